@@ -27,7 +27,7 @@ class Score(Config):
 
 
 def library_versions() -> dict[str, str]:
-    """The versions of Python and of the libraries whose change could change a model."""
+    """The versions of Python and of libraries that could affect a model."""
     # The package itself is above this module, which may not import it; it is loaded whenever this module is.
     own = sys.modules[__name__.partition(".")[0]].__version__
     found = {"dragoman": str(own), "python": platform.python_version()}
@@ -67,7 +67,7 @@ class Meta(Config):
 
 
 def dump_meta(meta: Meta) -> str:
-    """`meta.json`'s text."""
+    """The text of `meta.json`."""
     content = meta.model_dump(mode="json")
     for name in ("embeddings", "target_languages", "tags", "teacher"):
         if not content[name]:
@@ -76,7 +76,7 @@ def dump_meta(meta: Meta) -> str:
 
 
 def parse_meta(text: str, name: str) -> Meta:
-    """Read `meta.json`'s text; `name` names the file. Raises ModelError when it is damaged or of another version."""
+    """Parse the text of `meta.json`; name: of the file. Raises ModelError if it is damaged or of another version."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Tensors of which each rank holds and writes a share: torch.distributed.checkpoint on safetensors files.
+"""Sharded tensors, of which each rank writes its shard: torch.distributed.checkpoint with safetensors files.
 
 Its usual writer pickles; this one is torch's for the Hugging Face format. Each rank writes one safetensors file with
 its shares, whose metadata (JSON) say where in the whole tensor they begin. Any number of ranks can read them.
@@ -17,7 +17,7 @@ from dragoman.base.files import unwritable
 
 
 def write_shards(folder: Path, tensors: Mapping[str, Tensor], group: Any) -> None:
-    """Write the tensors into `folder`, which all ranks of the process group `group` do together.
+    """Write the tensors into `folder`, as a collective of all ranks of the process group `group`.
 
     Of tensors that are not sharded one rank writes the whole. Raises ResourceError when a disk is full.
     """
@@ -37,7 +37,7 @@ def write_shards(folder: Path, tensors: Mapping[str, Tensor], group: Any) -> Non
 
 
 def read_shards(folder: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Fill `tensors`, sharded or whole, from what any number of ranks wrote. Raises ModelError if they do not fit."""
+    """Fill `tensors`, sharded or whole, from shards of any number of ranks. Raises ModelError if they do not fit."""
     from torch.distributed.checkpoint.api import CheckpointException
     from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader
     from torch.distributed.checkpoint.state_dict_loader import load
@@ -56,7 +56,7 @@ def read_shards(folder: Path, tensors: Mapping[str, Tensor]) -> None:
 
 
 def shard_shapes(folder: Path) -> dict[str, torch.Size]:
-    """Names and whole sizes of the tensors in `folder`."""
+    """Names and unsharded shapes of the tensors in `folder`."""
     from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader
 
     found = HuggingFaceStorageReader(str(folder)).read_metadata().state_dict_metadata

@@ -32,7 +32,7 @@ def inspect(
     from dragoman.exchange.ctranslate2.folder import kind_serving
     from dragoman.generation.language_model import LanguageModel
     from dragoman.inspect.inspection import PAGE, check_free
-    from dragoman.inspect.pictures.fonts import covering
+    from dragoman.inspect.pictures.figure import covering
     from dragoman.translation.translator import Translator
 
     use_threads(threads)

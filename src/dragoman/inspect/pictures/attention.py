@@ -1,4 +1,4 @@
-"""What attention looks at, as heat maps: one attention by itself, and all layers and heads of one kind together."""
+"""Heat maps of attention weights: of one attention, and of all layers and heads of one kind."""
 
 from collections.abc import Sequence
 from math import ceil, sqrt
@@ -11,19 +11,19 @@ from dragoman.inspect.pictures.figure import SHADES, SIGNED, save
 from dragoman.inspect.pictures.sheet import Beyond, Sheet
 
 Panel = tuple[str, np.ndarray]
-"""A heading, and weights (T, S)."""
+"""A heading and weights (T, S)."""
 
 _SMALL = 1.9
-"""Inches a side of a panel where all layers and heads stand together."""
+"""Side of a panel in inches, in pictures of all layers and heads."""
 
 _SHOWN = 0.995
-"""Share of the weights that the scale of colours tells apart; larger ones are as dark as its end."""
+"""Share of the weights within the colour scale; larger weights have the colour of its end."""
 
 _KINDS = {"cross_attention": "attention over the source", "self_attention": "self-attention"}
 
 
 def draw_attention(attention: AttentionMap, *files: Path) -> None:
-    """The mean of the heads and every head by itself, with the tokens as names; files: PNG or SVG, as they end."""
+    """Draw the mean over the heads and each head, labelled with tokens. files: PNG or SVG by their suffixes."""
     panels = _panels(attention)
     columns = _columns(len(panels), *attention.weights.shape[1:])
     rows = [panels[first : first + columns] for first in range(0, len(panels), columns)]
@@ -33,7 +33,7 @@ def draw_attention(attention: AttentionMap, *files: Path) -> None:
 
 
 def draw_overview(attentions: Sequence[AttentionMap], *files: Path) -> None:
-    """All attentions of one kind: a row a layer, the mean of its heads first. Long texts are not named."""
+    """Draw all attentions of one kind, one row per layer, mean over heads first. Long texts are not labelled."""
     first = attentions[0]
     rows = [_panels(each, f"layer {each.layer}, " if each.layer else "") for each in attentions]
     sheet = Sheet.small(len(rows), max(map(len, rows)), first.queries, first.keys, _SMALL)
@@ -51,12 +51,12 @@ def _panels(attention: AttentionMap, above: str = "") -> list[Panel]:
 
 
 def _columns(count: int, height: int, width: int) -> int:
-    """So many that the whole is about half as wide again as high."""
+    """The number of columns that makes the picture about half as wide again as high."""
     return min(count, max(1, ceil(sqrt(1.5 * count * height / width))))
 
 
 def _draw(title: str, rows: Sequence[Sequence[Panel]], sheet: Sheet, files: Sequence[Path]) -> None:
-    """All panels with one scale of colours."""
+    """Draw all panels with the same colour scale."""
     everything = [weights for row in rows for _, weights in row]
     sizes = np.abs(np.concatenate([weights.ravel() for weights in everything]))
     # the first tokens of a text have few others to attend, so their weights are large whatever is learned

@@ -16,12 +16,12 @@ from dragoman.inspect.pictures.figure import BLUE, GRID, INK, ORANGE, QUIET, new
 from dragoman.metrics.registry import METRICS
 
 _TASKS = (BLUE, "#2e8b57", "#8a4fa8", "#b03a48")
-"""Of the training losses of several tasks."""
+"""Colours of the training losses of several tasks."""
 
 
 @dataclass(frozen=True)
 class _Panel:
-    """A measure of validation. key: in the log, without `valid_`; unit: of its axis; lower: whether lower is better."""
+    """A validation measure. key: in the log, without `valid_`; unit: of its axis; lower: whether lower is better."""
 
     key: str
     title: str
@@ -33,11 +33,11 @@ class _Panel:
 _USUAL = ("perplexity", "bleu")
 """Measures of translation, shown before the first validation."""
 _SAME = ("word_perplexity", "byte_perplexity")
-"""What says the same as another measure, in another unit."""
+"""Measures that restate another one in a different unit."""
 
 
 def draw_curves(log: Path, png: Path) -> None:
-    """A run's `log.jsonl` over the step: loss, a panel for each measure of validation, learning rate.
+    """Draw a run's `log.jsonl` over steps: loss, one panel per validation measure, learning rate.
 
     Several validation sets have thin lines of their own beside their mean, several tasks a line each in the loss.
     """
@@ -61,7 +61,7 @@ def draw_curves(log: Path, png: Path) -> None:
 
 
 def _panels(records: Sequence[dict[str, Any]]) -> list[_Panel]:
-    """One a measure that was logged; before the first validation those of translation."""
+    """One panel per logged measure; before the first validation, those of translation."""
     keys = dict.fromkeys(
         key.removeprefix("valid_")
         for record in records
@@ -73,7 +73,7 @@ def _panels(records: Sequence[dict[str, Any]]) -> list[_Panel]:
 
 
 def _panel(key: str) -> _Panel:
-    """Of a key of the log; that of an auxiliary task has the task's name before the metric's key."""
+    """The measure of a key in the log; keys of auxiliary tasks are prefixed with the task's name."""
     title = f"Validation {key.replace('_', ' ')}"
     for metric in METRICS.values():
         if key == metric.key or key.endswith(f"_{metric.key}"):
@@ -124,7 +124,7 @@ def _draw_measure(axes: Axes, records: Sequence[dict[str, Any]], panel: _Panel) 
 
 
 def _read_log(log: Path) -> list[dict[str, Any]]:
-    """The records by step; of a step logged twice (after a resume) the later one; a torn last line is left out."""
+    """The records by step; the later one for a step logged twice (after resuming), and no incomplete last line."""
     records: dict[tuple[float, bool], dict[str, Any]] = {}
     for line in log.read_text(encoding="utf-8").splitlines():
         try:
@@ -144,7 +144,7 @@ def _series(records: Sequence[dict[str, Any]], key: str) -> tuple[np.ndarray, np
 
 
 def _smooth(values: np.ndarray) -> np.ndarray:
-    """An exponential mean over about a hundredth of the run, without the bias to its start."""
+    """An exponential moving average over about a hundredth of the run, with bias correction."""
     keep = 1 - 1 / max(4.0, len(values) / 100)
     total, weight, smoothed = 0.0, 0.0, np.empty_like(values)
     for place, value in enumerate(values):
@@ -171,7 +171,7 @@ def _line(
 
 
 def _sets(axes: Axes, records: Sequence[dict[str, Any]], key: str) -> None:
-    """A line for each validation set, where there are several."""
+    """Draw one line per validation set, if there are several."""
     judged = [record for record in records if isinstance(record.get("valid_sets"), dict)]
     names = list(dict.fromkeys(name for record in judged for name in record["valid_sets"]))
     # one validation is a point, which only a marker shows
@@ -191,7 +191,7 @@ def _sets(axes: Axes, records: Sequence[dict[str, Any]], key: str) -> None:
 
 
 def _best(axes: Axes, steps: np.ndarray, values: np.ndarray, place: int, form: str) -> str:
-    """Ring the best point; what the title says of it."""
+    """Mark the best point; returns its description for the title."""
     if not len(values):
         axes.text(0.5, 0.5, "no validation yet", transform=axes.transAxes, ha="center", color=QUIET, fontsize=9)
         return ""

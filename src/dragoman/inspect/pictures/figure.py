@@ -1,18 +1,28 @@
-"""What all pictures share: colours, fonts, and how a figure becomes a file."""
+"""Shared by all pictures: colours, fonts, and writing figures to files."""
 
+import unicodedata
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache, lru_cache
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib
+from matplotlib import font_manager
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontEntry, FontProperties
+from matplotlib.ft2font import FT2Font
 from matplotlib.text import Text
 
 from dragoman.base.files import atomic_write
-from dragoman.inspect.pictures.fonts import FIRST, boxes, covering
+
+FIRST = "DejaVu Sans"
+"""A font that matplotlib includes."""
 
 INK, QUIET, GRID = "#1f2933", "#66737f", "#e4e8ec"
 BLUE, ORANGE = "#1f5fa8", "#d9731a"
@@ -20,7 +30,7 @@ SIGNED = LinearSegmentedColormap.from_list("signed", ["#8a3d06", "#e89a4f", "#ff
 SHADES = LinearSegmentedColormap.from_list("attention", ["#ffffff", "#d5e4f3", "#86b3dc", "#2f74b5", "#0d2f5c"])
 
 RESOLUTION = 140
-"""Pixels an inch of a PNG."""
+"""Resolution of a PNG in pixels per inch."""
 
 _OF_SVG: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text: it can be searched, and a browser has fonts for any script
@@ -30,14 +40,14 @@ _OF_SVG: dict[Any, Any] = {
 
 
 def new_figure(width: float, height: float, layout: str | None = "constrained") -> Figure:
-    """An empty figure of so many inches. layout: matplotlib's engine; None: whoever draws says where axes stand."""
+    """An empty figure with a size in inches. layout: matplotlib's layout engine; None: axes are placed explicitly."""
     figure = Figure(figsize=(width, height), dpi=RESOLUTION, facecolor="white", layout=layout)  # type: ignore[arg-type]
     FigureCanvasAgg(figure)
     return figure
 
 
 def save(figure: Figure, *paths: Path) -> None:
-    """Write a figure as a PNG or an SVG file, as each name's ending says."""
+    """Write a figure to PNG or SVG files, by their suffixes."""
     texts = figure.findobj(Text)
     families = covering("".join(text.get_text() for text in texts if isinstance(text, Text))).families
     for text in texts:
@@ -57,3 +67,80 @@ def frame(axes: Axes) -> None:
     for spine in axes.spines.values():
         spine.set_color(GRID)
         spine.set_linewidth(0.8)
+
+
+_POINTS = 72  # an inch
+
+# Boxes with a code, and matplotlib's own fonts for formulae, whose characters stand at other places than Unicode's.
+_NOT_FOR_TEXT = ("Last Resort", "cm", "STIXNonUnicode", "STIXSize")
+
+
+class Coverage(NamedTuple):
+    """Fonts for a text. families: names in the order of lookup; missing: characters that none of them contains."""
+
+    families: tuple[str, ...]
+    missing: frozenset[str]
+
+
+@lru_cache(maxsize=64)
+def covering(text: str) -> Coverage:
+    """Find the fonts that `text` needs. Further fonts are opened only for characters that the first one lacks."""
+    families = [FIRST]
+    missing = {character for character in text if character.isprintable()} - _characters(font_manager.findfont(FIRST))
+    for family, file in _others():
+        if not missing:
+            break
+        if has := missing & _characters(file):
+            families.append(family)
+            missing -= has
+    return Coverage(tuple(families), frozenset(missing))
+
+
+@contextmanager
+def boxes() -> Iterator[None]:
+    """Suppress matplotlib's warnings about characters that no font contains; it draws boxes for them."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")
+        yield
+
+
+def inches(text: str, points: float) -> float:
+    """The width of a line of text at this size; a wide character that no font contains counts as a square."""
+    with boxes():
+        properties = _properties(points, covering(text).families)
+        width: float = _renderer().get_text_width_height_descent(text, properties, False)[0]  # type: ignore[no-untyped-call]
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
+    return max(width / _POINTS, wide * points / _POINTS)
+
+
+@cache
+def _others() -> tuple[tuple[str, str], ...]:
+    """Family and file of every other installed upright font, sans-serif fonts first."""
+    entries: list[FontEntry] = font_manager.fontManager.ttflist
+    upright = {
+        each.name: each.fname
+        for each in entries
+        if each.style == "normal"
+        and each.weight in (400, "normal", "regular")
+        and each.name != FIRST
+        and not each.name.startswith(_NOT_FOR_TEXT)
+    }
+    return tuple(sorted(upright.items(), key=lambda item: ("Sans" not in item[0], item[0])))
+
+
+@cache
+def _characters(file: str) -> frozenset[str]:
+    try:
+        return frozenset(map(chr, FT2Font(file).get_charmap()))
+    except (OSError, RuntimeError):  # a font without outlines, such as one of coloured pictures
+        return frozenset()
+
+
+@cache
+def _renderer() -> RendererAgg:
+    return RendererAgg(1, 1, _POINTS)  # type: ignore[no-untyped-call]
+
+
+@lru_cache(maxsize=64)
+def _properties(points: float, families: tuple[str, ...]) -> FontProperties:
+    return FontProperties(family=list(families), size=points)

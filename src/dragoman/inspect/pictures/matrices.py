@@ -1,4 +1,4 @@
-"""Heat maps of any matrices as a PNG file."""
+"""Heat maps of arbitrary matrices as a PNG file."""
 
 from collections.abc import Mapping
 from math import ceil
@@ -13,7 +13,7 @@ from dragoman.inspect.pictures.figure import INK, QUIET, SHADES, SIGNED, frame, 
 def draw_matrices(
     matrices: Mapping[str, np.ndarray], png: Path, title: str, axes_labels: tuple[str, str], bar_label: str
 ) -> None:
-    """Heat maps of equal shape side by side, named by their keys, with one scale for all, on which 0 is white.
+    """Draw matrices of equal shape side by side, with their keys as titles and one colour scale on which 0 is white.
 
     axes_labels: of columns and of rows; bar_label: what the numbers are.
     """

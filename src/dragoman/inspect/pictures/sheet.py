@@ -1,4 +1,4 @@
-"""Where the panels of a picture stand whose rows and columns are named by tokens."""
+"""The layout of pictures whose rows and columns are labelled with tokens."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,39 +12,38 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
-from dragoman.inspect.pictures.figure import GRID, INK, QUIET, new_figure
-from dragoman.inspect.pictures.fonts import inches
+from dragoman.inspect.pictures.figure import GRID, INK, QUIET, inches, new_figure
 from dragoman.text.pieces import readable
 
 _LARGEST_CELL, _SMALLEST_CELL = 0.36, 0.125
-"""Inches a token: of a short text, and of a long one, whose labels would else be too small to read."""
+"""Inches per token: in a short text, and in a long one, whose labels would otherwise be too small."""
 
 _PANEL = 3.6
-"""Inches a side that a panel has, as far as these allow."""
+"""Side of a panel in inches, within the limits above."""
 
 _LONGEST_SIDE = 40.0
-"""Inches that a picture measures at most. Beyond, cells shrink, and every second, third … token only is named."""
+"""Maximum size of a picture in inches. Beyond it, cells shrink and only every second, third … token is labelled."""
 
 _GAP, _HEADING, _TITLE, _BAR = 0.25, 0.42, 0.6, 0.85
-"""Inches between panels, above each, above all, and below them, where the bar of colours stands."""
+"""Inches between panels, above each, above all, and below them, for the colour bar."""
 
 _TURN = 60.0
-"""Degrees by which the names of columns are turned."""
+"""Rotation of column labels in degrees."""
 
 _LONGEST_NAME = 24
 _MEASURED = 8
-"""Names with the most characters, of which one is the widest."""
+"""Number of longest labels, by characters, whose widths are measured."""
 _LINED = 40
-"""Tokens up to which white lines part the cells."""
+"""Maximum number of tokens for which white lines separate the cells."""
 
 
 Beyond = Literal["max", "both"] | None
-"""At which ends of a scale there are larger numbers."""
+"""The ends of a scale beyond which there are values."""
 
 
 @dataclass(frozen=True)
 class Names:
-    """Of every so many-th token, in points; length: inches that the longest one takes."""
+    """Labels of every n-th token, with a size in points. length: inches of the longest label."""
 
     texts: tuple[str, ...]
     every: int
@@ -53,7 +52,7 @@ class Names:
 
     @classmethod
     def of(cls, tokens: Sequence[str], cell: float) -> "Names":
-        """As many as there is room for where a token has so many inches."""
+        """As many labels as fit with `cell` inches per token."""
         every = max(1, ceil(_SMALLEST_CELL / cell - 1e-6))
         points = min(9.0, round(52 * cell * every, 1))
         texts = tuple(_short(token) for token in tokens[::every])
@@ -63,7 +62,7 @@ class Names:
 
 @dataclass(frozen=True)
 class Sheet:
-    """Panels in rows and columns, all with the same queries and keys. cell: inches a token, named: whether they are."""
+    """A grid of panels with the same queries and keys. cell: inches per token; named: whether tokens are labelled."""
 
     rows: int
     columns: int
@@ -74,7 +73,7 @@ class Sheet:
 
     @classmethod
     def fitting(cls, rows: int, columns: int, queries: Sequence[str], keys: Sequence[str]) -> "Sheet":
-        """One that names tokens, with cells as large as can be seen at once."""
+        """A sheet with labels, with cells as large as the maximum size allows."""
         longest = max(len(queries), len(keys))
         cell = min(_LARGEST_CELL, max(_SMALLEST_CELL, _PANEL / longest))
         sheet = cls(rows, columns, queries, keys, cell)
@@ -84,52 +83,52 @@ class Sheet:
 
     @classmethod
     def small(cls, rows: int, columns: int, queries: Sequence[str], keys: Sequence[str], side: float) -> "Sheet":
-        """One whose panels are at most `side` inches wide and high, with names where they have room for them."""
+        """A sheet whose panels are at most `side` inches wide and high, with labels if they fit."""
         longest = max(len(queries), len(keys))
         cell = min(side / longest, _LARGEST_CELL)
         return cls(rows, columns, queries, keys, cell, named=cell >= _SMALLEST_CELL)
 
     @cached_property
     def rows_named(self) -> Names:
-        """What stands beside a panel."""
+        """The labels beside a panel."""
         return Names.of(self.queries, self.cell)
 
     @cached_property
     def columns_named(self) -> Names:
-        """What stands above it."""
+        """The labels above a panel."""
         return Names.of(self.keys, self.cell)
 
     @property
     def width(self) -> float:
-        """Of a panel, in inches."""
+        """The size of a panel in inches."""
         return max(len(self.keys) * self.cell, 0.9)
 
     @property
     def height(self) -> float:
-        """Of a panel, in inches."""
+        """The size of a panel in inches."""
         return max(len(self.queries) * self.cell, 0.5)
 
     @property
     def left(self) -> float:
-        """Inches free beside a panel: for its names, above which the last ones of its neighbour lean over."""
+        """Space beside a panel in inches, for its labels and the slanted ones of its neighbour."""
         if not self.named:
             return _GAP
         return max(self.rows_named.length, self.columns_named.length * cos(radians(_TURN))) + _GAP
 
     @property
     def above(self) -> float:
-        """Inches free above a panel: for its heading and the names of its columns."""
+        """Space above a panel in inches, for its heading and column labels."""
         names = self.columns_named.length * sin(radians(_TURN)) + 0.08 if self.named else 0.0
         return names + _HEADING
 
     @property
     def size(self) -> tuple[float, float]:
-        """Width and height of the whole, in inches."""
+        """Width and height of the sheet in inches."""
         across = self.columns * (self.left + self.width) + max(self.left - _GAP, _GAP)
         return max(across, 5.6), _TITLE + self.rows * (self.above + self.height) + _BAR
 
     def begin(self, title: str) -> tuple[Figure, Axes]:
-        """An empty figure, and axes all over it whose units are inches from the upper left corner."""
+        """An empty figure, and axes across it in inches from the upper left corner."""
         across, down = self.size
         figure = new_figure(across, down, layout=None)
         figure.suppressComposite = True  # each panel stays an image of its own, sharp however large an SVG is shown
@@ -139,7 +138,7 @@ class Sheet:
         return figure, axes
 
     def panel(self, axes: Axes, row: int, column: int, heading: str, weights: np.ndarray, **colours: Any) -> AxesImage:
-        """A heat map of weights (T, S), with its heading and names; colours: as `Axes.imshow` takes them."""
+        """Draw a heat map of weights (T, S) with heading and labels. colours: arguments of `Axes.imshow`."""
         x = self.left + column * (self.left + self.width)
         y = _TITLE + row * (self.above + self.height) + self.above
         right, bottom = x + self.width, y + self.height
@@ -157,7 +156,7 @@ class Sheet:
         return image
 
     def end(self, figure: Figure, axes: Axes, image: AxesImage, label: str, beyond: Beyond) -> None:
-        """The bar of colours of all panels, and what it says; beyond: at which ends there are larger weights."""
+        """Draw the colour bar of all panels. beyond: the ends of the scale beyond which there are weights."""
         across, down = self.size
         axes.set(xlim=(0, across), ylim=(down, 0))
         place = (_GAP / across, (_BAR - 0.25) / down, min(4.0, across - 2 * _GAP) / across, 0.12 / down)
@@ -167,7 +166,7 @@ class Sheet:
         bar.set_label(label, fontsize=8, color=QUIET)
 
     def _name(self, axes: Axes, x: float, y: float) -> None:
-        """Write the tokens beside and above a panel. As ticks they would take several times as long to draw."""
+        """Write labels beside and above a panel; drawing them as ticks would take several times as long."""
         down, across = self.height / len(self.queries), self.width / len(self.keys)
         rows, columns = self.rows_named, self.columns_named
         for place, text in enumerate(rows.texts):
