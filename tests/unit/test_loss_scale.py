@@ -14,7 +14,7 @@ from dragoman.training.machine import precision as module
 from dragoman.training.machine.precision import LossScale
 from dragoman.training.objectives.objective import TrainingPoint
 from dragoman.training.progress.horizon import Horizon
-from dragoman.training.progress.progress import DivergenceWatch, Progress
+from dragoman.training.progress.progress import DivergenceWatch, RunProgress
 from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.updates.update import Update
 
@@ -96,8 +96,8 @@ def test_a_gradient_too_small_for_float16_is_kept_by_the_scale(tmp_path: Path) -
 
 
 def test_it_is_stored_with_the_progress() -> None:
-    progress = Progress(Horizon(0, 0.0, 3), loss_scale=LossScale(2.0**9, 17))
+    progress = RunProgress(Horizon(0, 0.0, 3), loss_scale=LossScale(2.0**9, 17))
     values = json.loads(json.dumps(progress.to_json()))
-    assert Progress.from_json(dict(values)).loss_scale == LossScale(2.0**9, 17)
+    assert RunProgress.from_json(dict(values)).loss_scale == LossScale(2.0**9, 17)
     del values["loss_scale"]  # of a run that began before there was a loss scale
-    assert Progress.from_json(values).loss_scale == LossScale()
+    assert RunProgress.from_json(values).loss_scale == LossScale()

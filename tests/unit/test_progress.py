@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from dragoman.metrics.metric import Score
 from dragoman.metrics.registry import METRICS
 from dragoman.training.progress.horizon import Horizon
-from dragoman.training.progress.progress import Progress
+from dragoman.training.progress.progress import RunProgress
 from dragoman.training.validation import Measure, Validation
 
 JUDGED = st.lists(st.tuples(st.sampled_from([0.0, 12.5, 30.0]), st.sampled_from([1.0, 2.0, 3.0])), min_size=1)
 
 
-def progress() -> Progress:
-    return Progress(Horizon(0, 0.0, 100))
+def progress() -> RunProgress:
+    return RunProgress(Horizon(0, 0.0, 100))
 
 
 def validation(bleu: float, loss: float) -> Validation:
@@ -47,7 +47,7 @@ def test_the_best_step_is_the_first_of_the_ranking(judged: list[tuple[float, flo
     for step, (bleu, loss) in enumerate(judged, 1):
         run.step = step
         run.add_score(validation(bleu, loss).score("bleu"))
-    again = Progress.from_json(json.loads(json.dumps(run.to_json(), sort_keys=True)))
+    again = RunProgress.from_json(json.loads(json.dumps(run.to_json(), sort_keys=True)))
     assert again == run
     ranking = again.ranked()
     assert ranking[0] == run.best_step

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.training.progress.horizon import Horizon
-from dragoman.training.progress.progress import PendingSums, Progress
+from dragoman.training.progress.progress import PendingSums, RunProgress
 from dragoman.training.progress.report import LOG_FILE, Reporter, RunStatus
 from dragoman.training.updates.update import StepResult
 
@@ -35,8 +35,8 @@ def test_auxiliary_losses_are_averaged_by_tokens_and_counters_are_summed(tmp_pat
         with Reporter(tmp_path, log_every=2, step=step - 1, unlogged=unlogged) as report:
             result = StepResult(1.0, 1.0, 1.0, tokens, auxiliary, counts)
             report.step(result, RunStatus(step, 1, 0.1, 1.0, tokens, Horizon(0, 0.0, 3), last=step == 3))
-        progress = Progress(Horizon(0, 0.0, 3), unlogged=unlogged)
-        unlogged = Progress.from_json(json.loads(json.dumps(progress.to_json()))).unlogged  # as in a resumed run
+        progress = RunProgress(Horizon(0, 0.0, 3), unlogged=unlogged)
+        unlogged = RunProgress.from_json(json.loads(json.dumps(progress.to_json()))).unlogged  # as in a resumed run
     lines = [json.loads(line) for line in (tmp_path / LOG_FILE).read_text().splitlines()]
     assert [line["head_diversity"] for line in lines] == [pytest.approx((4.0 * 10 + 2.0 * 30) / 40), 7.0]
     assert [line["experts"] for line in lines] == [[4, 2, 5], [1]]

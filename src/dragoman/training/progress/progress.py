@@ -1,4 +1,4 @@
-"""`Progress`: the position of a run as plain values that a snapshot stores, and the detection of divergence."""
+"""`RunProgress`: the position of a run as plain values that a snapshot stores, and the detection of divergence."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -58,7 +58,7 @@ class PendingSums:
 
 
 @dataclass
-class Progress:
+class RunProgress:
     """The position of a run.
 
     step: updates made; epoch, batch: the next batch to read; seconds, target_tokens: of the whole run so far.
@@ -102,7 +102,7 @@ class Progress:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> "Progress":
+    def from_json(cls, values: dict[str, Any]) -> "RunProgress":
         """The progress from the values of `to_json`, read back from JSON."""
         values = dict(values)
         values["horizon"] = Horizon(**values["horizon"])

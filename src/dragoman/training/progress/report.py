@@ -63,16 +63,16 @@ class Reporter:
         self._keep_log_up_to(step)
         self._log = (folder / LOG_FILE).open("a", encoding="utf-8")
         self._since = time.monotonic()
-        self._work = Progress("Training", lines=False)
+        self._progress = Progress("Training", lines=False)
 
     def __enter__(self) -> "Reporter":
-        self._work.__enter__()
+        self._progress.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._work.__exit__(kind, error, trace)
+        self._progress.__exit__(kind, error, trace)
         self._log.close()
 
     def step(self, result: StepResult, status: RunStatus) -> None:
@@ -99,7 +99,7 @@ class Reporter:
             shown = f" · {speed / self.ranks:,.0f} per process{shown}"
             used["target_tokens_per_second_and_process"] = speed / self.ranks
         left, end = _time_left(status), status.horizon.end
-        self._work.update(
+        self._progress.update(
             step,
             f"step {step:,}{'' if end is None else f' of {end:,}'} · epoch {epoch} · {speed:,.0f} tokens/s{left} · "
             f"loss {result.loss:.3f}{shown}",  # what a narrow terminal cuts off comes last
@@ -122,7 +122,7 @@ class Reporter:
             **sums.counts,
         }
         self._write(line)
-        if not self._work.live:
+        if not self._progress.live:
             info(
                 f"step {step} · epoch {epoch} · loss {line['loss']:.4f} · learning rate {status.learning_rate:.2e} · "
                 f"{speed:,.0f} target tokens/s{shown}{left}"

@@ -16,7 +16,7 @@ from dragoman.training.machine.interruption import Interruption, interruption
 from dragoman.training.objectives.objective import TrainingPoint
 from dragoman.training.profiling.profile import NullProfiler, Profiler
 from dragoman.training.progress.horizon import Horizon
-from dragoman.training.progress.progress import Progress
+from dragoman.training.progress.progress import RunProgress
 from dragoman.training.progress.report import (
     LOG_FILE,
     NullReporter,
@@ -90,7 +90,7 @@ class _Loop:
         self.steps_per_epoch = -(-len(first) // self.job.batches_an_update)
         info(f"Batches: {len(first):,} per epoch; {self.job.padding(first)}")
         contents = self.job.contents
-        self.progress = Progress(
+        self.progress = RunProgress(
             Horizon.initial(self.config, self.steps_per_epoch),
             limits=self.config.limits,
             data=contents["data"].fingerprint,
@@ -248,7 +248,7 @@ class _Loop:
         if snapshot is None:
             return
         restore_snapshot(self.session, snapshot)
-        self.progress = Progress.from_json(snapshot.state)
+        self.progress = RunProgress.from_json(snapshot.state)
         if self.session.limits_changed:
             self.progress.limits = self.config.limits
             self.progress.horizon = Horizon.initial(self.config, self.steps_per_epoch).after_change(

@@ -17,7 +17,7 @@ from dragoman.training.machine.compilation import uncompiled
 from dragoman.training.machine.journal import Journal
 from dragoman.training.optimisers.average import ParameterAverage
 from dragoman.training.profiling.utilisation import Utilisation, measure_rate
-from dragoman.training.progress.progress import Progress
+from dragoman.training.progress.progress import RunProgress
 from dragoman.training.ranks.parallel import SingleProcess
 from dragoman.training.ranks.ranks import Ranks
 from dragoman.training.task import Job, Validator
@@ -102,7 +102,7 @@ class Session:
         flops, runtime = self.job.flops_per_target_token(), self.engine.runtime
         return Utilisation(flops, measure_rate(runtime.device, runtime.precision), self.ranks.size) if flops else None
 
-    def prune(self, progress: Progress) -> None:
+    def prune(self, progress: RunProgress) -> None:
         """Remove checkpoints that neither averaging nor a later comparison needs."""
         if not self.ranks.is_main:
             return
@@ -114,7 +114,7 @@ class Session:
         self.store.prune(keep)
 
 
-def choose_final(session: Session, progress: Progress) -> Validation:
+def choose_final(session: Session, progress: RunProgress) -> Validation:
     """Write the best checkpoint, or the mean of several if it is better on validation, to the run's folder."""
     config = session.config
     assert progress.best_step is not None

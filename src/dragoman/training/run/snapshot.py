@@ -9,11 +9,11 @@ from torch import Tensor, nn
 from dragoman.checkpoint.shards import read_shards, shard_shapes, write_shards
 from dragoman.checkpoint.store import TrainingSnapshot
 from dragoman.checkpoint.tensors import fill, model_parameters
-from dragoman.training.progress.progress import Progress
+from dragoman.training.progress.progress import RunProgress
 from dragoman.training.run.session import Session
 
 
-def save_snapshot(session: Session, progress: Progress) -> None:
+def save_snapshot(session: Session, progress: RunProgress) -> None:
     """Save parameters, optimiser and progress. All ranks write sharded tensors; the first writes all others."""
     session.parallel.check_equal()
     tensors: dict[str, Mapping[str, Tensor]] = {
