@@ -4,15 +4,18 @@ import io
 import random
 import threading
 import zipfile
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import unquote
 
 import docx
 import httpx
 import pytest
-from scripted_server import asked, served, shouting
+from scripted_server import asked, served, shouting, translator
 
+from dragoman import translate_document
 from dragoman.serving.http.files import FileStore
+from dragoman.translation.engine import Row
 
 
 def sent(client: httpx.AsyncClient, name: str, content: bytes, **fields: str) -> Any:
@@ -49,6 +52,40 @@ def test_formats_are_told_by_names(name: str, content: bytes, translated: bytes)
         stem, _, ending = name.rpartition(".")
         assert fetched(service, name, content) == (f"{stem}.de.{ending.lower()}", translated)
         assert fetched(service, name, content, source="auto")[1] == translated
+
+
+class MirrorAligner:
+    """Links word i of n to word n - 1 - i."""
+
+    def align(self, sources: Sequence[str], targets: Sequence[str], batch_size: int) -> list[Any]:
+        counts = [len(source.split()) for source in sources]
+        return [tuple((place, count - 1 - place) for place in range(count)) for count in counts]
+
+    def settings(self) -> dict[str, Any]:
+        return {}
+
+
+def backwards(row: Row) -> list[str]:
+    return [" ".join(reversed(row.text.upper().split()))]
+
+
+@pytest.mark.parametrize("aligner", [None, MirrorAligner()])
+@pytest.mark.parametrize(
+    ("format", "content"),
+    [
+        ("md", "# A *brown* dog\n\n- two `men` run, **and a dog**. It barks.\n"),
+        ("html", '<p>A <b>brown</b> dog &amp; <code>men</code>.<img alt="a dog"> Two <i>dogs</i> run.</p>'),
+        ("srt", "1\n00:00:01,000 --> 00:00:02,000\na <i>brown dog</i>\nruns to two men\n"),
+        ("txt", "\ufeffA dog.  It barks.\r\n\tTwo men\r\n"),
+    ],
+)
+def test_the_command_line_and_the_server_write_the_same_document(format: str, content: str, aligner: Any) -> None:
+    with served({"en-de": backwards}, aligner=aligner) as service:
+        by_server = fetched(service, f"x.{format}", content.encode())[1]
+    own = translator("en-de", backwards)
+    own.aligner = aligner
+    name = {"md": "markdown", "txt": "text"}.get(format, format)
+    assert by_server == translate_document(own, content, format=name).content.encode() != content.encode()
 
 
 def test_word_documents() -> None:
