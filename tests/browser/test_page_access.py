@@ -47,7 +47,7 @@ def contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_letters_stand_out(tabs: Tabs, scheme: Any) -> None:
+def test_text_has_enough_contrast(tabs: Tabs, scheme: Any) -> None:
     tabs.expected = ("status of 400",)
     tab = tabs.open(color_scheme=scheme)
     faint: list[Any] = []
@@ -100,7 +100,7 @@ def test_everything_has_a_name_and_a_size(tabs: Tabs) -> None:
     assert tab.locator("html").get_attribute("lang") == "en"
 
 
-def test_all_by_keyboard_in_the_order_of_reading(tab: Any) -> None:
+def test_keyboard_access_in_reading_order(tab: Any) -> None:
     tab.keyboard.press("Tab")
     expect(tab.get_by_role("link", name="To the text")).to_be_in_viewport()
     tab.get_by_label("Text to translate").focus()
@@ -145,7 +145,7 @@ def test_help_by_key(tab: Any) -> None:
     expect(tab.get_by_label("Text to translate")).to_be_focused()
 
 
-def test_a_key_is_asked_for_where_there_must_be_one(browser: Any, tmp_path: Path) -> None:
+def test_a_required_key_is_requested(browser: Any, tmp_path: Path) -> None:
     with Keys(tmp_path / "keys.db") as keys:
         good = keys.add("good").text
     with page_served("en-de", access={"keys": tmp_path / "keys.db"}) as server:
@@ -168,7 +168,7 @@ def test_a_key_is_asked_for_where_there_must_be_one(browser: Any, tmp_path: Path
         tabs.close()
 
 
-def test_calm_where_calm_is_asked_for(tabs: Tabs) -> None:
+def test_reduced_motion_is_respected(tabs: Tabs) -> None:
     tab = tabs.open(reduced_motion="reduce")
     assert tab.locator("#swap").evaluate("(e) => getComputedStyle(e).transitionProperty") in ("none", "all")
     assert tab.locator("#swap").evaluate("(e) => getComputedStyle(e).transitionDuration") == "0s"

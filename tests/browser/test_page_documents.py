@@ -1,4 +1,4 @@
-"""Files that are dropped or opened: texts go into the text, documents are translated as a whole and fetched."""
+"""Files on the page: text files go into the text field, documents are translated as a whole and downloaded."""
 
 import io
 import time
@@ -34,7 +34,7 @@ def letter(text: str) -> bytes:
     return stream.getvalue()
 
 
-def test_texts_go_into_the_text(tab: Any) -> None:
+def test_text_files_go_into_the_text_field(tab: Any) -> None:
     field, problem = tab.get_by_label("Text to translate"), tab.locator("#text-problem")
     drop(tab, "notes.txt", "a dog\r\nruns ä".encode(), "text/plain")
     expect(field).to_have_value("a dog\nruns ä")
@@ -98,7 +98,7 @@ def test_a_document_that_cannot_be_translated_says_why(tabs: Tabs) -> None:
     expect(tab.locator("#document-link")).to_have_text("Download new.de.docx")
 
 
-def test_a_document_that_nobody_waits_for_is_given_up(tab: Any) -> None:
+def test_a_cancelled_document_is_not_translated(tab: Any) -> None:
     text = " ".join(f"{'slow' if number % 4 == 0 else 'dull'} {number}." for number in range(40))
     began = time.monotonic()
     drop(tab, "slow.txt", (text * 60).encode(), "text/plain")

@@ -1,4 +1,4 @@
-"""Whatever a text, a file, a server or a name holds, it is shown as text, and the layout stands."""
+"""Hostile texts, files, servers and names are shown as text, and do not break the layout."""
 
 from typing import Any
 

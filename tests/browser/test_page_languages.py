@@ -1,4 +1,4 @@
-"""Languages: menus, what is detected, swapping, how they are written, and what the browser remembers."""
+"""Languages on the page: menus, detection, swapping, writing direction, and stored settings."""
 
 import re
 from typing import Any
@@ -35,7 +35,7 @@ def test_targets_are_those_of_the_source(tabs: Tabs) -> None:
     assert word["x"] > pane["x"] + pane["width"] / 2
 
 
-def test_what_is_detected_is_told_with_how_sure_it_is(tabs: Tabs) -> None:
+def test_detected_languages_are_shown_with_their_confidence(tabs: Tabs) -> None:
     tab = tabs.open("auto", "de")
     swap = tab.get_by_role("button", name="Swap")
     expect(swap).to_be_disabled()
@@ -52,7 +52,7 @@ def test_what_is_detected_is_told_with_how_sure_it_is(tabs: Tabs) -> None:
     expect(tab.locator("#detected")).to_be_hidden()
 
 
-def test_a_text_in_the_target_language_is_translated_the_other_way(tabs: Tabs) -> None:
+def test_a_text_in_the_target_language_is_translated_in_reverse(tabs: Tabs) -> None:
     tabs.expected = ("status of 400",)
     tab = tabs.open("auto", "de")
     write(tab, "Ein Hund")
@@ -97,7 +97,7 @@ def test_languages_and_glossaries_are_remembered_and_texts_are_not(tab: Any) -> 
     expect(tab.locator("#glossary-count")).to_have_text("")
 
 
-def test_a_browser_that_keeps_nothing(tabs: Tabs) -> None:
+def test_a_browser_that_stores_nothing(tabs: Tabs) -> None:
     tab = tabs.open()
     tab.add_init_script(
         "Object.defineProperty(window, 'localStorage', {get() { throw new DOMException('no', 'SecurityError'); }})"

@@ -1,4 +1,4 @@
-"""The page translates while somebody types, and says what becomes of it."""
+"""The page translates while the user types, and reports problems."""
 
 import re
 import time
@@ -12,7 +12,7 @@ def write(tab: Any, text: str) -> None:
     tab.get_by_label("Text to translate").fill(text)
 
 
-def test_what_is_typed_is_translated_once_the_keys_rest(tab: Any) -> None:
+def test_typed_text_is_translated_after_a_pause(tab: Any) -> None:
     asked: list[str] = []
     tab.on("request", lambda request: asked.append(request.url))
     tab.get_by_label("Text to translate").press_sequentially("a dog runs. It barks", delay=15)
@@ -25,13 +25,13 @@ def test_what_is_typed_is_translated_once_the_keys_rest(tab: Any) -> None:
     expect(tab.locator("#state-text")).to_have_text("")
 
 
-def test_layout_stays(tab: Any) -> None:
+def test_layout_is_kept(tab: Any) -> None:
     write(tab, "  a b\n\n\t- c d\n")
     expect(tab.locator("#state")).to_have_attribute("data-state", "done")
     assert tab.locator("#translation").text_content() == "  B A\n\n\t- D C\n"
 
 
-def test_an_answer_that_is_late_is_not_shown_and_its_request_is_given_up(tab: Any) -> None:
+def test_late_answers_are_not_shown_and_their_requests_are_cancelled(tab: Any) -> None:
     given_up: list[str] = []
     tab.on("requestfailed", lambda request: given_up.append(request.post_data))
     with tab.expect_request("**/v1/translate"):
@@ -73,7 +73,7 @@ def test_a_page_that_is_opened_before_its_server(tabs: Tabs, site: PageServer) -
     expect(tab.get_by_label("Translate into")).to_have_value("de")
 
 
-def test_a_server_that_is_asked_too_often_is_left_alone_until_it_says(tabs: Tabs) -> None:
+def test_retry_after_is_respected(tabs: Tabs) -> None:
     tabs.expected = ("status of 429", "status of 503")
     tab = tabs.open()
     times: list[float] = []
@@ -97,7 +97,7 @@ def test_a_server_that_is_asked_too_often_is_left_alone_until_it_says(tabs: Tabs
     assert len(times) == 3 and times[1] - times[0] >= 1.9
 
 
-def test_a_fault_of_the_server_is_told_and_tried_again_by_hand(tabs: Tabs) -> None:
+def test_internal_errors_are_shown_and_retried_manually(tabs: Tabs) -> None:
     tabs.expected = ("status of 500",)
     tab = tabs.open()
     write(tab, "a faulty text")
@@ -109,7 +109,7 @@ def test_a_fault_of_the_server_is_told_and_tried_again_by_hand(tabs: Tabs) -> No
     expect(tab.locator("#translation")).to_have_text("TEXT A")
 
 
-def test_what_is_no_json_is_told(tabs: Tabs) -> None:
+def test_answers_that_are_not_json_are_reported(tabs: Tabs) -> None:
     tabs.expected = ("status of 502", "status of 413")
     tab = tabs.open()
     answers = iter([(413, "<h1>proxy</h1>"), (200, "<h1>hotel</h1>")])

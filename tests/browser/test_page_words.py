@@ -1,4 +1,4 @@
-"""Words that belong together, other translations of a sentence, and glossaries: by mouse and by keys."""
+"""Word alignments, alternatives and glossaries on the page, by mouse and by keyboard."""
 
 import json
 import re
@@ -26,7 +26,7 @@ def shown(tab: Any, source: list[str], target: list[str]) -> None:
     expect(tab.locator("#translation .lit")).to_have_text(target)
 
 
-def test_words_that_belong_together_are_lit_on_both_sides(tab: Any) -> None:
+def test_aligned_words_are_highlighted_on_both_sides(tab: Any) -> None:
     asked: list[dict[str, Any]] = []
     tab.on("request", lambda request: asked.append(json.loads(request.post_data or "{}")))
     translated(tab, "a dog runs.\nIt barks")
@@ -50,7 +50,7 @@ def test_words_that_belong_together_are_lit_on_both_sides(tab: Any) -> None:
     shown(tab, [], [])
 
 
-def test_what_is_written_lies_over_the_words_behind_it(tab: Any) -> None:
+def test_the_text_field_covers_the_words_behind_it_exactly(tab: Any) -> None:
     """Line by line, else the wrong words would be lit."""
     translated(tab, "several words that fill a line, and more of them so that there is another " * 4)
     field, behind = (tab.locator(each).bounding_box() for each in ("#text", "#mirror"))
@@ -61,7 +61,7 @@ def test_what_is_written_lies_over_the_words_behind_it(tab: Any) -> None:
     assert tab.locator("#text").evaluate("(e) => e.scrollHeight <= e.clientHeight + 1")
 
 
-def test_keys_go_from_word_to_word(tab: Any) -> None:
+def test_keys_move_from_word_to_word(tab: Any) -> None:
     translated(tab, "a dog runs. It barks")
     for _ in range(10):
         tab.keyboard.press("Tab")
@@ -85,7 +85,7 @@ def test_keys_go_from_word_to_word(tab: Any) -> None:
     expect(tab.get_by_role("button", name="Copy")).to_be_focused()
 
 
-def test_another_translation_of_a_sentence_is_chosen_by_keys(tab: Any) -> None:
+def test_an_alternative_is_chosen_by_keyboard(tab: Any) -> None:
     translated(tab, "a dog runs. It barks")
     tab.locator(".sentence").nth(1).focus()
     tab.keyboard.press("Enter")
@@ -109,7 +109,7 @@ def test_another_translation_of_a_sentence_is_chosen_by_keys(tab: Any) -> None:
     shown(tab, ["runs."], ["RUNS."])
 
 
-def test_another_translation_is_chosen_by_mouse_and_goes_with_the_text(tab: Any) -> None:
+def test_an_alternative_is_chosen_by_mouse_and_lasts_until_the_text_changes(tab: Any) -> None:
     translated(tab, "a dog. It barks")
     tab.locator("#translation").get_by_text("DOG").click()
     tab.get_by_role("button", name="DOG. A!!", exact=True).click()
@@ -138,7 +138,7 @@ def test_a_server_that_gives_fewer_alternatives_or_none(browser: Any) -> None:
             tabs.close()
 
 
-def test_a_glossary_is_sent_along(tab: Any) -> None:
+def test_the_glossary_is_sent(tab: Any) -> None:
     asked: list[dict[str, Any]] = []
     tab.on("request", lambda request: asked.append(json.loads(request.post_data or "{}")))
     tab.locator("#glossary-box summary").click()

@@ -56,7 +56,7 @@ def test_a_bomb_is_not_unpacked() -> None:
         translated(target.getvalue())
 
 
-def test_a_size_that_is_a_lie_unpacks_no_more_than_it_says() -> None:
+def test_a_false_size_unpacks_no_more_than_declared() -> None:
     content = with_part(MAIN, bytes(1 << 26))
     size = (1 << 26).to_bytes(4, "little")
     assert content.count(size) == 2
@@ -64,7 +64,7 @@ def test_a_size_that_is_a_lie_unpacks_no_more_than_it_says() -> None:
         translated(content.replace(size, (1000).to_bytes(4, "little")))
 
 
-def test_text_without_end_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_much_text_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(word, "LARGEST_TEXT", 10_000)
     with pytest.raises(DataError, match=r"bytes of unpacked text and formatting, and at most 10,000 are read"):
         translated(with_part(MAIN, b"<a/>" * 5_000))
@@ -79,7 +79,7 @@ def test_text_without_end_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=["paragraphs", "runs", "descriptions"],
 )
-def test_pieces_without_end_are_not_looked_at(pieces: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_pieces_are_not_read(pieces: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are counted before anything is made of one, so a page of kilobytes is not seconds of work."""
     monkeypatch.setattr(word, "MOST_PIECES", 90_000)
     monkeypatch.setattr(word, "Paragraph", None)
@@ -114,12 +114,12 @@ def test_entities_are_not_even_declared(declaration: str, text: str, tmp_path: P
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/word/x.xml", "word\\..\\x.xml", "c:x.xml", "word/../../x"])
-def test_names_that_lead_elsewhere(name: str) -> None:
+def test_unsafe_names(name: str) -> None:
     with pytest.raises(DataError, match="unsafe name"):
         translated(with_part(name, b""))
 
 
-def test_what_is_no_document() -> None:
+def test_files_that_are_not_documents() -> None:
     with pytest.raises(DataError, match="Word 97–2003"):
         translated(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600))
     for content in (b"", b"a dog", b"PK\x03\x04", GOOD[: len(GOOD) // 2]):
@@ -140,7 +140,7 @@ def test_what_is_no_document() -> None:
         translated(with_part(MAIN, deep))
 
 
-def test_two_parts_of_one_name_and_a_password() -> None:
+def test_duplicate_names_and_passwords() -> None:
     target = io.BytesIO(GOOD)
     with zipfile.ZipFile(target, "a") as archive:
         archive.writestr("WORD/document.xml", b"<a/>")
@@ -153,7 +153,7 @@ def test_two_parts_of_one_name_and_a_password() -> None:
         translated(bytes(locked))
 
 
-def test_any_damage_is_told_or_does_no_harm() -> None:
+def test_any_damage_is_reported_or_harmless() -> None:
     draw = Random(7)
     for _ in range(150):
         content = bytearray(GOOD)

@@ -40,7 +40,7 @@ def in_child(work: Callable[[], object]) -> Callable[[], str]:
     return wait
 
 
-def test_processes_that_add_at_once(tmp_path: Path) -> None:
+def test_processes_that_add_keys_concurrently(tmp_path: Path) -> None:
     path = tmp_path / "keys.db"
 
     def add(number: int) -> str:
@@ -55,7 +55,7 @@ def test_processes_that_add_at_once(tmp_path: Path) -> None:
         assert len(keys.all()) == 30
 
 
-def test_of_those_that_add_the_same_name_one_wins(tmp_path: Path) -> None:
+def test_concurrent_additions_of_a_name_have_one_winner(tmp_path: Path) -> None:
     path = tmp_path / "keys.db"
     Keys(path).close()
     said = [wait() for wait in [in_child(lambda: Keys(path).add("Ada").key.name) for _ in range(6)]]
@@ -63,7 +63,7 @@ def test_of_those_that_add_the_same_name_one_wins(tmp_path: Path) -> None:
     assert all("there is a key named Ada" in each for each in sorted(said)[1:])
 
 
-def test_what_one_process_revokes_no_other_takes(tmp_path: Path) -> None:
+def test_revocation_affects_all_processes(tmp_path: Path) -> None:
     path = tmp_path / "keys.db"
     with Keys(path) as keys:
         made = keys.add("Ada")
@@ -74,7 +74,7 @@ def test_what_one_process_revokes_no_other_takes(tmp_path: Path) -> None:
         assert caught.value.reason == "revoked"
 
 
-def test_a_forked_process_uses_what_its_parent_opened(tmp_path: Path) -> None:
+def test_a_forked_process_opens_its_own_connection(tmp_path: Path) -> None:
     with Keys(tmp_path / "keys.db") as keys:
         made = keys.add("Ada")
         taken, done = threading.Event(), threading.Event()
@@ -154,7 +154,7 @@ def test_a_kill_between_two_keys_loses_neither(tmp_path: Path) -> None:
         assert len(keys.all()) - len(told) in (0, 1)
 
 
-def test_a_full_disk_leaves_the_keys_that_there_are(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_existing_keys_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "keys.db"
     with Keys(path) as keys:
         made = keys.add("Ada")
@@ -183,7 +183,7 @@ def add_for_ever(keys: Keys, added: list[str]) -> None:
         added.append(keys.add(f"{len(added)}").key.id)
 
 
-def test_sqlite_says_that_the_disk_is_full(tmp_path: Path) -> None:
+def test_sqlites_error_for_a_full_disk(tmp_path: Path) -> None:
     with Keys(tmp_path / "keys.db") as keys:
         with keys._database.reading() as connection:
             connection.execute("PRAGMA max_page_count = 5")
@@ -205,7 +205,7 @@ def as_nobody(work: Callable[[], object]) -> str:
     return in_child(first_leave)()
 
 
-def test_a_read_only_file_is_said_to_be_one(tmp_path: Path) -> None:
+def test_a_read_only_file_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "keys.db"
     with Keys(path) as keys:
         keys.add("Ada")
@@ -230,7 +230,7 @@ def test_a_read_only_file_is_said_to_be_one(tmp_path: Path) -> None:
         (b"SQLite format 3\0" + b"\xff" * 5000, "is not a database of keys"),
     ],
 )
-def test_a_file_that_is_no_database(tmp_path: Path, content: bytes, message: str) -> None:
+def test_a_file_that_is_not_a_database(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "keys.db"
     path.write_bytes(content)
     path.chmod(0o600)
@@ -257,7 +257,7 @@ def test_a_newer_database_is_not_read(tmp_path: Path) -> None:
         Keys(path)
 
 
-def test_a_damaged_database_ends_in_an_error_of_ours(tmp_path: Path) -> None:
+def test_a_damaged_database_is_a_clear_error(tmp_path: Path) -> None:
     path = tmp_path / "keys.db"
     with Keys(path) as keys:
         made = keys.add("Ada")
@@ -272,7 +272,7 @@ def test_a_damaged_database_ends_in_an_error_of_ours(tmp_path: Path) -> None:
             pass
 
 
-def test_places_that_are_none(tmp_path: Path) -> None:
+def test_invalid_paths(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is no database of keys"):
         Keys(tmp_path / "keys.db", create=False)
     assert not list(tmp_path.iterdir())
@@ -282,7 +282,7 @@ def test_places_that_are_none(tmp_path: Path) -> None:
         Keys(tmp_path / "nowhere" / "keys.db")
 
 
-def test_one_that_writes_too_long_is_waited_for_and_then_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_write_of_another_process_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "_PATIENCE", 0.2)
     path = tmp_path / "keys.db"
     with Keys(path) as keys:
@@ -299,7 +299,7 @@ def test_one_that_writes_too_long_is_waited_for_and_then_said(tmp_path: Path, mo
         assert keys.add("Grace")
 
 
-def test_rights_of_others_are_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_wide_permissions_are_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     path = tmp_path / "keys.db"
     Keys(path).close()
     assert "chmod 600" not in capsys.readouterr().err

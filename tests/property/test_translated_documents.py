@@ -68,7 +68,7 @@ def translated(text: str, format: str, write: Write, **of_translator: object) ->
 @example("a\r\n\r\n\tb  \r\n- c\rd\n", "markdown")
 @example("\ufeff1\r\n0:0:0 --> 0:0:1\r\na <i>dog\r\n runs</i>\r\n\r\nb\r2\r0:0:2 --> \rc", "srt")
 @example("WEBVTT a\n\nNOTE\nb\n\nc\n00:01.000 --> x\n<v D>a &lt;\n \nb --> c", "vtt")
-def test_a_translation_that_changes_nothing_gives_the_document_back(text: str, format: str) -> None:
+def test_a_translation_that_changes_nothing_returns_the_document(text: str, format: str) -> None:
     assert translated(text, format, same) == text
     assert translated(text, format, same, longest=3) == text
 
@@ -83,7 +83,7 @@ def test_no_document_is_refused(text: str, format: str, write: Write) -> None:
 @given(
     text=st.lists(st.sampled_from([*"aB. \t\n\r", "\r\n", "  ", "é", "¿", "- ", "3. ", "\u2028", "\x0b"])).map("".join)
 )
-def test_the_layout_of_text_stays(text: str) -> None:
+def test_the_layout_of_text_is_kept(text: str) -> None:
     found = translated(text, "text", upper)
     assert re.sub(r"[^\W\d_]", "a", found) == re.sub(r"[^\W\d_]", "a", text)
 

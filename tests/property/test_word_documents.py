@@ -87,7 +87,7 @@ def words(content: bytes) -> list[list[str]]:
     write=st.sampled_from([upper, backwards, anyhow]),
     aligns=st.booleans(),
 )
-def test_things_stay_each_once(paragraphs: list[str], write: Write, aligns: bool) -> None:
+def test_each_element_is_kept_once(paragraphs: list[str], write: Write, aligns: bool) -> None:
     before = document(*paragraphs)
     after = translated(before, write, aligns=aligns)
     assert things(after) == things(before)

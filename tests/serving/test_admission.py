@@ -26,7 +26,7 @@ FIELDS = {
 }
 
 
-def test_every_route_wants_a_key(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_every_route_requires_a_key(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with Keys(tmp_path / "keys.db") as keys:
         good, revoked = keys.add("good"), keys.add("revoked")
         keys.revoke("revoked")
@@ -79,7 +79,7 @@ def test_quotas_of_requests_and_of_tokens() -> None:
         assert not any(model.batcher.queue.tokens for model in service.directions.models)
 
 
-def test_what_found_the_queue_full_is_not_counted() -> None:
+def test_requests_that_find_the_queue_full_are_not_counted() -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     def slow(row: Row) -> list[str]:

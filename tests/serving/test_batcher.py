@@ -1,4 +1,4 @@
-"""Batches of many clients' lines: nobody pays for another's line, and what is known is not computed again."""
+"""Batches that mix the lines of many clients: clients do not affect one another, and results are reused."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -63,7 +63,7 @@ def texts(done: Ticket) -> list[str]:
     return [each[0].text for each in done.done.result(10)]
 
 
-def test_what_is_wrong_with_a_line_is_its_own_tickets_alone() -> None:
+def test_an_error_of_a_line_fails_only_its_own_ticket() -> None:
     model = Shouting(held=True)
     batcher = Batcher(model, QueueConfig(gather_milliseconds=0))
     first = ticket("first")
@@ -104,7 +104,7 @@ def test_the_same_line_is_translated_once() -> None:
     batcher.close()
 
 
-def test_a_cache_may_be_off_and_never_holds_what_is_drawn() -> None:
+def test_the_cache_can_be_disabled_and_never_contains_samples() -> None:
     for config, request in (
         (QueueConfig(cache_entries=0), REQUEST),
         (QueueConfig(), Request(Sampling(SamplingConfig()))),
@@ -127,7 +127,7 @@ def test_a_cache_may_be_off_and_never_holds_what_is_drawn() -> None:
     batcher.close()
 
 
-def test_what_nobody_waits_for_is_not_computed() -> None:
+def test_cancelled_tickets_are_not_translated() -> None:
     model = Shouting(held=True)
     batcher = Batcher(model, QueueConfig())
     first, gone, last = ticket("first"), ticket("gone", "too"), ticket("last")
@@ -144,7 +144,7 @@ def test_what_nobody_waits_for_is_not_computed() -> None:
     assert batcher.queue.tokens == 0
 
 
-def test_a_fault_costs_a_batch_and_not_the_queue() -> None:
+def test_a_bug_costs_a_batch_and_not_the_queue() -> None:
     class Broken(str):
         def __hash__(self) -> int:
             raise RuntimeError("a fault")
@@ -160,7 +160,7 @@ def test_a_fault_costs_a_batch_and_not_the_queue() -> None:
     assert batcher.queue.tokens == 0
 
 
-def test_a_model_is_exchanged_between_batches() -> None:
+def test_the_backend_is_replaced_between_batches() -> None:
     batcher = Batcher(Shouting(), QueueConfig())
     before = ticket("x")
     batcher.submit(before)
@@ -172,7 +172,7 @@ def test_a_model_is_exchanged_between_batches() -> None:
     batcher.close()
 
 
-def test_what_waits_is_done_before_the_end() -> None:
+def test_queued_lines_are_translated_before_shutdown() -> None:
     model = Shouting(held=True)
     batcher = Batcher(model, QueueConfig(batch_lines=1))
     tickets = [ticket(str(number)) for number in range(5)]
@@ -247,7 +247,7 @@ class Going:
             self.may_go_on.release()
 
 
-def test_a_batch_takes_in_what_comes_while_it_is_computed() -> None:
+def test_a_continuous_batch_admits_lines_while_it_is_decoded() -> None:
     going, watched = Going(), []
     batcher = Batcher(going, QueueConfig(batch_lines=4, gather_milliseconds=0), watched.append)
     first, second = ticket("a", "b"), ticket("c", "a", "b", "c")
@@ -263,7 +263,7 @@ def test_a_batch_takes_in_what_comes_while_it_is_computed() -> None:
     assert batcher.queue.tokens == 0 and sum(each.lines for each in watched) == 3
 
 
-def test_a_line_alone_has_all_cores() -> None:
+def test_a_single_line_is_not_batched_continuously() -> None:
     going = Going()
     batcher = Batcher(going, QueueConfig())
     one = ticket("a")
@@ -272,7 +272,7 @@ def test_a_line_alone_has_all_cores() -> None:
     batcher.close()
 
 
-def test_what_a_batch_does_not_take_follows_it_soon() -> None:
+def test_lines_that_a_batch_refuses_follow_it_soon() -> None:
     """Nothing else is taken in before it, however much comes."""
     going = Going()
     batcher = Batcher(going, QueueConfig(gather_milliseconds=0))
@@ -289,7 +289,7 @@ def test_what_a_batch_does_not_take_follows_it_soon() -> None:
     assert batcher.queue.tokens == 0
 
 
-def test_a_batch_that_fails_is_tried_line_by_line() -> None:
+def test_a_batch_that_fails_is_retried_line_by_line() -> None:
     going = Going(fails=True)
     batcher = Batcher(going, QueueConfig(gather_milliseconds=0))
     one = ticket("a", "b", "c", "bad")
@@ -302,7 +302,7 @@ def test_a_batch_that_fails_is_tried_line_by_line() -> None:
     assert batcher.queue.tokens == 0
 
 
-def test_a_batch_without_an_end_ends_when_the_model_is_exchanged() -> None:
+def test_a_continuous_batch_ends_when_the_backend_is_replaced() -> None:
     going = Going()
     batcher = Batcher(going, QueueConfig(gather_milliseconds=0))
     first, after = ticket("a", "b"), ticket("c", "d")

@@ -1,4 +1,4 @@
-"""Clients: what they send, when they try again, and LibreTranslate's own client, unmodified."""
+"""Clients: their requests, retries, and LibreTranslate's own client, unmodified."""
 
 import asyncio
 import json
@@ -90,7 +90,7 @@ def test_our_clients() -> None:
 
 
 @pytest.mark.parametrize("busy", [429, 503, None])
-def test_a_busy_server_is_asked_again(busy: int | None) -> None:
+def test_requests_to_a_busy_server_are_retried(busy: int | None) -> None:
     def answer(number: int) -> Answer | None:
         return DONE if number == 3 else None if busy is None else (busy, {}, b'{"error": "busy"}')
 
@@ -111,7 +111,7 @@ def test_a_busy_server_is_asked_again(busy: int | None) -> None:
         (None, None, 4, "cannot be reached"),
     ],
 )
-def test_what_a_server_refuses_is_told(given: Answer | None, status: int | None, tries: int, told: str) -> None:
+def test_refusals_are_reported(given: Answer | None, status: int | None, tries: int, told: str) -> None:
     with answering(lambda _: given) as (url, sent), Client(url, retry=QUICK) as client:
         with pytest.raises(ServerError, match=told) as error:
             client.translate("a", "de")

@@ -1,4 +1,4 @@
-"""Clients that misbehave on the wire: they are cut off, and everybody else goes on."""
+"""Clients that violate the protocol: they are disconnected, and others are not affected."""
 
 import asyncio
 import contextlib
@@ -42,7 +42,7 @@ def received(connection: socket.socket) -> bytes:
 GOOD = b'{"translatedText":"A DOG"}'
 
 
-def test_headers_that_do_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_headers_that_do_not_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dragoman.serving.http.connection._HEADER_SECONDS", 0.3)
     with served({"en-de": shouting}) as service, listening(service) as url:
         with connected(url) as silent, connected(url) as slow:
@@ -80,7 +80,7 @@ def test_headers_that_are_too_long() -> None:
         assert asked(url) == GOOD
 
 
-def test_a_body_that_does_not_come() -> None:
+def test_a_body_that_does_not_arrive() -> None:
     with served({"en-de": shouting}, limits={"body_seconds": 0.3}) as service, listening(service) as url:
         with connected(url) as slow:
             slow.sendall(HEAD + b"Content-Length: 1000\r\n\r\n{")
@@ -122,7 +122,7 @@ def test_a_body_that_is_too_large_is_not_read_to_its_end(announced: bool) -> Non
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
     ],
 )
-def test_what_is_no_http(sent: bytes) -> None:
+def test_input_that_is_not_http(sent: bytes) -> None:
     with served({"en-de": shouting}, limits={"body_seconds": 0.3}) as service, listening(service) as url:
         with connected(url) as abuser:
             abuser.sendall(sent)
@@ -132,7 +132,7 @@ def test_what_is_no_http(sent: bytes) -> None:
         assert asked(url) == GOOD
 
 
-def test_a_client_that_hangs_up_leaves_nothing_behind() -> None:
+def test_a_client_that_disconnects_leaves_nothing_in_the_queue() -> None:
     begun, go_on = threading.Event(), threading.Event()
     texts: list[str] = []
 

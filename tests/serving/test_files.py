@@ -1,4 +1,4 @@
-"""Files through the server: every format, hostile ones, how long they are kept."""
+"""Translation of files by the server: every format, hostile files, and the store of translations."""
 
 import io
 import random
@@ -47,7 +47,7 @@ def fetched(service: Any, name: str, content: bytes, **fields: str) -> tuple[str
         ("f.vtt", b"WEBVTT\n\n00:01.000 --> 00:02.000\na dog\n", b"WEBVTT\n\n00:01.000 --> 00:02.000\nA DOG\n"),
     ],
 )
-def test_formats_are_told_by_names(name: str, content: bytes, translated: bytes) -> None:
+def test_formats_are_recognised_by_file_names(name: str, content: bytes, translated: bytes) -> None:
     with served({"en-de": shouting}) as service:
         stem, _, ending = name.rpartition(".")
         assert fetched(service, name, content) == (f"{stem}.de.{ending.lower()}", translated)
@@ -124,7 +124,9 @@ def entities() -> bytes:
         ("a.txt", b"x" * 200_001, {}, 413, "200,000 bytes"),
     ],
 )
-def test_what_is_no_file(name: str, content: bytes, fields: dict[str, str], status: int, told: str) -> None:
+def test_uploads_that_are_not_documents(
+    name: str, content: bytes, fields: dict[str, str], status: int, told: str
+) -> None:
     with served({"en-de": shouting}, limits={"file_bytes": 200_000}) as service:
         answer = asked(service, lambda client: sent(client, name, content, **fields))
         assert answer.status_code == status, answer.text
@@ -141,7 +143,7 @@ def test_what_is_no_file(name: str, content: bytes, fields: dict[str, str], stat
         (b'{"file": "a"}', "application/json"),
     ],
 )
-def test_what_is_no_form(body: bytes, kind: str) -> None:
+def test_uploads_that_are_not_forms(body: bytes, kind: str) -> None:
     with served({"en-de": shouting}) as service:
         headers = {"content-type": kind}
         answer = asked(service, lambda client: client.post("/translate_file", content=body, headers=headers))
@@ -151,20 +153,20 @@ def test_what_is_no_form(body: bytes, kind: str) -> None:
 @pytest.mark.parametrize(
     "name", ["../../etc/passwd.txt", "..\\..\\a.txt", "/a.txt", "a\nSet-Cookie: b.txt", "\u202e.txt", "'\".txt"]
 )
-def test_names_are_names(name: str) -> None:
+def test_file_names_are_never_paths(name: str) -> None:
     with served({"en-de": shouting}) as service:
         found, content = fetched(service, name, b"a")
     assert content == b"A" and found.endswith(".de.txt")
     assert not set("/\\\n\u202e") & set(found)
 
 
-def test_files_that_are_not_there() -> None:
+def test_missing_files() -> None:
     with served({"en-de": shouting}) as service:
         for path in ("/download_file/x/y", "/download_file/..%2f..%2fetc/passwd", "/download_file/x/../../a"):
             assert asked(service, lambda client, path=path: client.get(path)).status_code == 404
 
 
-def test_files_are_kept_for_a_while_and_within_bounds() -> None:
+def test_the_file_store_is_bounded_in_time_and_size() -> None:
     now = 0.0
     kept = FileStore(capacity=100, seconds=10, clock=lambda: now)
     first, second = kept.put("a", b"x" * 60), kept.put("b", b"y" * 40)

@@ -1,4 +1,4 @@
-"""The queue: room is reserved at once or not at all, tickets take turns, what nobody waits for leaves."""
+"""The line queue: tickets are admitted as a whole or not at all, take turns, and leave when cancelled."""
 
 import threading
 import time
@@ -42,7 +42,7 @@ COSTS = st.lists(st.integers(1, 9), min_size=1, max_size=4)
         max_size=30,
     ),
 )
-def test_tokens_are_counted_exactly_whatever_comes(most: int, steps: list) -> None:
+def test_tokens_are_counted_exactly_under_any_schedule(most: int, steps: list) -> None:
     """Beside a model of it: lists of lines that wait and that are being translated."""
     queue = LineQueue(most)
     tickets: list[Ticket] = []
@@ -83,7 +83,7 @@ def test_a_book_does_not_keep_a_sentence_waiting() -> None:
     assert [each.position for each in taken] == [0, 0, 1]
 
 
-def test_a_line_beyond_the_budget_goes_alone() -> None:
+def test_a_line_beyond_the_budget_is_taken_alone() -> None:
     queue = LineQueue(10)
     big, small = put(queue, 50), None
     with pytest.raises(Overloaded):
@@ -92,7 +92,7 @@ def test_a_line_beyond_the_budget_goes_alone() -> None:
     assert [each.ticket for each in queue.take(5, 64, gather=0)] == [big]
 
 
-def test_many_at_once_never_get_more_than_there_is() -> None:
+def test_concurrent_tickets_never_exceed_the_capacity() -> None:
     queue, granted, refused = LineQueue(100), [], []
     start = threading.Barrier(8)
 
@@ -135,7 +135,7 @@ def test_takers_wait_and_end_when_the_queue_is_closed() -> None:
     assert seen == {"line 0": 40, "line 1": 40, "line 2": 40} and queue.tokens == 0
 
 
-def test_a_client_alone_waits_for_nobody() -> None:
+def test_a_single_client_does_not_wait_for_others() -> None:
     queue = LineQueue(1000)
     put(queue, 1, 1)
     began = time.monotonic()

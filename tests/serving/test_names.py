@@ -1,4 +1,4 @@
-"""Models of one name are told apart in metrics."""
+"""Names of models in metrics."""
 
 from pathlib import Path
 
@@ -19,6 +19,6 @@ from dragoman.serving.served_models import distinct_names
         (["/best", "/a/best"], ["best", "a/best"]),
     ],
 )
-def test_names_are_as_short_as_they_can_be(folders: list[str], names: list[str]) -> None:
+def test_names_are_as_short_as_possible(folders: list[str], names: list[str]) -> None:
     found = distinct_names([Path(each) for each in folders])
     assert found == names and len(set(found)) == len(found)

@@ -1,4 +1,4 @@
-"""The OpenAPI document is true: requests made from it by schemathesis get answers that it describes, and no fault."""
+"""The OpenAPI document: requests that schemathesis generates from it get answers that it describes."""
 
 from collections.abc import Iterator
 from typing import Any

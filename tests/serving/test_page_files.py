@@ -1,4 +1,4 @@
-"""The page's files: which there are, how they are sent, and that no others are."""
+"""The files of the page, and their headers."""
 
 import re
 
@@ -18,7 +18,7 @@ def got(*paths: str, **headers: str) -> list:
         return asked(service, work)  # type: ignore[no-any-return]
 
 
-def test_all_that_the_page_loads_is_there() -> None:
+def test_everything_that_the_page_loads_exists() -> None:
     (page,) = got("/")
     assert page.status_code == 200 and page.headers["content-type"] == "text/html; charset=utf-8"
     names = set(re.findall(r'(?:src|href)="(page/[^"]+)"', page.text))
@@ -51,7 +51,7 @@ def test_headers_of_the_page_and_of_its_parts() -> None:
         assert answer.headers["cache-control"] == "no-cache"
 
 
-def test_what_the_browser_has_is_not_sent_again() -> None:
+def test_unchanged_files_are_not_sent_again() -> None:
     (first,) = got("/")
     (second,) = got("/", **{"If-None-Match": first.headers["etag"]})
     assert second.status_code == 304 and second.content == b""
@@ -72,6 +72,6 @@ def test_what_the_browser_has_is_not_sent_again() -> None:
         "/page/__init__.py",
     ],
 )
-def test_no_other_file_is(path: str) -> None:
+def test_no_other_files_are_served(path: str) -> None:
     (answer,) = got(path)
     assert answer.status_code == 404 and set(answer.json()) == {"error"}

@@ -1,4 +1,4 @@
-"""What clients send and get: LibreTranslate's shapes, /v1, errors, limits."""
+"""Requests and answers: LibreTranslate's routes, /v1, errors and limits."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ def test_one_text_and_several() -> None:
         assert posted(service, "/translate", q="", source="en", target="de").json() == {"translatedText": ""}
 
 
-def test_alternatives_and_detection_only_where_they_are_asked_for() -> None:
+def test_alternatives_and_detection_only_if_requested() -> None:
     with served({"en-de": shouting}) as service:
         one = posted(service, "/translate", q="A dog. It", source="auto", target="de", alternatives=2).json()
         assert one["translatedText"] == "A DOG. IT" and one["alternatives"] == ["A DOG.! IT!", "A DOG.!! IT!!"]
@@ -38,7 +38,7 @@ def test_alternatives_and_detection_only_where_they_are_asked_for() -> None:
         )
 
 
-def test_markup_stays_where_html_is_said() -> None:
+def test_markup_is_kept_in_html() -> None:
     with served({"en-de": shouting}) as service:
         found = posted(service, "/translate", q="<p>a &amp; b</p>", source="en", target="de", format="html").json()
         assert found == {"translatedText": "<p>A &amp; B</p>"}
@@ -80,7 +80,7 @@ def test_forms_as_well_as_json() -> None:
         (b"x" * 1_000_001, "application/json", 413, "1,000,000 bytes"),
     ],
 )
-def test_what_makes_no_sense_is_told(body: bytes, kind: str, status: int, told: str) -> None:
+def test_invalid_requests_are_explained(body: bytes, kind: str, status: int, told: str) -> None:
     with served({"en-de": shouting}) as service:
         answer = asked(service, lambda client: client.post("/translate", content=body, headers={"content-type": kind}))
     assert answer.status_code == status and list(answer.json()) == ["error"], answer.text
@@ -88,7 +88,7 @@ def test_what_makes_no_sense_is_told(body: bytes, kind: str, status: int, told: 
     assert len(answer.json()["error"]) < 200, "what was sent is not sent back"
 
 
-def test_half_characters_of_json_are_mended() -> None:
+def test_lone_surrogates_in_json_are_replaced() -> None:
     body = rb'{"q": "a \ud800 b \ud83d\ude00 \u0000", "source": "en", "target": "de"}'
     with served({"en-de": shouting}) as service:
         answer = asked(
@@ -111,7 +111,7 @@ def test_limits() -> None:
         assert settings["charLimit"] == 10
 
 
-def test_two_models_make_a_third_direction() -> None:
+def test_two_models_serve_a_third_direction() -> None:
     def marked(sign: str) -> Any:
         return lambda row: [f"{sign}{row.text}", f"{sign}{row.text} 2"]
 
@@ -126,7 +126,7 @@ def test_two_models_make_a_third_direction() -> None:
         assert posted(service, "/translate", q="a", source="de", target="fr").status_code == 400
 
 
-def test_a_full_queue_refuses_at_once_and_late_work_is_given_up() -> None:
+def test_a_full_queue_refuses_at_once_and_late_requests_time_out() -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     def slow(row: Row) -> Sequence[str]:
@@ -178,7 +178,7 @@ def test_one_bad_request_never_fails_its_batch() -> None:
     assert "internal error" in answers[2].json()["error"] and "bad" not in answers[2].text
 
 
-def test_v1_tells_all_that_there_is() -> None:
+def test_v1_returns_all_details() -> None:
     with served({"en-de": shouting}) as service:
         found = posted(service, "/v1/translate", text="A dog. It", source="en", target="de", nbest=2).json()
         assert found["source"] == "en" and found["target"] == "de" and found["detected"] is None
@@ -246,7 +246,7 @@ def test_operations() -> None:
         assert answer.headers["content-security-policy"].startswith("default-src 'none'")
 
 
-def test_a_client_that_goes_away_is_not_computed() -> None:
+def test_requests_of_disconnected_clients_are_not_translated() -> None:
     begun, go_on, texts = threading.Event(), threading.Event(), []
 
     def script(row: Row) -> Sequence[str]:

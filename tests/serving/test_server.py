@@ -1,4 +1,4 @@
-"""The process: from its start to its end, with real model folders."""
+"""The server process, from start to shutdown, with real model folders."""
 
 import json
 import os
@@ -58,7 +58,7 @@ def translated(url: str, text: str = "a dog") -> str:
         return json.load(answer)["translatedText"]
 
 
-def test_a_server_from_its_start_to_its_end(tmp_path: Path) -> None:
+def test_a_server_from_start_to_shutdown(tmp_path: Path) -> None:
     model = tmp_path / "model"
     write_tiny_model(model)
     config = tmp_path / "serve.yaml"
@@ -94,7 +94,7 @@ def test_a_server_from_its_start_to_its_end(tmp_path: Path) -> None:
     assert '"route": "/translate"' in log and "a dog" not in log and "Traceback" not in log
 
 
-def test_what_is_asked_for_is_answered_before_the_end(tmp_path: Path) -> None:
+def test_accepted_requests_are_answered_before_shutdown(tmp_path: Path) -> None:
     model = tmp_path / "model"
     write_tiny_model(model)
     text = "A dog runs. " * 300
@@ -187,7 +187,7 @@ def test_workers_killed_under_load(tmp_path: Path) -> None:
         wait_for_end(left)
 
 
-def test_what_cannot_be_served_is_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_models_that_cannot_be_served_are_explained(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_tiny_model(tmp_path / "model")
     nameless = tmp_path / "model" / "meta.json"
     meta = json.loads(nameless.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Translations that clients propose."""
+"""Suggested translations."""
 
 import json
 import stat
@@ -15,7 +15,7 @@ from dragoman.serving.suggestions import Suggestions
 FIELDS = {"q": "a dog\nruns", "s": "ein Hund\nläuft \u2028", "source": "EN", "target": "de"}
 
 
-def test_they_are_appended(tmp_path: Path) -> None:
+def test_suggestions_are_appended(tmp_path: Path) -> None:
     kept = tmp_path / "suggestions.jsonl"
     with served({"en-de": shouting}, suggestions=kept) as service:
         for _ in range(2):
@@ -30,12 +30,12 @@ def test_they_are_appended(tmp_path: Path) -> None:
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
 
-def test_none_are_taken_where_no_file_is_named() -> None:
+def test_suggestions_are_rejected_without_a_file() -> None:
     with served({"en-de": shouting}) as service:
         assert posted(service, "/suggest", **FIELDS).status_code == 403
 
 
-def test_where_there_is_no_room(tmp_path: Path) -> None:
+def test_a_full_suggestions_file(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     few = Suggestions(kept, 150)
     few.add("en", "de", "a", "b")
@@ -55,7 +55,7 @@ def test_a_full_disk(capfd: pytest.CaptureFixture[str]) -> None:
     assert "No space left" in error and "dog" not in error
 
 
-def test_a_disk_that_takes_half_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partly_written_line_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Half(FileIO):
         def write(self, data: bytes) -> int:  # type: ignore[override]
             return super().write(data[: len(data) // 2])

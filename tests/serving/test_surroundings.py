@@ -1,4 +1,4 @@
-"""A server whose surroundings fail: a log that cannot be written, a clock that jumps."""
+"""A server in a failing environment: a log that cannot be written, a clock that jumps."""
 
 import json
 import os
@@ -105,7 +105,7 @@ def test_a_clock_that_jumps(monkeypatch: pytest.MonkeyPatch) -> None:
         asked_service(service, work)
 
 
-def test_only_logs_and_keys_that_expire_go_by_the_clock() -> None:
+def test_only_logs_and_expiry_depend_on_the_system_clock() -> None:
     folder = Path(dragoman.serving.__path__[0])
     found = {
         path.relative_to(folder).as_posix()

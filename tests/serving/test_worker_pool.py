@@ -1,4 +1,4 @@
-"""Processes that translate for a server: what they answer, and what becomes of it when they are killed."""
+"""Worker processes: their results, and their replacement when they are killed."""
 
 import os
 import signal
@@ -62,7 +62,7 @@ def kill(process: int) -> None:
         os.kill(process, signal.SIGKILL)
 
 
-def test_they_answer_as_the_translator_does(translator: Translator, pool: WorkerPool) -> None:
+def test_workers_give_the_results_of_the_translator(translator: Translator, pool: WorkerPool) -> None:
     assert pool.is_shared
     for settings in ({}, {"beam": 3, "nbest": 2}, {"guard": True}, {"constraints": ["hund"]}, {"keep": ["all"]}):
         asked = lines(translator, **settings)
@@ -72,7 +72,7 @@ def test_they_answer_as_the_translator_does(translator: Translator, pool: Worker
         assert [[each.tokens for each in some] for some in found] == [[each.tokens for each in some] for some in wanted]
 
 
-def test_none_is_left_when_nobody_has_the_pool(translator: Translator) -> None:
+def test_processes_end_when_the_pool_is_garbage_collected(translator: Translator) -> None:
     pool = WorkerPool(spec(translator.folder), 1, translator.tokenizers.target)  # type: ignore[attr-defined]
     processes = [*pids(pool), pool._processes.prefork._process.pid]
     del pool
@@ -115,7 +115,7 @@ def test_killed_again_and_again(translator: Translator, pool: WorkerPool) -> Non
     assert len(pids(pool)) == 2 and set(pids(pool)) != first
 
 
-def test_the_prefork_process_killed_too(translator: Translator, pool: WorkerPool) -> None:
+def test_the_prefork_process_is_killed_too(translator: Translator, pool: WorkerPool) -> None:
     asked = lines(translator)
     wanted = texts(pool, asked)
     for pid in (pool._processes.prefork._process.pid, *pids(pool)):
@@ -172,7 +172,7 @@ def test_workers_that_cannot_be_replaced_for_a_while(translator: Translator, poo
     assert texts(pool, asked) == texts(pool, asked) == wanted
 
 
-def test_what_is_wrong_comes_back(translator: Translator, pool: WorkerPool, tmp_path: Path) -> None:
+def test_errors_of_workers_are_raised(translator: Translator, pool: WorkerPool, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="none"):
         WorkerPool(spec(tmp_path / "none"), 2, translator.tokenizers.target)
 

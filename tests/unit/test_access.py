@@ -29,7 +29,7 @@ def test_without_keys_addresses_are_counted() -> None:
     assert [granted(access, None, peer) for peer in neighbours] == [True, True, False]
 
 
-def test_what_a_stranger_says_of_its_address_changes_nothing() -> None:
+def test_forged_addresses_change_nothing() -> None:
     access = Access(AccessConfig(requests_per_minute=2, trusted_proxies=("127.0.0.1",)))
     spoofed = [granted(access, None, "198.51.100.1", f"203.0.113.{number}") for number in range(3)]
     assert spoofed == [True, True, False]
@@ -38,7 +38,7 @@ def test_what_a_stranger_says_of_its_address_changes_nothing() -> None:
     assert granted(access, None, "127.0.0.1", "198.51.100.10")
 
 
-def test_with_keys_keys_are_counted_from_wherever(tmp_path: Path) -> None:
+def test_keys_are_counted_whatever_the_address(tmp_path: Path) -> None:
     with Keys(tmp_path / "keys.db") as keys:
         few = keys.add("few", requests_per_minute=1)
         usual = keys.add("usual", tokens_per_minute=10)
@@ -58,11 +58,11 @@ def test_with_keys_keys_are_counted_from_wherever(tmp_path: Path) -> None:
         access.close()
 
 
-def test_a_server_with_keys_on_and_no_database_does_not_start(tmp_path: Path) -> None:
+def test_a_server_without_its_database_of_keys_does_not_start(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is no database of keys"):
         Access(AccessConfig(keys=tmp_path / "keys.db"))
 
 
-def test_a_wrong_proxy_is_said_with_its_setting() -> None:
+def test_an_invalid_proxy_is_reported_with_its_setting() -> None:
     with pytest.raises(ConfigError, match=r"(?s)trusted_proxies.*'localhost' is not a network"):
         load_settings(None, ["trusted_proxies=[localhost]"], AccessConfig)

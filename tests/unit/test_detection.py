@@ -44,7 +44,7 @@ DATA = os.environ.get("DRAGOMAN_DATA")
 
 
 @pytest.mark.parametrize("language", SENTENCES)
-def test_a_sentence_is_told(language: str) -> None:
+def test_a_sentence_is_detected(language: str) -> None:
     found = Detector(list(SENTENCES)).detect(SENTENCES[language])
     assert found[0].language == language
     assert found[0].confidence > 80
@@ -53,7 +53,7 @@ def test_a_sentence_is_told(language: str) -> None:
 
 
 @pytest.mark.parametrize("language", ["ar", "cs", "es", "el", "ja", "ko", "pl", "ru", "zh-Hans"])
-def test_a_sentence_of_another_language_is_none_of_ours_with_confidence(language: str) -> None:
+def test_other_languages_are_not_detected_with_confidence(language: str) -> None:
     assert all(each.confidence < 20 for each in Detector(["en", "de", "fr"]).detect(SENTENCES[language]))
 
 
@@ -73,25 +73,25 @@ def test_a_sentence_of_another_language_is_none_of_ours_with_confidence(language
         "ᏣᎳᎩ ᎦᏬᏂᎯᏍᏗ",
     ],
 )
-def test_what_cannot_be_told(text: str) -> None:
+def test_unknown_languages(text: str) -> None:
     assert Detector(["en", "de", "fr"]).detect(text) == []
 
 
-def test_one_language_alone_is_still_asked_for() -> None:
+def test_a_single_language_is_not_always_detected() -> None:
     detector = Detector(["en"])
     assert detector.detect(SENTENCES["en"])[0] == ("en", pytest.approx(100, abs=1))
     assert all(each.confidence < 10 for each in detector.detect(SENTENCES["es"]))
     assert detector.detect(SENTENCES["ru"]) == []
 
 
-def test_a_language_that_the_library_does_not_know_is_never_found() -> None:
+def test_a_language_that_the_library_does_not_know_is_never_detected() -> None:
     detector = Detector(["tlh", "de", "de", "no code"])
     assert detector.undetected == ("tlh", "no code")
     assert [each.language for each in detector.detect(SENTENCES["de"])] == ["de"]
     assert Detector(["tlh"]).detect(SENTENCES["de"]) == Detector([]).detect(SENTENCES["de"]) == []
 
 
-def test_variants_of_a_language_share_what_is_known() -> None:
+def test_variants_of_a_language_share_its_probability() -> None:
     text = SENTENCES["pt-BR"]
     (alone,) = Detector(["pt-BR"]).detect(text)
     first, second = Detector(["pt", "pt-BR"]).detect(text)
@@ -99,7 +99,7 @@ def test_variants_of_a_language_share_what_is_known() -> None:
     assert first.confidence == second.confidence == pytest.approx(alone.confidence / 2, abs=0.1)
 
 
-def test_variants_are_told_by_their_letters() -> None:
+def test_variants_are_distinguished_by_their_letters() -> None:
     assert variant_shares("这个问题", ["zh-Hans", "zh-Hant"])[0] > 0.8
     assert variant_shares("這個問題", ["zh-Hans", "zh-Hant"])[0] < 0.2
     assert variant_shares("你好", ["zh", "zt"]) == [0.5, 0.5]
@@ -109,7 +109,7 @@ def test_variants_are_told_by_their_letters() -> None:
     assert sum(variant_shares("Šta", ["sr", "sr-Cyrl", "sr-Latn"])) == pytest.approx(1)
 
 
-def test_a_language_of_several_scripts_is_told_in_each() -> None:
+def test_a_language_of_several_scripts_is_detected_in_each() -> None:
     detector = Detector(["sr"])
     for text in ("Ne znam šta se danas dešava.", "Не знам шта се данас дешава."):
         assert detector.detect(text)[0].confidence > 90
@@ -150,13 +150,13 @@ def test_any_text_has_an_answer_of_the_same_form(text: str) -> None:
     assert some_languages().detect(text) == found
 
 
-def test_half_a_character_is_no_fault() -> None:
+def test_a_lone_surrogate_is_not_an_error() -> None:
     assert Detector(["en"]).detect("\ud800 the house")
 
 
 @pytest.mark.skipif(DATA is None, reason="DRAGOMAN_DATA names no folder of corpora")
 @pytest.mark.parametrize(("words", "least"), [(1, 0.84), (3, 0.97), (10, 0.995)])
-def test_confidence_is_how_often_it_is_right(words: int, least: float) -> None:
+def test_confidence_is_calibrated(words: int, least: float) -> None:
     detector, draw = Detector(["en", "de", "fr"]), random.Random(1)
     right, sure = [], []
     for language in ("en", "de", "fr"):
@@ -176,7 +176,7 @@ def test_confidence_is_how_often_it_is_right(words: int, least: float) -> None:
     assert sum(ninety) / len(ninety) > 0.95
 
 
-def test_without_the_library_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*_: object) -> None:
         raise ConfigError("this needs the package py3langid")
 
@@ -214,7 +214,7 @@ def test_without_the_library_it_is_said_what_to_install(monkeypatch: pytest.Monk
         ("fr", "no-code fr-CA", "fr-CA"),
     ],
 )
-def test_what_a_client_means(code: str, known: str, meant: str) -> None:
+def test_codes_that_clients_send(code: str, known: str, meant: str) -> None:
     assert known_code(code, known.split()) == meant
 
 
@@ -235,7 +235,7 @@ def test_what_a_client_means(code: str, known: str, meant: str) -> None:
         ("de\0", "de"),
     ],
 )
-def test_what_no_known_language_is(code: str, known: str) -> None:
+def test_codes_of_no_known_language(code: str, known: str) -> None:
     assert known_code(code, known.split()) == code
 
 

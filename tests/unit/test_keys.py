@@ -35,7 +35,7 @@ def refused(keys: Keys, text: str | None) -> KeyRefused:
     return caught.value
 
 
-def test_a_key_opens_and_says_whose_it_is(keys: Keys) -> None:
+def test_a_valid_key_is_accepted(keys: Keys) -> None:
     made = keys.add("Ada", requests_per_minute=30, tokens_per_minute=5000)
     assert made.text.startswith(made.key.id + "_")
     assert keys.check(made.text) == made.key == keys.all()[0]
@@ -43,7 +43,7 @@ def test_a_key_opens_and_says_whose_it_is(keys: Keys) -> None:
     assert len(made.text) == len("dgm_") + 8 + 1 + 32
 
 
-def test_the_file_holds_no_key_and_nobody_else_reads_it(tmp_path: Path) -> None:
+def test_the_file_contains_no_key_and_is_private(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         keys = Keys(tmp_path / "keys.db")
@@ -72,7 +72,7 @@ def test_a_key_is_found_by_its_index(tmp_path: Path) -> None:
     assert plan[0][3].startswith("SEARCH")
 
 
-def test_reasons_are_for_the_log_and_clients_are_told_the_same(keys: Keys, clock: list[datetime]) -> None:
+def test_clients_get_one_message_for_all_reasons(keys: Keys, clock: list[datetime]) -> None:
     good, gone, old = (keys.add(name, expires=date(2027, 3, 2)) for name in ("good", "gone", "old"))
     keys.revoke("gone")
     other = good.text[:-1] + ("0" if good.text[-1] != "0" else "1")
@@ -150,7 +150,7 @@ def test_names_and_ids_revoke(keys: Keys) -> None:
         ({"expires": "9999-12-31"}, "too late"),
     ],
 )
-def test_what_makes_no_sense_is_refused(keys: Keys, values: dict, message: str) -> None:
+def test_invalid_values_are_refused(keys: Keys, values: dict, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         keys.add(**{"name": "Ada", **values})
     assert keys.all() == []

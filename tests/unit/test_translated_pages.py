@@ -24,7 +24,7 @@ def translated(text: str, format: str, write=upper, **how) -> str:  # type: igno
     return translate_document(StandIn(write, **how), text, format=format).text  # type: ignore[arg-type]
 
 
-def test_text_keeps_all_but_its_sentences() -> None:
+def test_everything_but_sentences_is_kept_in_text() -> None:
     text = "A dog.  Two men.\r\n\r\n\t- one: a cat\t3.5\r\n  2) dogs   cats \n***\n42\n"
     assert translated(text, "text") == "A DOG.  TWO MEN.\r\n\r\n\t- ONE: A CAT\t3.5\r\n  2) DOGS   CATS \n***\n42\n"
 
@@ -68,7 +68,7 @@ def test_html() -> None:
         ("a <img> b <i></i>c", "C <img>B A"),
     ],
 )
-def test_marks_go_with_their_words(before: str, after: str) -> None:
+def test_markup_moves_with_its_words(before: str, after: str) -> None:
     found = translated(before, "html", backwards)
     if "Three" in before:  # a span over two sentences: it begins in one and ends in the other
         assert found.count("<b>") == found.count("</b>") == 1 and found.index("<b>") < found.index("</b>")
@@ -88,7 +88,7 @@ def test_hostile_pages() -> None:
     assert translated("*a " * 3000, "markdown") == "\\*A " * 3000
 
 
-def test_what_stays_is_asked_for() -> None:
+def test_code_is_constrained() -> None:
     translator = StandIn(upper)
     translate_document(translator, "Run `dragoman x` now. A dog.", format="markdown")  # type: ignore[arg-type]
     (first, asked), (second, plain) = translator.asked
@@ -98,7 +98,7 @@ def test_what_stays_is_asked_for() -> None:
     assert plain.control is None
 
 
-def test_what_is_too_long_is_divided_and_counted() -> None:
+def test_long_sentences_are_split_and_counted() -> None:
     text = "a dog, " * 400 + "\n" + "b" * (3 * LONGEST)
     done = translate_document(StandIn(upper), text)  # type: ignore[arg-type]
     assert done.text == text.upper()
@@ -152,7 +152,7 @@ def test_files_and_streams(
         (["-i", "broken"], 1, "broken, line 2: broken UTF-8"),
     ],
 )
-def test_what_is_wrong_is_told(
+def test_errors_are_explained(
     command: list[str], arguments: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("broken").write_bytes(b"a\n\xff")

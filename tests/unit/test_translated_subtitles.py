@@ -109,7 +109,7 @@ def test_lines_that_were_sentences_stay_sentences() -> None:
     assert wrap_like("a.\nb.", "a " * 30 + ". B.", hidden) == "a " * 15 + "a\n" + "a " * 14 + ". B."
 
 
-def test_what_no_player_would_read_is_told_and_stays(capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_that_no_player_displays_is_reported_and_kept(capsys: pytest.CaptureFixture[str]) -> None:
     broken = "a head\n1\n00:00:0x,0 --> 00:00:02,000\nA dog\n\n5 --> 7 dogs\nruns.\n"
     assert translated(broken, "srt") == broken.replace("A dog", "A DOG").replace("runs", "RUNS")
     told = capsys.readouterr().err

@@ -49,7 +49,7 @@ def test_paragraphs_tables_headers_and_footers() -> None:
     assert after.sections[0].footer.paragraphs[0].text == "THE END"
 
 
-def test_all_that_has_no_text_stays_byte_for_byte() -> None:
+def test_parts_without_text_are_kept_byte_for_byte() -> None:
     given = report()  # once: it holds the time of day
     before, after = parts(given), parts(translated(given))
     assert list(before) == list(after)
@@ -58,7 +58,7 @@ def test_all_that_has_no_text_stays_byte_for_byte() -> None:
     assert translated(given, same) == given
 
 
-def test_formats_go_with_their_words() -> None:
+def test_formats_move_with_their_words() -> None:
     inner = (
         run("A "),
         run("big", "<w:b/>"),
@@ -100,7 +100,7 @@ def test_fields_stay_and_links_in_fields_are_translated() -> None:
     assert [text for text, _, _ in shown(run("a "), simple, run(" b"))] == ["A ", "seven", " B"]
 
 
-def test_things_between_words_stay() -> None:
+def test_elements_between_words_are_kept() -> None:
     things = "<w:r><w:drawing/></w:r><w:bookmarkStart w:id='1' w:name='x'/><w:r><w:footnoteReference w:id='2'/></w:r>"
     found = shown(run("A "), things, run("dog"), "<w:r><w:br/><w:t>Two</w:t><w:tab/><w:noBreakHyphen/></w:r>")
     assert [text for text, _, _ in found] == [
@@ -148,7 +148,7 @@ def test_footnotes() -> None:
     assert b"TWO ONE" in parts(translated(packed(whole), backwards))["word/footnotes.xml"]
 
 
-def test_strict_documents_and_those_whose_types_are_told_by_endings() -> None:
+def test_strict_documents_and_types_declared_by_extension() -> None:
     whole = parts(document(paragraph(run("A big dog"))))
     body, types = whole["word/document.xml"], whole["[Content_Types].xml"]
     strict = body.replace(
@@ -161,7 +161,7 @@ def test_strict_documents_and_those_whose_types_are_told_by_endings() -> None:
     assert b"DOG BIG A" in found
 
 
-def test_no_depth_is_too_deep() -> None:
+def test_any_nesting_depth_is_accepted() -> None:
     link = ("HYPERLINK x", "<w:hyperlink r:id='r'>{}</w:hyperlink>")
     text = run("dog")
     for _ in range(50):
@@ -174,7 +174,7 @@ def test_no_depth_is_too_deep() -> None:
     assert parts(translated(document(paragraph(fields))))["word/document.xml"].count(b"fldChar ") == 6000
 
 
-def test_what_xml_cannot_hold_is_written_as_unknown() -> None:
+def test_characters_that_xml_forbids_are_replaced() -> None:
     found = shown(run("dog"), write=lambda _: [("a\x00\x01b\ttwo", 0)])
     assert found == [("a\ufffd\ufffdb two", "", ())]
 

@@ -118,7 +118,7 @@ def wrap_like(original: str, text: str, hidden: re.Pattern[str]) -> str:
         return text
     displayed = [hidden.sub("", word) for word in words]
     widths = [len(word) for word in displayed]
-    ends = [place for place, word in enumerate(displayed, 1) if _SENTENCE_END.search(word) or place == len(words)]
+    ends = [end for end, word in enumerate(displayed, 1) if _SENTENCE_END.search(word) or end == len(words)]
     lines = list(zip([0, *ends], ends, strict=False))
     by_sentence = len(lines) == len(old) and all(_SENTENCE_END.search(hidden.sub("", line).rstrip()) for line in old)
     if not by_sentence or any(not _fits(widths[begin:stop], USUAL_WIDTH, 1) for begin, stop in lines):

@@ -79,7 +79,7 @@ def pieces_of(index: Element, depth: int = 0) -> list[Piece]:
 
 
 def is_property(element: Element) -> bool:
-    """Whether an element describes its parent, and therefore stays in index."""
+    """Whether an element describes its parent, and therefore stays in place."""
     return kind(element).endswith("Pr")
 
 
