@@ -23,7 +23,7 @@ def keys(tmp_path: Path) -> Keys:
 
 
 @pytest.fixture
-def format_duration(monkeypatch: pytest.MonkeyPatch) -> list[datetime]:
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[datetime]:
     times = [NOW]
     monkeypatch.setattr(module, "_now", lambda: times[0])
     return times
