@@ -162,7 +162,7 @@ def test_evaluate_needs_something_to_evaluate(failure, model: Path, text: Path) 
 @pytest.mark.parametrize("option", ["--to", "--tags", "--beam", "--length-penalty", "--coverage-penalty", "--unknown"])
 def test_how_to_translate_is_nothing_for_translations_that_are_given(failure, text: Path, option: str) -> None:
     told = failure("evaluate", "--reference", text, "--hypothesis", text, option, "1")[1]
-    assert f"{option} goes with a model to translate with only" in told
+    assert f"{option} can only be used with a model to translate with" in told
 
 
 def test_unknown_options_and_verbs_exit_with_2(capfd: pytest.CaptureFixture) -> None:
@@ -221,8 +221,8 @@ def test_a_run_folder_that_cannot_be_is_told(failure, text: Path, tmp_path: Path
     for out in (text, text / "below"):
         message = failure(*_train(out, text, text))[1]
         assert str(out) in message
-        assert "choose another place" in message
-        assert "choose another place" in failure("demo", "--out", out)[1]
+        assert "choose another path" in message
+        assert "choose another path" in failure("demo", "--out", out)[1]
     assert text.read_text() == "a dog runs\ntwo dogs sleep\n"
 
 

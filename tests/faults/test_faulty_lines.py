@@ -183,7 +183,7 @@ def test_what_was_written_along_is_gone_on_with(
     kept = Path("out.partial/companion").read_bytes()
     Path("out.partial/companion").write_bytes(b"")
     assert main([*command, "-o", "out", "--alignments", "links", "--resume"]) != 0
-    assert "companion was shortened" in " ".join(capfd.readouterr().err.split())
+    assert "companion was truncated" in " ".join(capfd.readouterr().err.split())
     Path("out.partial/companion").write_bytes(kept)
     with Path("out.partial/companion").open("ab") as file:  # as a kill between two writes leaves it
         file.write(b"0-0 rubbish\n")

@@ -105,7 +105,7 @@ def test_it_goes_with_what_else_is_asked_for(capfd: pytest.CaptureFixture[str]) 
         assert main([*command, *more]) == 0
         assert capfd.readouterr().out.count("\n") == len(LINES)
     assert main(["translate", "model", "-i", "in", "--guard", "--sample"]) == 2
-    assert "--guard goes without --sample only" in " ".join(capfd.readouterr().err.split())
+    assert "--guard can only be used without --sample" in " ".join(capfd.readouterr().err.split())
 
 
 def test_of_a_line_in_parts_each_part_is_guarded(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -94,7 +94,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "ids twice": (lambda folder: changed(folder / "vocab.json", **{"</s>": 1}), r"from 0 to \d+ without gaps"),
     "an entry more": (lambda folder: changed(folder / "vocab.json", more=82), r"\d+ entries, but the embeddings"),
     "no source.spm": (without("source.spm"), r"source\.spm missing"),
-    "spm": (written("target.spm", b"garbage"), r"target\.spm is damaged: no SentencePiece model"),
+    "spm": (written("target.spm", b"garbage"), r"target\.spm is damaged: not a SentencePiece model"),
     "empty spm": (written("source.spm", b""), r"source\.spm is damaged"),
     "other symbols": (tokenizer(eos_token="<end>"), r"eos_token must be </s>, not '<end>'"),
     "two vocabularies": (tokenizer(separate_vocabs=True), r"cannot share one table"),

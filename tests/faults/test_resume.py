@@ -176,7 +176,7 @@ def test_a_run_from_a_gpu_resumes_without_one(server: Server, folder: Path) -> N
     on = ["train", "--resume", "--out", RUN, "train.max_steps=32"]
     process = server.start(folder, *on)
     assert process.wait() == 2
-    assert "the device 'cuda:9' cannot be used here" in process.said
+    assert "the device 'cuda:9' is not available on this machine" in process.said
     assert "train.device was 'cuda:9' and is now 'cpu'" in finish(server, folder, *on, "train.device=cpu")
     assert outcome(folder)["state"]["step"] == 32
 

@@ -104,7 +104,7 @@ def test_a_stopped_translation_goes_on_to_the_same_bytes(
 @pytest.mark.usefixtures("half")
 def test_unfinished_work_is_not_lost_without_resume(failure: Callable[..., str]) -> None:
     before = Path("out.partial/text").read_bytes()
-    assert "the first 8 lines: add --resume to go on with it, or delete that folder" in failure(*GREEDY)
+    assert "the first 8 lines: add --resume to continue, or delete that folder" in failure(*GREEDY)
     assert Path("out.partial/text").read_bytes() == before
     assert main([*GREEDY, "--resume"]) == 0
 
@@ -123,21 +123,21 @@ def test_unfinished_work_is_not_lost_without_resume(failure: Callable[..., str])
 )
 def test_other_settings_are_told(options: list[str], different: str, failure: Callable[..., str]) -> None:
     told = failure(*GREEDY, *options, "--resume")
-    assert f"begun otherwise: {different}" in told and "delete that folder" in told
+    assert f"work with other options: {different}" in told and "delete that folder" in told
 
 
 @pytest.mark.usefixtures("half")
 def test_another_model_is_told(failure: Callable[..., str]) -> None:
     with Path("model/tokenizer.json").open("a") as tokenizer:
         tokenizer.write("\n")
-    assert "begun otherwise: model (was" in failure(*GREEDY, "--resume")
+    assert "work with other options: model (was" in failure(*GREEDY, "--resume")
 
 
 @pytest.mark.usefixtures("half")
 def test_a_changed_text_is_told_and_a_longer_one_is_not(failure: Callable[..., str]) -> None:
     lines = Path("in").read_text().splitlines(keepends=True)
     Path("in").write_text("".join([*lines[:6], "another\n", *lines[7:]]))
-    assert "in is another text now: something in lines 5 to 8 differs" in failure(*GREEDY, "--resume")
+    assert "in has changed: something in lines 5 to 8 differs" in failure(*GREEDY, "--resume")
     Path("in").write_text("".join(lines[:7]))
     assert "in has 7 line(s), but 8 of it are done" in failure(*GREEDY, "--resume")
     Path("in").write_text("".join(lines) + "one more\n")  # nothing of what is done is another now
@@ -161,9 +161,7 @@ def test_changed_prefixes_are_told(stop: Stop, failure: Callable[..., str]) -> N
     stop(10)
     assert main([*GREEDY, "--prefix", "prefix"]) == 130
     Path("prefix").write_text("Zwei\n" * LINES)
-    assert "prefix is another text now: something in lines 1 to 4 differs" in failure(
-        *GREEDY, "--prefix", "prefix", "--resume"
-    )
+    assert "prefix has changed: something in lines 1 to 4 differs" in failure(*GREEDY, "--prefix", "prefix", "--resume")
 
 
 def test_what_was_done_before_a_broken_line_is_kept_until_it_is_mended(failure: Callable[..., str]) -> None:
@@ -226,7 +224,7 @@ def test_a_folder_of_somebody_else_stays(failure: Callable[..., str]) -> None:
 def test_two_processes_and_lost_text_are_told(failure: Callable[..., str]) -> None:
     text = Path("out.partial/text")
     os.truncate(text, text.stat().st_size - 1)
-    assert "text was shortened: delete" in failure(*GREEDY, "--resume", code=1)
+    assert "text was truncated: delete" in failure(*GREEDY, "--resume", code=1)
     shutil.rmtree("out.partial")
     with OutputJournal(Path("out").resolve(), {}):
         assert "another process is at work" in failure(*GREEDY, "--resume")

@@ -118,7 +118,7 @@ def test_each_rule_can_be_switched_off_alone() -> None:
 def test_broken_utf8_is_an_error_that_names_the_line(settings: dict[str, object]) -> None:
     broken = "one\ntwo\nth\udcffree"
     assert judged("good", broken, "fine").counts == {"broken_utf8": 1}
-    with pytest.raises(DataError, match=r"corpus\.txt, line 4: bytes that are no UTF-8"):
+    with pytest.raises(DataError, match=r"corpus\.txt, line 4: invalid UTF-8"):
         judged("good", broken, "fine", **settings)
 
 

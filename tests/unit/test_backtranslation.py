@@ -164,7 +164,7 @@ def test_other_settings_do_not_go_on(tmp_path: Path, translator: Translator) -> 
         task(tmp_path, lines).run(translator, stop_after(1))
     other = task(tmp_path, lines)
     with pytest.raises(
-        ConfigError, match=r"begun otherwise: filters\.copied \(was 0\.8, now None\), .*delete that folder"
+        ConfigError, match=r"work with other options: filters\.copied \(was 0\.8, now None\), .*delete that folder"
     ):
         BackTranslation(MODEL, other.text, other.output, other.request, ALL_OFF, 1).run(translator)
     (tmp_path / "mono").write_text("another text\n")
@@ -271,8 +271,8 @@ def test_sampling_is_seeded(mono: Path) -> None:
             ["--language", "de"],
             "text is in 'de', but the model reads 'en': back-translation needs a model of the other",
         ),
-        (["--seed", "3"], "--seed goes with --method sample only"),
-        (["--method", "sample", "--beam", "3"], "--beam goes with --method beam only"),
+        (["--seed", "3"], "--seed can only be used with --method sample"),
+        (["--method", "sample", "--beam", "3"], "--beam can only be used with --method beam"),
         (["--max-ratio", "0.5"], "max_ratio"),
         (["--min-score", "1"], "min_score"),
         (["--tags", "law"], "no tag 'law'"),

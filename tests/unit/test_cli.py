@@ -369,9 +369,9 @@ def test_data_check_of_plain_text(tmp_path: Path, capsys: pytest.CaptureFixture)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--text", "a", "--max-ratio", "3"], "--max-ratio goes with sentence pairs only"),
-        (["--text", "a", "--source-script", "latin"], "--source-script goes with sentence pairs only"),
-        (["--source", "a", "--target", "a", "--script", "latin"], "--script goes with --text or --field only"),
+        (["--text", "a", "--max-ratio", "3"], "--max-ratio can only be used with sentence pairs"),
+        (["--text", "a", "--source-script", "latin"], "--source-script can only be used with sentence pairs"),
+        (["--source", "a", "--target", "a", "--script", "latin"], "--script can only be used with --text or --field"),
         (["--text", "a", "--field", "text"], "give the corpus as"),
         (["--text", "a", "--heading", "x"], "set `documents` to file"),
         (["--text", "missing"], "missing"),

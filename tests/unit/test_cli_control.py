@@ -81,6 +81,6 @@ def test_what_is_wrong_is_told(
 
 def test_what_must_be_held_is_not_drawn(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["translate", "model", "-i", "in", "--sample", "--keep", "url"]) == 2
-    assert "--keep goes without --sample only" in capsys.readouterr().err
+    assert "--keep can only be used without --sample" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="leave out sampling"):
         Translator.load("model", "cpu", engine="torch").request(sampling=Sampling(), constraints=["Hund"])

@@ -73,11 +73,17 @@ def test_unknowns_are_reported(folder: Path, tmp_path: Path, capfd: pytest.Captu
 def test_options_of_the_other_kind_are_refused(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     text = str(folder / "text")
     for arguments, message in (
-        (["score", "writes", "--target", text, "--source", text], "--source goes with a translation model only"),
+        (["score", "writes", "--target", text, "--source", text], "--source can only be used with a translation model"),
         (["score", "translates", "--target", text], "give the source sentences of the translations, --source FILE"),
-        (["score", "translates", "--target", text, "--source", text, "--stride", "3"], "--stride goes with a language"),
-        (["evaluate", "writes", "--reference", text, "--beam", "3"], "--beam goes with translations only"),
-        (["evaluate", "translates", "--reference", text, "--documents", "file"], "--documents goes with a language"),
+        (
+            ["score", "translates", "--target", text, "--source", text, "--stride", "3"],
+            "--stride can only be used with a language",
+        ),
+        (["evaluate", "writes", "--reference", text, "--beam", "3"], "--beam can only be used with translations"),
+        (
+            ["evaluate", "translates", "--reference", text, "--documents", "file"],
+            "--documents can only be used with a language",
+        ),
         (["generate", "translates", "--prompt", "a"], "is a translation model; it cannot continue texts"),
         (["translate", "writes", "-i", text], "is a language model; it cannot translate: use `dragoman generate`"),
         (["generate", "writes", "--prompt", "a", "--input", text], "leave one out"),

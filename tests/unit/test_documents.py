@@ -58,7 +58,7 @@ def test_objects_are_documents_with_their_newlines(tmp_path: Path) -> None:
     found = list(read_passages(TextCorpusConfig(jsonl=path, field="article.body")))
     assert found == [Passage(1, "one\n\ntwo\n"), Passage(2, ""), Passage(3, "")]
     with pytest.raises(
-        DataError, match=r"text\.jsonl, line 1: there is no field 'text'; it has article\.body\. Set field"
+        DataError, match=r"text\.jsonl, line 1: there is no field 'text'; the fields are article\.body\. Set field"
     ):
         check_readable(TextCorpusConfig(jsonl=path))
 
@@ -91,7 +91,7 @@ def test_all_texts_are_read_for_evaluation_or_it_is_told_why_not(tmp_path: Path)
     assert read_texts(corpus(tmp_path / "a", "one\n\ntwo\n")) == ["one", "", "two"]
     with pytest.raises(DataError, match=r"broken, line 3: broken UTF-8"):
         read_texts(corpus(tmp_path / "broken", b"one\ntwo\nth\xffree\n", documents="file"))
-    with pytest.raises(DataError, match="nothing but blanks"):
+    with pytest.raises(DataError, match="all documents are blank"):
         read_texts(corpus(tmp_path / "blank", " \n\n\t\n"))
     with pytest.raises(DataError, match=r"no file .*missing"):
         read_texts(TextCorpusConfig(text=tmp_path / "missing"))
@@ -103,9 +103,9 @@ def test_all_texts_are_read_for_evaluation_or_it_is_told_why_not(tmp_path: Path)
 def test_a_corpus_that_cannot_be_read_is_found_at_once(tmp_path: Path, documents: Any) -> None:
     with pytest.raises(DataError, match="empty; give a file"):
         check_readable(corpus(tmp_path / "empty", "", documents=documents))
-    with pytest.raises(DataError, match="no regular file"):
+    with pytest.raises(DataError, match="not a regular file"):
         check_readable(TextCorpusConfig(text=tmp_path, documents=documents))
-    with pytest.raises(DataError, match="no gz file"):
+    with pytest.raises(DataError, match="not a gz file"):
         check_readable(corpus(tmp_path / "plain.gz", documents=documents))
     check_readable(corpus(tmp_path / "good", documents=documents))
 
@@ -117,7 +117,7 @@ def test_a_corpus_that_cannot_be_read_is_found_at_once(tmp_path: Path, documents
         ({"text": "a", "jsonl": "b"}, "give either `text` or `jsonl`"),
         ({"jsonl": "b", "documents": "file"}, "leave out `documents` and `heading`"),
         ({"text": "a", "heading": "x"}, "set `documents` to file"),
-        ({"text": "a", "documents": "file", "heading": "("}, "no regular expression"),
+        ({"text": "a", "documents": "file", "heading": "("}, "not a valid regular expression"),
     ],
 )
 def test_settings_that_contradict_are_refused(settings: dict[str, Any], message: str) -> None:
@@ -143,7 +143,11 @@ def test_settings_are_one_corpus_or_several() -> None:
 
 def test_json_is_read_as_for_pairs(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
-    for line, message in (("[1]", "not a JSON object"), ("{", "no JSON"), (json.dumps({"text": [1]}), "holds no text")):
+    for line, message in (
+        ("[1]", "not a JSON object"),
+        ("{", "not valid JSON"),
+        (json.dumps({"text": [1]}), "is not text"),
+    ):
         path.write_text(f'{{"text": "fine"}}\n{line}\n')
         with pytest.raises(DataError, match=rf"c\.jsonl, line 2: .*{message}"):
             read_texts(TextCorpusConfig(jsonl=path))

@@ -87,7 +87,7 @@ def test_documents_under_a_language_model(tmp_path: Path) -> None:
     assert dragoman.score(tmp_path / "model", path, documents="blank_line").each == tuple(expected)
     assert dragoman.score(model, ["a dog runs", "two dogs"]).each == tuple(expected)
     for wrong in ({"source": ["x"]}, {"tags": ["bt"]}):
-        with pytest.raises(ConfigError, match=r"--(source|tags) goes with a translation model only"):
+        with pytest.raises(ConfigError, match=r"--(source|tags) can only be used with a translation model"):
             dragoman.score(model, ["a"], **wrong)  # type: ignore[arg-type]
     with pytest.raises(DragomanError):
         dragoman.evaluate(tmp_path / "model", source=["a"], reference=["b"])
@@ -105,7 +105,7 @@ def test_documents_under_a_language_model(tmp_path: Path) -> None:
             "reference 1 has 3 lines and reference 2",
         ),
         ({"reference": REFERENCE, "hypothesis": FIRST, "metric": ["blue"]}, ConfigError, "there is no metric 'blue'"),
-        ({"reference": REFERENCE, "hypothesis": FIRST, "beam": 3}, ConfigError, "--beam goes with a model"),
+        ({"reference": REFERENCE, "hypothesis": FIRST, "beam": 3}, ConfigError, "--beam can only be used with a model"),
         ({"reference": "nowhere.de", "hypothesis": FIRST}, DataError, "There is no file nowhere.de"),
         ({"model": "m", "reference": REFERENCE}, ConfigError, "give the sentences to translate"),
         ({"model": "m", "source": FIRST, "reference": REFERENCE}, ModelError, "m"),
@@ -139,7 +139,7 @@ def test_averages_and_exports_refuse_to_lose_anything(tmp_path: Path) -> None:
         dragoman.export(tmp_path / "a", tmp_path / "c", to="onnx")
     with pytest.raises(ConfigError, match="unknown quantization 'int4': choose one of float32, int8"):
         dragoman.export(tmp_path / "a", tmp_path / "c", quantization="int4")
-    with pytest.raises(ConfigError, match="--quantization goes with --to ctranslate2 only"):
+    with pytest.raises(ConfigError, match="--quantization can only be used with --to ctranslate2"):
         dragoman.export(tmp_path / "a", tmp_path / "c", to="marian", quantization="int8")
 
 

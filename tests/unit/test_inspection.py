@@ -206,7 +206,7 @@ def test_the_command_takes_a_language_model(tmp_path: Path, capsys: pytest.Captu
     write_tiny_language_model(tmp_path / "model")
     command = ["inspect", str(tmp_path / "model"), "a dog", "--out", str(tmp_path / "out")]
     assert main([*command, "--target", "x"]) == 2
-    assert "--target goes with a translation model only" in capsys.readouterr().err
+    assert "--target can only be used with a translation model" in capsys.readouterr().err
     assert main(command) == 0
     assert "text  a dog\n" in capsys.readouterr().out
     assert (tmp_path / "out" / "decoder.self_attention.layer-2.svg").is_file()

@@ -41,12 +41,15 @@ def test_null_and_blank_lines_are_empty_and_half_characters_are_seen(tmp_path: P
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{'source': 1}", "no JSON"),
-        ("[" * 100_000, "no JSON"),
+        ("{'source': 1}", "not valid JSON"),
+        ("[" * 100_000, "not valid JSON"),
         ('["a", "b"]', "not a JSON object .*list"),
-        ('{"source": "a", "traget": "b", "meta": {"id": 3}}', "no field 'target'; it has source, traget, meta.id"),
-        ('{"source": "a", "target": ["b"]}', "'target' holds no text, but list"),
-        ("{}", "it has none"),
+        (
+            '{"source": "a", "traget": "b", "meta": {"id": 3}}',
+            "no field 'target'; the fields are source, traget, meta.id",
+        ),
+        ('{"source": "a", "target": ["b"]}', "'target' is not text, but list"),
+        ("{}", "the fields are none"),
     ],
 )
 def test_a_bad_line_is_named(tmp_path: Path, line: str, message: str) -> None:

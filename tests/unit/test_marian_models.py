@@ -167,7 +167,7 @@ def test_settings_that_marian_lacks_are_named(tmp_path: Path, root: Path, capsys
     assert main(["export", "ours", "--to", "marian", "--out", "theirs"]) == 2
     assert "exists already" in capsys.readouterr().err
     assert main(["export", "ours", "--to", "marian", "--out", "new", "--quantization", "int8"]) == 2
-    assert "--quantization goes with --to ctranslate2 only" in capsys.readouterr().err
+    assert "--quantization can only be used with --to ctranslate2" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("engine", [kind.name for kind in ENGINES])

@@ -135,7 +135,7 @@ def test_words_on_both_sides() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"subword": {"kind": "word"}}, "kind word does not: set text.subword.kind to bpe or unigram"),
+        ({"subword": {"kind": "word"}}, "kind word is not: set text.subword.kind to bpe or unigram"),
         ({"vectors": {"width": 2}, "shared": False}, "feature vectors has no words"),
     ],
 )
@@ -146,7 +146,7 @@ def test_where_it_makes_no_sense(corpus: CorpusConfig, given: dict[str, Any], me
 
 def test_vocabularies_that_lack_the_symbols(corpus: CorpusConfig) -> None:
     known = train_tokenizers(text(), ["a dog"], ["ein Hund"])
-    with pytest.raises(ConfigError, match="no symbol"):
+    with pytest.raises(ConfigError, match="lacks the symbol"):
         run(corpus, PairMarking.of(SPANS, None), known)
 
 

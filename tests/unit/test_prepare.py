@@ -183,9 +183,9 @@ def test_shards_of_another_version_are_made_again(corpus: CorpusConfig, messages
 
 def test_a_failed_preparation_leaves_nothing_behind(corpus: CorpusConfig) -> None:
     assert corpus.source is not None
-    with pytest.raises(DataError, match="Cleaning left nothing"):
+    with pytest.raises(DataError, match="Cleaning dropped everything"):
         run(corpus, max_tokens=1)
-    with pytest.raises(DataError, match="Cleaning left nothing"):
+    with pytest.raises(DataError, match="Cleaning dropped everything"):
         run(corpus, max_characters=1)
     with corpus.source.open("a") as file:
         file.write("one more\n")
@@ -227,7 +227,7 @@ def test_prepared_folders_of_earlier_versions_are_found_again(tmp_path: Path, mo
     shared = _PairPreparation((one, other), cleaning, text, tmp_path, None, 5000, 0)
     found = [each.tokenised(cleaning, text, 5000, shared.more(each.corpus)) for each in shared.contents]
     found += [each.cleaned(cleaning, False) for each in shared.contents]
-    found.append(fingerprint.Contents.vocabulary(shared.contents, cleaning, text, 5000, 2.0))
+    found.append(fingerprint.CorpusContents.vocabulary(shared.contents, cleaning, text, 5000, 2.0))
     assert [each[:16] for each in found] == [
         "d0f5d49c9395c798",
         "b41943588fb4a216",

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
 from dragoman.data.cleaning import blocks
-from dragoman.data.cleaning.cleaned_corpus import BYTES_A_PAIR
+from dragoman.data.cleaning.cleaned_corpus import BYTES_PER_PAIR
 from dragoman.data.cleaning.rules import TextCleaningConfig
 from dragoman.data.corpora.corpus import TextCorpusConfig
 from dragoman.data.preparation import pipeline
@@ -103,7 +103,7 @@ def test_the_size_of_a_vocabulary_goes_by_the_amount_of_text(tmp_path: Path, mon
 
     monkeypatch.setattr(BPEConfig, "with_size", with_size)
     run([TextCorpusConfig(text=tmp_path / "book", documents="file")], TextConfig())
-    assert asked == [14_000 // BYTES_A_PAIR]
+    assert asked == [14_000 // BYTES_PER_PAIR]
 
 
 def test_folders_are_reused_for_the_same_block_division_and_text(
@@ -148,16 +148,16 @@ def test_temperatures_go_by_tokens(corpora: list[TextCorpusConfig]) -> None:
 
 def test_what_plain_text_cannot_have_is_refused(corpora: list[TextCorpusConfig]) -> None:
     for settings, message in (
-        ({"shared": False}, "leave out text.shared"),
-        ({"vectors": {"width": 2}}, "leave out text.vectors"),
-        ({"subword": {"dropout": 0.1}}, "text.subword.dropout splits whole sentences"),
+        ({"shared": False}, "remove text.shared"),
+        ({"vectors": {"width": 2}}, "remove text.vectors"),
+        ({"subword": {"dropout": 0.1}}, "text.subword.dropout resamples the splits"),
     ):
         with pytest.raises(ConfigError, match=message):
             run(corpora, TextConfig.model_validate(settings))
     with pytest.raises(ConfigError, match="instead of weights"):
         prepare_texts(corpora, TextCleaningConfig(), TEXT, Path("nowhere"), 5, temperature=2.0)
     corpora[1].files[0].write_text("\x00\n")
-    with pytest.raises(DataError, match="Cleaning left nothing of .*b.txt"):
+    with pytest.raises(DataError, match="Cleaning dropped everything in .*b.txt"):
         run(corpora)
     corpora[1].files[0].unlink()
     with pytest.raises(DataError, match=r"no file .*b\.txt"):

@@ -80,7 +80,7 @@ def test_a_missing_file_is_named_with_its_nearest_neighbour(tmp_path: Path) -> N
     write(tmp_path / "train.de.gz", b"")
     with pytest.raises(DataError, match=r"no file .*train\.de; did you mean .*train\.de\.gz"):
         list(open_lines(tmp_path / "train.de"))
-    with pytest.raises(DataError, match="holds no nowhere"):
+    with pytest.raises(DataError, match="does not contain nowhere"):
         list(open_lines(tmp_path / "nowhere" / "deep" / "file"))
     with pytest.raises(DataError, match=str(tmp_path)):
         list(open_lines(tmp_path))

@@ -76,7 +76,7 @@ def test_units_without_both_languages_are_marked_and_left_out_of_evaluation(
     found = corpus(tmp_path, unit(en="a", fr="b"), unit(en="c", de="d"), "<tu/>")
     assert [pair.complete for pair in read_pairs(found)] == [False, True, False]
     assert read_sides(found) == (["c"], ["d"])
-    assert "2 units are not in both languages" in capsys.readouterr().err
+    assert "2 units lack one of the languages" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "iso-8859-1"])
@@ -93,11 +93,11 @@ BOMB = '<!DOCTYPE tmx [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]>\n<tm
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (BOMB + unit(en="&b;", de="x") + "</body></tmx>", "line 1: a DTD inside the file is refused"),
-        (HEAD + unit(en="&undefined;", de="x") + "</body></tmx>", "line 4: the entity &undefined; is not known"),
+        (BOMB + unit(en="&b;", de="x") + "</body></tmx>", "line 1: a DTD inside the file is not allowed"),
+        (HEAD + unit(en="&undefined;", de="x") + "</body></tmx>", "line 4: unknown entity &undefined;"),
         (HEAD + "<tu><tuv xml:lang='en'><seg>a</tuv></tu>", "line 4: broken XML .mismatched tag"),
         (HEAD + unit(en="a", de="b"), "line 5: broken XML .no element found"),
-        ("<xliff><body/></xliff>", "line 1: this is no TMX file: its outermost element is <xliff>"),
+        ("<xliff><body/></xliff>", "line 1: this is not a TMX file: its root element is <xliff>"),
         ("dog\tHund\n", "line 1: broken XML"),
         (HEAD + "</body></tmx>", "is empty"),
         (HEAD + "<tu><tuv xml:lang='en'><seg>" + "a" * (17 << 20), "line 4: a unit of more than"),

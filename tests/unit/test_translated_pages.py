@@ -145,7 +145,7 @@ def test_files_and_streams(
     ("arguments", "code", "message"),
     [
         (["--format", "pdf"], 2, "unknown document format 'pdf'"),
-        (["--nbest", "3"], 2, "--nbest goes without --document only"),
+        (["--nbest", "3"], 2, "--nbest can only be used without --document"),
         (["--on-error", "blank"], 2, "use stop or replace"),
         (["-i", "none.md"], 1, "there is no file none.md"),
         (["-i", "in.html", "-o", "in.html"], 1, "would be lost"),

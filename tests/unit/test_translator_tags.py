@@ -92,7 +92,7 @@ def test_tags_are_never_written(several: Translator) -> None:
     [
         (None, [], r"several languages: choose one with --to .* knows de, fr"),
         ("it", [], r"does not write 'it'; it knows de, fr"),
-        ("de", ["law"], r"no tag 'law'; known are to:de, to:fr, bt"),
+        ("de", ["law"], r"no tag 'law'; its tags are to:de, to:fr, bt"),
         ("de", ["to:fr"], "not given as the tag 'to:fr'"),
     ],
 )
@@ -207,7 +207,7 @@ def test_the_verbs_take_languages_and_tags(
         assert "knows de, fr" in capfd.readouterr().err
     assert main(["evaluate", str(folder), "--source", text, "--reference", target, "--to", "xx"]) == 2
     assert main(["evaluate", "--hypothesis", target, "--reference", target, "--to", "de"]) == 2
-    assert "--to goes with a model" in capfd.readouterr().err
+    assert "--to can only be used with a model" in capfd.readouterr().err
 
 
 def test_drawing_from_the_command_line(folder: Path, several: Translator, capfd: pytest.CaptureFixture[str]) -> None:
@@ -219,8 +219,8 @@ def test_drawing_from_the_command_line(folder: Path, several: Translator, capfd:
     expected = [one_line(each.text) for both in several.sample(SOURCES, sampling, to="de") for each in both]
     assert [line.split(" ||| ")[1] for line in capfd.readouterr().out.split("\n")[:-1]] == expected
     for wrong, message in (
-        (["--top-k", "3"], "--top-k goes with --sample only"),
-        (["--sample", "--beam", "3"], "--beam goes without --sample only"),
+        (["--top-k", "3"], "--top-k can only be used with --sample"),
+        (["--sample", "--beam", "3"], "--beam can only be used without --sample"),
         (["--sample", "--temperature", "0"], "temperature"),
         (["--sample", "--top-p", "1.5"], "top_p"),
     ):

@@ -118,10 +118,10 @@ def test_with_a_vocabulary_that_exists_only_the_new_corpus_is_prepared(
 
 def test_a_tag_that_the_vocabulary_lacks_is_named(corpora: list[CorpusConfig]) -> None:
     tokenizers = run(corpora[:1]).tokenizers
-    with pytest.raises(ConfigError, match="no tag 'bt'; known are to:de"):
+    with pytest.raises(ConfigError, match="no tag 'bt'; its tags are to:de"):
         run(corpora[:2], tokenizers)
     vectors = TextConfig.model_validate({"vectors": {"width": 2}})
-    with pytest.raises(ConfigError, match="takes no tags"):
+    with pytest.raises(ConfigError, match="does not support tags"):
         run(corpora, vectors)
 
 
@@ -146,7 +146,7 @@ def test_temperature_shares_an_epoch_by_the_root_of_the_sizes(corpora: list[Corp
         read = np.array(epoch_weights(plain, sizes, temperature)) * sizes
         assert_allclose(read, np.array(shares) / np.sum(shares) * 1110, rtol=1e-6)
     assert epoch_weights(corpora, sizes, None) == [1.0, 0.5, 1.0]
-    with pytest.raises(ConfigError, match="instead of weights"):
+    with pytest.raises(ConfigError, match="replaces weights"):
         epoch_weights(corpora, sizes, 5.0)
 
 
@@ -188,7 +188,7 @@ def test_a_corpus_of_many_words_gives_only_so_many_to_the_vocabulary(
         folder.mkdir()
         cleaned.append(clean(read_pairs(corpus), PairRules(CleaningConfig()), folder))
     # 1,000 words of the 12,000 that there are; the second corpus gives three times as many as the first
-    tokenizers, share = vocabulary.Learning(text, 1000 * vocabulary.BYTES_A_WORD)(
+    tokenizers, share = vocabulary.VocabularyLearner(text, 1000 * vocabulary.BYTES_PER_WORD)(
         ([vocabulary.Sample(each.folder, each.starts) for each in cleaned], [1.0, 3.0])
     )
     found = [word for word in tokenizers.source.whole_words() if word]
@@ -223,7 +223,7 @@ def test_a_corpus_that_another_holds_wholly_is_refused(tmp_path: Path) -> None:
     for name, texts in (("large", ["a b", "c d"]), ("part", ["c d"])):
         (tmp_path / name).write_text("".join(f"{text}\t{text[::-1]}.\n" for text in texts))
     corpora = [CorpusConfig(tsv=tmp_path / name) for name in ("large", "part")]
-    with pytest.raises(DataError, match=r"Cleaning left nothing of .*part(.|\n)*in another corpus +1 +lines 1"):
+    with pytest.raises(DataError, match=r"Cleaning dropped everything in .*part(.|\n)*in another corpus +1 +lines 1"):
         prepare(corpora, CleaningConfig(), TEXT, tmp_path / "prepared")
 
 

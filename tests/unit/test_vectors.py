@@ -46,22 +46,22 @@ def test_a_line_is_a_list_of_vectors() -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("a dog runs", "no JSON"),
-        ("", "no JSON"),
-        ("[[1, 2], [3, NaN]]", "NaN is no number"),
-        ("[[1, -Infinity]]", "-Infinity is no number"),
+        ("a dog runs", "not valid JSON"),
+        ("", "not valid JSON"),
+        ("[[1, 2], [3, NaN]]", "NaN is not a number"),
+        ("[[1, -Infinity]]", "-Infinity is not a number"),
         ("[[1, 2], [3]]", "vector 2 has 1 numbers, but text.vectors.width is 2"),
         ("[[1, 2, 3]]", "vector 1 has 3 numbers"),
         ("[1, 2]", "not a list of vectors"),
         ("[]", "not a list of vectors"),
         ('{"a": 1}', "not a list of vectors"),
-        ('[["1", "2"]]', "something else than numbers"),
-        ("[[true, false]]", "something else than numbers"),
-        ("[[null, 1]]", "something else than numbers"),
-        ("[[[1], [2]]]", "something else than numbers"),
+        ('[["1", "2"]]', "values that are not numbers"),
+        ("[[true, false]]", "values that are not numbers"),
+        ("[[null, 1]]", "values that are not numbers"),
+        ("[[[1], [2]]]", "values that are not numbers"),
         ("[[1e39, 1]]", "too large"),
         ("[[1e999, 1]]", "too large"),
-        ("[" * 100_000, "no JSON"),
+        ("[" * 100_000, "not valid JSON"),
     ],
 )
 def test_other_lines_are_refused_with_their_number(line: str, reason: str) -> None:
@@ -208,4 +208,4 @@ def test_a_bad_validation_line_is_named_by_the_command(tmp_path: Path, capsys: p
     files = ["--source", str(good.source), "--target", str(good.target)]
     valid = ["--valid-source", str(tmp_path / "bad.jsonl"), "--valid-target", str(good.target)]
     assert main(["train", *settings, *files, *valid, "--out", str(tmp_path / "run")]) == 1
-    assert f"{tmp_path / 'bad.jsonl'}, line 2: no JSON" in " ".join(capsys.readouterr().err.split())
+    assert f"{tmp_path / 'bad.jsonl'}, line 2: not valid JSON" in " ".join(capsys.readouterr().err.split())

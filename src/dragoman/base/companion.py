@@ -15,9 +15,9 @@ Compress = Callable[[bytes], bytes]
 
 
 def compressor_for(path: Path) -> Compress:
-    """What turns a part of the text into bytes of the file, by the ending of its name: .gz, .xz, .zst, or none.
+    """Return a compressor for parts of a file, by its suffix: .gz, .xz, .zst, or none.
 
-    Members one after another are a file of that format (RFC 1952, section 2.2; RFC 8878, section 3.1).
+    The concatenated parts are a valid file of that format (RFC 1952, section 2.2; RFC 8878, section 3.1).
     """
     if path.suffix == ".gz":
         return lambda data: gzip.compress(data, mtime=0)
@@ -31,16 +31,16 @@ def compressor_for(path: Path) -> Compress:
 
 
 class Companion:
-    """size: bytes of it so far."""
+    """A second output file. size: bytes written so far."""
 
     def __init__(self, path: Path, file: BinaryIO, size: int = 0) -> None:
-        """path: the name that it will have; file: open at its end, after `size` bytes."""
+        """path: final name; file: open for appending, after `size` bytes."""
         self.path, self.size = path, size
         self._file = file
         self._compress = compressor_for(path)
 
     def write(self, text: str) -> None:
-        """Append a text. Raises ResourceError where it cannot be written."""
+        """Append text. Raises ResourceError if it cannot be written."""
         data = self._compress(text.encode())
         try:
             self._file.write(data)
@@ -49,7 +49,7 @@ class Companion:
         self.size += len(data)
 
     def sync(self) -> None:
-        """Make durable what was written. Raises ResourceError."""
+        """Flush to disk. Raises ResourceError on failure."""
         try:
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -59,19 +59,19 @@ class Companion:
 
 @contextmanager
 def atomic_companion(path: Path) -> Iterator[Companion]:
-    """One that takes its name at the end, complete or not at all, beside an output that cannot be gone on with."""
+    """A companion that appears under its name only when complete, next to an output that is not resumable."""
     with atomic_file(path) as temporary, temporary.open("wb") as file:
         companion = Companion(path, file)
         yield companion
-        if not companion.size:  # an empty file of no compressed members would be none of its format
+        if not companion.size:  # an empty file is not valid in a compressed format
             companion.write("")
 
 
 @contextmanager
 def resumable_companion(path: Path, text: Path, size: int) -> Iterator[Companion]:
-    """One that is gone on with. text: where it lies until `published`; size: how much of that counts.
+    """A companion that can be resumed. text: the file until `publish_companion`; size: number of valid bytes in it.
 
-    Raises ResourceError where there is less than counts, or it cannot be written.
+    Raises ResourceError if the file is shorter than `size` or cannot be written.
     """
     if path.exists() and not path.is_file():
         raise ResourceError(f"cannot write {path}: it exists and is not a regular file")
@@ -81,13 +81,13 @@ def resumable_companion(path: Path, text: Path, size: int) -> Iterator[Companion
         raise unwritable(path, error) from error
     with file:
         if file.tell() < size:
-            raise ResourceError(f"{text} was shortened: delete {text.parent} to begin again")
+            raise ResourceError(f"{text} was truncated: delete {text.parent} to start again")
         file.truncate(size)
         yield Companion(path, file, size)
 
 
 def publish_companion(path: Path, text: Path) -> None:
-    """Give what was written to `text` its name, unless it has it already. Raises ResourceError."""
+    """Rename `text` to `path`, unless this is already done. Raises ResourceError on failure."""
     path = path.resolve()  # what a link points to is replaced, not the link
     if not text.exists():
         return

@@ -1,4 +1,4 @@
-"""The errors that dragoman raises on purpose: each message says what is wrong, where, and what to do about it."""
+"""The errors that dragoman raises on purpose. Messages say what is wrong, where, and what to do about it."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,19 +13,19 @@ class DragomanError(Exception):
 
 
 class ConfigError(DragomanError):
-    """A setting that does not exist, has the wrong type, or contradicts another one."""
+    """An unknown setting, a setting of the wrong type, or contradictory settings."""
 
     exit_code = 2
 
 
 def reject_options(options: Mapping[str, object], company: str) -> None:
-    """Raises ConfigError for an option that is given though it would change nothing; company: what it goes with.
+    """Raise ConfigError for options that have no effect in the given mode.
 
-    options: by name; one that is not given is None or empty.
+    options: values by option name; None or empty if not given. company: completes "can only be used …".
     """
     for name, value in options.items():
         if value not in (None, (), [], {}):
-            raise ConfigError(f"{name} goes {company} only: leave it out")
+            raise ConfigError(f"{name} can only be used {company}: remove it")
 
 
 class DataError(DragomanError):
@@ -33,32 +33,32 @@ class DataError(DragomanError):
 
 
 class DocumentError(DataError):
-    """A document that is not what its format says, or more than is read of one."""
+    """A document that does not conform to its format, or is too large."""
 
 
 class LineError(DataError):
-    """A line that cannot be read. place: its index, from 0; reason: what is wrong with it; side: whose line it is."""
+    """A line that cannot be read. place: its index, from 0; reason: what is wrong; side: the file that it is in."""
 
     def __init__(self, place: int, reason: str, side: Literal["source", "target"] = "source") -> None:
         super().__init__(f"line {place + 1}: {reason}")
         self.place, self.reason, self.side = place, reason, side
 
     def __reduce__(self) -> tuple[type["LineError"], tuple[object, ...]]:
-        """So that it can go from one process to another."""
+        """Make the error picklable."""
         return type(self), (self.place, self.reason, self.side)
 
     def at(self, origin: Path | str | None, line: int | None = None) -> DataError:
-        """The same error with the file's name, and the line's number where it is another."""
+        """The same error with a file name. line: line number, if it differs from the index."""
         return DataError(f"{origin or 'standard input'}, line {line or self.place + 1}: {self.reason}")
 
 
 class TooLongError(LineError):
-    """A line that a model has too few positions for."""
+    """A line that is longer than the positions of a model."""
 
 
 @contextmanager
 def in_files(source: Path | str | None, target: Path | str | None = None) -> Iterator[None]:
-    """Names the file in the errors of lines that are read inside; None is the standard input."""
+    """Add file names to the errors of lines that are read inside; None is the standard input."""
     try:
         yield
     except LineError as error:
@@ -66,19 +66,19 @@ def in_files(source: Path | str | None, target: Path | str | None = None) -> Ite
 
 
 class ModelError(DragomanError):
-    """A model folder that is missing, damaged, or does not fit what is asked of it."""
+    """A model folder that is missing, damaged, or unsuitable for the request."""
 
 
 class ResourceError(DragomanError):
-    """Too little memory or disk space for what is asked."""
+    """Not enough memory or disk space."""
 
 
 class DivergenceError(DragomanError):
-    """Training has left the region where it can recover: a loss that is not finite, or one that exploded."""
+    """Training has diverged: the loss is not finite, or has exploded."""
 
 
 class Interrupted(DragomanError):
-    """Work was asked to stop, by Ctrl-C or a signal; what is done is kept, where the message says so."""
+    """Work was interrupted by Ctrl-C or a signal; completed work is kept if the message says so."""
 
     def __init__(self, message: str, signal_number: int) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Writing so that a kill or a full disk at any moment leaves the old contents or the new ones, never a mixture."""
+"""Atomic writes: after a kill or a full disk, either the old or the new contents are there, never a mixture."""
 
 import contextlib
 import ctypes
@@ -18,9 +18,9 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def atomic_write(path: Path, content: bytes | str) -> None:
-    """Replace the file `path` by `content` (text is stored as UTF-8) in one step, and make that durable.
+    """Replace the file `path` with `content` (text as UTF-8) atomically and durably.
 
-    Raises ResourceError when the disk is full or the place cannot be written to; the previous file is then intact.
+    Raises ResourceError if the disk is full or the path is not writable; the previous file is then intact.
     """
     data = content.encode() if isinstance(content, str) else content
     with atomic_file(path) as temporary, temporary.open("wb") as file:
@@ -29,12 +29,12 @@ def atomic_write(path: Path, content: bytes | str) -> None:
 
 @contextlib.contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """Gives a path to write to; on leaving without an exception that file becomes `path`, durably.
+    """Yield a path to write to; on exit without an exception, that file durably becomes `path`.
 
-    The path lies in a temporary folder, so a writer may make temporaries of its own beside it. Raises ResourceError as
+    It is in a temporary folder, so that a writer may create temporary files next to it. Raises ResourceError as
     `atomic_write` does.
     """
-    path = Path(path).resolve()  # what a link points to is replaced, not the link
+    path = Path(path).resolve()  # replace the target of a link, not the link
     if path.exists() and not path.is_file():
         raise ResourceError(f"cannot write {path}: it exists and is not a regular file")
     with _temporary(path) as temporary:
@@ -47,10 +47,10 @@ def atomic_file(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def atomic_folder(path: Path, replace: bool = False) -> Iterator[Path]:
-    """Gives a temporary sibling folder to fill; on leaving without an exception it durably becomes `path`.
+    """Yield a temporary sibling folder; on exit without an exception, it durably becomes `path`.
 
-    Missing parents are made. replace: take the place of an existing folder, which is deleted with all that it holds.
-    Raises ResourceError as `atomic_write` does, and where `path` is not empty and not to be replaced.
+    Missing parents are created. replace: replace an existing folder, which is deleted with its contents. Raises
+    ResourceError as `atomic_write` does, and if `path` is not empty and `replace` is false.
     """
     path = Path(path).absolute()
     try:
@@ -69,10 +69,10 @@ def atomic_folder(path: Path, replace: bool = False) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def move_into(folder: Path, last: str) -> Iterator[Path]:
-    """Gives a temporary folder inside `folder` to fill; on leaving its files replace those of the same name.
+    """Yield a temporary folder inside `folder`; on exit, its files replace those with the same names.
 
-    One by one: all are durable before the first is replaced, so only a kill between two renames can be seen; the file
-    named `last` goes last and can tell. Raises ResourceError as `atomic_write` does.
+    They are replaced one by one, after all are durable, so that only a kill between two renames is visible; the file
+    named `last` is replaced last and shows it. Raises ResourceError as `atomic_write` does.
     """
     with _temporary(Path(folder) / "files") as temporary:
         yield temporary
@@ -83,9 +83,9 @@ def move_into(folder: Path, last: str) -> Iterator[Path]:
 
 
 def remove_stale_temporaries(folder: Path) -> list[Path]:
-    """Delete what killed processes left half-written in `folder`; gives the deleted paths.
+    """Delete partial files of killed processes in `folder`, and return their paths.
 
-    The temporaries of living processes are locked by them and stay.
+    The temporary folders of running processes are locked and are kept.
     """
     removed = []
     for path in sorted(Path(folder).glob(f".*{_SUFFIX}")):
@@ -96,14 +96,14 @@ def remove_stale_temporaries(folder: Path) -> list[Path]:
 
 
 def remove_folder(path: Path) -> None:
-    """Delete a folder in one step as others see it: it is renamed to a temporary first, then emptied."""
+    """Delete a folder atomically: it is renamed to a temporary name first, then emptied."""
     grave = _sibling(path)
     os.rename(path, grave)
     shutil.rmtree(grave, ignore_errors=True)
 
 
 def sync_tree(folder: Path) -> None:
-    """Make every file below `folder`, and the folders themselves, durable."""
+    """Flush all files and folders below `folder` to disk."""
     for parent, _, files in os.walk(folder, topdown=False):
         for name in files:
             sync(Path(parent) / name)
@@ -111,7 +111,7 @@ def sync_tree(folder: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Make what a file holds, or what entries a folder has, durable."""
+    """Flush a file, or the entries of a folder, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -120,21 +120,21 @@ def sync(path: Path) -> None:
 
 
 def unwritable(path: Path, error: OSError) -> ResourceError:
-    """The error to raise when writing `path` has failed with `error`."""
+    """The error to raise after writing `path` failed with `error`."""
     reason = error.strerror or str(error)
     if error.errno in _FULL:
-        return ResourceError(f"cannot write {path}: {reason}. Free some space; what stood there before is untouched")
+        return ResourceError(f"cannot write {path}: {reason}. Free some space; the previous contents are intact")
     advice = {
-        errno.ENOENT: "make its folder first, or choose another place",
-        errno.ENOTDIR: "a part of this path is a file; choose another place",
-        errno.EEXIST: "a file of that name is in the way; choose another place",
-    }.get(error.errno or 0, "choose another place, or change the rights to this one")
+        errno.ENOENT: "create its folder first, or choose another path",
+        errno.ENOTDIR: "a part of this path is a file; choose another path",
+        errno.EEXIST: "a file of that name exists; choose another path",
+    }.get(error.errno or 0, "choose another path, or change its permissions")
     return ResourceError(f"cannot write {path}: {reason}; {advice}")
 
 
 @contextlib.contextmanager
 def _temporary(path: Path) -> Iterator[Path]:
-    """A locked temporary folder beside `path`, gone in the end with what is left in it."""
+    """A locked temporary folder next to `path`, deleted at the end with its contents."""
     with contextlib.ExitStack() as stack:
         try:
             temporary = _sibling(path)
@@ -146,7 +146,7 @@ def _temporary(path: Path) -> Iterator[Path]:
             yield temporary
         except OSError as error:
             elsewhere = error.filename is not None and str(temporary) not in str(error.filename)
-            if elsewhere:  # the body failed at something else than writing here
+            if elsewhere:  # the body failed for another reason than writing here
                 raise
             raise unwritable(path, error) from error
         finally:
@@ -154,7 +154,7 @@ def _temporary(path: Path) -> Iterator[Path]:
 
 
 def _exchange(one: Path, other: Path) -> None:
-    """Swap two folders in one step (Linux: renameat2, macOS: renamex_np); where the system cannot, in three steps."""
+    """Swap two folders atomically (Linux: renameat2, macOS: renamex_np), or in three steps on other systems."""
     library = ctypes.CDLL(None)
     if hasattr(library, "renameat2"):
         failed = library.renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _SWAP)
@@ -176,7 +176,7 @@ def _sibling(path: Path) -> Path:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold the kernel's lock on a folder; it dies with the process. Raises OSError where another holds it."""
+    """Lock a folder; the lock ends with the process. Raises OSError if another process holds it."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""`OutputJournal`: how far an output has come, so that a killed process goes on: nothing twice, nothing lost."""
+"""`OutputJournal`: records the progress of an output, so that a killed process resumes without loss or repetition."""
 
 import json
 import os
@@ -25,21 +25,21 @@ CREATE TABLE IF NOT EXISTS seen (digest BLOB PRIMARY KEY) WITHOUT ROWID;
 """
 _DATABASE = "progress.sqlite"
 COMPANION = "companion"
-"""What may lie in the folder beside the text: a second file that is written along."""
+"""Name of the companion file in the folder, if there is one."""
 _DIGEST = 12
-"""Bytes of a line's digest: 2^48 lines before two different ones are expected to be taken for the same."""
+"""Bytes of a line's digest: the first collision is expected after 2^48 lines."""
 
 
 def work_folder(output: Path) -> Path:
-    """Where the work on an output lies until it is done."""
+    """The folder of an unfinished output."""
     return output.with_name(f"{output.name}.partial")
 
 
 @dataclass(frozen=True)
 class _Place:
-    """How far it is. size: of the text, in bytes; digests: of all lines so far, by input.
+    """Progress of an output. size: bytes of text; digests: digests of all lines so far, by input.
 
-    One value, so that an interrupt finds all of it or nothing.
+    A single immutable value, so that an interrupt never sees a partial update.
     """
 
     lines: int = 0
@@ -49,17 +49,17 @@ class _Place:
 
 
 class OutputJournal:
-    """A folder beside the output: `text` holds what is written so far, `progress.sqlite` says how much of it counts.
+    """A folder next to the output: `text` contains what was written, `progress.sqlite` how much of it is valid.
 
-    kept: lines of input that are done with, durably. finished: whether only its name is missing to the output. Open it
-    with `with`; one process at a time. A folder that keeps nothing goes when it is closed.
+    kept: number of input lines that are durably completed. finished: whether only the rename of the output is missing.
+    Use it as a context manager, in one process at a time. An empty folder is removed on exit.
     """
 
     def __init__(self, output: Path, settings: Mapping[str, Any], resume: bool = True) -> None:
-        """settings: all that the output depends on beside its inputs, as values that JSON keeps; they may be nested.
+        """settings: everything that the output depends on besides its inputs, as JSON values, possibly nested.
 
-        resume: go on with what is there; False: raise ConfigError where there is something. Raises ConfigError too
-        where it was begun with other settings or another process is at work, ResourceError where it cannot be written.
+        resume: continue unfinished work; if False, raise ConfigError if there is any. Also raises ConfigError if the
+        work was started with other settings or another process is running, ResourceError if it cannot be written.
         """
         if output.exists() and not output.is_file():
             raise ResourceError(f"cannot write {output}: it exists and is not a regular file")
@@ -100,24 +100,24 @@ class OutputJournal:
 
     @property
     def lines(self) -> int:
-        """Of the input that are done with, those included that the next `commit` keeps."""
+        """Number of completed input lines, including those of the next `commit`."""
         return self._place.lines
 
     @property
     def counts(self) -> Counter[str]:
-        """What became of these lines."""
+        """Counts of what happened to these lines."""
         return self._place.counts
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was written yet."""
+        """Whether nothing has been written yet."""
         return self._place.size == 0
 
     def remaining_lines(self, name: str, lines: Iterable[str], path: Path) -> Iterator[str]:
-        """The lines of an input after those that are done with. name: which of the inputs it is; path: for messages.
+        """Yield the lines of an input that are not completed yet. name: name of the input; path: for messages.
 
-        Undecodable bytes may be lone surrogates. Raises ConfigError where the lines that are done with are others now.
-        Where all is finished, none is read.
+        Undecodable bytes may be lone surrogates. Raises ConfigError if the completed lines have changed. If the output
+        is finished, nothing is read.
         """
         if self.finished:
             return
@@ -129,16 +129,16 @@ class OutputJournal:
                 digest.update(line.encode("utf-8", "surrogateescape") + b"\n")
                 count += 1
             if start + count < end:
-                raise self._changed(f"{path} has {start + count:,} line(s), but {self.kept:,} of it are done")
+                raise self._changed(f"{path} has {start + count:,} line(s), but {self.kept:,} of it are already done")
             if known.get(name) != digest.hexdigest():
-                raise self._changed(f"{path} is another text now: something in lines {start + 1:,} to {end:,} differs")
+                raise self._changed(f"{path} has changed: something in lines {start + 1:,} to {end:,} differs")
             start = end
         for line in iterator:
             digest.update(line.encode("utf-8", "surrogateescape") + b"\n")
             yield line
 
     def first_seen(self, texts: Iterable[str]) -> list[bool]:
-        """Whether each text is the first of its kind. What is asked here is kept by the next `commit`."""
+        """Whether each text occurs for the first time. The texts are recorded by the next `commit`."""
         known = []
         for text in texts:
             digest = blake2b(text.encode(), digest_size=_DIGEST).digest()
@@ -147,9 +147,9 @@ class OutputJournal:
         return known
 
     def write(self, lines: int, data: bytes, counts: Mapping[str, int] | None = None) -> None:
-        """Append `data`, made of the next `lines` lines, no more of which may have been read. `commit` keeps it.
+        """Append `data`, the output of the next `lines` lines; no further lines may have been read. See `commit`.
 
-        counts: what became of these lines. Raises ResourceError.
+        counts: what happened to these lines. Raises ResourceError on failure.
         """
         rest = memoryview(data)
         try:
@@ -166,7 +166,7 @@ class OutputJournal:
         )
 
     def commit(self, finished: bool = False) -> None:
-        """Make durable what was written since the last time, or after a kill nothing of it. Raises ResourceError."""
+        """Make everything written since the last commit durable, atomically. Raises ResourceError on failure."""
         place = self._place
         try:
             os.fsync(self._file.fileno())
@@ -194,13 +194,14 @@ class OutputJournal:
             raise self._failed(error) from error
 
     def publish(self, replace: bool = False) -> None:
-        """Give the finished text its name, and remove the folder; call it after the journal is closed.
+        """Rename the finished text to the output, and remove the folder; call it after the journal is closed.
 
-        replace: an older file of that name; else it raises ConfigError where the name is taken.
+        replace: replace an existing file; otherwise raise ConfigError if there is one.
         """
         if not replace and self._text.exists() and self.output.exists():
             raise ConfigError(
-                f"{self.output} was made by somebody else meanwhile: the text is in {self._text}; move one away"
+                f"{self.output} was created by another process in the meantime: the text is in {self._text}; move one "
+                "of them"
             )
         try:
             if self._text.exists():
@@ -211,7 +212,7 @@ class OutputJournal:
             raise unwritable(self.output, error) from error
 
     def _begin(self, settings: Mapping[str, Any], resume: bool) -> None:
-        """Lock the folder, and find out where to go on."""
+        """Lock the folder, and determine where to resume."""
         self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
         self._database.execute("PRAGMA synchronous = FULL")
         self._database.execute("BEGIN EXCLUSIVE")
@@ -229,13 +230,13 @@ class OutputJournal:
             return
         if not resume:
             raise ConfigError(
-                f"{self.folder} holds unfinished work, the first {lines:,} lines: add --resume to go on with it, or "
-                "delete that folder to begin again"
+                f"{self.folder} contains unfinished work, the first {lines:,} lines: add --resume to continue, or "
+                "delete that folder to start again"
             )
         if different:
             raise ConfigError(
-                f"{self.folder} holds work begun otherwise: {', '.join(different)}. Go on with its own options, or "
-                "delete that folder to begin again"
+                f"{self.folder} contains work with other options: {', '.join(different)}. Resume with the same "
+                "options, or delete that folder to start again"
             )
         self.kept, self.finished = lines, bool(finished)
         inputs = self._database.execute("SELECT lines, digests FROM inputs ORDER BY lines").fetchall()
@@ -243,36 +244,36 @@ class OutputJournal:
         self._place = _Place(lines, size, Counter(json.loads(counts)), self._known[-1][1])
 
     def _check_own(self) -> None:
-        """Raises ConfigError for a folder of somebody else's, which must not be removed in the end."""
+        """Raise ConfigError if the folder contains other files, because it is removed at the end."""
         others = {path.name for path in self.folder.iterdir()} - {"text", COMPANION, _DATABASE, f"{_DATABASE}-journal"}
         if others:
             raise ConfigError(
-                f"{self.folder} holds {min(others)}, which dragoman did not write: choose another --output, or move "
+                f"{self.folder} contains {min(others)}, which dragoman did not write: choose another --output, or move "
                 "that folder away"
             )
 
     def _cut(self) -> None:
-        """Take away what was written after the last commit."""
+        """Remove what was written after the last commit."""
         if self._text.stat().st_size < self._place.size:
-            raise ResourceError(f"{self._text} was shortened: delete {self.folder} to begin again")
+            raise ResourceError(f"{self._text} was truncated: delete {self.folder} to start again")
         self._file.truncate(self._place.size)
 
     def _changed(self, what: str) -> ConfigError:
         return ConfigError(
-            f"{what}. Give the text that {self.folder} was begun with, or delete that folder to begin again"
+            f"{what}. Use the text that {self.folder} was started with, or delete that folder to start again"
         )
 
     def _failed(self, error: sqlite3.Error) -> ConfigError | ResourceError:
         if "locked" in str(error):
-            return ConfigError(f"another process is at work in {self.folder}: wait for it, or choose another --output")
+            return ConfigError(f"another process is working in {self.folder}: wait for it, or choose another --output")
         return ResourceError(
             f"cannot use {self.folder / _DATABASE}: {error}. Free some space; or, if the file is damaged, "
-            f"delete {self.folder} to begin again"
+            f"delete {self.folder} to start again"
         )
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """What two nested settings do not have in common, each with both values."""
+    """The differences between two nested settings, each with both values."""
     one, other = _flat(before), _flat(now)
     return [
         f"{name} (was {one.get(name)!r}, now {other.get(name)!r})"
@@ -282,7 +283,7 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 
 def _flat(settings: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    """Nested settings by their dotted names."""
+    """Flatten nested settings to dotted names."""
     found: dict[str, Any] = {}
     for name, value in settings.items():
         found |= _flat(value, f"{before}{name}.") if isinstance(value, dict) else {before + name: value}

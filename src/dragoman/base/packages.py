@@ -1,4 +1,4 @@
-"""Packages that need not be installed."""
+"""Optional packages."""
 
 import importlib
 from typing import Any
@@ -7,15 +7,16 @@ from dragoman.base.errors import ConfigError
 
 
 def import_optional(module: str, extra: str, package: str | None = None) -> Any:
-    """A module. extra: of dragoman, that brings it; package: its name where that is not the module's.
+    """Import a module of an optional package.
 
-    Raises ConfigError, which says how to install it, where it is missing.
+    extra: the extra of dragoman that installs it; package: name of the package, if it differs from the module. Raises
+    ConfigError with installation instructions if it is missing.
     """
     package = package or module
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        alone = f"'{package}'" if "[" in package else package  # which shells take for a pattern
+        alone = f"'{package}'" if "[" in package else package  # brackets are patterns in shells
         raise ConfigError(
-            f"this needs the package {package} ({error}): pip install 'dragoman[{extra}]', or pip install {alone}"
+            f"this requires the package {package} ({error}): pip install 'dragoman[{extra}]', or pip install {alone}"
         ) from None

@@ -10,7 +10,7 @@ from dragoman.cli.options import Quiet
 
 def average(
     checkpoints: Annotated[
-        list[Path], typer.Argument(help="Model folders of one architecture, such as runs/x/checkpoints/step-*.")
+        list[Path], typer.Argument(help="Model folders with the same architecture, such as runs/x/checkpoints/step-*.")
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Model folder to write.")],
     quiet: Quiet = False,

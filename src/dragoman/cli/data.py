@@ -1,4 +1,4 @@
-"""`dragoman data`: looking at corpora before they are trained on."""
+"""`dragoman data`: check corpora before training."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,11 +11,11 @@ from dragoman.cli.options import DocumentsOption, Heading, Quiet
 if TYPE_CHECKING:
     from dragoman.data.cleaning.report import CleaningReport
 
-app = typer.Typer(no_args_is_help=True, help="Look at a corpus before training on it.")
+app = typer.Typer(no_args_is_help=True, help="Check a corpus before training on it.")
 
 _FORMS = (
-    "give the corpus as --source FILE and --target FILE, or alone as --tsv FILE, --jsonl FILE or --tmx FILE; text of "
-    "one language as --text FILE, or as --jsonl FILE and --field KEY"
+    "give the corpus as --source FILE and --target FILE, or as one of --tsv FILE, --jsonl FILE and --tmx FILE; plain "
+    "text as --text FILE, or as --jsonl FILE and --field KEY"
 )
 _ORIGIN = "from the command line"
 
@@ -23,21 +23,19 @@ _ORIGIN = "from the command line"
 @app.command("check")
 def check(
     source: Annotated[
-        Path | None, typer.Option("--source", help="Source sentences, one a line; .gz .xz .zst too.")
+        Path | None, typer.Option("--source", help="Source sentences, one per line; also .gz, .xz, .zst.")
     ] = None,
-    target: Annotated[Path | None, typer.Option("--target", help="Their translations, line by line.")] = None,
+    target: Annotated[Path | None, typer.Option("--target", help="Target sentences, line by line.")] = None,
     tsv: Annotated[
-        Path | None, typer.Option("--tsv", help="The corpus as source TAB target, instead of two files.")
+        Path | None, typer.Option("--tsv", help="Corpus as source TAB target, instead of two files.")
     ] = None,
-    jsonl: Annotated[Path | None, typer.Option("--jsonl", help="The corpus as a JSON object a line.")] = None,
-    tmx: Annotated[Path | None, typer.Option("--tmx", help="The corpus as a translation memory.")] = None,
-    text: Annotated[
-        Path | None, typer.Option("--text", help="Text of one language, as a language model learns from it.")
-    ] = None,
+    jsonl: Annotated[Path | None, typer.Option("--jsonl", help="Corpus with one JSON object per line.")] = None,
+    tmx: Annotated[Path | None, typer.Option("--tmx", help="Corpus as a translation memory (TMX).")] = None,
+    text: Annotated[Path | None, typer.Option("--text", help="Plain text, for a language model.")] = None,
     documents: DocumentsOption = None,
     heading: Heading = None,
     field: Annotated[
-        str | None, typer.Option("--field", help="Key of the text in --jsonl of one language, such as text.")
+        str | None, typer.Option("--field", help="Key of the text in --jsonl with plain text, such as text.")
     ] = None,
     source_field: Annotated[
         str | None, typer.Option("--source-field", help="Key of the source in --jsonl, such as translation.en.")
@@ -47,21 +45,23 @@ def check(
         str | None, typer.Option("--source-code", help="Language of the source in --tmx, such as en.")
     ] = None,
     target_code: Annotated[str | None, typer.Option("--target-code", help="Language of the target in --tmx.")] = None,
-    lines: Annotated[int | None, typer.Option("--lines", min=0, help="Line numbers shown a rule.")] = 10,
+    lines: Annotated[int | None, typer.Option("--lines", min=0, help="Number of line numbers shown per rule.")] = 10,
     all_lines: Annotated[bool, typer.Option("--all-lines", help="Show every line number.")] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object with every line number instead of a table.")
+        bool, typer.Option("--json", help="Print a JSON object with all line numbers instead of a table.")
     ] = False,
     empty: Annotated[bool | None, typer.Option("--empty/--no-empty", help="Drop pairs with an empty side.")] = None,
-    max_words: Annotated[int | None, typer.Option("--max-words", help="Most words of a side; 0: any.")] = None,
+    max_words: Annotated[
+        int | None, typer.Option("--max-words", help="Maximum number of words per side; 0: no limit.")
+    ] = None,
     max_characters: Annotated[
-        int | None, typer.Option("--max-characters", help="Most characters of a side; 0: any.")
+        int | None, typer.Option("--max-characters", help="Maximum number of characters per side; 0: no limit.")
     ] = None,
     max_ratio: Annotated[
-        float | None, typer.Option("--max-ratio", help="Most times that one side may be longer than the other; 0: any.")
+        float | None, typer.Option("--max-ratio", help="Maximum length ratio of the two sides; 0: no limit.")
     ] = None,
     duplicates: Annotated[
-        bool | None, typer.Option("--duplicates/--no-duplicates", help="Drop repeated pairs.")
+        bool | None, typer.Option("--duplicates/--no-duplicates", help="Drop duplicate pairs.")
     ] = None,
     control_characters: Annotated[
         bool | None,
@@ -69,31 +69,36 @@ def check(
     ] = None,
     wrong_script: Annotated[
         bool | None,
-        typer.Option("--wrong-script/--no-wrong-script", help="Drop pairs in a script that is not their side's."),
+        typer.Option("--wrong-script/--no-wrong-script", help="Drop pairs with a side in a wrong script."),
     ] = None,
     source_script: Annotated[
         list[str] | None,
-        typer.Option("--source-script", help="A script of the source, such as latin (default: found)."),
+        typer.Option("--source-script", help="Script of the source, such as latin; repeatable (default: detected)."),
     ] = None,
     target_script: Annotated[
-        list[str] | None, typer.Option("--target-script", help="A script of the target (default: found).")
+        list[str] | None, typer.Option("--target-script", help="Script of the target; repeatable (default: detected).")
     ] = None,
     script: Annotated[
-        list[str] | None, typer.Option("--script", help="A script of the text of one language (default: found).")
+        list[str] | None, typer.Option("--script", help="Script of the plain text; repeatable (default: detected).")
     ] = None,
     copied_words: Annotated[
-        int | None, typer.Option("--copied-words", help="Drop copied sources of at least this many words; 0: none.")
+        int | None,
+        typer.Option(
+            "--copied-words", help="Drop pairs with identical sides of at least this many words; 0: keep them."
+        ),
     ] = None,
     broken_utf8: Annotated[
         str | None,
-        typer.Option("--broken-utf8", metavar="skip|error", help="Drop pairs with broken UTF-8, or stop at the first."),
+        typer.Option(
+            "--broken-utf8", metavar="skip|error", help="Drop pairs with invalid UTF-8, or stop at the first."
+        ),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Show what cleaning would drop: how many pairs, or documents of one language, by which rule, and their lines.
+    """Show how many pairs or documents cleaning would drop, by rule, with their line numbers.
 
-    The defaults are those of `dragoman train`, whose settings data.cleaning.* are named as the options here. Its limit
-    on subword tokens is judged only there, once there is a tokeniser.
+    The defaults are those of `dragoman train`, whose settings data.cleaning.* have the same names as these options. The
+    limit on subword tokens is not checked, because there is no tokeniser yet.
     """
     from dragoman.base.errors import reject_options
 
@@ -173,7 +178,7 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _options(values: Mapping[str, Any]) -> dict[str, Any]:
-    """By the names that they have on the command line."""
+    """Rename values to the names of their command-line options."""
     return {
         "--" + name.removesuffix("s" if name.endswith("scripts") else "").replace("_", "-"): value
         for name, value in values.items()

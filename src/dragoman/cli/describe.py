@@ -36,10 +36,11 @@ def describe(
         ),
     ] = None,
     length: Annotated[
-        int, typer.Option("--length", min=1, max=10_000, help="Tokens of source and target, for FLOPs and memory.")
+        int,
+        typer.Option("--length", min=1, max=10_000, help="Number of source and target tokens, for FLOPs and memory."),
     ] = 32,
     depth: Annotated[int, typer.Option("--depth", min=0, help="Number of levels of nested parts to show.")] = 3,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object instead of text.")] = False,
 ) -> None:
     """Show a model's parts with shapes and parameters, FLOPs per token, memory, and the longest text it can read."""
     import json

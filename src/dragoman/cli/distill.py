@@ -58,7 +58,7 @@ def distill(
     originals: Annotated[
         bool, typer.Option("--originals", help="The student learns from the corpora as they are too.")
     ] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out where it stopped.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume the run in --out.")] = False,
     computing: EngineOptions,
     quiet: Quiet = False,
 ) -> None:

@@ -34,35 +34,38 @@ from dragoman.cli.options import (
 def evaluate(
     model: Annotated[
         Path | None,
-        typer.Argument(help="A model folder: it translates --source first; a language model predicts --reference."),
+        typer.Argument(
+            help="Model folder: a translation model translates --source first, a language model predicts --reference."
+        ),
     ] = None,
     search: SearchSettings = None,
     reference: Annotated[
         list[Path],
-        typer.Option("--reference", help="References, one file or several; for a language model, texts to predict."),
+        typer.Option("--reference", help="Reference files, one or several; for a language model, texts to predict."),
     ] = ...,  # type: ignore[assignment]
     hypothesis: Annotated[
         list[Path] | None,
-        typer.Option("--hypothesis", help="A system's translations; two systems are compared by paired bootstrap."),
+        typer.Option(
+            "--hypothesis", help="Translations of a system; repeat it to compare two systems by paired bootstrap."
+        ),
     ] = None,
     source: Annotated[
-        Path | None, typer.Option("--source", help="Source sentences: adds BLEU by source length.")
+        Path | None, typer.Option("--source", help="Source sentences; adds BLEU by source length.")
     ] = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option(
-            "--metric", metavar="NAME", help="A metric, such as bleu, chrf or ter; repeatable (default: all)."
-        ),
+        typer.Option("--metric", metavar="NAME", help="Metric, such as bleu, chrf or ter; repeatable (default: all)."),
     ] = None,
     tokenized: Annotated[
         str | None,
         typer.Option(
             "--tokenized",
             metavar="LANG",
-            help="Also BLEU lowercased, normalised and Moses-tokenised for this language, as older papers print.",
+            help="Also report BLEU on lowercased, normalised text, Moses-tokenised for this language, as in older "
+            "papers.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object instead of text.")] = False,
     ensemble: Ensemble = None,
     to: To = None,
     tags: Tags = None,
@@ -80,9 +83,9 @@ def evaluate(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """BLEU, chrF and TER with the signatures that make them comparable; of a language model, perplexity on --reference.
+    """Compute BLEU, chrF and TER with their signatures, or the perplexity of a language model on --reference.
 
-    Perplexity is given a token, a word and a byte; the latter two compare models with different vocabularies.
+    Perplexity is reported per token, word and byte; the latter two are comparable between different vocabularies.
     """
     from dragoman.base.errors import reject_options
     from dragoman.evaluation.evaluate import evaluate
@@ -135,7 +138,7 @@ def _evaluate_texts(
     reading: dict[str, Any],
     as_json: bool,
 ) -> None:
-    """The perplexities of each text."""
+    """Print the perplexities of each text."""
     from dragoman.evaluation.score import score
     from dragoman.generation.language_model import LanguageModel
 

@@ -1,4 +1,4 @@
-"""The `dragoman` command: its verbs, and the one place where errors become messages and exit codes."""
+"""The `dragoman` command and its subcommands; the only place where errors become messages and exit codes."""
 
 import os
 import sys
@@ -39,7 +39,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Learn to translate from two files of sentences, translate, and measure how well.",
+    help="Train translation models from parallel text, translate, and evaluate.",
 )
 
 
@@ -79,7 +79,7 @@ app.add_typer(keys.app, name="keys")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code: 0 fine, 1 failed, 2 wrong usage or settings, 130 interrupted.
+    """Run the command line and return the exit code: 0 success, 1 failure, 2 wrong usage or settings, 130 interrupted.
 
     DRAGOMAN_TRACEBACK=1 in the environment shows the traceback of every failure.
     """
@@ -95,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _closed_pipe()
     except DragomanError as error:
         _trace()
-        # 128 + signal: stopped on request, with everything saved
+        # 128 + signal: interrupted, with everything saved
         print(f"{'' if error.exit_code > 128 else 'error: '}{error}", file=sys.stderr)
         return error.exit_code
     except Exception as error:
@@ -103,8 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{os.path.basename(where.filename)}:{where.lineno}"
         print(
-            f"error: unexpected {type(error).__name__} at {place}: {error}\nThis is a fault of dragoman. Please report "
-            "it with what the same command prints under DRAGOMAN_TRACEBACK=1",
+            f"error: unexpected {type(error).__name__} at {place}: {error}\nThis is a bug in dragoman. Please report "
+            "it with the output of the same command under DRAGOMAN_TRACEBACK=1",
             file=sys.stderr,
         )
         return 1
@@ -120,7 +120,7 @@ def _flushed(code: int) -> int:
 
 
 def _closed_pipe() -> int:
-    # the reader of stdout went away (`| head`): Python must not flush into the closed pipe again at exit
+    # the reader of stdout has exited (`| head`): Python must not flush into the closed pipe again at exit
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 141
 

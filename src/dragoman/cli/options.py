@@ -1,4 +1,4 @@
-"""Options that several verbs share."""
+"""Options shared by several commands."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Documents(StrEnum):
-    """What a document is in a text file."""
+    """What counts as a document in a text file."""
 
     line = "line"
     blank_line = "blank_line"
@@ -21,34 +21,35 @@ class Documents(StrEnum):
 
 
 def _hush(context: typer.Context, quiet: bool) -> bool:
-    """For as long as the command runs, wherever in it something would be told."""
+    """Suppress messages for as long as the command runs."""
     from dragoman.base.log import quietly
 
     context.with_resource(quietly(quiet))
     return quiet
 
 
-Model = Annotated[Path, typer.Argument(help="A model folder, such as the one that `dragoman train --out` wrote.")]
+Model = Annotated[Path, typer.Argument(help="Model folder, such as one written by `dragoman train --out`.")]
 Ensemble = Annotated[
     list[Path] | None,
     typer.Option(
         "--ensemble",
         metavar="MODEL",
-        help="Another model of the same vocabularies that translates together with the first: the mean of their "
-        "probabilities decides. Give it once a model.",
+        help="Another model with the same vocabularies for an ensemble, which averages the models' "
+        "probabilities; repeatable.",
     ),
 ]
 Beam = Annotated[
-    int | None, typer.Option("--beam", min=1, help="Hypotheses kept a sentence; 1 is greedy (default: the model's, 5).")
+    int | None, typer.Option("--beam", min=1, help="Beam size; 1 is greedy search (default: the model's, 5).")
 ]
 BatchSize = Annotated[
-    int, typer.Option("--batch-size", min=1, help="Sentences translated at once; does not change the output.")
+    int, typer.Option("--batch-size", min=1, help="Number of sentences per batch; does not affect the output.")
 ]
 LengthPenalty = Annotated[
     str | None,
     typer.Option(
         "--length-penalty",
-        help="GNMT's exponent (larger favours longer output), or mean, or none (default: the model's).",
+        help="Exponent of the GNMT length penalty (larger values favour longer outputs), or mean, or none "
+        "(default: the model's).",
     ),
 ]
 CoveragePenalty = Annotated[
@@ -56,7 +57,8 @@ CoveragePenalty = Annotated[
     typer.Option(
         "--coverage-penalty",
         min=0,
-        help="GNMT's beta: favours translations whose attention missed no source token (default: the model's, 0).",
+        help="Weight of the GNMT coverage penalty, which favours translations that attend to all source tokens "
+        "(default: the model's, 0).",
     ),
 ]
 LanguageModel = Annotated[
@@ -64,18 +66,18 @@ LanguageModel = Annotated[
     typer.Option(
         "--language-model",
         metavar="FOLDER",
-        help="A language model of the target language, with the model's vocabulary, that votes on every token.",
+        help="Language model of the target language, with the model's vocabulary, for shallow fusion.",
     ),
 ]
 Fusion = Annotated[
     float | None,
-    typer.Option("--fusion", metavar="WEIGHT", help="How much the language model's vote counts (default: 0.1)."),
+    typer.Option("--fusion", metavar="WEIGHT", help="Weight of the language model (default: 0.1)."),
 ]
 SearchSettings = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[KEY=VALUE]...",
-        help="Settings of the search (docs/settings.md), such as search.minimum_length=3, in place of the model's own.",
+        help="Search settings (docs/settings.md) that override the model's own, such as search.minimum_length=3.",
         show_default=False,
     ),
 ]
@@ -84,23 +86,25 @@ Unknown = Annotated[
     typer.Option(
         "--unknown",
         metavar="copy|forbid|FILE",
-        help="For words that a vocabulary lacks: copy the source word, generate none, or look the source word up in a "
-        "file of word TAB translation (default: the model's, copy).",
+        help="Output for unknown words: copy the source word, never generate unknown words, or look up the "
+        "source word in a file of word TAB translation (default: the model's, copy).",
     ),
 ]
 Constraints = Annotated[
     Path | None,
     typer.Option(
         "--constraints",
-        help="Phrases that each translation must hold, a line a line: a tab between phrases, | between alternatives.",
+        help="Phrases that the translation must contain, one line per input line; tabs separate phrases, | "
+        "separates alternatives.",
     ),
 ]
 Glossary = Annotated[
     Path | None,
     typer.Option(
         "--glossary",
-        help="Lines of source term TAB target, more targets after more tabs: translations hold one where the term is. "
-        "Without a target the term stays as it is; = before a term: in this very case.",
+        help="Glossary: lines of source term TAB target, with alternative targets after more tabs. Translations "
+        "of the term contain one of them. A term without target is kept unchanged; = before a term matches "
+        "its case exactly.",
     ),
 ]
 Keep = Annotated[
@@ -108,54 +112,59 @@ Keep = Annotated[
     typer.Option(
         "--keep",
         metavar="KIND[,KIND]...",
-        help="What stays as it is: number, url, email, emoji, markup, placeholder, or all.",
+        help="Kinds of text that are kept unchanged: number, url, email, emoji, markup, placeholder, or all.",
     ),
 ]
 KeepPattern = Annotated[
     list[str] | None,
-    typer.Option("--keep-pattern", metavar="REGEX", help="More that stays as it is; may be given several times."),
+    typer.Option(
+        "--keep-pattern",
+        metavar="REGEX",
+        help="Regular expression for further text that is kept unchanged; repeatable.",
+    ),
 ]
 To = Annotated[
     str | None,
-    typer.Option("--to", metavar="LANGUAGE", help="Target language, for a model that writes several, such as de."),
+    typer.Option("--to", metavar="LANGUAGE", help="Target language, such as de, for a model with several."),
 ]
 Tags = Annotated[
     str | None,
-    typer.Option("--tags", help="Other tags that the model was trained with, such as domain-law; commas between."),
+    typer.Option("--tags", help="Other tags that the model was trained with, such as domain-law, separated by commas."),
 ]
 Temperature = Annotated[
     float | None,
-    typer.Option("--temperature", help="Sampling: below 1 likely words become likelier (default: 1)."),
+    typer.Option(
+        "--temperature", help="Sampling temperature; values below 1 make likely tokens more likely (default: 1)."
+    ),
 ]
 TopK = Annotated[
-    int | None, typer.Option("--top-k", help="Sampling: draw among that many likeliest entries (default: all).")
+    int | None, typer.Option("--top-k", help="Sample from this number of most probable tokens (default: all).")
 ]
 TopP = Annotated[
     float | None,
-    typer.Option("--top-p", help="Sampling: draw among the likeliest with this share of the probability."),
+    typer.Option("--top-p", help="Sample from the most probable tokens with this total probability."),
 ]
-Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Sampling: decides what is drawn (default: 1).")]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Random seed for sampling (default: 1).")]
 Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda or cuda:N (default: a GPU if there is one).")]
-Threads = Annotated[int | None, typer.Option("--threads", min=1, max=1024, help="CPU threads (default: one a core).")]
+Threads = Annotated[int | None, typer.Option("--threads", min=1, max=1024, help="CPU threads (default: one per core).")]
 Quiet = Annotated[
     bool,
-    typer.Option("--quiet", "-q", callback=_hush, help="Tell nothing of what is going on, but warnings and errors."),
+    typer.Option("--quiet", "-q", callback=_hush, help="Print warnings and errors only."),
 ]
 """A verb that takes it is quiet; it need not look."""
 DocumentsOption = Annotated[
     Documents | None,
     typer.Option(
         "--documents",
-        help="Text of one language: what a document is; a language model knows nothing of others while it reads one "
-        "(default: line).",
+        help="What a document is in plain text; a language model has no context from other documents (default: line).",
     ),
 ]
 Heading = Annotated[
     str | None,
     typer.Option(
         "--heading",
-        help="With --documents file: a regular expression; with each line that it matches, after a blank one, a "
-        "document begins.",
+        help="With --documents file: regular expression; each line that it matches after a blank line starts a "
+        "document.",
     ),
 ]
 Stride = Annotated[
@@ -163,8 +172,8 @@ Stride = Annotated[
     typer.Option(
         "--stride",
         min=1,
-        help="Language models: tokens that a window predicts of a document longer than the model's window; what stands "
-        "before them in the window is context (default: half the window).",
+        help="Language models: number of tokens predicted per window, for documents longer than the model's "
+        "window; the rest of the window is context (default: half the window).",
     ),
 ]
 Engine = Annotated[
@@ -172,7 +181,7 @@ Engine = Annotated[
     typer.Option(
         "--engine",
         metavar="auto|torch|native|cuda|ctranslate2",
-        help="What computes: auto is the fastest one for the device and the precision; torch is the reference.",
+        help="Inference engine: auto chooses the fastest for the device and precision; torch is the reference.",
     ),
 ]
 Precision = Annotated[
@@ -180,7 +189,7 @@ Precision = Annotated[
     typer.Option(
         "--precision",
         metavar="float32|float16|bfloat16|int8",
-        help="int8 (CPU), float16 and bfloat16 (GPU) are faster and round, so that some translations differ (default: "
+        help="int8 (CPU), float16 and bfloat16 (GPU) are faster; rounding changes some translations (default: "
         "float32 on a CPU, float16 on a GPU, or as an exported model is stored).",
     ),
 ]
@@ -198,7 +207,7 @@ Guard = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class RequestOptions:
-    """What is asked of each translation."""
+    """Options of a translation request."""
 
     to: To = None
     tags: Tags = None
@@ -247,7 +256,7 @@ class RequestOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SamplingOptions:
-    """How translations are drawn at random."""
+    """Options of sampling."""
 
     temperature: Temperature = None
     top_k: TopK = None
@@ -272,7 +281,7 @@ class SamplingOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class EngineOptions:
-    """What computes translations, and where."""
+    """Options of the inference engine."""
 
     batch_size: BatchSize = 64
     engine: Engine = "auto"
@@ -282,12 +291,12 @@ class EngineOptions:
 
 
 def split_tags(tags: str | None) -> list[str]:
-    """What stands between commas: the tags of `--tags`, the kinds of `--keep`."""
+    """Split a comma-separated option: the tags of `--tags`, the kinds of `--keep`."""
     return [tag.strip() for tag in (tags or "").split(",") if tag.strip()]
 
 
 def with_fusion(search: list[str] | None, language_model: Path | None, weight: float | None) -> "Overrides":
-    """Settings of the search, and those of `--language-model` and `--fusion`. Raises ConfigError for a weight alone."""
+    """Add `--language-model` and `--fusion` to search settings. Raises ConfigError for a weight without a model."""
     from dragoman.base.errors import ConfigError
     from dragoman.base.settings.load import COMMAND_LINE, Override
 
@@ -300,7 +309,7 @@ def with_fusion(search: list[str] | None, language_model: Path | None, weight: f
 
 
 def check_settings(arguments: list[str], example: str = "train.max_steps=1000") -> None:
-    """Raises ConfigError for an argument that is no setting."""
+    """Raise ConfigError for an argument that is not a setting."""
     from dragoman.base.errors import ConfigError
 
     for argument in arguments:

@@ -1,4 +1,4 @@
-"""`dragoman positions`: pictures of a position scheme, and what the schemes can and cannot tell a model."""
+"""`dragoman positions`: pictures of a position scheme, and properties of all schemes."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,17 +13,15 @@ def positions(
         list[str] | None,
         typer.Argument(
             metavar="[KEY=VALUE]...",
-            help="The scheme, as under model.positions: kind=sinusoidal base=10000 (the default), kind=alibi, …",
+            help="Position scheme, as in model.positions: kind=sinusoidal base=10000 (the default), kind=alibi, …",
             show_default=False,
         ),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder that the pictures are written to.")] = Path(
-        "positions"
-    ),
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the pictures.")] = Path("positions"),
     width: Annotated[int, typer.Option("--width", min=2, help="Model width d.")] = 128,
-    heads: Annotated[int, typer.Option("--heads", min=1, help="Attention heads; must divide the width.")] = 8,
-    length: Annotated[int, typer.Option("--length", min=4, max=2000, help="Tokens of a text.")] = 100,
-    layers: Annotated[int, typer.Option("--layers", min=1, help="Layers that receptive fields are given for.")] = 6,
+    heads: Annotated[int, typer.Option("--heads", min=1, help="Number of attention heads; must divide the width.")] = 8,
+    length: Annotated[int, typer.Option("--length", min=4, max=2000, help="Number of tokens.")] = 100,
+    layers: Annotated[int, typer.Option("--layers", min=1, help="Number of layers for the receptive fields.")] = 6,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:

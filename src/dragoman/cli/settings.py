@@ -1,21 +1,21 @@
-"""`dragoman settings`: every setting of a training run, with its type, its default and what it means."""
+"""`dragoman settings`: all settings of a training run, with type, default and description."""
 
 from typing import Annotated
 
 import typer
 
-NOTE = """The defaults of `model` hold under `model.preset: null`. A preset (`auto` chooses one by the corpus's size)
-has its own for `width`, `encoder`, `decoder` and `dropout`; the `config.yaml` of a run shows those it used.
+NOTE = """The defaults of `model` apply with `model.preset: null`. A preset (`auto` chooses one by the size of the
+corpus) has its own for `width`, `encoder`, `decoder` and `dropout`; the `config.yaml` of a run shows those it used.
 """
 PAGE = f"""# All settings
 
-Every setting of `dragoman train`: in a recipe (YAML), or behind the command as `key=value`. This page is generated:
-`dragoman settings --markdown > docs/settings.md`. `dragoman settings train.schedule` prints one group in the terminal.
+All settings of `dragoman train`, to be set in a recipe (YAML) or on the command line as `key=value`. This page is
+generated: `dragoman settings --markdown > docs/settings.md`. `dragoman settings train.schedule` prints a single group.
 
 {NOTE}"""
 
 
-OWN = """The sections that differ from those of translation; the others are the same.
+OWN = """The sections that differ from those of translation.
 """
 
 
@@ -27,11 +27,16 @@ def settings(
         ),
     ] = None,
     task: Annotated[
-        str | None, typer.Option("--task", metavar="KIND", help="Of runs with this task.kind (default: translation).")
+        str | None,
+        typer.Option(
+            "--task", metavar="KIND", help="Show the settings of runs with this task.kind (default: translation)."
+        ),
     ] = None,
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="Markdown tables instead of plain text.")] = False,
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print Markdown tables instead of plain text.")
+    ] = False,
 ) -> None:
-    """Every setting of `dragoman train`: key, type, default and what it means."""
+    """List the settings of `dragoman train`: key, type, default and description."""
     from dragoman.base.settings.reference import markdown, plain
     from dragoman.tasks.kinds import TASKS
     from dragoman.tasks.train import settings

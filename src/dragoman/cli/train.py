@@ -1,4 +1,4 @@
-"""`dragoman train`: from two raw text files, or a recipe, to a model folder."""
+"""`dragoman train`: train a model from two text files or a recipe."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ def train(
         list[str] | None,
         typer.Argument(
             metavar="[RECIPE.yaml] [KEY=VALUE]...",
-            help="A YAML recipe, and settings that override it, such as train.max_minutes=30.",
+            help="YAML recipe, and settings that override it, such as train.max_minutes=30.",
             show_default=False,
         ),
     ] = None,
@@ -29,7 +29,7 @@ def train(
             "--source", help="Source side of the training corpus, one sentence per line; plain, .gz, .xz or .zst."
         ),
     ] = None,
-    target: Annotated[Text, typer.Option("--target", help="Target side, line by line.")] = None,
+    target: Annotated[Text, typer.Option("--target", help="Target side of the training corpus, line by line.")] = None,
     tsv: Annotated[
         Text, typer.Option("--tsv", help="Training corpus as source TAB target, instead of two files.")
     ] = None,

@@ -26,27 +26,25 @@ def tune(
     model: Model,
     search: SearchSettings = None,
     source: Annotated[Path, typer.Option("--source", help="Source sentences of a dev set, never of a test set.")] = ...,  # type: ignore[assignment]
-    reference: Annotated[Path, typer.Option("--reference", help="Their translations.")] = ...,  # type: ignore[assignment]
+    reference: Annotated[Path, typer.Option("--reference", help="Reference translations.")] = ...,  # type: ignore[assignment]
     out: Annotated[
         Path, typer.Option("--out", "-o", help="File for the weights: YAML for `dragoman translate --rerank`.")
     ] = ...,  # type: ignore[assignment]
     reverse: Annotated[
         Path | None,
-        typer.Option("--reverse", metavar="MODEL", help="A model of the other direction, for log p(source | target)."),
+        typer.Option("--reverse", metavar="MODEL", help="Model of the reverse direction, for log p(source | target)."),
     ] = None,
     language_model: Annotated[
         Path | None,
         typer.Option(
             "--language-model",
             metavar="FOLDER",
-            help="A language model of the target language, with any vocabulary, for log p(target).",
+            help="Language model of the target language, with any vocabulary, for log p(target).",
         ),
     ] = None,
     ensemble: Ensemble = None,
     nbest: Annotated[int, typer.Option("--nbest", min=2, help="Hypotheses per sentence.")] = 20,
-    metric: Annotated[
-        str, typer.Option("--metric", metavar="NAME", help="The metric to maximise: bleu or chrf.")
-    ] = "bleu",
+    metric: Annotated[str, typer.Option("--metric", metavar="NAME", help="Metric to maximise: bleu or chrf.")] = "bleu",
     restarts: Annotated[int, typer.Option("--restarts", min=0, help="Number of searches from random weights.")] = 20,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random weights.")] = 1,
     to: To = None,

@@ -19,7 +19,10 @@ from dragoman.text.symbols import BOS, EOS
 
 @dataclass(frozen=True)
 class Sentences:
-    """ids: (sum of lengths,) integers, or (sum of lengths, n) float32 where they are vectors; lengths: (B,) int64."""
+    """Concatenated sentences.
+
+    ids: (sum of lengths,) integers, or (sum of lengths, n) float32 vectors; lengths: (B,) int64.
+    """
 
     ids: NDArray[Any]
     lengths: NDArray[np.int64]
@@ -29,7 +32,7 @@ class Sentences:
 
     @classmethod
     def of(cls, sentences: Sequence[Sequence[int] | NDArray[Any]]) -> "Sentences":
-        """Joined from one sequence a sentence; at least one."""
+        """Concatenate one sequence per sentence; there must be at least one."""
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
         shape = next((np.shape(sentence) for sentence in sentences if len(sentence)), (0,))
         kind = np.int64 if len(shape) == 1 else np.float32
@@ -44,18 +47,18 @@ _BYTES_AT_ONCE = 1 << 20
 
 
 class Dataset:
-    """N tokenised rows of one or more sides, as sentence pairs of source and target, without special symbols.
+    """N tokenised rows with one or more sides, such as sentence pairs, without special symbols; memory-mapped.
 
-    Indexing gives the ids of each side as 1-D arrays. Where a source is no text, its ids are vectors (S, n) float32.
-    All arrays are memory-mapped. sides: their names. lengths: (N, sides) int32, tokens. lines: (N,) int64, where each
-    row stands in its corpus, counted from 1. fingerprint: a digest of all that the ids depend on. special: symbols that
-    each side of a row has in a batch beside its tokens.
+    Indexing returns the ids of each side as 1-D arrays, or (S, n) float32 if the source consists of feature vectors.
+    sides: names of the sides. lengths: (N, sides) int32, numbers of tokens. lines: (N,) int64, line of each row in its
+    corpus, from 1. fingerprint: digest of everything that determines the ids. special: number of special symbols that a
+    batch adds to each side of a row.
     """
 
     special: ClassVar[int] = 1
 
     def __init__(self, folder: Path) -> None:
-        """Open what `DatasetWriter` wrote. Raises DataError when a file is missing or is not what the header says."""
+        """Open what `DatasetWriter` wrote. Raises DataError if a file is missing or does not match the header."""
         folder = Path(folder)
         try:
             header = json.loads((folder / HEADER).read_text(encoding="utf-8"))
@@ -73,13 +76,13 @@ class Dataset:
                 self._ids[0] = self._ids[0].reshape(-1, header["vectors"])
             for offsets, ids in zip(self._offsets, self._ids, strict=True):
                 if not len(self.lengths) + 1 == len(self.lines) + 1 == len(offsets) or offsets[-1] != len(ids):
-                    raise ValueError("the sentence offsets do not fit the ids")
+                    raise ValueError("the sentence offsets do not match the ids")
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise DataError(f"The tokenised corpus in {folder} is damaged ({error}); delete that folder.") from error
 
     @property
     def parts(self) -> tuple["Dataset", ...]:
-        """The corpora of a dataset: of this one, itself."""
+        """The corpora of the dataset: itself."""
         return (self,)
 
     def __len__(self) -> int:
@@ -91,16 +94,16 @@ class Dataset:
         return tuple(side.ids for side in self.take(np.array([row])))
 
     def __str__(self) -> str:
-        """How much it is, for people."""
+        """The amount of data, for messages."""
         return f"{len(self):,} tokenised pairs"
 
     @property
     def amount(self) -> int:
-        """How much it is beside others, where a temperature decides how often each is read."""
+        """The size used for temperature sampling."""
         return len(self)
 
     def take(self, rows: NDArray[np.int64]) -> tuple[Sentences, ...]:
-        """Each side of some rows, in their order, copied."""
+        """Copy rows. Returns each side, in the given order."""
         if len(rows) and not 0 <= rows.min() <= rows.max() < len(self):
             raise IndexError(f"row {rows.max()} of a dataset of {len(self)} rows")
         return tuple(self._take(side, rows) for side in range(len(self.sides)))
@@ -111,7 +114,7 @@ class Dataset:
         return Sentences(self._ids[side][shifts + np.arange(len(shifts))], lengths)
 
     def target_counts(self, size: int) -> NDArray[np.int64]:
-        """How often each of `size` ids of the last side occurs as a label: the end of sentence once a row."""
+        """How often each id below `size` occurs as a label of the last side: EOS once per row. Shape (size,)."""
         counts = np.zeros(size, dtype=np.int64)
         ids = self._ids[-1]
         for start in range(0, len(ids), _AT_ONCE):
@@ -121,10 +124,10 @@ class Dataset:
 
 
 class TextDataset(Dataset):
-    """N excerpts of documents, each as many tokens of one of them as a model predicts at once; every row has one side.
+    """N excerpts of documents, each with the tokens that a language model predicts at once; rows have one side.
 
-    What is stored are the labels of all documents, each with EOS behind it. `take` gives the labels of a row after the
-    token that stands before them, or BOS where the row begins its document: n + 1 ids for a length of n.
+    The labels of all documents are stored, each document followed by EOS. `take` returns n + 1 ids for a row of length
+    n: the preceding token, or BOS at the start of a document, and the labels.
     """
 
     special = 0
@@ -134,11 +137,11 @@ class TextDataset(Dataset):
 
     @property
     def amount(self) -> int:
-        """Tokens, the ends of documents counted."""
+        """Number of tokens, ends of documents included."""
         return len(self._ids[0])
 
     def _take(self, side: int, rows: NDArray[np.int64]) -> Sentences:
-        # before the first document stands EOS as well: index -1 is the last one's
+        # EOS also precedes the first document: index -1 is that of the last one
         starts, lengths = self._offsets[side][rows] - 1, self.lengths[rows, side].astype(np.int64) + 1
         firsts = np.cumsum(lengths) - lengths
         ids = self._ids[side][np.repeat(starts - firsts, lengths) + np.arange(lengths.sum())]
@@ -147,10 +150,10 @@ class TextDataset(Dataset):
 
 
 class DatasetWriter:
-    """Writes the files of a `Dataset` into a folder, as they come; `finish` writes the header last."""
+    """Writes the files of a `Dataset` incrementally; `finish` writes the header last."""
 
     def __init__(self, folder: Path, types: Mapping[str, np.dtype[Any]], vectors: int | None = None) -> None:
-        """types: of each side's ids, see `id_types`. vectors: how many numbers each of the source's vectors has."""
+        """types: data types of each side's ids, see `id_types`. vectors: components of the source's vectors, if any."""
         self._folder, self._types, self._vectors = folder, dict(types), vectors
         names = [
             "lines.bin",
@@ -163,7 +166,7 @@ class DatasetWriter:
             self._files[f"{side}.offsets.bin"].write(np.zeros(1, dtype=np.int64).tobytes())
 
     def add(self, lines: NDArray[np.int64], *sides: Sentences) -> None:
-        """Rows from these lines of the corpus."""
+        """Append rows. lines: their lines in the corpus."""
         lengths = np.stack([side.lengths for side in sides], 1)
         self._files["lines.bin"].write(lines.astype(np.int64).tobytes())
         self._files["lengths.bin"].write(lengths.astype(np.int32).tobytes())
@@ -174,7 +177,7 @@ class DatasetWriter:
         self._written = self._written + lengths.sum(0)
 
     def finish(self, fingerprint: str, others: tuple[str, ...] = ()) -> None:
-        """Complete the folder. others: names of files in it that are checked when it is opened, too."""
+        """Complete the folder. others: names of further files whose checksums are verified when it is opened."""
         self.close()
         names = [*self._files, *others]
         header = {
@@ -188,13 +191,13 @@ class DatasetWriter:
         (self._folder / HEADER).write_text(json.dumps(header, indent=1), encoding="utf-8")
 
     def close(self) -> None:
-        """Let go of the files, finished or not."""
+        """Close the files, finished or not."""
         for file in self._files.values():
             file.close()
 
 
 def id_types(sides: Mapping[str, int], vectors: bool = False) -> dict[str, np.dtype[Any]]:
-    """How the ids of each side are stored, by the symbols in its vocabulary; vectors: the source's are float32."""
+    """Data types for storing the ids of each side, by vocabulary size. vectors: those of the source are float32."""
     types = {side: np.dtype(np.uint16 if size <= 1 << 16 else np.uint32) for side, size in sides.items()}
     return types | {"source": np.dtype(np.float32)} if vectors else types
 
@@ -225,16 +228,13 @@ _ROWS_AT_ONCE = 1 << 18
 
 
 class DatasetUnion:
-    """The rows of all parts, one part after another. sides, special, lengths, fingerprint: as of a `Dataset`.
+    """The rows of several datasets, in order. sides, special, lengths, fingerprint: as in `Dataset`.
 
-    weights: how often an epoch reads each part; `target_counts` counts it so often.
+    weights: how often an epoch reads each part, which `target_counts` takes into account.
     """
 
     def __init__(self, parts: Sequence[Dataset], weights: Sequence[float], folder: Path) -> None:
-        """folder: gets a file without a name for the lengths of all parts, which goes with the object.
-
-        Raises ResourceError where it cannot be written.
-        """
+        """folder: for an anonymous temporary file with the lengths of all parts. Raises ResourceError on failure."""
         self.parts, self.weights = tuple(parts), tuple(weights)
         self.sides, self.special = parts[0].sides, parts[0].special
         self.fingerprint = sha256(" ".join(part.fingerprint for part in parts).encode()).hexdigest()
@@ -260,7 +260,7 @@ class DatasetUnion:
         return self.parts[part][row - int(self._starts[part])]
 
     def take(self, rows: NDArray[np.int64]) -> tuple[Sentences, ...]:
-        """Each side of some rows, in their order, copied."""
+        """Copy rows. Returns each side, in the given order."""
         if len(rows) and not 0 <= rows.min() <= rows.max() < len(self):
             raise IndexError(f"row {rows.max()} of a dataset of {len(self)} rows")
         owners = np.searchsorted(self._starts, rows, side="right") - 1
@@ -272,17 +272,17 @@ class DatasetUnion:
         return tuple(_reordered(side, order) for side in zip(*taken, strict=True))
 
     def target_counts(self, size: int) -> NDArray[np.float64]:
-        """How often each of `size` ids of the last side occurs as a label in an epoch, on average. Shape (size,)."""
+        """How often each id below `size` occurs as a label of the last side per epoch, on average. Shape (size,)."""
         counts = [part.target_counts(size) * weight for part, weight in zip(self.parts, self.weights, strict=True)]
         return np.sum(counts, axis=0, dtype=np.float64)  # type: ignore[no-any-return]
 
 
 def _reordered(sides: Sequence[Sentences], order: NDArray[np.int64]) -> Sentences:
-    """The sentences of all `sides`, of which the i-th goes to place order[i]."""
+    """Concatenate sentences such that the i-th of all becomes sentence order[i]."""
     joined = np.concatenate([side.ids for side in sides])
     lengths = np.concatenate([side.lengths for side in sides])
-    places = np.argsort(order)  # of each sentence of the result among the joined ones
-    starts = (np.cumsum(lengths) - lengths)[places]
-    wanted = lengths[places]
+    positions = np.argsort(order)  # index of each sentence of the result among the concatenated ones
+    starts = (np.cumsum(lengths) - lengths)[positions]
+    wanted = lengths[positions]
     shifts = np.repeat(starts - (np.cumsum(wanted) - wanted), wanted)
     return Sentences(joined[shifts + np.arange(len(shifts))], wanted)

@@ -1,4 +1,4 @@
-"""Word vectors as text, as word2vec, GloVe and fastText write them: a word a line, then its numbers."""
+"""Word vectors in the text format of word2vec, GloVe and fastText: one word per line, followed by its numbers."""
 
 from collections.abc import Iterator, Set
 from pathlib import Path
@@ -13,27 +13,27 @@ from dragoman.data.corpora.lines import has_broken_utf8, open_lines
 
 
 class _Form(NamedTuple):
-    """words: what the first line says of their number, None where there is no such line; width: numbers a vector."""
+    """words: number of words according to the header line, None without a header; width: components per vector."""
 
     words: int | None
     width: int
 
 
 def vector_width(path: Path) -> int:
-    """The numbers in a vector of the file, from its first lines. Raises DataError where these are no vectors."""
-    return _begin(path).width
+    """Return the number of components per vector, from the first lines. Raises DataError if they are not vectors."""
+    return _read_form(path).width
 
 
 def read_word_vectors(path: Path, wanted: Set[str]) -> dict[str, NDArray[np.float32]]:
-    """The vectors of those of the `wanted` words that the file has; of a repeated word, the first.
+    """Return the vectors of the `wanted` words that the file contains; for a repeated word, the first.
 
-    path: plain, .gz, .xz or .zst; a first line with the number of words and of dimensions may be there or not. Blanks
-    or tabs stand between numbers. Words may hold blanks, and bytes that are no UTF-8, which no wanted word equals. Of
-    all other words the numbers are only counted: memory grows with the wanted words, not with the file. Raises
-    DataError naming file and line where a line has another number of values, or a wanted word has one that is no
-    finite number; warns where the first line promises another number of words.
+    path: plain, .gz, .xz or .zst, with or without a header line (number of words and of dimensions). Numbers are
+    separated by spaces or tabs. Words may contain spaces and invalid UTF-8. The numbers of other words are only
+    counted, so memory grows with the wanted words, not with the file. Raises DataError with file and line if a line has
+    another number of values, or if a value of a wanted word is not a finite number; warns if the header announces
+    another number of words.
     """
-    form = _begin(path)
+    form = _read_form(path)
     found: dict[str, NDArray[np.float32]] = {}
     words = 0
     for number, line in _lines(path):
@@ -49,32 +49,32 @@ def read_word_vectors(path: Path, wanted: Set[str]) -> dict[str, NDArray[np.floa
             vector = _parsed(numbers.split(" "))
             if vector is None:
                 raise DataError(
-                    f"{path}, line {number}: the vector of {word!r} holds what is no finite number; mend the line or "
-                    "take it out."
+                    f"{path}, line {number}: the vector of {word!r} contains a value that is not a finite number; fix "
+                    "or remove the line."
                 )
             found[word] = vector
     if form.words not in (None, words):
-        warn(f"{path}: its first line promises {form.words:,} words, but it has {words:,}. Is the file complete?")
+        warn(f"{path}: the header announces {form.words:,} words, but the file has {words:,}. Is it complete?")
     return found
 
 
-def _begin(path: Path) -> _Form:
-    """The form of the file, from its first lines."""
+def _read_form(path: Path) -> _Form:
+    """Return the format of the file, from its first lines."""
     lines = _lines(path)
     number, line = next(lines, (0, ""))
     if not number:
-        raise DataError(f"{path} is empty; word vectors have a line a word: the word, then its numbers.")
+        raise DataError(f"{path} is empty; word vectors have one line per word: the word, then its numbers.")
     fields = line.split(" ")
     words = None
     if number == 1 and len(fields) == 2 and all(field.isdecimal() for field in fields):
         words, width = map(int, fields)
         number, line = next(lines, (0, ""))
         if not number:
-            raise DataError(f"{path} has no line but the first, the numbers of words and dimensions; fetch it again.")
+            raise DataError(f"{path} has only a header line; download it again.")
         split = line.rsplit(" ", width)[1:] if width else []
         _check(path, number, line, bool(width) and len(split) == width and all(map(_is_number, split)), width)
     else:
-        # A word may hold blanks: the vector is what can be read as numbers from the end of the line, but for the word.
+        # A word may contain spaces: the vector is the longest run of numbers at the end of the line, after the word.
         width = 0
         while width < len(fields) - 1 and _is_number(fields[-1 - width]):
             width += 1
@@ -90,15 +90,15 @@ def _check(path: Path, number: int, line: str, fits: bool, width: int) -> None:
     raise DataError(
         f"{path}, line {number}: not a word and {f'{width} numbers' if width else 'its numbers'}: {start!r}. "
         + (
-            "This is no text: write the vectors in the text format of word2vec."
+            "This is not text: write the vectors in the text format of word2vec."
             if binary
-            else "Mend the line or take it out."
+            else "Fix or remove the line."
         )
     )
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers, blanks for tabs and none at their ends; blank ones are skipped."""
+    """Yield numbered lines with spaces for tabs and no trailing spaces; blank lines are skipped."""
     for number, line in enumerate(open_lines(path), start=1):
         if stripped := line.replace("\t", " ").rstrip(" "):
             yield number, stripped
@@ -114,7 +114,7 @@ def _is_number(value: str) -> bool:
 
 def _parsed(values: list[str]) -> NDArray[np.float32] | None:
     try:
-        with np.errstate(over="ignore"):  # becomes infinite, which is seen below
+        with np.errstate(over="ignore"):  # overflow becomes infinite, which is checked below
             vector = np.array(values, dtype=np.float32)
     except ValueError:
         return None

@@ -1,7 +1,8 @@
-"""`Workers`: processes that apply one function to task after task; the results come in the order of the tasks.
+"""`Workers`: processes that apply a function to tasks and return the results in the order of the tasks.
 
-Not multiprocessing.Pool or concurrent.futures: their workers outlive a parent that is killed, import the user's main
-module again, and need semaphores. These hold nothing but one end of a pipe, and end when the other end does.
+multiprocessing.Pool and concurrent.futures are not used, because their workers outlive a killed parent, import the
+user's main module again, and need semaphores. These workers only hold one end of a pipe, and end when the other end
+is closed.
 """
 
 import os
@@ -20,24 +21,27 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 MOST = 16
-"""One process hands out all tasks; more workers than this would wait for it."""
+"""Maximum number of workers: a single process distributes the tasks, and more workers would wait for it."""
 
 ALONE = 2
-"""So few tasks are done here instead of starting processes."""
+"""Up to this number, tasks are run in this process instead of starting workers."""
 
 _PLAIN = (ConfigError, DataError, ModelError, ResourceError)
 _SECONDS_TO_END = 2
 
 
 def available_cores() -> int:
-    """The processors that this process may use."""
+    """Number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def parallel_map(
     function: Callable[[Task], Result], tasks: Iterable[Task], count: int | None = None
 ) -> Iterator[Result]:
-    """`function` of each task, in order, in `count` processes (None: one a core); few tasks, or with 0: in this one."""
+    """Yield `function(task)` for each task, in order.
+
+    count: number of processes; None: one per core; 0: run in this process, as a few tasks always are.
+    """
     count = min(available_cores(), MOST) if count is None else count
     stream = iter(tasks)
     first = list(islice(stream, ALONE + 1))
@@ -49,9 +53,10 @@ def parallel_map(
 
 
 class Workers(Generic[Task, Result]):
-    """Close it, or use `with`. function: is sent to the processes once; it, tasks and results can be pickled.
+    """A pool of processes, to be closed or used as a context manager.
 
-    threads: whether each process may use threads of its own.
+    function: sent to the processes once; function, tasks and results must be picklable. threads: whether each process
+    may use several threads.
     """
 
     def __init__(self, function: Callable[[Task], Result], count: int, threads: bool = False) -> None:
@@ -73,9 +78,9 @@ class Workers(Generic[Task, Result]):
         self.close()
 
     def map(self, tasks: Iterable[Task]) -> Iterator[Result]:
-        """The results in the order of the tasks; a failure is raised in its task's place. One iteration at a time.
+        """Yield the results in the order of the tasks; a failure is raised in place of its result.
 
-        Tasks are taken at most twice the number of processes ahead of the results.
+        Only one iteration may run at a time. Tasks are read ahead up to twice the number of processes.
         """
         stream = iter(tasks)
         idle, busy = deque(self._processes), dict[Connection, int]()
@@ -105,7 +110,7 @@ class Workers(Generic[Task, Result]):
                         done[busy.pop(ready)] = self._receive(ready)
                         idle.append(ready)
         except GeneratorExit:
-            for connection in busy:  # or the next iteration would take their results for its own
+            for connection in busy:  # otherwise the next iteration would receive their results
                 self._receive(connection)
             raise
         except BaseException:
@@ -114,7 +119,7 @@ class Workers(Generic[Task, Result]):
             raise
 
     def close(self) -> None:
-        """End the processes; what they still work on is lost."""
+        """End the processes; unfinished tasks are lost."""
         for connection in self._processes:
             connection.close()
         for process in self._processes.values():
@@ -133,7 +138,7 @@ class Workers(Generic[Task, Result]):
                 [sys.executable, "-c", code],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
-                process_group=0,  # Ctrl-C in the terminal is for the parent to handle
+                process_group=0,  # the parent handles Ctrl-C in the terminal
                 env=self._environment,
             )
         self._processes[ours] = process
@@ -155,11 +160,13 @@ class Workers(Generic[Task, Result]):
     def _ended(self, connection: Connection) -> ResourceError:
         code = self._processes[connection].wait(_SECONDS_TO_END)
         reason = f"signal {-code}" if code < 0 else f"exit code {code}"
-        return ResourceError(f"a process that prepares data has ended ({reason}); was the memory used up? Start again")
+        return ResourceError(
+            f"a process that prepares data has ended ({reason}), possibly for lack of memory; start again to resume"
+        )
 
 
 def _serve(descriptor: int) -> None:
-    """What a worker process does."""
+    """Main function of a worker process."""
     with Connection(descriptor) as connection:
         try:
             function = connection.recv()
@@ -171,11 +178,11 @@ def _serve(descriptor: int) -> None:
                     answer = False, _portable(error)
                 connection.send(answer)
         except (EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
-            return  # the parent has closed its end, or is gone
+            return  # the parent closed its end or ended
 
 
 def _portable(error: Exception) -> Exception:
-    """An exception that can be pickled: the same one where the user can act on it, else with its traceback as text."""
+    """A picklable exception: the same if the user can act on it, otherwise a RuntimeError with its traceback."""
     if isinstance(error, DragomanError):
         kind = next((kind for kind in _PLAIN if isinstance(error, kind)), DragomanError)
         return kind(str(error))

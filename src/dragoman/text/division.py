@@ -1,4 +1,4 @@
-"""Texts that are longer than a model can read, divided where it does least harm. Nothing of them is lost."""
+"""Dividing texts that are too long for a model at suitable positions, without losing any character."""
 
 import re
 import unicodedata
@@ -13,12 +13,11 @@ _JOINERS = "\u200c\u200d"
 
 
 def divide(text: str, fits: Callable[[str], bool]) -> list[str]:
-    """The text as parts that fit, in order; joined they are the text, character for character.
+    """Divide a text into parts that fit, whose concatenation is the text.
 
-    A part that does not fit is divided near its middle: after the sign that ends a clause and stands in its middle
-    half, a strong one before a comma; without one at the blank nearest to the middle; without one between two
-    characters. A single character is never divided, even if it does not fit. fits: is given parts without the blanks
-    around them.
+    A part that does not fit is divided near its middle: after a punctuation mark that ends a clause in its middle half,
+    with preference for strong marks over commas; otherwise at the whitespace nearest to the middle; otherwise between
+    two characters. A single character is never divided. fits: called with parts stripped of whitespace.
     """
     parts: list[str] = []
     waiting = [text]
@@ -35,7 +34,7 @@ def divide(text: str, fits: Callable[[str], bool]) -> list[str]:
 
 
 def _place(text: str) -> int:
-    """Where to divide a text of two characters or more that has no blanks around it: after so many characters."""
+    """Number of characters after which to divide a stripped text of at least two characters."""
     middle = len(text) // 2
     for signs in _CLAUSES:
         ends = (match.end() for match in signs.finditer(text))
@@ -45,7 +44,7 @@ def _place(text: str) -> int:
     blanks = [match.start() for match in _WHITESPACE.finditer(text)]
     if blanks:
         return _nearest(blanks, middle)
-    between = (place for place in range(middle, len(text)) if not _goes_on(text, place))
+    between = (place for place in range(middle, len(text)) if not _continues(text, place))
     return next(between, middle)
 
 
@@ -53,8 +52,8 @@ def _nearest(places: Iterable[int], middle: int) -> int:
     return min(places, key=lambda place: abs(place - middle))
 
 
-def _goes_on(text: str, place: int) -> bool:
-    """Whether what stands there belongs to the character before it, as an accent does."""
+def _continues(text: str, place: int) -> bool:
+    """Whether the character at `place` continues the one before it, like a combining accent."""
     return (
         unicodedata.combining(text[place]) > 0
         or unicodedata.category(text[place]) in ("Mn", "Me", "Mc")

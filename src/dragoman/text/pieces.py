@@ -7,17 +7,17 @@ from tokenizers import Regex
 from tokenizers.pre_tokenizers import ByteLevel, Split
 
 WORDS = (
-    r" ?[\p{L}\p{M}\x{200C}\x{200D}]+"  # letters with their combining marks and joiners, one blank before them included
+    r" ?[\p{L}\p{M}\x{200C}\x{200D}]+"  # letters with combining marks and joiners, and one preceding space
     r"| ?\p{N}+"
     r"| ?[^\s\p{L}\p{M}\p{N}\x{200C}\x{200D}]+"  # punctuation, symbols, emoji
-    r"|\s+(?!\S)"  # blanks up to the last one, which belongs to the word after it
+    r"|\s+(?!\S)"  # whitespace except the last character, which belongs to the next word
     r"|\s+"
 )
-"""No merge crosses these words. Letters and punctuation never share one, so no learned symbol can spell `</s>`."""
+"""Boundaries that no learned symbol crosses. Letters and punctuation are separated, so that none can spell `</s>`."""
 
 
 def words_splitter() -> Split:
-    """The library's pre-tokeniser that cuts a text into `WORDS`, nothing lost."""
+    """A pre-tokeniser of the library that splits a text losslessly into `WORDS`."""
     return Split(Regex(WORDS), "isolated")
 
 
@@ -26,9 +26,9 @@ BLANK = "␣"
 
 
 def byte_values() -> dict[str, int]:
-    """The byte that each character of the library's byte alphabet stands for (the table of GPT-2).
+    """The byte for each character of the library's byte alphabet (the table of GPT-2).
 
-    Printable Latin-1 characters stand for themselves; the other bytes, in order, for the characters from U+0100 on.
+    Printable Latin-1 characters represent themselves; the other bytes, in order, are the characters from U+0100 on.
     """
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in set(printable)]
@@ -39,9 +39,9 @@ def byte_values() -> dict[str, int]:
 
 
 def display(pieces: Sequence[bytes]) -> list[str]:
-    """One string a piece; `@@` ends a piece that the next one goes on from inside the same word.
+    """One string per piece; `@@` marks pieces that are continued within the same word.
 
-    A word's own first blank is not shown; every other blank is shown as ␣.
+    The space before a word is not shown; other spaces are shown as ␣.
     """
     ends = _word_ends(b"".join(pieces))
     shown: list[str] = []
@@ -57,7 +57,7 @@ def display(pieces: Sequence[bytes]) -> list[str]:
 
 
 def _word_ends(data: bytes) -> set[int]:
-    """The byte places at which words end. Each byte of a broken character counts as one character of its own."""
+    """Byte positions at which words end. Each byte of an incomplete character counts as one character."""
     text = data.decode("utf-8", "surrogateescape")
     widths = [1 if "\udc80" <= character <= "\udcff" else len(character.encode()) for character in text]
     whole = "".join("\ufffd" if "\udc80" <= character <= "\udcff" else character for character in text)
@@ -71,7 +71,7 @@ def _word_ends(data: bytes) -> set[int]:
 
 
 def readable(piece: bytes) -> str:
-    """One piece on its own: blanks as ␣, control characters and bytes that are no whole character as <E2>."""
+    """A single piece: spaces as ␣, control characters and bytes of incomplete characters as <E2>."""
     shown = []
     for character in piece.decode("utf-8", "surrogateescape"):
         if "\udc80" <= character <= "\udcff":

@@ -16,19 +16,19 @@ SPECIAL_SYMBOLS = ("<pad>", "<s>", "</s>", "<unk>")
 
 
 TO = "to:"
-"""What the tag of a target language begins with. Source: Johnson et al. 2017, section 3, who write <2de>."""
+"""Prefix of the tags of target languages. Source: Johnson et al. 2017, section 3, who write <2de>."""
 
 
 _INLINE = re.compile("⟨(?:[1-9][0-9]?|term|as|/term)⟩")
 
 
 def is_inline(tag: str) -> bool:
-    """Whether it is a symbol that stands among words (`text.symbols`), of which nobody speaks as a tag."""
+    """Whether a vocabulary tag is an inline symbol, which messages do not call a tag."""
     return _INLINE.fullmatch(tag) is not None
 
 
 def symbol(tag: str) -> str:
-    """The tag as a vocabulary and pictures show it: `<bt>`; an inline symbol as it is: `⟨1⟩`."""
+    """The symbol of a tag in vocabularies and pictures: `<bt>`; inline symbols are unchanged: `⟨1⟩`."""
     return tag if is_inline(tag) else f"<{tag}>"
 
 
@@ -38,31 +38,33 @@ def language_tag(language: str) -> str:
 
 
 def tag_languages(tags: Iterable[str]) -> tuple[str, ...]:
-    """The target languages among `tags`, in their order."""
+    """The target languages among `tags`, in order."""
     return tuple(tag.removeprefix(TO) for tag in tags if tag.startswith(TO))
 
 
 def source_tags(language: str | None, tags: Sequence[str] = ()) -> tuple[str, ...]:
-    """The tags that a source text gets: its target language's first, then the others in the order given."""
+    """The tags of a source text: the tag of its target language first, then the others in the given order."""
     return (*(() if language is None else (language_tag(language),)), *tags)
 
 
 def check_tag(tag: str) -> str:
-    """The tag itself. Raises ValueError for what can be none."""
+    """Return the tag. Raises ValueError if it is not a valid tag."""
     name = tag.removeprefix(TO)
     if not name or any(character.isspace() or character in "<>," or not character.isprintable() for character in tag):
-        raise ValueError(f"{tag!r} cannot be a tag: a tag is one word without <, > and commas, such as bt, or to:de")
+        raise ValueError(f"{tag!r} is not a valid tag: a tag is one word without <, > and commas, such as bt, or to:de")
     if symbol(tag) in SPECIAL_SYMBOLS:
-        raise ValueError(f"{tag!r} cannot be a tag: {symbol(tag)} is a symbol of every vocabulary; choose another name")
+        raise ValueError(
+            f"{tag!r} is not a valid tag: {symbol(tag)} is a special symbol of every vocabulary; choose another name"
+        )
     if is_inline(tag):
         raise ValueError(
-            f"{tag!r} cannot be a tag: it is a symbol of data.placeholders or data.terminology; choose another name"
+            f"{tag!r} is not a valid tag: it is a symbol of data.placeholders or data.terminology; choose another name"
         )
     return tag
 
 
 def check_stored(tag: str) -> str:
-    """As `check_tag`; a vocabulary's file may hold inline symbols too."""
+    """As `check_tag`, but also accepts inline symbols, which vocabulary files contain."""
     return tag if is_inline(tag) else check_tag(tag)
 
 
@@ -71,29 +73,29 @@ Tag = Annotated[str, AfterValidator(check_tag)]
 
 
 TERM, AS, END = TERMINOLOGY = ("⟨term⟩", "⟨as⟩", "⟨/term⟩")
-"""Around a term of the source and its translation: ⟨term⟩ dog ⟨as⟩ Hund ⟨/term⟩."""
+"""Symbols around a source term and its translation: ⟨term⟩ dog ⟨as⟩ Hund ⟨/term⟩."""
 
 MAX_PLACEHOLDERS = 99
 
 
 def placeholder_symbol(number: int) -> str:
-    """The symbol that stands for a span which is the same in both languages: ⟨1⟩, ⟨2⟩ …"""
+    """The placeholder for a span that is the same in both languages: ⟨1⟩, ⟨2⟩ …"""
     return f"⟨{number}⟩"
 
 
 def placeholder_symbols(tags: Iterable[str]) -> tuple[str, ...]:
-    """Those of a vocabulary's tags that stand for spans."""
+    """The placeholders among the tags of a vocabulary."""
     return tuple(tag for tag in tags if is_inline(tag) and tag not in TERMINOLOGY)
 
 
 class InlineText(NamedTuple):
-    """A text with symbols in it: `symbols[i]` stands between `parts[i]` and `parts[i + 1]`, which keep their blanks."""
+    """A text with inline symbols: `symbols[i]` is between `parts[i]` and `parts[i + 1]`, which keep their spaces."""
 
     parts: tuple[str, ...]
     symbols: tuple[str, ...] = ()
 
     def text(self, meant: Mapping[str, str]) -> str:
-        """The text with what each symbol stands for in its place; nothing for one that stands for nothing."""
+        """The text with each symbol replaced by its meaning; symbols without one are removed."""
         return self.parts[0] + "".join(
             meant.get(symbol, "") + part for symbol, part in zip(self.symbols, self.parts[1:], strict=True)
         )
@@ -107,18 +109,18 @@ class InlineWriter:
     symbols: list[str] = field(default_factory=list)
 
     def write(self, text: str) -> None:
-        """Text goes on."""
+        """Append text."""
         self.parts[-1] += text
 
     def mark(self, symbol: str) -> None:
-        """A symbol follows."""
+        """Append a symbol."""
         self.symbols.append(symbol)
         self.parts.append("")
 
     def term(self, source: str, target: str) -> None:
-        """A term with its translation (Dinu et al. 2019, append; with symbols in the place of factors).
+        """Append a term with its translation (Dinu et al. 2019, append; with symbols instead of factors).
 
-        The blank before it stands behind the first symbol, so that both are split as the words they are.
+        The preceding space is moved after the first symbol, so that both are split like ordinary words.
         """
         begins = not self.symbols and not self.parts[0]
         apart = self.parts[-1].endswith(" ")
@@ -130,5 +132,5 @@ class InlineWriter:
         self.mark(END)
 
     def written(self) -> InlineText:
-        """All of it."""
+        """Return the complete text."""
         return InlineText(tuple(self.parts), tuple(self.symbols))

@@ -1,4 +1,4 @@
-"""`Tokenizer`: text to ids and back, whatever the entries of the vocabulary are."""
+"""`Tokenizer`: converts text to ids and back; the base class of all kinds of vocabularies."""
 
 import hashlib
 import json
@@ -18,38 +18,37 @@ from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK, InlineText, is_inline, s
 
 
 class Tokenizer(ABC):
-    """A learned vocabulary: ids 0–3 are the special symbols, the last ids are tags, each other stands for some text.
+    """A learned vocabulary: ids 0–3 are the special symbols, the last ids are tags, the others represent text.
 
-    `encode` finds no special symbol and no tag in a text, whatever the text says; it gives UNK for what the vocabulary
-    cannot write, unless it is `lossless`: then `decode(encode(text)) == text` for every Unicode text.
+    `encode` never produces special symbols or tags from a text, except UNK for what the vocabulary cannot represent. If
+    it is `lossless`, `decode(encode(text)) == text` for every Unicode text.
     """
 
     kind: ClassVar[str]
     lossless: ClassVar[bool] = False
     added_space: ClassVar[Literal["first", "last"] | None] = "first"
-    """Where the surfaces of a whole text have a blank that the text does not have."""
+    """Where the surfaces of a text contain a space that the text does not have."""
     joint: bool = False
-    """Whether the other language's tokenizer, which splits otherwise, has the same entries at the same ids."""
+    """Whether the tokenizer of the other language splits differently but has the same vocabulary."""
     dropout: float = 0.0
     tags: tuple[str, ...] = ()
 
     def __init__(self, symbols: Sequence[str], surfaces: Sequence[bytes]) -> None:
-        """symbols: an entry's name in the vocabulary; surfaces: the UTF-8 that it stands for, empty for special ones.
+        """symbols: names of the entries; surfaces: the UTF-8 of each entry, empty for special symbols.
 
-        In a text's surfaces each word has the blank that stands before it, and so has the first; decoding takes this
-        `added_space` off again.
+        Each word of a text includes the preceding space, also the first one; decoding removes this `added_space`.
         """
         self._symbols = list(symbols)
         self._surfaces = list(surfaces)
 
     @property
     def size(self) -> int:
-        """Symbols in the vocabulary, the special ones and the tags included."""
+        """Vocabulary size, including special symbols and tags."""
         return len(self._symbols)
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The name of each entry in the vocabulary, by id."""
+        """The name of each entry, by id."""
         return tuple(self._symbols)
 
     @property
@@ -57,7 +56,7 @@ class Tokenizer(ABC):
         return len(self._symbols) - len(self.tags)
 
     def with_tags(self, tags: Sequence[str]) -> Self:
-        """The same tokenizer with these tags, which take the ids after all others, in their order."""
+        """The same tokenizer with these tags, in order, as the last ids."""
         tagged = copy(self)
         tagged.tags = tuple(dict.fromkeys(tags))
         tagged._symbols = [*self._symbols[: self._first_tag], *map(symbol, tagged.tags)]
@@ -65,40 +64,40 @@ class Tokenizer(ABC):
         return tagged
 
     def tag_ids(self, tags: Sequence[str]) -> list[int]:
-        """The id of each tag. Raises ConfigError for one that this vocabulary does not have."""
+        """The id of each tag. Raises ConfigError for an unknown tag."""
         for tag in tags:
             if tag not in self.tags:
                 named = [each for each in self.tags if not is_inline(each)]
-                known = f"known are {', '.join(named)}" if named else "it has none"
+                known = f"its tags are {', '.join(named)}" if named else "it has no tags"
                 raise ConfigError(
-                    f"the vocabulary has no tag {tag!r}; {known}. A vocabulary has the tags of text.tags and of the "
-                    "corpora that it was trained on"
+                    f"the vocabulary has no tag {tag!r}; {known}. A vocabulary contains the tags of text.tags and of "
+                    "the corpora that it was trained on"
                 )
         return [self._first_tag + self.tags.index(tag) for tag in tags]
 
     @property
     def fingerprint(self) -> str:
-        """A digest of everything that decides how text is split (dropout does not)."""
+        """A digest of everything that determines how text is split, without dropout."""
         return hashlib.sha256(self.document().encode()).hexdigest()
 
     def encode(self, text: str) -> list[int]:
-        """The ids of one text, without beginning and end. Raises DataError if the text holds lone surrogates."""
+        """Encode a text, without BOS and EOS. Raises DataError if it contains lone surrogates."""
         return self.encode_batch([text])[0]
 
     @abstractmethod
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text."""
+        """Encode a list of texts."""
 
     def encode_continuation(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of texts that go on where others ended.
+        """Encode texts that continue other texts.
 
-        Of a text that is divided before a blank between two words, the ids of both parts one after another are those of
-        the whole.
+        If a text is divided before a space between two words, the concatenated ids of both parts are those of the whole
+        text.
         """
         return self.encode_batch(texts)
 
     def encode_inlined(self, texts: Sequence[InlineText]) -> list[list[int]]:
-        """The ids of texts with inline symbols among their words. Raises ConfigError for a symbol it does not have."""
+        """Encode texts with inline symbols. Raises ConfigError for a symbol that is not in the vocabulary."""
         ids = self.encode_batch([text.parts[0] for text in texts])
         if not any(text.symbols for text in texts):
             return ids
@@ -109,13 +108,15 @@ class Tokenizer(ABC):
         ]
 
     def decode(self, ids: Iterable[int], unknown: Sequence[str] = ()) -> str:
-        """The text of `ids`; special symbols and tags are skipped, bytes that are no whole character become U+FFFD.
+        """Decode ids; special symbols and tags are skipped, bytes of incomplete characters become U+FFFD.
 
-        unknown: what stands for the unknowns among `ids`, in their order, each with its blank as `words` gives it.
+        unknown: replacements for the UNKs among `ids`, in order, each with its space as in `words`.
         """
         stand_ins = iter(unknown)
         parts = [
-            next(stand_ins, "").encode() if number == UNK else self._surfaces[int(number)]  # no other special has one
+            next(stand_ins, "").encode()
+            if number == UNK
+            else self._surfaces[int(number)]  # other special symbols have no surface
             for number in ids
         ]
         return self._without_added_space(b"".join(parts).decode("utf-8", "replace"))
@@ -126,15 +127,15 @@ class Tokenizer(ABC):
         return text.removeprefix(" ") if self.added_space == "first" else text.removesuffix(" ")
 
     def surface(self, number: int) -> bytes:
-        """The UTF-8 that an id stands for, perhaps a part of a character; empty for special symbols and tags."""
+        """The UTF-8 of an id, possibly part of a character; empty for special symbols and tags."""
         return self._surfaces[number]
 
     def decode_batch(self, batch: Iterable[Iterable[int]]) -> list[str]:
-        """The text of each id sequence."""
+        """Decode several id sequences."""
         return [self.decode(ids) for ids in batch]
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """One readable string an id, in subword-nmt's style: `Ni@@`, `ki@@`, `tin`, `.`; half characters as <E2>."""
+        """One readable string per id, in the style of subword-nmt: `Ni@@`, `ki@@`, `tin`, `.`; stray bytes as <E2>."""
         shown: list[str] = []
         run: list[bytes] = []
         for number in ids:
@@ -148,15 +149,15 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def words(self, text: str) -> tuple[list[int], list[str]]:
-        """For each id of `encode(text)` the place of its word, and the words as the text has them, with their blank.
+        """For each id of `encode(text)` the index of its word, and the words of the text, with their spaces.
 
-        A word is what one unknown can stand for: in a vocabulary of characters it is a single one.
+        A word is the unit that becomes one UNK: in a vocabulary of characters, a single character.
         """
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """For each id of `encode(text)` where in the text its word stands, (from, to) in characters, without blanks.
+        """For each id of `encode(text)` the span of its word in the text, (start, end) in characters, without spaces.
 
-        Where a word is nothing but blanks, or the second piece of one character, both numbers are the same.
+        Words that consist of spaces, and further pieces of a single character, have empty spans.
         """
         places, words = self.words(text)
         solid = [place for place, character in enumerate(text) if not character.isspace()]
@@ -168,24 +169,24 @@ class Tokenizer(ABC):
         return [spans[place] for place in places]
 
     def whole_words(self) -> list[str | None]:
-        """For each id the word that it stands for in a list of words; None for parts of words and special symbols.
+        """For each id the whole word that it represents; None for parts of words and special symbols.
 
-        Letters and digits count as a whole word only with the blank before them, signs also without it.
+        Letters and digits count as a whole word only with the preceding space, other characters also without it.
         """
         return [_whole(surface) for surface in self._surfaces]
 
     def with_dropout(self, dropout: float) -> "Tokenizer":
-        """The same tokenizer with another rate for `resample`. Only byte-level BPE has one that is not 0."""
+        """The same tokenizer with another rate for `resample`. Only byte-level BPE supports rates above 0."""
         if dropout:
-            raise ValueError(f"a vocabulary of kind {self.kind} does not split a text in several ways")
+            raise ValueError(f"a vocabulary of kind {self.kind} does not support resampling")
         return self
 
     def resample(self, ids: Iterable[int], rng: np.random.Generator, dropout: float | None = None) -> list[int]:
-        """Other ids for the same text, where the kind knows any; here the same."""
+        """Resample the ids of a text, if the kind supports it; here the ids are unchanged."""
         return list(ids)
 
     def document(self) -> str:
-        """The JSON that `load_tokenizer` makes the same tokenizer of."""
+        """The JSON that `load_tokenizer` reads."""
         text = self._document()
         if not self.tags:
             return text
@@ -193,14 +194,14 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def _document(self) -> str:
-        """The JSON without tags, as `read` takes it."""
+        """The JSON without tags, as `read` expects it."""
 
     @classmethod
     @abstractmethod
     def read(cls, document: dict[str, Any], path: Path) -> Self:
-        """The tokenizer of a parsed document without tags; path: of its file, for messages.
+        """Create a tokenizer from a parsed document without tags. path: its file, for messages.
 
-        Raises ModelError where it is none.
+        Raises ModelError if the document is invalid.
         """
 
     def save(self, path: Path) -> None:
@@ -208,7 +209,7 @@ class Tokenizer(ABC):
         atomic_write(Path(path), self.document())
 
     def _check(self, path: Path, needs: str, fits: bool = True) -> None:
-        """Raises ModelError unless it `fits` and the special symbols come first."""
+        """Raise ModelError unless `fits` is true and the special symbols come first."""
         if not fits or tuple(self._symbols[: len(SPECIAL_SYMBOLS)]) != SPECIAL_SYMBOLS:
             raise ModelError(
                 f"{path} is not a dragoman tokenizer: it needs {needs} whose ids 0–3 are {SPECIAL_SYMBOLS}."
@@ -216,14 +217,14 @@ class Tokenizer(ABC):
 
 
 def check_unicode(texts: Sequence[str]) -> None:
-    """Raises DataError that names the first text with a lone surrogate and the place in it."""
+    """Raise DataError for the first text with a lone surrogate, with its position."""
     for place, text in enumerate(texts):
         try:
             text.encode("utf-8")
         except UnicodeEncodeError as error:
             raise DataError(
-                f"Text {place + 1} holds a lone surrogate (U+{ord(text[error.start]):04X}) at character "
-                f"{error.start + 1}, which is no Unicode text; read it with errors='replace'."
+                f"Text {place + 1} contains a lone surrogate (U+{ord(text[error.start]):04X}) at character "
+                f"{error.start + 1}, which is not valid Unicode; read it with errors='replace'."
             ) from error
 
 

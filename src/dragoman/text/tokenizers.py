@@ -1,4 +1,4 @@
-"""`Tokenizers`: the source's and the target's tokenizer, one and the same when they share a vocabulary."""
+"""`Tokenizers`: the tokenizers of source and target, which are the same object if they share a vocabulary."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class TextConfig(Config):
     @model_validator(mode="before")
     @classmethod
     def _vectors_share_nothing(cls, values: Any) -> Any:
-        """With vectors only the target has a vocabulary."""
+        """With feature vectors, only the target has a vocabulary."""
         if isinstance(values, dict) and values.get("vectors") is not None:
             return {"shared": False, **values}
         return values
@@ -53,9 +53,9 @@ class TextConfig(Config):
     @model_validator(mode="after")
     def _one_vocabulary(self) -> "TextConfig":
         if self.vectors is not None and self.shared:
-            raise ValueError("vectors have no vocabulary to share: set text.shared=false, or leave it out")
+            raise ValueError("vectors have no vocabulary to share: set text.shared=false, or remove it")
         if self.vectors is not None and self.tags:
-            raise ValueError("a source of feature vectors takes no tags: leave out text.tags")
+            raise ValueError("a source of feature vectors does not support tags: remove text.tags")
         return self
 
 
@@ -72,19 +72,19 @@ class VocabularySizes(NamedTuple):
 
 @dataclass(frozen=True)
 class Tokenizers:
-    """A pair of tokenizers, the same object where both languages are split alike."""
+    """A pair of tokenizers; the same object if both languages are split alike."""
 
     source: Tokenizer
     target: Tokenizer
 
     @property
     def shared(self) -> bool:
-        """Whether both languages use one vocabulary, however each is split into its entries."""
+        """Whether both languages share a vocabulary, even if they are split differently."""
         return self.alike or (self.source.joint and self.target.joint)
 
     @property
     def alike(self) -> bool:
-        """Whether one tokenizer serves both languages."""
+        """Whether both languages use the same tokenizer."""
         return self.source is self.target
 
     @property
@@ -94,18 +94,18 @@ class Tokenizers:
 
     @property
     def reads_vectors(self) -> bool:
-        """Whether the source is a sequence of vectors instead of text."""
+        """Whether the source consists of feature vectors instead of text."""
         return isinstance(self.source, VectorSequences)
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The tags that a source text can have."""
+        """The tags that source texts may have."""
         return self.source.tags
 
     def with_tags(self, tags: Sequence[str]) -> "Tokenizers":
-        """The same pair whose source has these tags; a vocabulary of both languages has them on both sides.
+        """The same pair with these tags in the source vocabulary, which a shared vocabulary has on both sides.
 
-        A target's own vocabulary has those of them that stand for spans.
+        A separate target vocabulary gets the placeholders among them.
         """
         source = self.source.with_tags(tags)
         if self.shared:
@@ -115,7 +115,7 @@ class Tokenizers:
 
     @property
     def fingerprint(self) -> str:
-        """A digest of both."""
+        """A digest of both tokenizers."""
         return f"{self.source.fingerprint}:{self.target.fingerprint}"
 
     def with_dropout(self, dropout: float) -> "Tokenizers":
@@ -134,7 +134,7 @@ class Tokenizers:
 
     @classmethod
     def load(cls, folder: Path) -> "Tokenizers":
-        """Read what `save` wrote. Raises ModelError when a file is missing or damaged, or both kinds are there."""
+        """Load what `save` wrote. Raises ModelError if a file is missing or damaged, or if both variants exist."""
         folder = Path(folder)
         names = {name for name in (SHARED_FILE, SOURCE_FILE, TARGET_FILE) if (folder / name).is_file()}
         if names == {SHARED_FILE}:
@@ -144,14 +144,14 @@ class Tokenizers:
             return cls(load_tokenizer(folder / SOURCE_FILE), load_tokenizer(folder / TARGET_FILE))
         found = ", ".join(sorted(names)) or "neither"
         raise ModelError(
-            f"{folder} must hold either {SHARED_FILE} or both {SOURCE_FILE} and {TARGET_FILE}; found: {found}."
+            f"{folder} must contain either {SHARED_FILE} or both {SOURCE_FILE} and {TARGET_FILE}; found: {found}."
         )
 
 
 def train_tokenizers(config: TextConfig, sources: Iterable[str], targets: Iterable[str]) -> Tokenizers:
-    """Learn vocabularies from the two sides of a corpus; `sources` is read to its end before `targets`.
+    """Learn vocabularies from the two sides of a corpus; `sources` is read completely before `targets`.
 
-    The source's gets the tags of `config`, and with it the target's where they are one.
+    The tags of `config` are added to the source vocabulary, and to the target vocabulary if it is shared.
     """
     if config.shared:
         tokenizer = config.subword.learn(chain(sources, targets)).with_tags(config.tags)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def choose_device(name: str = "auto") -> "torch.device":
-    """The device of that name, cpu, cuda or cuda:N; `auto` is the first GPU, or the CPU.
+    """The device with the given name: cpu, cuda or cuda:N; `auto` is the first GPU, or the CPU if there is none.
 
     On a GPU, attention kernels that are slow on new shapes are turned off (`keep_fast_attention_kernels`). Raises
     ConfigError for a device that is not available.
@@ -36,12 +36,12 @@ def _device(name: str) -> "torch.device":
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).splitlines()[0]
-        raise ConfigError(f"the device '{name}' cannot be used here ({reason}); use cpu") from None
+        raise ConfigError(f"the device '{name}' is not available on this machine ({reason}); use cpu") from None
     return device
 
 
 def use_threads(threads: int | None) -> None:
-    """Let this process compute on that many CPU threads from now on; None changes nothing."""
+    """Set the number of CPU threads of PyTorch in this process; None changes nothing."""
     if threads is not None:
         import torch
 

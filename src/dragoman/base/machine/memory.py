@@ -1,4 +1,4 @@
-"""How much memory there is."""
+"""Available memory, memory limits, and out-of-memory errors."""
 
 import os
 import resource
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def available_memory() -> int:
-    """Bytes that this process can still take: the least of the machine's, its control groups' and its own limit's."""
+    """Bytes that this process can still allocate: the minimum over machine, control groups and process limits."""
     return max(0, min([_machine_memory(), *_group_memory(), *_process_memory()]))
 
 
@@ -22,7 +22,7 @@ def _machine_memory() -> int:
 
 
 def _group_memory(root: Path = Path("/sys/fs/cgroup"), groups: Path = Path("/proc/self/cgroup")) -> Iterator[int]:
-    """What each control group above this process leaves (the kernel's cgroup-v2.rst and cgroup-v1/memory.rst)."""
+    """Yield what each control group of this process leaves (the kernel's cgroup-v2.rst and cgroup-v1/memory.rst)."""
     try:
         lines = groups.read_text().splitlines()
     except OSError:
@@ -36,7 +36,7 @@ def _group_memory(root: Path = Path("/sys/fs/cgroup"), groups: Path = Path("/pro
         else:
             continue
         group = base / name.lstrip("/")
-        # In a container the path is often the host's: then only the root that the container sees exists.
+        # In a container the path is often that of the host; then only the container's root exists.
         for folder in [group, *group.parents]:
             try:
                 limit = int((folder / limit_name).read_text())
@@ -60,9 +60,9 @@ def _process_memory() -> Iterator[int]:
 
 
 def limit_memory(more: int) -> None:
-    """This process takes at most so many bytes beside what it has already: data that it can write, mapped or not.
+    """Limit the writable data of this process, mapped or not, to `more` bytes in addition to what it has now.
 
-    Where the system counts none of that (all but Linux), nothing is limited.
+    Only Linux supports this; on other systems nothing is limited.
     """
     if not (pages := _pages(_DATA)):
         return
@@ -72,7 +72,7 @@ def limit_memory(more: int) -> None:
 
 
 _DATA = 5
-"""The place of data and stack in /proc/self/statm (proc(5)); the first is that of all addresses."""
+"""Index of data and stack in /proc/self/statm (proc(5)); index 0 is the whole address space."""
 
 
 def _pages(place: int) -> int:
@@ -83,7 +83,7 @@ def _pages(place: int) -> int:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether `error` is an allocation that failed: Python's, or one of torch's, which has no single class for them."""
+    """Whether `error` is a failed allocation, of Python or of torch, which has no single class for them."""
     message = str(error)
     return (
         isinstance(error, MemoryError)

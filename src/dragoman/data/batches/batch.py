@@ -16,11 +16,11 @@ from dragoman.text.symbols import BOS, EOS, PAD
 
 @dataclass(frozen=True)
 class TargetBatch:
-    """B rows, padded on the right.
+    """Targets of B rows, padded on the right, for models that generate text.
 
-    inputs: (B, T) int64, what stands before each label; labels: (B, T) int64, what is to be predicted; target_mask:
-    (B, T) bool, True where `labels` holds a token. target_tokens: the number of True in target_mask. rows: their
-    indices in the corpus.
+    inputs: (B, T) int64, the token before each label; labels: (B, T) int64, the tokens to predict; target_mask: (B, T)
+    bool, True for labels that are not padding. target_tokens: the number of True in target_mask. rows: indices of the
+    rows in the dataset.
     """
 
     inputs: Tensor
@@ -31,25 +31,25 @@ class TargetBatch:
 
     @property
     def task(self) -> str:
-        """Which of several tasks it is of; here there is one only."""
+        """Name of the task that the batch belongs to; empty if there is only one."""
         return ""
 
     @property
     def model_inputs(self) -> tuple[Tensor, ...]:
-        """What a model reads of it."""
+        """The arguments of the model."""
         return (self.inputs,)
 
     def repeat_rows(self) -> Self:
-        """All rows, then all of them again."""
+        """All rows twice, one copy after the other."""
         doubled = self._mapped(lambda tensor: torch.cat([tensor, tensor]))
         return replace(doubled, target_tokens=2 * self.target_tokens, rows=2 * self.rows)
 
     def to(self, device: torch.device) -> Self:
-        """The same batch with its tensors on `device`; from pinned memory they go there while the CPU goes on."""
+        """The same batch on `device`; from pinned memory the copy is asynchronous."""
         return self._mapped(lambda tensor: tensor.to(device, non_blocking=True))
 
     def pin_memory(self) -> Self:
-        """The same batch in page-locked memory, which a GPU reads by itself."""
+        """The same batch in page-locked memory, for asynchronous copies to a GPU."""
         return self._mapped(torch.Tensor.pin_memory)
 
     def _mapped(self, function: Callable[[Tensor], Tensor]) -> Self:
@@ -59,19 +59,19 @@ class TargetBatch:
 
     @property
     def target_positions(self) -> Tensor:
-        """Where a target token stands: (B, T) bool, or (target_tokens,) int64, numbers of places counted row by row."""
+        """Positions of target tokens: (B, T) bool, or (target_tokens,) int64, indices into the flattened batch."""
         if self.target_mask.device.type == "cpu":
             return self.target_mask
-        # a mask would make the CPU wait until the device has counted what is True in it
+        # indexing with a mask would make the CPU wait until the device has counted its True values
         return _places(self.target_mask, self.target_tokens)
 
     def select_targets(self, values: Tensor) -> Tensor:
-        """(B, T, …) → (target_tokens, …): the values where a target token stands, row by row."""
+        """(B, T, …) → (target_tokens, …): the values at target tokens, row by row."""
         places = self.target_positions
         return values[places] if places.dtype == torch.bool else values.flatten(0, 1).index_select(0, places)
 
     def split(self, count: int) -> list[Self]:
-        """`count` parts with about equally many rows each, or as many parts as there are rows."""
+        """Split into `count` parts with about equally many rows, or into single rows if there are fewer."""
         ends = [len(self.rows) * part // count for part in range(count + 1)]
         return [self._part(slice(*rows)) for rows in pairwise(ends) if rows[0] < rows[1]]
 
@@ -88,7 +88,7 @@ class TargetBatch:
 
 
 def _places(mask: Tensor, count: int) -> Tensor:
-    """(count,) int64: where `mask`, flattened, is True, which is so often."""
+    """(count,) int64: indices of the True values in the flattened mask, whose number is `count`."""
     return torch.argsort(~mask.flatten(), stable=True)[:count]
 
 
@@ -106,7 +106,7 @@ class Batch(TargetBatch):
 
     @property
     def model_inputs(self) -> tuple[Tensor, ...]:
-        """What a model reads of it: the source, where it has tokens, and what the target is predicted from."""
+        """The arguments of the model: source, source mask and target inputs."""
         return self.source, self.source_mask, self.inputs
 
     def _part(self, rows: slice) -> Self:
@@ -120,7 +120,7 @@ def pad(
     before: tuple[int, ...] = (),
     after: tuple[int, ...] = (),
 ) -> tuple[Tensor, Tensor]:
-    """Stack id sequences, each with `before` and `after` added: ids (B, L) int64 and mask (B, L) bool.
+    """Pad id sequences, with `before` and `after` added to each. Returns ids (B, L) int64 and mask (B, L) bool.
 
     Sequences of vectors (L, n) become (B, L, n) float32, with vectors of zeros for special symbols and padding.
     """
@@ -145,7 +145,7 @@ def collate(
     targets: Sequence[Sequence[int] | NDArray[Any]] | Sentences,
     rows: Sequence[int],
 ) -> Batch:
-    """A `Batch` of token ids that carry no special symbols yet."""
+    """Make a `Batch` from token ids without special symbols."""
     if not isinstance(targets, Sentences):
         targets = Sentences.of(targets)
     source, source_mask = pad(sources, after=(EOS,))
@@ -164,7 +164,7 @@ def collate(
 
 @dataclass(frozen=True)
 class TextBatch(TargetBatch):
-    """B excerpts of documents, padded on the right; no row holds two documents.
+    """B excerpts of documents, padded on the right; no row spans two documents.
 
     A row whose first input is BOS begins its document, one whose last label is EOS ends it. The first input of every
     other row is the last label of the excerpt before.
@@ -172,7 +172,7 @@ class TextBatch(TargetBatch):
 
 
 def collate_text(excerpts: Sequence[Sequence[int] | NDArray[Any]] | Sentences, rows: Sequence[int]) -> TextBatch:
-    """A `TextBatch` of n + 1 ids a row for n labels, as `TextDataset.take` and `excerpts` give them."""
+    """Make a `TextBatch` from n + 1 ids per row of n labels, as `TextDataset.take` and `excerpts` return them."""
     ids, mask = pad(excerpts)
     target_mask = mask[:, 1:].contiguous()
     return TextBatch(
@@ -185,6 +185,6 @@ def collate_text(excerpts: Sequence[Sequence[int] | NDArray[Any]] | Sentences, r
 
 
 def excerpts(document: Sequence[int], block: int) -> list[list[int]]:
-    """The ids of a document, without special symbols, in excerpts with at most `block` labels: see `TextDataset`."""
+    """Divide a document without special symbols into excerpts of at most `block` labels: see `TextDataset`."""
     ids = [BOS, *document, EOS]
     return [ids[start : start + block + 1] for start in range(0, len(ids) - 1, block)]

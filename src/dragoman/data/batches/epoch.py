@@ -1,4 +1,4 @@
-"""`EpochRows`: which rows an epoch reads, in seeded random order and in blocks, without a list of all of them."""
+"""`EpochRows`: the rows that an epoch reads, in seeded random order and in blocks, without a list of all rows."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,15 +11,15 @@ from dragoman.data.batches.permutation import Permutation
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 
 BLOCK = 1 << 18
-"""Rows of a block, about: sorting them takes some 40 MB."""
+"""Approximate number of rows per block; sorting them takes about 40 MB."""
 
 SMALL = 1 << 22
 CHUNK = 32
-"""Above SMALL rows, rows are drawn in chunks of so many neighbours: about a page of the disk, read as a whole."""
+"""Above SMALL rows, rows are sampled in chunks of CHUNK neighbours: about a disk page, which is read as a whole."""
 
 
 class Part(NamedTuple):
-    """A corpus of so many rows, and how often an epoch reads it."""
+    """Number of rows of a corpus, and how often an epoch reads it."""
 
     rows: int
     weight: float
@@ -28,13 +28,13 @@ class Part(NamedTuple):
 class EpochRows:
     """The rows of an epoch, in blocks of about equal size.
 
-    A weight of 2 is every row twice. Of one that is no whole number, the epochs read on and on in an endless row of
-    seeded shuffles of the corpus, each epoch its share, so that all rows come equally often in the long run: at 0.5,
-    two epochs read each row once.
+    A weight of 2 reads every row twice. With a fractional weight, each epoch reads the next share of an endless
+    sequence of seeded shuffles of the corpus, so that all rows are read equally often in the long run: at 0.5, two
+    epochs read each row once.
 
-    Each block is a sample without replacement of all of the epoch's rows (of chunks of neighbours in large corpora), so
-    that a corpus in which like stands beside like is mixed as well as if it were shuffled as a whole, but for
-    neighbours in a chunk, which are read in the same block. Memory is that of a block, whatever the corpora's size.
+    Each block is a sample without replacement of all rows of the epoch (in large corpora, of chunks of neighbours), so
+    that sorted corpora are mixed as well as by a full shuffle, except that neighbours in a chunk are in the same block.
+    Memory is that of a block for corpora of any size.
     """
 
     def __init__(self, parts: Sequence[Part], seed: int, epoch: int) -> None:
@@ -53,7 +53,7 @@ class EpochRows:
         return len(self._bounds) - 1
 
     def block(self, number: int) -> NDArray[np.int64]:
-        """The rows of a block, numbered over all parts; the order means nothing."""
+        """The rows of a block, numbered over all parts, in no particular order."""
         places = np.arange(self._bounds[number], self._bounds[number + 1])
         if self._order is not None:
             places = self._order.at(places)
@@ -68,7 +68,7 @@ class EpochRows:
         return np.concatenate(rows)
 
     def _of_part(self, index: int, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The chunks of a part at some places of its share of the epoch."""
+        """The chunks of a part at some positions of its share of the epoch."""
         count = self._chunks[index]
         if float(self._parts[index].weight).is_integer():
             return places % count
@@ -81,17 +81,18 @@ class EpochRows:
 def epoch_weights(
     corpora: Sequence[CorpusConfig | TextCorpusConfig], sizes: Sequence[int], temperature: float | None
 ) -> list[float]:
-    """How often an epoch reads each corpus: its weight, or what the temperature T gives to its n pairs or tokens.
+    """How often an epoch reads each corpus: its weight, or by temperature sampling.
 
-    With T the corpora share an epoch of Σn of them in proportion to n^(1/T) (Arivazhagan et al. 2019, section 4.2): 1
-    leaves them as they are, a high T makes them equal. Raises ConfigError where both are given.
+    sizes: number n of pairs or tokens of each corpus. With a temperature T, the corpora share an epoch of Σn in
+    proportion to n^(1/T) (Arivazhagan et al. 2019, section 4.2): T = 1 keeps their proportions, a high T makes them
+    equal. Raises ConfigError if both are given.
     """
     if temperature is None:
         return [corpus.weight for corpus in corpora]
     weighted = [str(corpus) for corpus in corpora if corpus.weight != 1]
     if weighted:
         raise ConfigError(
-            f"data.temperature stands instead of weights, but {', '.join(weighted)} has one: leave one out"
+            f"data.temperature replaces weights, but {', '.join(weighted)} has a weight: remove one of them"
         )
     shares = np.array(sizes, dtype=np.float64) ** (1 / temperature)
     return (shares / shares.sum() * sum(sizes) / np.array(sizes)).tolist()  # type: ignore[no-any-return]

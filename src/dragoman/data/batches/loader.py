@@ -1,4 +1,4 @@
-"""`Loader`: the batches of an epoch in plan order, made ready by a thread while the model computes."""
+"""`Loader`: the batches of an epoch in plan order, prepared by a thread while the model computes."""
 
 import queue
 import threading
@@ -12,19 +12,19 @@ from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.batches.resampling import Resampler, StoredBatch
 from dragoman.data.dataset import Dataset, DatasetUnion
 
-AHEAD = 4
-"""Batches made before they are asked for."""
+PREFETCH = 4
+"""Number of batches prepared in advance."""
 
 B = TypeVar("B")
 
 
 @dataclass(frozen=True)
 class Loader(Generic[B]):
-    """The batches of `plan` from index `start` on; each iteration runs its own thread, which ends with it.
+    """The batches of `plan` from index `start` on. Each iteration runs its own thread.
 
-    resampler: with it, sentences are split anew in this `epoch`. A batch is then longer than planned, by a third or so
-    at a rate of 0.1. None: as stored. pin: batches lie in page-locked memory, for a GPU. collate: makes a batch of the
-    sides of its rows and their numbers.
+    resampler: resamples the splits of sentences in this `epoch`; batches are then longer than planned, by about a third
+    at a dropout of 0.1. None: splits as stored. pin: put batches in page-locked memory, for a GPU. collate: makes a
+    batch from the sides of its rows and their indices.
     """
 
     dataset: Dataset | DatasetUnion
@@ -36,12 +36,12 @@ class Loader(Generic[B]):
     collate: Callable[..., B] = collate  # type: ignore[assignment]
 
     def __len__(self) -> int:
-        """Batches from `start` on."""
+        """Number of batches from `start` on."""
         return max(len(self.plan.batches) - self.start, 0)
 
     def __iter__(self) -> Iterator[B]:
-        """Batches in plan order. An exception of the thread is raised here, where its batch would have come."""
-        ready: queue.Queue[B | BaseException | None] = queue.Queue(maxsize=AHEAD)
+        """Yield batches in plan order. An exception in the thread is raised in place of its batch."""
+        ready: queue.Queue[B | BaseException | None] = queue.Queue(maxsize=PREFETCH)
         stopped = threading.Event()
         worker = threading.Thread(target=self._fill, args=(ready, stopped), name="dragoman-loader", daemon=True)
         worker.start()
@@ -71,7 +71,7 @@ class Loader(Generic[B]):
                     if not put(batch.pin_memory() if self.pin else batch):
                         return
             put(None)
-        except BaseException as error:  # the consumer raises it
+        except BaseException as error:  # raised by the consumer
             put(error)
 
     def _batches(self) -> Generator[tuple[Any, ...], None, None]:

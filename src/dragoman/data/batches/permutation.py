@@ -1,10 +1,10 @@
-"""`Permutation`: the numbers below n in a seeded random order, any part of which can be asked for without the rest."""
+"""`Permutation`: the numbers below n in seeded random order, with access to any part without computing the rest."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 TABLE = 1 << 18
-"""Up to so many numbers the order is a table."""
+"""Maximum size of permutations stored as a table."""
 
 ROUNDS = 6
 _MULTIPLIERS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -14,14 +14,15 @@ _GAMMA = 0x9E3779B97F4A7C15
 class Permutation:
     """A bijection of 0 … n - 1, a pure function of n and the key.
 
-    A table where it is small; else a Feistel network over the smallest square of a power of two that holds n, with
-    cycle walking (Black & Rogaway 2002, sections 3 and 4): what falls outside is sent through again. Luby & Rackoff
-    1988 need four rounds of random functions for a network that cannot be told from a random permutation; ours are six
-    rounds of splitmix64's finaliser (Steele et al. 2014), which is no cipher but passes the usual tests of generators.
+    A table if it is small; otherwise a Feistel network over the smallest square of a power of two that is at least n,
+    with cycle walking (Black & Rogaway 2002, sections 3 and 4): values outside the range are encrypted again. Luby &
+    Rackoff 1988 need four rounds of random functions for a network that is indistinguishable from a random permutation;
+    this one has six rounds of splitmix64's finaliser (Steele et al. 2014), which is not a cipher but passes the usual
+    tests of generators.
     """
 
     def __init__(self, size: int, *key: int) -> None:
-        """key: whole numbers, none negative."""
+        """key: non-negative integers."""
         self.size = size
         rng = np.random.default_rng(key)
         self._table = rng.permutation(size) if size <= TABLE else None
@@ -29,7 +30,7 @@ class Permutation:
         self._keys = rng.integers(0, 2**63, ROUNDS).tolist()
 
     def at(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The numbers at some places of the order."""
+        """The numbers at some positions of the order."""
         if self._table is not None:
             return self._table[places]
         numbers = self._encrypted(places.astype(np.uint64))
@@ -47,7 +48,7 @@ class Permutation:
 
 
 def mixed(numbers: NDArray[np.uint64], key: int) -> NDArray[np.uint64]:
-    """A 64-bit hash of each number: splitmix64's output at that place of the sequence that begins at `key`."""
+    """A 64-bit hash of each number: splitmix64's output at that position of the sequence with seed `key`."""
     value = (numbers + np.uint64(1)) * np.uint64(_GAMMA) + np.uint64(key)
     value = (value ^ (value >> np.uint64(30))) * _MULTIPLIERS[0]
     value = (value ^ (value >> np.uint64(27))) * _MULTIPLIERS[1]

@@ -1,7 +1,7 @@
 """The batch plan: a pure function of the sentences' lengths, the corpora's weights, the seed and the epoch.
 
-A plan is made block by block, so that memory does not grow with the corpus: the rows of a block are drawn from all over
-the corpora (see `EpochRows`), and inside it they are sorted by length and cut into batches, which are shuffled.
+A plan is made block by block, so that memory does not grow with the corpus. The rows of a block are sampled from all
+corpora (see `EpochRows`), sorted by length, and divided into batches, which are shuffled.
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ from dragoman.data.batches.epoch import EpochRows, Part
 
 _TOKENS = 4096
 _TOKENS_OF_FEW = {20_000: 512, 100_000: 1024, 300_000: 2048}
-"""Budgets of corpora of fewer pairs: in the same time many small updates learn more than few large ones
-(docs/EXPERIMENTS.md)."""
+"""Token budgets for corpora with fewer pairs than the key: on small corpora, many small updates learn more in the same
+time than few large ones (docs/EXPERIMENTS.md)."""
 
 
 class BatchConfig(Config):
@@ -37,25 +37,27 @@ class BatchConfig(Config):
     )
 
     def with_size(self, pairs: int | None = None) -> "BatchConfig":
-        """With a budget where none is set. pairs: of the corpus; None: of a corpus that is not of pairs."""
+        """Set the token budget if none is given. pairs: size of the corpus; None if it does not consist of pairs."""
         if self.tokens is not None:
             return self
         sizes = (tokens for most, tokens in _TOKENS_OF_FEW.items() if pairs is not None and pairs < most)
         return self.model_copy(update={"tokens": next(sizes, _TOKENS)})
 
     def chosen_as(self, stored: "BatchConfig") -> "BatchConfig":
-        """With the budget of a stored run where none is set."""
+        """Take the token budget of a stored run if none is given."""
         return self if self.tokens is not None else self.model_copy(update={"tokens": stored.tokens})
 
 
 _KEPT = 2
-"""Blocks whose batches are in memory: a loader reads one, and whoever shares them out may be in another."""
+"""Number of blocks whose batches are cached: the loader reads one, and the ranks may share out another."""
 
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """batches: corpus rows (int64) of each batch, in training order; padding_waste: of each side, the share of padding
-    among the symbols of the epoch, between 0 and 1.
+    """The batches of an epoch.
+
+    batches: dataset rows (int64) of each batch, in training order; padding_waste: share of padding among the symbols of
+    each side in the epoch (0 to 1).
     """
 
     batches: Sequence[NDArray[np.int64]]
@@ -74,13 +76,13 @@ def plan_epoch(
     *,
     special: int = 1,
 ) -> BatchPlan:
-    """Every row of the epoch in exactly one batch; the same arguments always give the same plan.
+    """Put every row of the epoch into exactly one batch. The plan is a pure function of the arguments.
 
-    lengths: (N, sides), tokens of each side, as of source and target. config: `sized`. parts: the corpora that the rows
-    are of, one after another, and how often an epoch reads each; none: one, once. special: symbols that each side has
-    in a batch beside its tokens, as a `Dataset` says.
-    A corpus of up to some hundred thousand rows is one block. To count the batches of more takes about 0.4 s a million
-    rows; the batches themselves are made again when they are asked for.
+    lengths: (N, sides), numbers of tokens. config: with a token budget, see `BatchConfig.with_size`. parts: the corpora
+    in the order of the rows, and how often an epoch reads each; empty: one corpus, once. special: number of special
+    symbols that a batch adds to each side, see `Dataset`.
+    A corpus of up to a few hundred thousand rows is a single block. Counting the batches of larger ones takes about
+    0.4 s per million rows; the batches themselves are computed on demand.
     """
     if len(lengths) == 0:
         return BatchPlan([], (0.0,) * lengths.shape[1])
@@ -90,12 +92,12 @@ def plan_epoch(
 
 
 class BlockBatches(Sequence[NDArray[np.int64]]):
-    """The batches of an epoch; only those of the blocks last asked for are in memory."""
+    """The batches of an epoch; only those of the most recently used blocks are in memory."""
 
     def __init__(
         self, lengths: NDArray[np.int32], config: BatchConfig, rows: EpochRows, seed: tuple[int, int], special: int
     ) -> None:
-        """seed: of the run, and the epoch."""
+        """seed: the seed of the run, and the epoch."""
         self._lengths, self._config, self._rows, self._seed, self._special = lengths, config, rows, seed, special
         self._kept: dict[int, list[NDArray[np.int64]]] = {}
         counts, (symbols, padded) = [], np.zeros((2, lengths.shape[1]), np.int64)
@@ -139,16 +141,17 @@ class BlockBatches(Sequence[NDArray[np.int64]]):
         return self._kept[number]
 
     def _generator(self, number: int) -> np.random.Generator:
-        """A corpus of one block has the plan that it had before there were blocks."""
+        """The generator of a block. The plan of a single block is the same as before blocks were introduced."""
         return np.random.default_rng(self._seed if len(self._rows) == 1 else (*self._seed, number))
 
     def _cut(
         self, number: int, rng: np.random.Generator
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """The rows of a block in batch order, the symbols of all their sides, and where each batch starts.
+        """The rows of a block in batch order, the number of symbols of each side, and the start of each batch.
 
         Rows are sorted by target and then source length, shuffled among equals, and cut where the budget is full.
-        Source lengths run up and down in turn, so that neighbours are alike where the target length changes.
+        Source lengths alternate between ascending and descending, so that neighbours have similar lengths where the
+        target length changes.
         """
         rows = self._rows.block(number)
         widths = self._lengths[rows].astype(np.int64) + self._special
@@ -160,14 +163,16 @@ class BlockBatches(Sequence[NDArray[np.int64]]):
 
 
 def _starts(widths: NDArray[np.int64], config: BatchConfig) -> NDArray[np.int64]:
-    """Where each batch begins. widths: the longest side of each row, in batch order."""
+    """The start of each batch. widths: length of the longest side of each row, in batch order."""
     assert config.tokens is not None
     most = config.sentences or len(widths)
     starts = []
     start = 0
     while start < len(widths):
         starts.append(start)
-        fits = max(1, min(most, config.tokens // int(widths[start])))  # no more, as all are as wide as the widest
+        fits = max(
+            1, min(most, config.tokens // int(widths[start]))
+        )  # an upper bound: the following rows are at least as wide
         widest = np.maximum.accumulate(widths[start : start + fits])
         symbols = widest * np.arange(1, len(widest) + 1)
         start += max(1, int(np.searchsorted(symbols, config.tokens, side="right")))

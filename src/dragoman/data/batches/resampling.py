@@ -1,4 +1,4 @@
-"""`Resampler`: sentences split anew each time they are read (BPE-dropout), by processes beside the training step."""
+"""`Resampler`: splits sentences differently each time they are read (BPE-dropout), in parallel to training."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
 
 PROCESSES = 4
-"""At most so many, and one for every four cores: splitting a batch takes a core about 20 ms."""
+"""Maximum number of processes; one per four cores is used. Splitting a batch takes a core about 20 ms."""
 
 
 class StoredBatch(NamedTuple):
-    """A batch as the shards hold it. rows: (B,), the pairs' numbers in the corpus."""
+    """A batch as stored in the dataset. rows: (B,), indices of the pairs."""
 
     rows: NDArray[np.int64]
     source: Sentences
@@ -26,10 +26,10 @@ class StoredBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class Resampling:
-    """Splits a batch. The generator of a pair is made from (seed, epoch, row) alone: no batching changes what it draws.
+    """Resamples the splits of a batch. Each pair has a generator seeded by (seed, epoch, row), independent of batching.
 
-    longest: tokens of source and target that the model can read, None for any number; a sentence whose new split has
-    more of them is given as stored.
+    longest: maximum numbers of source and target tokens that the model supports, None for no limit; a sentence whose
+    new split is longer keeps its stored split.
     """
 
     tokenizers: Tokenizers
@@ -37,7 +37,7 @@ class Resampling:
     longest: tuple[int | None, ...]
 
     def __call__(self, task: tuple[int, StoredBatch]) -> StoredBatch:
-        """task: the epoch and a batch as stored."""
+        """task: the epoch and a stored batch."""
         epoch, (rows, *stored) = task
         generators = [np.random.default_rng((self.seed, epoch, row)) for row in rows.tolist()]
         sides = zip(stored, (self.tokenizers.source, self.tokenizers.target), self.longest, strict=True)
@@ -46,7 +46,7 @@ class Resampling:
 
 
 class Resampler:
-    """Processes that `Resampling` runs in. They are started when they are first needed, and end with `close`."""
+    """Runs `Resampling` in processes, which are started on first use and ended by `close`."""
 
     def __init__(
         self,
@@ -55,16 +55,16 @@ class Resampler:
         longest: tuple[int | None, ...] = (None, None),
         processes: int | None = None,
     ) -> None:
-        """processes: None for as many as there is use for, 0 for none; the result does not depend on it."""
+        """processes: number of processes; None: automatic; 0: none. It does not affect the result."""
         self._function = Resampling(tokenizers, seed, longest)
         self._count = max(1, min(PROCESSES, available_cores() // 4)) if processes is None else processes
         self._idle: list[Workers[tuple[int, StoredBatch], StoredBatch]] = []
         self._closed = False
 
     def map(self, epoch: int, batches: Iterable[StoredBatch]) -> Iterator[StoredBatch]:
-        """The batches of an epoch, split anew, in their order. Raises ResourceError where a process has died.
+        """Yield the resampled batches of an epoch, in order. Raises ResourceError if a process has died.
 
-        Iterations at the same time have each their own processes.
+        Concurrent iterations use separate processes.
         """
         tasks = ((epoch, batch) for batch in batches)
         if self._count == 0:
@@ -76,7 +76,7 @@ class Resampler:
         except Exception:
             workers.close()
             raise
-        except BaseException:  # the reader has read enough
+        except BaseException:  # the reader stopped early
             self._put_back(workers)
             raise
         self._put_back(workers)
@@ -87,7 +87,7 @@ class Resampler:
             self.close()
 
     def close(self) -> None:
-        """End the processes; those of an iteration that goes on, when it ends."""
+        """End the processes; those of a running iteration end with it."""
         self._closed = True
         while self._idle:
             self._idle.pop().close()

@@ -1,4 +1,4 @@
-"""Cleaning: a corpus is judged and stored block by block, on all cores; what was done is not done again."""
+"""Cleaning: a corpus is checked against rules and stored block by block, on all cores and resumably."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,11 +37,11 @@ _READ = "read.json"
 
 @dataclass(frozen=True)
 class BlockCleaner:
-    """Judges a block and stores it; texts: with the texts of the items that stay as far as an item alone can tell.
+    """Checks the items of a block and stores it. texts: store the texts of the m items that break no rule on their own.
 
-    A block file holds, for its n items, `verdicts` (n,) uint8 (0: stays, else one more than the rule's place), `lines`
-    (n,) int64, and the rules' marks; for the m that stay `digests` (m, 2) uint64, `scripts` (sides, m) uint8 and the
-    `names` of these numbers, and of each side, which names them, the UTF-8 and its ends.
+    A block file contains for its n items `verdicts` (n,) uint8 (0: kept, otherwise 1 + index of the rule), `lines`
+    (n,) int64, and the rules' own arrays; for the m kept items `digests` (m, 2) uint64, `scripts` (sides, m) uint8,
+    which index `names`, and per side the concatenated UTF-8 and its ends, under the name of the side.
     """
 
     rules: Rules
@@ -49,11 +49,11 @@ class BlockCleaner:
     texts: bool
 
     def __call__(self, task: tuple[int, Sequence[Item]]) -> None:
-        """task: the block's number and its items."""
+        """Process a block. task: the block's number and its items."""
         number, items = task
         rules, config = self.rules, self.rules.config
         broken = [rules.violated_rule(item) for item in items]
-        staying = [item for item, rule in zip(items, broken, strict=True) if rule is None]
+        kept = [item for item, rule in zip(items, broken, strict=True) if rule is None]
         verdicts = np.array([0 if rule is None else 1 + RULES.index(rule) for rule in broken], np.uint8)
         arrays: dict[str, NDArray[np.generic]] = {
             "verdicts": verdicts,
@@ -62,7 +62,7 @@ class BlockCleaner:
         }
         if config.enabled and config.wrong_script:
             names: dict[str | None, int] = {None: 0}
-            script_texts = [rules.script_texts(item) for item in staying]
+            script_texts = [rules.script_texts(item) for item in kept]
             scripts = [
                 [min(names.setdefault(dominant_script(texts[side]), len(names)), 255) for texts in script_texts]
                 for side in range(len(rules.sides))
@@ -70,11 +70,11 @@ class BlockCleaner:
             arrays["scripts"] = np.array(scripts, np.uint8)
             arrays["names"] = np.array([name or "" for name in names])
         if config.enabled and config.duplicates:
-            digests = b"".join(map(rules.digest, staying))
+            digests = b"".join(map(rules.digest, kept))
             arrays["digests"] = np.frombuffer(digests, dtype=np.uint64).reshape(-1, 2)
         if self.texts:
             for place, side in enumerate(rules.sides):
-                arrays[side], arrays[f"{side}_ends"] = pack_texts([item.texts[place] for item in staying])
+                arrays[side], arrays[f"{side}_ends"] = pack_texts([item.texts[place] for item in kept])
         write_block(block_file(self.folder, number), arrays)
 
 
@@ -87,11 +87,11 @@ def clean(
     *,
     before: Sequence[CleanedCorpus] = (),
 ) -> CleanedCorpus:
-    """Judge all items, and store them in `folder`; blocks that lie there from an earlier call are not made again.
+    """Check all items and store them in `folder`; blocks from an earlier call are reused.
 
-    before: see `CleanedCorpus`. workers: processes, None for one a core; the result does not depend on it.
+    before: see `CleanedCorpus`. workers: number of processes, None for one per core; it does not affect the result.
 
-    Raises DataError at broken UTF-8 when that is to be an error.
+    Raises DataError for invalid UTF-8 if that is an error by the rules.
     """
     cleaned = CleanedTextCorpus if isinstance(rules, TextRules) else CleanedCorpus
     try:
@@ -109,7 +109,7 @@ def clean(
 
 
 def _missing(items: Iterable[Item], folder: Path, sizes: list[int]) -> Iterator[tuple[int, Sequence[Item]]]:
-    """The blocks that are not there yet; sizes: gets the items of every block."""
+    """Yield the blocks that are not stored yet. sizes: the number of items of every block is appended to it."""
     for number, block in enumerate(in_blocks(iter(items))):
         sizes.append(len(block))
         if not is_whole_block(block_file(folder, number)):
@@ -120,9 +120,9 @@ C = TypeVar("C", bound=Config)
 
 
 def judge(items: Iterable[Item], rules: Rules, workers: int | None = None) -> CleaningReport:
-    """What cleaning would drop of a corpus that is not stored; only a temporary folder grows with it.
+    """Report what cleaning would drop, without storing the corpus; only a temporary folder grows with it.
 
-    Raises DataError at broken UTF-8 where that is an error.
+    Raises DataError for invalid UTF-8 if that is an error by the rules.
     """
     with TemporaryDirectory(prefix="dragoman-") as folder:
         report = clean(items, rules, Path(folder), False, workers).report
@@ -136,17 +136,17 @@ def check_data(
     *,
     quiet: bool = False,
 ) -> CleaningReport:
-    """What cleaning would drop, by rule, with line numbers: of sentence pairs, or of documents of one language.
+    """Report what cleaning would drop, by rule and with line numbers, for sentence pairs or for plain text.
 
-    corpus: as in `data.train`, such as `{"source": …, "target": …}`; with `text` or `field` it is of one language.
-    cleaning: settings of `data.cleaning` (default: its own). The limit on subword tokens is not judged, for there is no
-    tokeniser yet. Raises ConfigError for settings that are wrong, DataError for files that cannot be read.
+    corpus: as in `data.train`, such as `{"source": …, "target": …}`; with `text` or `field` it is plain text.
+    cleaning: settings of `data.cleaning` (default: the defaults). The limit on subword tokens is not checked, because
+    there is no tokeniser yet. Raises ConfigError for invalid settings, DataError for files that cannot be read.
     """
-    of_texts = isinstance(corpus, TextCorpusConfig) or (
+    is_text = isinstance(corpus, TextCorpusConfig) or (
         not isinstance(corpus, CorpusConfig) and any(corpus.get(key) is not None for key in ("text", "field"))
     )
     with quietly(quiet):
-        if of_texts:
+        if is_text:
             text = _config(corpus, TextCorpusConfig)
             return judge(read_passages(text), TextRules(_config(cleaning or {}, TextCleaningConfig), str(text)))
         pairs = _config(corpus, CorpusConfig)

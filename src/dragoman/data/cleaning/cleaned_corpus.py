@@ -1,4 +1,4 @@
-"""`CleanedCorpus`: the blocks of a corpus whose items were judged, and what remains of it."""
+"""`CleanedCorpus`: the blocks of a corpus whose items were checked, and which items are kept."""
 
 import os
 from collections import Counter
@@ -23,12 +23,12 @@ BETWEEN = 1 + RULES.index("duplicates_between")
 
 
 def open_verdicts(folder: Path) -> NDArray[np.uint8]:
-    """What became of each pair of the corpus whose blocks lie in a folder, memory-mapped."""
+    """The verdict on each item of the corpus whose blocks are in `folder`, memory-mapped; 0: kept."""
     return np.memmap(folder / _VERDICTS, dtype=np.uint8, mode="r")
 
 
 def text_bytes(folder: Path, starts: NDArray[np.int64], side: str) -> int:
-    """UTF-8 of all that stays of a side. folder, starts: as of `CleanedCorpus`."""
+    """Bytes of UTF-8 of the kept texts of a side. folder, starts: as in `CleanedCorpus`."""
     verdicts, total = open_verdicts(folder), 0
     for number in range(len(starts) - 1):
         before, ends = read_block(block_file(folder, number), "verdicts", f"{side}_ends")
@@ -39,7 +39,7 @@ def text_bytes(folder: Path, starts: NDArray[np.int64], side: str) -> int:
 
 def _empty_verdicts(path: Path, count: int) -> NDArray[np.uint8]:
     with path.open("wb") as file:
-        if hasattr(os, "posix_fallocate"):  # a disk that fills up later would end the process with SIGBUS
+        if hasattr(os, "posix_fallocate"):  # otherwise a full disk would end the process with SIGBUS later
             os.posix_fallocate(file.fileno(), 0, count)
         else:
             file.truncate(count)
@@ -47,10 +47,10 @@ def _empty_verdicts(path: Path, count: int) -> NDArray[np.uint8]:
 
 
 class CleanedCorpus:
-    """The blocks of a corpus and, once all are judged, what stays.
+    """The blocks of a corpus, and the verdicts on all its items.
 
-    starts: (K + 1,) int64, the first pair of each of the K blocks, counted over all. report: what was dropped where.
-    before: corpora whose pairs, as far as they stay there, are dropped here.
+    starts: (K + 1,) int64, the index of the first item of each of the K blocks, and the total. report: what was dropped
+    and where. before: earlier corpora, whose kept items are dropped from this one.
     """
 
     sides: ClassVar[tuple[str, ...]] = PairRules.sides
@@ -64,7 +64,7 @@ class CleanedCorpus:
         config: CleaningConfig | TextCleaningConfig,
         before: Sequence["CleanedCorpus"] = (),
     ) -> None:
-        """Judges by what only the whole corpus tells: duplicates, and before them scripts."""
+        """Apply the rules that need the whole corpus: duplicates and scripts."""
         self.folder, self.starts, self.before = folder, starts, before
         self._verdicts = _empty_verdicts(folder / _VERDICTS, max(1, int(starts[-1])))
         for number in range(len(self)):
@@ -78,11 +78,11 @@ class CleanedCorpus:
 
     @property
     def pairs(self) -> int:
-        """How many stay; the size of a vocabulary and temperatures go by this."""
+        """Number of kept pairs, which decides the vocabulary size and temperature sampling."""
         return self.report.kept
 
     def verdicts(self, number: int) -> NDArray[np.uint8]:
-        """What became of each pair of a block: 0 where it stays."""
+        """The verdict on each item of a block; 0: kept."""
         return self._verdicts[self.starts[number] : self.starts[number + 1]]
 
     def _judge(self, config: CleaningConfig | TextCleaningConfig) -> None:
@@ -90,25 +90,25 @@ class CleanedCorpus:
             found = (digests for corpus in self.before for digests in corpus._kept_digests())
             count = sum(corpus.pairs for corpus in self.before)
             mark_duplicates(self._digests(), self._verdicts, BETWEEN, self.folder, before=found, count_before=count)
-        if config.enabled and config.duplicates:  # also what is repeated here, and was marked with the others above
+        if config.enabled and config.duplicates:  # includes repetitions here of what was marked above
             mark_duplicates(self._digests(), self._verdicts, DUPLICATES, self.folder)
         if config.enabled and config.wrong_script:
             self._judge_scripts(config)
 
     def _digests(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64]]]:
-        """The places of the pairs that stay as far as a pair alone can tell, and their digests, block by block."""
+        """Yield per block the indices and digests of the items that break no rule on their own."""
         for number in range(len(self)):
             verdicts, digests = read_block(block_file(self.folder, number), "verdicts", "digests")
             yield self.starts[number] + np.flatnonzero(verdicts == 0), digests
 
     def _kept_digests(self) -> Iterator[NDArray[np.uint64]]:
-        """Of the pairs that stay."""
+        """Yield the digests of the kept items, block by block."""
         for number in range(len(self)):
             verdicts, digests = read_block(block_file(self.folder, number), "verdicts", "digests")
             yield digests[self.verdicts(number)[verdicts == 0] == 0]
 
     def _judge_scripts(self, config: CleaningConfig | TextCleaningConfig) -> None:
-        """Equal pairs have equal scripts, so a pair of the wrong script is no duplicate first."""
+        """Mark items in a wrong script. This verdict replaces that on duplicates, which have the same scripts."""
         counts = [Counter[str]() for _ in self.sides]
         for number in range(len(self)):
             scripts, names = read_block(block_file(self.folder, number), "scripts", "names")
@@ -129,7 +129,7 @@ class CleanedCorpus:
             block[np.flatnonzero(verdicts == 0)[~fits]] = WRONG_SCRIPT
 
     def _report(self) -> CleaningReport:
-        """Files of line numbers in the folder, a rule each, so that they need no memory."""
+        """Write one file of line numbers per rule, so that they need no memory."""
         counts: Counter[str] = Counter()
         for number in range(len(self)):
             verdicts = self._counted(number)
@@ -145,19 +145,19 @@ class CleanedCorpus:
         return CleaningReport.of_files(self.folder, self._total(), counts, self.unit)
 
     def _counted(self, number: int) -> NDArray[np.uint8]:
-        """The verdicts on a block as they count in the report."""
+        """The verdicts on a block as counted in the report."""
         return self.verdicts(number)
 
     def _total(self) -> int:
         return int(self.starts[-1])
 
 
-BYTES_A_PAIR = 133
-"""UTF-8 of both sides of a sentence pair: 40 MB are some 300,000."""
+BYTES_PER_PAIR = 133
+"""UTF-8 bytes of both sides of an average sentence pair: 40 MB are about 300,000 pairs."""
 
 
 class CleanedTextCorpus(CleanedCorpus):
-    """Like `CleanedCorpus` with passages for pairs. A document stays as a whole or not at all, and is counted once."""
+    """A `CleanedCorpus` of passages. Documents are kept or dropped as a whole, and counted once."""
 
     sides = TextRules.sides
     items = TextRules.items
@@ -169,8 +169,8 @@ class CleanedTextCorpus(CleanedCorpus):
         self._spread()
 
     def _spread(self) -> None:
-        """What became of one passage becomes of its whole document."""
-        first, worst = 0, 0  # of the document that has begun in an earlier block
+        """Extend the verdict on a passage to its whole document."""
+        first, worst = 0, 0  # of the document that started in an earlier block
         for number in range(len(self)):
             begins, verdicts = self._begins(number), self.verdicts(number)
             starts = np.flatnonzero(begins)
@@ -185,34 +185,34 @@ class CleanedTextCorpus(CleanedCorpus):
             worst = found
 
     def _digests(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64]]]:
-        """Of each document that stays, where it begins, and a digest of those of its passages."""
+        """Yield per block the starts of the kept documents, and digests over those of their passages."""
         first, whole = 0, blake2b()
         for number in range(len(self)):
             before, begins, ends, found = read_block(
                 block_file(self.folder, number), "verdicts", "begins", "ends", "digests"
             )
-            staying = self.verdicts(number) == 0
+            kept = self.verdicts(number) == 0
             digests = np.zeros((len(before), 2), np.uint64)
             digests[before == 0] = found
             single = begins & ends
-            places, of_documents = [], []
-            for place in np.flatnonzero(staying & ~single).tolist():
+            places, document_digests = [], []
+            for place in np.flatnonzero(kept & ~single).tolist():
                 if begins[place]:
                     first, whole = int(self.starts[number]) + place, blake2b(digest_size=16)
                 whole.update(digests[place].tobytes())
                 if ends[place]:
                     places.append(first)
-                    of_documents.append(np.frombuffer(whole.digest(), np.uint64))
-            chosen = np.flatnonzero(staying & single)
+                    document_digests.append(np.frombuffer(whole.digest(), np.uint64))
+            chosen = np.flatnonzero(kept & single)
             yield (
                 np.concatenate([np.array(places, np.int64), self.starts[number] + chosen]),
-                np.concatenate([np.array(of_documents, np.uint64).reshape(-1, 2), digests[chosen]]),
+                np.concatenate([np.array(document_digests, np.uint64).reshape(-1, 2), digests[chosen]]),
             )
 
     @property
     def pairs(self) -> int:
-        """As many as have so much text, at least one."""
-        return max(1, text_bytes(self.folder, self.starts, "text") // BYTES_A_PAIR)
+        """Number of sentence pairs with the same amount of text, at least 1."""
+        return max(1, text_bytes(self.folder, self.starts, "text") // BYTES_PER_PAIR)
 
     def _counted(self, number: int) -> NDArray[np.uint8]:
         return np.where(self._begins(number), self.verdicts(number), 0).astype(np.uint8)

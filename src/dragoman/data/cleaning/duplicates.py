@@ -1,4 +1,4 @@
-"""Exact deduplication of any number of pairs: digests are dealt into buckets on disk, and each is sorted alone."""
+"""Exact deduplication of any number of pairs: their digests are divided into buckets on disk, and each is sorted."""
 
 from collections.abc import Iterable
 from itertools import chain
@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 BUCKET = 1 << 18
-"""Digests that a bucket has on average: 24 bytes each, and as much again to sort them."""
+"""Average number of digests per bucket: 24 bytes each, and the same again for sorting."""
 
-_MOST_BUCKETS = 1 << 12
+_MAX_BUCKETS = 1 << 12
 
 
 def mark_duplicates(
@@ -23,20 +23,20 @@ def mark_duplicates(
     before: Iterable[NDArray[np.uint64]] = (),
     count_before: int = 0,
 ) -> None:
-    """Write `mark` into `verdicts` for every pair whose digest an earlier pair has.
+    """Write `mark` into `verdicts` for every pair with the same digest as an earlier pair.
 
-    blocks: the pairs' places (m,), ascending over all blocks, and digests (m, 2). verdicts: one a pair; may be memory-
-    mapped. folder: where the buckets lie meanwhile. before: digests of pairs that are judged elsewhere and come before
-    all of these; count_before: about how many. What is repeated inside a block goes no further, and other digests are
-    spread evenly, so that all buckets are alike; memory is that of a bucket or a block.
+    blocks: indices (m,) of the pairs, ascending over all blocks, and digests (m, 2). verdicts: one per pair; may be
+    memory-mapped. folder: for the temporary buckets. before: digests of pairs of earlier corpora, which precede all of
+    these; count_before: their approximate number. Repetitions within a block are removed first, and other digests are
+    evenly distributed, so that all buckets have about the same size; memory is that of a bucket or a block.
     """
     count = 1 << max(0, (len(verdicts) + count_before - 1) // BUCKET).bit_length()
-    count = min(count, _MOST_BUCKETS)
+    count = min(count, _MAX_BUCKETS)
     known = ((np.full(len(digests), -1), digests) for digests in before)
     with TemporaryDirectory(dir=folder, prefix="buckets-") as buckets:
-        for places, digests in chain(known, blocks):
-            # One is added to places, so that what comes before has 0 and is the first of equals.
-            entries = _firsts(np.column_stack([digests, (places + 1).astype(np.uint64)]), verdicts, mark)
+        for indices, digests in chain(known, blocks):
+            # Indices are stored plus 1, so that pairs of earlier corpora have 0 and are the first of equals.
+            entries = _firsts(np.column_stack([digests, (indices + 1).astype(np.uint64)]), verdicts, mark)
             owner = (entries[:, 0] >> np.uint64(40)) % np.uint64(count)
             order = np.argsort(owner, kind="stable")
             bounds = np.searchsorted(owner[order], np.arange(count + 1, dtype=np.uint64))
@@ -48,7 +48,7 @@ def mark_duplicates(
 
 
 def _firsts(entries: NDArray[np.uint64], verdicts: NDArray[np.uint8], mark: int) -> NDArray[np.uint64]:
-    """Marks what is repeated among the entries (digest, digest, place + 1), and gives the others."""
+    """Mark repetitions among the entries (digest, digest, index + 1), and return the first of each."""
     entries = entries[np.lexsort((entries[:, 2], entries[:, 1], entries[:, 0]))]
     again = np.zeros(len(entries), dtype=bool)
     again[1:] = (entries[1:, :2] == entries[:-1, :2]).all(1)

@@ -1,4 +1,4 @@
-"""`CleaningReport`: how many pairs or documents each cleaning rule dropped, and where they stand."""
+"""`CleaningReport`: the number of pairs or documents that each cleaning rule dropped, and their lines."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,13 +22,13 @@ RULES = (
     "duplicates",
     "duplicates_between",
 )
-"""The rules, named as their options, in the order of the table; a pair or document counts for one of them."""
+"""The rules, named as their settings, in the order of the table; an item counts for one of them only."""
 
 LENGTH_LIMITS = ("max_characters", "max_words", "max_tokens")
-"""The rules that a long text breaks."""
+"""The rules that limit the length of texts."""
 
 MARKED = ("pairs_with_placeholders", "placeholders", "pairs_with_terms", "terms")
-"""What is counted of `data.placeholders` and `data.terminology`."""
+"""Counts for `data.placeholders` and `data.terminology`."""
 
 _TITLES = {
     "missing_language": "a language missing",
@@ -49,8 +49,11 @@ _TITLES_OF_DOCUMENTS = {"empty": "empty", "duplicates": "duplicate document"}
 
 @dataclass(frozen=True)
 class CleaningReport:
-    """total: pairs or documents read, which `unit` names; dropped: by rule the lines (int64, counted from 1, ascending)
-    where they begin, perhaps memory-mapped; marked: of `MARKED` how many, nothing where no such thing was asked for.
+    """Result of cleaning a corpus.
+
+    total: number of pairs or documents read; unit: which of the two. dropped: for each rule the lines (int64, from 1,
+    ascending) where dropped items start, possibly memory-mapped. marked: counts by the names in `MARKED`; empty without
+    placeholders and terminology.
     """
 
     total: int
@@ -60,16 +63,16 @@ class CleaningReport:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many were dropped by each rule, in the order of the rules; only rules that dropped any."""
+        """Number of items dropped by each rule, in the order of the rules; rules that dropped none are left out."""
         return {rule: len(self.dropped[rule]) for rule in RULES if rule in self.dropped}
 
     @property
     def kept(self) -> int:
-        """How many stay."""
+        """Number of kept items."""
         return self.total - sum(self.counts.values())
 
     def table(self, lines: int | None = 5) -> str:
-        """A table for people: a line a rule, with the first `lines` line numbers (None: all of them)."""
+        """Format as a table: one row per rule, with the first `lines` line numbers (None: all of them)."""
         share = 100 * self.kept / self.total if self.total else 0.0
         titles = _TITLES if self.unit == "pairs" else _TITLES | _TITLES_OF_DOCUMENTS
         unit = self.unit.removesuffix("s") if self.total == 1 else self.unit
@@ -84,18 +87,18 @@ class CleaningReport:
         return "\n".join(rows)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values for a JSON file."""
+        """Return plain values for a JSON file."""
         dropped = {rule: lines.tolist() for rule, lines in self.dropped.items()}
         return {self.unit: self.total, "dropped": dropped, **self.marked}
 
     @staticmethod
     def file(folder: Path, rule: str) -> Path:
-        """Where a folder holds the line numbers of a rule, as int64."""
+        """The path of a rule's line numbers, stored as int64."""
         return folder / f"dropped.{rule}.bin"
 
     @classmethod
     def of_files(cls, folder: Path, total: int, counts: Mapping[str, int], unit: str = "pairs") -> "CleaningReport":
-        """A report whose line numbers are memory-mapped. Raises OSError or ValueError where a file does not fit."""
+        """Open a report with memory-mapped line numbers. Raises OSError or ValueError for a missing or damaged file."""
         dropped = {
             rule: np.memmap(cls.file(folder, rule), np.int64, "r", shape=(count,)).view(np.ndarray)
             for rule, count in counts.items()

@@ -1,4 +1,4 @@
-"""Which pairs and documents are not worth learning from, and the rule that each of them breaks."""
+"""Cleaning rules for sentence pairs and documents, and their settings."""
 
 import re
 import unicodedata
@@ -26,9 +26,9 @@ _ASCII_LETTER = re.compile("[A-Za-z]")
 
 @lru_cache(maxsize=1 << 16)
 def script(character: str) -> str | None:
-    """The script of a letter, in capitals: LATIN, CYRILLIC, HAN, KANA, HANGUL, ARABIC …; None for anything else.
+    """Return the script of a letter: LATIN, CYRILLIC, HAN, KANA, HANGUL, ARABIC …; None for other characters.
 
-    Taken from the first word of the character's Unicode name; Hiragana and Katakana are one script here (KANA).
+    This is the first word of the character's Unicode name; Hiragana and Katakana count as one script, KANA.
     """
     if not character.isalpha():
         return None
@@ -37,7 +37,7 @@ def script(character: str) -> str | None:
 
 
 def dominant_script(text: str) -> str | None:
-    """The script of most letters of `text`; None when it has no letters."""
+    """Return the script of most letters of `text`; None if it has no letters."""
     if text.isascii():
         return "LATIN" if _ASCII_LETTER.search(text) else None
     counts = Counter(map(script, text))
@@ -47,12 +47,12 @@ def dominant_script(text: str) -> str | None:
 
 @lru_cache(maxsize=1)
 def known_scripts() -> frozenset[str]:
-    """Every script that `script` can give in the Basic Multilingual Plane."""
+    """All scripts that `script` returns for the Basic Multilingual Plane."""
     return frozenset(name for code in range(0x10000) if (name := script(chr(code))) is not None)
 
 
 RATIO_ALLOWANCE = 10
-"""Bytes added to both sides before their ratio is taken, so that short pairs (`Hi.` – `Grüß Gott!`) pass."""
+"""Bytes added to both sides before their ratio is computed, so that short pairs (`Hi.` – `Grüß Gott!`) pass."""
 
 _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 _LETTER = re.compile(r"[^\W\d_]")
@@ -61,7 +61,7 @@ _LETTER = re.compile(r"[^\W\d_]")
 class CleaningConfig(Config):
     """Cleaning rules for sentence pairs. Each can be turned off (false or null), and all of them with `enabled: false`.
 
-    The defaults are ours, chosen on Multi30k and Tatoeba so that they drop next to nothing of a good corpus.
+    The defaults are our own, chosen on Multi30k and Tatoeba to drop next to nothing from a good corpus.
     """
 
     enabled: bool = Field(default=True, description="Drop pairs at all. If false, broken UTF-8 is an error.")
@@ -128,23 +128,23 @@ class CleaningConfig(Config):
 
     @property
     def scripts_of_sides(self) -> tuple[tuple[str, ...], ...]:
-        """The scripts that are given for each side; where none is, they are found."""
+        """The configured scripts of each side; empty if they are detected."""
         return self.source_scripts, self.target_scripts
 
 
 def check_scripts(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The names themselves. Raises ValueError for one that is no script's."""
+    """Return the names. Raises ValueError for an unknown script."""
     for name in names:
         if name.upper() not in known_scripts():
-            raise ValueError(f"unknown script {name!r}; known are {', '.join(sorted(known_scripts())).lower()}")
+            raise ValueError(f"unknown script {name!r}; known scripts are {', '.join(sorted(known_scripts())).lower()}")
     return names
 
 
 class Rules(ABC):
-    """What one item, a `Pair` or a `Passage`, can break on its own.
+    """The rules that an item, a `Pair` or a `Passage`, can break on its own.
 
-    Duplicates and scripts are judged by `CleanedCorpus`, which sees the whole corpus. sides: the texts of an item;
-    items: what messages call them; config: the settings of the rules; origin: the corpus's name in messages.
+    `CleanedCorpus` applies those that need the whole corpus: duplicates and scripts. sides: names of the texts of an
+    item; items: what messages call the items; config: settings of the rules; origin: name of the corpus in messages.
     """
 
     sides: ClassVar[tuple[str, ...]]
@@ -154,14 +154,14 @@ class Rules(ABC):
 
     @abstractmethod
     def violated_rule(self, item: Any) -> str | None:
-        """The first rule that an item breaks, if any. Raises DataError at broken UTF-8 where that is an error."""
+        """The first rule that an item breaks, if any. Raises DataError for invalid UTF-8 if that is an error."""
 
     def block_arrays(self, items: Sequence[Any]) -> dict[str, NDArray[Any]]:
-        """Arrays that a block stores for its items besides their lines."""
+        """Arrays that a block stores for its items in addition to their lines."""
         return {}
 
     def script_texts(self, item: Any) -> tuple[str, ...]:
-        """The text of each side whose script is judged."""
+        """The text of each side whose script is checked."""
         texts: tuple[str, ...] = item.texts
         return texts
 
@@ -179,14 +179,14 @@ class PairRules(Rules):
     items: ClassVar[str] = "pairs"
 
     def __init__(self, config: CleaningConfig, origin: str = "the corpus", vectors: bool = False) -> None:
-        """origin: the corpus's name in error messages. vectors: the source is no text, so only the target's is judged.
+        """origin: name of the corpus in error messages. vectors: the source is not text; only the target is checked.
 
-        A blank source is dropped as empty all the same, and a pair that is the same on both sides as a duplicate.
+        Blank sources still count as empty, and equal pairs as duplicates.
         """
         self.config, self.origin, self.vectors = config, origin, vectors
 
     def violated_rule(self, pair: Pair) -> str | None:
-        """The first rule that a pair breaks on its own. Raises DataError at broken UTF-8 where that is an error."""
+        """The first rule that a pair breaks, if any. Raises DataError for invalid UTF-8 if that is an error."""
         config = self.config
         source, target = pair.source, pair.target
         if not pair.complete:
@@ -196,7 +196,7 @@ class PairRules(Rules):
                 if config.enabled and config.broken_utf8 == "skip":
                     return "broken_utf8"
                 raise DataError(
-                    f"{self.origin}, line {pair.line}: the {side} holds bytes that are no UTF-8. Convert the file "
+                    f"{self.origin}, line {pair.line}: the {side} contains invalid UTF-8. Convert the file "
                     "(for example with iconv), or let cleaning skip such lines (broken_utf8: skip)."
                 )
         if not config.enabled:
@@ -274,28 +274,28 @@ class TextCleaningConfig(Config):
 
     @property
     def scripts_of_sides(self) -> tuple[tuple[str, ...], ...]:
-        """The scripts that are given for the only side; where none is, they are found."""
+        """The configured scripts of the only side; empty if they are detected."""
         return (self.scripts,)
 
 
 class TextRules(Rules):
-    """What a passage can break on its own; its whole document is dropped then."""
+    """The rules that a passage can break on its own; its whole document is then dropped."""
 
     sides: ClassVar[tuple[str, ...]] = ("text",)
     items: ClassVar[str] = "passages"
 
     def __init__(self, config: TextCleaningConfig, origin: str = "the corpus") -> None:
-        """origin: the corpus's name in error messages."""
+        """origin: name of the corpus in error messages."""
         self.config, self.origin = config, origin
 
     def violated_rule(self, passage: Passage) -> str | None:
-        """The first rule that a passage breaks. Raises DataError at broken UTF-8 where that is an error."""
+        """The first rule that a passage breaks, if any. Raises DataError for invalid UTF-8 if that is an error."""
         config, text = self.config, passage.text
         if has_broken_utf8(text):
             if config.enabled and config.broken_utf8 == "skip":
                 return "broken_utf8"
             raise DataError(
-                f"{self.origin}, line {broken_line(passage)}: bytes that are no UTF-8. Convert the file (for example "
+                f"{self.origin}, line {broken_line(passage)}: invalid UTF-8. Convert the file (for example "
                 "with iconv), or let cleaning skip such documents (broken_utf8: skip)."
             )
         if not config.enabled:
@@ -307,7 +307,7 @@ class TextRules(Rules):
         return None
 
     def block_arrays(self, passages: Sequence[Passage]) -> dict[str, NDArray[Any]]:
-        """What a block keeps of all its passages: where documents begin and end."""
+        """Where documents start and end."""
         return {
             "begins": np.array([passage.begins for passage in passages], bool),
             "ends": np.array([passage.ends for passage in passages], bool),

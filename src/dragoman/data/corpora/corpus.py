@@ -11,7 +11,7 @@ from dragoman.text.symbols import Tag as TagName
 from dragoman.text.symbols import check_tag, language_tag, source_tags
 
 FORMS = ("tsv", "jsonl", "tmx")
-"""Forms of a corpus that is one file."""
+"""Formats of a corpus in a single file."""
 
 
 class CorpusConfig(Config):
@@ -76,13 +76,13 @@ class CorpusConfig(Config):
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files that the corpus is read from."""
+        """The files of the corpus."""
         paths = (self.source, self.target, *(getattr(self, form) for form in FORMS))
         return tuple(path for path in paths if path is not None)
 
     @property
     def selection(self) -> tuple[object, ...] | None:
-        """What is taken out of the files, where there is a choice."""
+        """Columns, fields or languages that are read, if the format has several; part of the fingerprint."""
         if self.tsv is not None:
             return self.source_column, self.target_column
         if self.jsonl is not None:
@@ -93,7 +93,7 @@ class CorpusConfig(Config):
 
     @property
     def all_tags(self) -> tuple[str, ...]:
-        """The tags that its sources get, in their order."""
+        """The tags of its source sentences, in order."""
         return source_tags(self.target_language, self.tags)
 
     def __str__(self) -> str:
@@ -101,7 +101,7 @@ class CorpusConfig(Config):
 
 
 def by_form(corpus: type[Config]) -> Discriminator:
-    """Tells one corpus from several by their form, so that an error speaks of the form that was meant."""
+    """Discriminator between one corpus and a list of corpora, so that errors refer to the form that was given."""
 
     def form(value: Any) -> str:
         return LIST if isinstance(value, list | tuple) else corpus.__name__
@@ -120,7 +120,7 @@ Corpora = Annotated[
 class TextCorpusConfig(Config):
     """Plain text of one language: a file `text` that `documents` divides, or `jsonl` with one document per object.
 
-    No context of a language model reaches from one document into another.
+    A language model never sees context from another document.
     """
 
     text: Path | None = Field(default=None, description="Text file; plain, .gz, .xz or .zst.")
@@ -164,17 +164,17 @@ class TextCorpusConfig(Config):
             try:
                 re.compile(self.heading)
             except re.error as error:
-                raise ValueError(f"`heading` is no regular expression ({error})") from None
+                raise ValueError(f"`heading` is not a valid regular expression ({error})") from None
         return self
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The file that the corpus is read from."""
+        """The file of the corpus."""
         return tuple(path for path in (self.text, self.jsonl) if path is not None)
 
     @property
     def selection(self) -> tuple[object, ...]:
-        """What is taken out of the file, and as what."""
+        """What is read from the file, and how; part of the fingerprint."""
         if self.jsonl is not None:
             return "documents", "jsonl", self.field
         return "documents", self.documents, self.heading

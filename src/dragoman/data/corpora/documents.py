@@ -1,4 +1,4 @@
-"""Reading the documents of plain text, whatever its form."""
+"""Reading the documents of a plain-text corpus in any format."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -14,16 +14,16 @@ from dragoman.data.corpora.lines import has_broken_utf8, open_lines, read_text
 _Numbered = tuple[int, str]
 
 LONGEST = 1 << 16
-"""Characters."""
+"""Maximum number of characters of a passage."""
 
 _BEFORE_BLANK = re.compile(r".*\S(?= \S)", re.DOTALL)
 _BEFORE_SPACE = re.compile(r".*\S(?=[ \t\r\n])", re.DOTALL)
 
 
 def read_passages(corpus: TextCorpusConfig) -> Iterator[Passage]:
-    """The documents of a corpus in file order, nothing dropped, each in one passage or more.
+    """Yield the documents of a corpus in file order, without dropping any, each as one or more passages.
 
-    Raises DataError when a line cannot be read, and when there is no document at all.
+    Raises DataError if a line cannot be read, and if the corpus is empty.
     """
     passage = None
     for passage in _passages(corpus):
@@ -33,7 +33,7 @@ def read_passages(corpus: TextCorpusConfig) -> Iterator[Passage]:
 
 
 def read_texts(corpus: TextCorpusConfig) -> list[str]:
-    """All documents, for evaluation. Raises DataError at broken UTF-8, and where there is nothing but blanks."""
+    """Return all documents, for evaluation. Raises DataError for invalid UTF-8, and if all documents are blank."""
     documents: list[str] = []
     parts: list[str] = []
     for passage in read_passages(corpus):
@@ -46,16 +46,16 @@ def read_texts(corpus: TextCorpusConfig) -> list[str]:
             documents.append("".join(parts))
             parts.clear()
     if not any(map(str.strip, documents)):
-        raise DataError(f"{corpus}: there is nothing but blanks; give a file with text in it.")
+        raise DataError(f"{corpus}: all documents are blank; give a file with text in it.")
     return documents
 
 
 def in_passages(line: int, parts: Iterable[str]) -> Iterator[Passage]:
-    """A document that begins in that line, given in parts of any length, in passages of at most LONGEST characters.
+    """Divide a document into passages of at most LONGEST characters.
 
-    Where the parts end makes no difference. A passage ends before the last blank that stands between two words, so that
-    tokenizers split its words as they would in the whole document; where there is none, before another kind of space;
-    and where there is no space at all, anywhere.
+    line: where the document starts. parts: its text in parts of any length, whose boundaries make no difference. A
+    passage ends before the last space between two words, so that tokenizers split its words as they would in the whole
+    document; if there is none, before other whitespace; if there is no whitespace, anywhere.
     """
     rest, begins = "", True
     for part in parts:
@@ -74,7 +74,7 @@ def in_passages(line: int, parts: Iterable[str]) -> Iterator[Passage]:
 
 
 def broken_line(passage: Passage) -> int:
-    """The line of the first bytes in it that are no UTF-8."""
+    """The line of the first invalid UTF-8 in a passage."""
     try:
         passage.text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -98,7 +98,7 @@ def _passages(corpus: TextCorpusConfig) -> Iterator[Passage]:
 def _of_objects(path: Path, field: str) -> Iterator[Passage]:
     for number, (text,) in read_fields(path, [field], "field"):
         for passage in in_passages(number, [text]):
-            yield passage._replace(line=number)  # the newlines in it are those of a string
+            yield passage._replace(line=number)  # newlines inside a JSON string do not count
 
 
 def _lines(path: Path) -> Iterator[Passage]:
@@ -121,7 +121,7 @@ def _to_blank(lines: Iterator[_Numbered]) -> Iterator[str]:
 
 
 def _under_headings(path: Path, is_heading: Callable[[str], object]) -> Iterator[Passage]:
-    """Blank lines before the first heading belong to its document; other lines there are one of their own."""
+    """Blank lines before the first heading belong to its document; other lines there form a document of their own."""
     count, begun, after_blank = 0, False, True
 
     def document(numbered: _Numbered) -> int:

@@ -1,10 +1,10 @@
-"""What readers of corpora give: sentence pairs, and passages of plain text."""
+"""Items that readers of corpora yield: sentence pairs, and passages of plain text."""
 
 from typing import NamedTuple, Protocol
 
 
 class Item(Protocol):
-    """What a reader gives: a `Pair` or a `Passage`."""
+    """An item of a corpus: a `Pair` or a `Passage`."""
 
     @property
     def line(self) -> int: ...
@@ -17,9 +17,9 @@ class Item(Protocol):
 
 
 class Pair(NamedTuple):
-    """A sentence pair. Bytes that are no UTF-8 stand in it as lone surrogates (`surrogateescape`).
+    """A sentence pair. Invalid UTF-8 is kept as lone surrogates (`surrogateescape`).
 
-    complete: whether the corpus has both sides at all; a unit of a TMX file may be without one of the languages.
+    complete: whether the corpus has both sides; a unit of a TMX file may lack one of the languages.
     """
 
     line: int  # counted from 1
@@ -29,19 +29,20 @@ class Pair(NamedTuple):
 
     @property
     def texts(self) -> tuple[str, str]:
-        """Its sides."""
+        """The source and the target."""
         return self.source, self.target
 
     @property
     def characters(self) -> int:
-        """Of both sides."""
+        """Number of characters on both sides."""
         return len(self.source) + len(self.target)
 
 
 class Passage(NamedTuple):
-    """A part of a document; all parts one after another are its whole text. Broken UTF-8 is as in `Pair`.
+    """A part of a document; its parts in order are the whole text. Invalid UTF-8 is kept as in `Pair`.
 
-    line: where it begins in the corpus, counted from 1. begins, ends: whether the document does so with it.
+    line: the line of the corpus where it starts, counted from 1. begins, ends: whether the document starts or ends
+    with this passage.
     """
 
     line: int
@@ -51,10 +52,10 @@ class Passage(NamedTuple):
 
     @property
     def texts(self) -> tuple[str]:
-        """Its only side."""
+        """The text, as the only side."""
         return (self.text,)
 
     @property
     def characters(self) -> int:
-        """Of its text."""
+        """Number of characters."""
         return len(self.text)

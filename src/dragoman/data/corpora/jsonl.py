@@ -1,4 +1,4 @@
-"""Corpora of JSON Lines: an object a line, of which some fields are taken."""
+"""Corpora in JSON Lines format: one object per line, some fields of which are read."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -13,17 +13,17 @@ _MOST_NAMED = 10
 
 
 def read_jsonl(path: Path, source_field: str, target_field: str) -> Iterator[Pair]:
-    """The pairs of a file; both sides of a blank line are empty. Raises DataError as `read_fields` does."""
+    """Yield the pairs of a file; a blank line has two empty sides. Raises DataError as `read_fields` does."""
     for number, (source, target) in read_fields(path, (source_field, target_field), "source_field and target_field"):
         yield Pair(number, source, target)
 
 
 def read_fields(path: Path, fields: Sequence[str], settings: str) -> Iterator[tuple[int, list[str]]]:
-    """The number of each line and the texts of its fields. A field is a key of the object, or a path of keys with dots.
+    """Yield the number of each line and the texts of its fields.
 
-    A null is an empty text, and so is every field of a blank line. settings: what names the fields, for messages.
-    Raises DataError naming file and line for a line that is no JSON object, that lacks a field, or whose field is no
-    text.
+    fields: keys of the object, or paths of keys with dots. A null is an empty text, and so is every field of a blank
+    line. settings: the settings that name the fields, for messages. Raises DataError with file and line for a line that
+    is not a JSON object, that lacks a field, or whose field is not text.
     """
     for number, line in enumerate(open_lines(path), start=1):
         if not line.strip():
@@ -34,31 +34,32 @@ def read_fields(path: Path, fields: Sequence[str], settings: str) -> Iterator[tu
 
 
 def read_object(line: str, place: str) -> dict[str, Any]:
-    """Of a line that is not blank. place: the file and the line, for messages. Raises DataError for another thing."""
+    """Parse a line that is not blank. place: file and line, for messages. Raises DataError unless it is an object."""
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{place}: no JSON ({error}). Mend the line or take it out.") from None
+        raise DataError(f"{place}: not valid JSON ({error}). Fix or remove the line.") from None
     if not isinstance(entry, dict):
         raise DataError(f"{place}: not a JSON object ({{…}}), but {type(entry).__name__}.")
     return entry
 
 
 def field_text(entry: dict[str, Any], field: str, place: str, settings: str) -> str:
-    """The text of a field, of which `read_fields` says what it may be. Raises DataError where it is none."""
+    """Return the text of a field, as in `read_fields`. Raises DataError if the field is missing or not text."""
     value = entry.get(field, entry)
     if value is entry:
         for key in field.split("."):
             if not isinstance(value, dict) or key not in value:
                 names = ", ".join(list(_names(entry))[:_MOST_NAMED])
                 raise DataError(
-                    f"{place}: there is no field {field!r}; it has {names or 'none'}. Set {settings}, or mend the line."
+                    f"{place}: there is no field {field!r}; the fields are {names or 'none'}. Set {settings}, or fix "
+                    "the line."
                 )
             value = value[key]
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise DataError(f"{place}: the field {field!r} holds no text, but {type(value).__name__}.")
+        raise DataError(f"{place}: the field {field!r} is not text, but {type(value).__name__}.")
     return value
 
 

@@ -1,4 +1,4 @@
-"""Lines of text files: plain or compressed, of any size, read once from front to back."""
+"""Lines of text files of any size, plain or compressed, read once from start to end."""
 
 import codecs
 import difflib
@@ -13,18 +13,18 @@ from dragoman.base.errors import DataError
 
 CHUNK = 1 << 16
 LONGEST_LINE = 1 << 24
-"""Bytes. A longer line means that the file is no line-by-line text; cleaning drops long lines far below this."""
+"""Bytes. A longer line means that the file is not line-by-line text; cleaning drops far shorter lines."""
 
 _GZIP, _XZ, _ZSTD = b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def open_lines(path: Path) -> Iterator[str]:
-    r"""The lines of a file, without their ends; undecodable bytes as lone surrogates (`surrogateescape`).
+    r"""Yield the lines of a file without line ends; undecodable bytes become lone surrogates (`surrogateescape`).
 
-    Lines end at \n and nowhere else; a \r before it goes as well, a byte order mark at the start too, and the last \n
-    may be missing. Compression (gzip, xz, zstd) is told by the first bytes. Raises DataError naming the file when it
-    is missing, unreadable, truncated or corrupt.
+    Lines end at \n only; a preceding \r and a byte order mark at the start of the file are removed, and the last \n
+    may be missing. Compression (gzip, xz, zstd) is detected from the first bytes. Raises DataError with the file name
+    if the file is missing, unreadable, truncated or corrupt.
     """
     path = Path(path)
     for number, line in enumerate(_split(read_chunks(path), path), start=1):
@@ -32,7 +32,7 @@ def open_lines(path: Path) -> Iterator[str]:
 
 
 def count_lines(path: Path) -> int:
-    """How many lines `open_lines` gives. Raises DataError as it does."""
+    """Return the number of lines that `open_lines` yields. Raises DataError as it does."""
     count, end = 0, b"\n"
     for chunk in read_chunks(Path(path)):
         count += chunk.count(b"\n")
@@ -41,7 +41,7 @@ def count_lines(path: Path) -> int:
 
 
 def read_text(path: Path) -> Iterator[str]:
-    r"""All text of a file in pieces, with \n for \r\n; the rest as in `open_lines`, but a line may have any length."""
+    r"""Yield the text of a file in pieces, \r\n as \n. As `open_lines`, but lines may have any length."""
     decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
     mark, held = _BYTE_ORDER_MARK.decode(), ""
     for chunk in read_chunks(Path(path)):
@@ -54,7 +54,7 @@ def read_text(path: Path) -> Iterator[str]:
 
 
 def read_chunks(path: Path) -> Iterator[bytes]:
-    """The bytes of a file, decompressed, in pieces. Raises DataError as `open_lines` does."""
+    """Yield the decompressed bytes of a file in pieces. Raises DataError as `open_lines` does."""
     try:
         file = path.open("rb")
     except OSError as error:
@@ -64,14 +64,14 @@ def read_chunks(path: Path) -> Iterator[bytes]:
 
 
 def decode_line(line: bytes, first: bool) -> str:
-    r"""A line without its \n as text; a final \r goes, and from the `first` line a byte order mark at its start."""
+    r"""Decode a line without its \n; removes a final \r, and a byte order mark from the `first` line."""
     if first:
         line = line.removeprefix(_BYTE_ORDER_MARK)
     return line.removesuffix(b"\r").decode("utf-8", "surrogateescape")
 
 
 def has_broken_utf8(text: str) -> bool:
-    """Whether a line from `open_lines` holds bytes that are no UTF-8."""
+    """Whether a line from `open_lines` contains invalid UTF-8."""
     if text.isascii():
         return False
     try:
@@ -100,9 +100,9 @@ def _split(chunks: Iterator[bytes], path: Path) -> Iterator[bytes]:
 
 
 def _contents(path: Path, file: BufferedReader) -> Iterator[bytes]:
-    """The bytes of a file, decompressed."""
+    """Yield the decompressed bytes of a file."""
     try:
-        opener = _decompressor(path, file.peek(6)[:6])  # a pipe could not be wound back
+        opener = _decompressor(path, file.peek(6)[:6])  # a pipe cannot seek back
         if opener is None:
             while chunk := file.read(CHUNK):
                 yield chunk
@@ -140,7 +140,7 @@ def _decompressor(path: Path, head: bytes) -> Callable[[], Any] | None:
 
         return lambda: zstandard.ZstdDecompressor().decompressobj()
     if head and path.suffix in (".gz", ".xz", ".zst"):
-        raise DataError(f"{path} is no {path.suffix[1:]} file, whatever its name says; rename it or compress it.")
+        raise DataError(f"{path} is not a {path.suffix[1:]} file in spite of its name; rename or compress it.")
     return None
 
 
@@ -151,7 +151,7 @@ def _cannot_open(path: Path, error: OSError) -> str:
     while not folder.is_dir():
         folder = folder.parent
     if folder != path.parent:
-        return f"There is no file {path}: the folder {folder} holds no {path.relative_to(folder).parts[0]}."
+        return f"There is no file {path}: the folder {folder} does not contain {path.relative_to(folder).parts[0]}."
     names = sorted(entry.name for entry in folder.iterdir() if entry.is_file())
     near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.5)
     return f"There is no file {path}" + (f"; did you mean {folder / near[0]}?" if near else ".")

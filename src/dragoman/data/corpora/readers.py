@@ -1,4 +1,4 @@
-"""Reading the pairs of a corpus, whatever its form; a first look at corpora of any kind."""
+"""Reading the sentence pairs of a corpus in any format, and checking that corpora can be read."""
 
 from collections.abc import Iterator
 from itertools import zip_longest
@@ -15,10 +15,10 @@ from dragoman.data.corpora.tmx import read_tmx
 
 
 def read_pairs(corpus: CorpusConfig) -> Iterator[Pair]:
-    """The pairs of a corpus in file order, nothing dropped.
+    """Yield the pairs of a corpus in file order, without dropping any.
 
-    Raises DataError when the two sides differ in length (naming both counts), when a line cannot be read as a pair,
-    and when there is no pair at all.
+    Raises DataError if the two sides have different numbers of lines, if a line cannot be read as a pair, and if the
+    corpus is empty.
     """
     number = 0
     for pair in _pairs(corpus):
@@ -29,9 +29,9 @@ def read_pairs(corpus: CorpusConfig) -> Iterator[Pair]:
 
 
 def read_sides(corpus: CorpusConfig) -> tuple[list[str], list[str]]:
-    """All source sentences and all target sentences, for evaluation; units without both languages are left out.
+    """Return all source and all target sentences, for evaluation; units that lack a language are skipped.
 
-    Raises DataError at broken UTF-8, and where a whole side is blank: there would be nothing to measure.
+    Raises DataError for invalid UTF-8, and if a whole side is blank.
     """
     sources: list[str] = []
     targets: list[str] = []
@@ -45,7 +45,7 @@ def read_sides(corpus: CorpusConfig) -> tuple[list[str], list[str]]:
         sources.append(pair.source)
         targets.append(pair.target)
     if incomplete:
-        warn(f"{corpus}: {incomplete:,} units are not in both languages and are left out.")
+        warn(f"{corpus}: {incomplete:,} units lack one of the languages and are skipped.")
     for name, side in (("source", sources), ("target", targets)):
         if not any(map(str.strip, side)):
             raise DataError(f"{corpus}: every line of the {name} side is blank; give files with sentences in them.")
@@ -53,7 +53,7 @@ def read_sides(corpus: CorpusConfig) -> tuple[list[str], list[str]]:
 
 
 def check_readable(*corpora: CorpusConfig | TextCorpusConfig) -> None:
-    """Look at the beginning of each file. Raises DataError for one that is missing, empty or unreadable."""
+    """Check the beginning of each file. Raises DataError for a file that is missing, empty or unreadable."""
     for corpus in corpora:
         _check_readable(corpus)
 
@@ -68,13 +68,13 @@ def _check_readable(corpus: CorpusConfig | TextCorpusConfig) -> None:
         if next(open_lines(path), None) is None:
             raise DataError(f"{path} is empty; give a file with at least one line.")
     if not (corpus.source or corpus.tsv):
-        next(_pairs(corpus), None)  # a wrong field or a wrong kind of file is seen here at once
+        next(_pairs(corpus), None)  # finds a wrong field or file format early
 
 
 def check_regular(path: Path) -> None:
-    """Raises DataError for a path that is there but no file that can be read again."""
+    """Raise DataError for a path that exists but is not a regular file, which can be read repeatedly."""
     if path.exists() and not path.is_file():
-        raise DataError(f"{path} is no regular file; a corpus is read several times, so store it in a file first.")
+        raise DataError(f"{path} is not a regular file; a corpus is read several times, so save it to a file first.")
 
 
 def _pairs(corpus: CorpusConfig) -> Iterator[Pair]:
@@ -99,7 +99,7 @@ def _aligned_pairs(source_file: Path, target_file: Path) -> Iterator[Pair]:
     if counts[0] != counts[1]:
         raise DataError(
             f"The two sides differ in length: {source_file} has {counts[0]} lines, "
-            f"{target_file} has {counts[1]} lines. Line n of one must translate line n of the other."
+            f"{target_file} has {counts[1]} lines. Line n of one must be the translation of line n of the other."
         )
 
 
@@ -109,8 +109,8 @@ def _tsv_pairs(corpus: CorpusConfig, path: Path) -> Iterator[Pair]:
         columns = line.split("\t")
         if line and len(columns) < needed:
             raise DataError(
-                f"{path}, line {number}: {len(columns)} tab-separated columns, but column {needed} is asked for. "
-                "Mend the line or choose other columns."
+                f"{path}, line {number}: {len(columns)} tab-separated columns, but column {needed} is needed. "
+                "Fix the line or choose other columns."
             )
         if line:
             yield Pair(number, columns[corpus.source_column - 1], columns[corpus.target_column - 1])

@@ -1,4 +1,4 @@
-"""Corpora of TMX, the exchange format of translation memories (LISA/OSCAR, TMX 1.4b)."""
+"""Corpora in TMX, the exchange format of translation memories (LISA/OSCAR, TMX 1.4b)."""
 
 import re
 from collections.abc import Iterator
@@ -11,22 +11,22 @@ from dragoman.data.corpora.items import Pair
 from dragoman.data.corpora.lines import LONGEST_LINE, read_chunks
 
 _CODES = frozenset({"bpt", "ept", "it", "ph", "ut"})
-"""Inline elements that hold codes of the program that wrote the file, not text; `hi` marks text and holds it."""
+"""Inline elements with codes of the program that wrote the file instead of text; `hi` contains text."""
 
 _LONGEST_TAG = 1 << 22
-"""Bytes of an element's own tag with its attributes, or of a comment."""
+"""Maximum bytes of a tag with its attributes, or of a comment."""
 
 _BLANKS = re.compile(r"[ \t\r\n]+")
 
 
 def read_tmx(path: Path, source_code: str, target_code: str) -> Iterator[Pair]:
-    """The units (`tu`) of a file as pairs; a pair's line is where its unit begins.
+    """Yield the units (`tu`) of a file as pairs; the line of a pair is where its unit starts.
 
-    Of each unit the first variant (`tuv`) in each language is taken: `xml:lang` or `lang`, capitals the same as small
-    letters; en matches en-US, but en-US not en. A unit without one of them comes as a pair that is not `complete`.
-    Text of `hi` is kept, that of the inline codes `bpt`, `ept`, `it`, `ph` and `ut` is not; line ends and blanks beside
-    one another become one blank. Memory does not grow with the file. An external DTD may be named and is never read.
-    Raises DataError naming file and line for XML that is broken, declares entities, or is no TMX.
+    The first variant (`tuv`) of a unit in each language is used, by `xml:lang` or `lang`, ignoring case; en matches
+    en-US, but en-US does not match en. A unit without one of the languages becomes a pair that is not `complete`. Text
+    in `hi` is kept, text in the inline codes `bpt`, `ept`, `it`, `ph` and `ut` is not; runs of whitespace become one
+    space. Memory does not grow with the file. An external DTD may be declared and is never read. Raises DataError with
+    file and line for XML that is malformed, declares entities, or is not TMX.
     """
     units = _Units(path, source_code.lower(), target_code.lower())
     for chunk in read_chunks(path):
@@ -37,7 +37,7 @@ def read_tmx(path: Path, source_code: str, target_code: str) -> Iterator[Pair]:
 
 
 class _Units:
-    """A push parser. The standard library's iterparse would not tell lines, and builds a tree to be thrown away."""
+    """A push parser. The standard library's iterparse does not report lines, and builds a tree that is not needed."""
 
     def __init__(self, path: Path, *codes: str) -> None:
         self._path, self._codes = path, codes
@@ -64,13 +64,13 @@ class _Units:
         except expat.ExpatError as error:
             reason = expat.ErrorString(error.code)
             raise DataError(f"{self._path}, line {error.lineno}: broken XML ({reason}). Export it again.") from None
-        except ValueError as error:  # an encoding that Python does not know
+        except ValueError as error:  # an encoding unknown to Python
             raise DataError(f"{self._path}: {error}. Convert the file to UTF-8.") from None
         if not final and self._fed - max(self._parser.CurrentByteIndex, 0) > _LONGEST_TAG:
             raise self._error(f"a tag of more than {_LONGEST_TAG} bytes; is this a TMX file?")
 
     def taken(self) -> list[Pair]:
-        """The pairs that were completed since the last call."""
+        """Return the pairs completed since the last call."""
         pairs, self._pairs = self._pairs, []
         return pairs
 
@@ -79,20 +79,20 @@ class _Units:
 
     def _doctype(self, name: str, system: str | None, public: str | None, internal: int) -> None:
         if internal:
-            raise self._error("a DTD inside the file is refused; take the [ … ] out of <!DOCTYPE …>.")
+            raise self._error("a DTD inside the file is not allowed; remove the [ … ] from <!DOCTYPE …>.")
 
     def _entity(self, *declaration: Any) -> None:
-        raise self._error("entities declared in the file are refused; export it without a DTD.")
+        raise self._error("entity declarations are not allowed; export the file without a DTD.")
 
     def _unknown_entity(self, name: str, parameter: bool) -> None:
         if not parameter:
-            raise self._error(f"the entity &{name}; is not known; write the character itself.")
+            raise self._error(f"unknown entity &{name}; write the character itself.")
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         name = tag.rpartition(":")[2]
         self._depth += 1
         if self._depth == 1 and name != "tmx":
-            raise self._error(f"this is no TMX file: its outermost element is <{tag}>, not <tmx>.")
+            raise self._error(f"this is not a TMX file: its root element is <{tag}>, not <tmx>.")
         if name == "tu":
             self._line, self._size, self._sides = self._parser.CurrentLineNumber, 0, [None, None]
         elif name == "tuv":
@@ -128,5 +128,5 @@ class _Units:
 
 
 def _matches(code: str, wanted: str) -> bool:
-    """Whether a variant's language is the one that is wanted, or one of its regions."""
+    """Whether a variant's language is the wanted one, or a regional variety of it."""
     return code == wanted or re.split("[-_]", code, maxsplit=1)[0] == wanted

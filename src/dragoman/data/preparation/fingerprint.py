@@ -1,4 +1,7 @@
-"""Digests of files, remembered where they are large: a run of eight processes must not read a corpus eight times."""
+"""Fingerprints of prepared corpora: digests of everything that determines their contents, and of nothing else.
+
+Digests of large files are cached, so that a run of eight processes does not read a corpus eight times.
+"""
 
 import contextlib
 import hashlib
@@ -19,19 +22,19 @@ from dragoman.data.preparation.vocabulary import SAMPLE
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 
 LARGE = 1 << 26
-"""Bytes. Smaller files are read each time."""
+"""Bytes. Smaller files are read every time."""
 
 SETTLED = 2.0
-"""Seconds. A file that was changed so shortly before may change again without its times telling so."""
+"""Seconds. A file that changed more recently may change again without new time stamps."""
 
 _FILE = "digests.json"
 
 
 def file_digest(path: Path, folder: Path) -> str:
-    """SHA-256 of a file's contents. folder: where those of large files are remembered.
+    """Return the SHA-256 of a file. folder: cache for the digests of large files.
 
-    Remembered with size, place, and the times of the last change of contents and of the file's entry; the latter is the
-    kernel's own and cannot be set, so contents that change are noticed. Raises DataError where the file cannot be read.
+    Cached with size, inode, and the times of the last change of contents and of metadata. Only the kernel sets the
+    latter, so changed contents are detected. Raises DataError if the file cannot be read.
     """
     check_regular(path)
     try:
@@ -45,10 +48,10 @@ def file_digest(path: Path, folder: Path) -> str:
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
-        next(open_lines(path), None)  # raises the error that tells the user what is wrong with the file
+        next(open_lines(path), None)  # raises an error that says what is wrong with the file
         raise
     if stat.st_size >= LARGE and settled:
-        with contextlib.suppress(OSError, ResourceError):  # then it is read again the next time
+        with contextlib.suppress(OSError, ResourceError):  # without the cache it is read again next time
             folder.mkdir(parents=True, exist_ok=True)
             atomic_write(folder / _FILE, json.dumps({**_known(folder), key: [*stamp, digest]}))
     return digest
@@ -63,42 +66,42 @@ def _known(folder: Path) -> dict[str, list[object]]:
 
 
 _FORMAT = {False: "1", True: "2"}
-"""Of what the ids are, not of how they are stored. Large corpora may have a vocabulary that is learned from a part of
-them since format 2; runs of earlier versions on others go on."""
+"""Format of the ids, not of their storage, by whether a vocabulary is learned from a large corpus. Since format 2 that
+may use a sample; other corpora keep format 1, so that runs of earlier versions can resume."""
 
 AnyCleaning = CleaningConfig | TextCleaningConfig
 
 _SMALL = 8_000_000
-"""Bytes of files, compressed or not."""
+"""Bytes of a corpus's files, as stored."""
 
 
 class CorpusContents:
-    """A corpus and the digests of its files, which count by their contents and not by their names.
+    """A corpus and the digests of its files, which depend on contents and not on names.
 
-    before: the corpora whose pairs are dropped of this one.
+    before: earlier corpora, whose pairs are dropped from this one.
     """
 
     def __init__(
         self, corpus: CorpusConfig | TextCorpusConfig, folder: Path, before: Sequence["CorpusContents"] = ()
     ) -> None:
-        """Reads all files; folder: see `file_digest`. Raises DataError where one is missing or no regular file."""
+        """Read all files. folder: see `file_digest`. Raises DataError if a file is missing or not a regular file."""
         self.corpus, self._folder, self._before = corpus, folder, before
         self._digests = [file_digest(path, folder) for path in corpus.files]
         self._large = sum(path.stat().st_size for path in corpus.files) > _SMALL
 
     def cleaned(self, cleaning: AnyCleaning, vectors: bool) -> str:
-        """Of the cleaned text."""
-        return _joined(
+        """Fingerprint of the cleaned text."""
+        return _digest(
             "cleaned",
             repr(self.corpus.selection),
             _rules(cleaning),
             repr(vectors),
             *self._digests,
-            *self._of_those_before(),
+            *self._earlier_parts(),
         )
 
     def tokenised(self, cleaning: AnyCleaning, text: TextConfig | Tokenizers, sample: int, more: str = "") -> str:
-        """Of the token ids. more: what else decides them."""
+        """Fingerprint of the token ids. more: what else determines them."""
         parts = [
             _FORMAT[self._large and isinstance(text, TextConfig)],
             repr(self.corpus.selection),
@@ -106,12 +109,12 @@ class CorpusContents:
             _subwords(text, sample) + more,
         ]
         parts += self._digests
-        parts += self._of_those_before()
+        parts += self._earlier_parts()
         if isinstance(text, TextConfig):
             parts += [file_digest(path, self._folder) for path in text.subword.files]
-        return _joined(*parts)
+        return _digest(*parts)
 
-    def _of_those_before(self) -> list[str]:
+    def _earlier_parts(self) -> list[str]:
         return [part for each in self._before for part in ("before", repr(each.corpus.selection), *each._digests)]
 
     @staticmethod
@@ -122,21 +125,21 @@ class CorpusContents:
         sample: int,
         temperature: float | None,
     ) -> str:
-        """Of a vocabulary that is learned from several corpora."""
+        """Fingerprint of a vocabulary learned from several corpora."""
         parts = [f"{each.cleaned(cleaning, text.vectors is not None)} {each.corpus.weight}" for each in contents]
         parts += [file_digest(path, contents[0]._folder) for path in text.subword.files]
-        return _joined("vocabulary", _subwords(text, sample), repr(temperature), *parts)
+        return _digest("vocabulary", _subwords(text, sample), repr(temperature), *parts)
 
 
 def _rules(cleaning: AnyCleaning) -> str:
-    """Without what counts by the corpora before, which are named where it is on."""
+    """Without `duplicates_between`, which is represented by the earlier corpora."""
     return cleaning.model_dump_json(exclude={"duplicates_between"})
 
 
 def _subwords(text: TextConfig | Tokenizers, sample: int) -> str:
     if isinstance(text, Tokenizers):
         return text.fingerprint
-    # what is not used leaves the fingerprint as it was before there were vectors and tags
+    # unused settings are left out, so that fingerprints are as they were before these settings existed
     settings = text.model_dump(mode="json", exclude={"subword": {"dropout"}})
     for name in ("vectors", "tags"):
         if not settings[name]:
@@ -145,5 +148,5 @@ def _subwords(text: TextConfig | Tokenizers, sample: int) -> str:
     return described if sample == SAMPLE else f"{described} {sample}"
 
 
-def _joined(*parts: str) -> str:
+def _digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""`Preparation`: the steps from a raw corpus to token ids, and what of them is reused."""
+"""`Preparation`: the steps from raw corpora to token ids, each of which is resumable and reused."""
 
 import contextlib
 import fcntl
@@ -32,14 +32,15 @@ REPORT = "cleaning.json"
 TOKENS = "tokens"
 
 SUSPICIOUS_SHARE = 0.2
-"""Cleaning that drops more of a corpus than this is worth a warning."""
+"""Cleaning that drops a larger share of a corpus than this causes a warning."""
 
 
 @dataclass(frozen=True)
 class PreparedCorpora:
-    """dataset: the token ids of all corpora; tokenizers: what made them; reports: what cleaning dropped of each.
+    """Tokenised corpora.
 
-    parts: the rows of each corpus, one after another in the dataset, and how often an epoch reads it.
+    dataset: the token ids of all corpora; tokenizers: the tokenizers used; reports: the cleaning report of each corpus;
+    parts: the number of rows of each corpus, in the order of the dataset, and how often an epoch reads it.
     """
 
     dataset: Dataset | DatasetUnion
@@ -49,7 +50,7 @@ class PreparedCorpora:
 
     @property
     def fingerprints(self) -> tuple[str, ...]:
-        """Of each corpus."""
+        """The fingerprint of each corpus."""
         return tuple(part.fingerprint for part in self.dataset.parts)
 
 
@@ -60,10 +61,10 @@ Found = tuple[Dataset, Tokenizers, CleaningReport]
 
 @dataclass
 class Preparation(ABC, Generic[Corpus, Cleaning]):
-    """Preparing corpora of any kind; the fields are the arguments of `prepare`.
+    """Prepares corpora of any kind. The fields are the arguments of `prepare`.
 
-    unit: what a corpus is counted in; dataset: what opens prepared folders; check: how dropped lines are listed, for
-    messages. vectors: whether a source is no text.
+    unit: what corpora are counted in; dataset: the class that opens prepared folders; check: a hint for messages on how
+    to list dropped lines; vectors: whether the source consists of feature vectors.
     """
 
     corpora: tuple[Corpus, ...]
@@ -80,7 +81,7 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
     vectors: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        """Raises ConfigError for a contradiction, which is better found before the work."""
+        """Fingerprint all corpora. Raises ConfigError for contradictory settings before any work is done."""
         epoch_weights(self.corpora, [1] * len(self.corpora), self.temperature)
         self.contents: list[CorpusContents] = []
         for index, corpus in enumerate(self.corpora):
@@ -91,37 +92,37 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
 
     @abstractmethod
     def read(self, corpus: Corpus) -> Iterator[Item]:
-        """What stands in a corpus."""
+        """Yield the items of a corpus."""
 
     @abstractmethod
     def rules(self, corpus: Corpus) -> Rules:
-        """What is judged of it."""
+        """Return its cleaning rules."""
 
     @abstractmethod
     def function(self, corpus: Corpus, source: Path, work: Path, tokenizers: Tokenizers) -> BlockTokeniser:
-        """What tokenises the blocks in the folder `source` into the folder `work`."""
+        """Return what tokenises the blocks in the folder `source` into the folder `work`."""
 
     def before(self, index: int) -> Sequence[int]:
-        """The corpora, earlier in the list, whose pairs are dropped of this one."""
+        """Indices of the earlier corpora whose pairs are dropped from this one."""
         return ()
 
     def more(self, corpus: Corpus) -> str:
-        """What decides the ids of a corpus beside its text, its cleaning and the tokenizers."""
+        """Whatever determines the ids in addition to text, cleaning and tokenizers, for the fingerprint."""
         return ""
 
     def marked(self, function: BlockTokeniser, blocks: int) -> dict[str, dict[str, int]]:
-        """What the report says of what was put into texts."""
+        """Counts of the symbols that were inserted, for the report."""
         return {}
 
     def run(self) -> PreparedCorpora:
         prepared = self._made(make=False)
         if prepared is None:
-            with _alone(self.folder):
+            with _locked(self.folder):
                 remove_stale_temporaries(self.folder)
                 try:
                     prepared = self._made(make=True)
                 except ResourceError:
-                    info(f"Data: what is done stays in {self.folder}, and the same command goes on from there.")
+                    info(f"Data: completed work is kept in {self.folder}; run the same command again to resume.")
                     raise
                 except DragomanError:
                     self._remove_unfinished()
@@ -134,7 +135,7 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
         return PreparedCorpora(dataset, tokenizers, tuple(reports), tuple(map(Part, map(len, datasets), weights)))
 
     def _made(self, make: bool) -> tuple[list[Dataset], Tokenizers, list[CleaningReport]] | None:
-        """All parts, opened, or made where they are missing and that is allowed."""
+        """Open all parts. make: prepare those that are missing; otherwise return None if one is missing."""
         text: TextConfig | Tokenizers | None = self.text
         if isinstance(text, TextConfig) and len(self.corpora) > 1:
             text = self._vocabulary(text, make)
@@ -149,20 +150,20 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
         return [part[0] for part in found], found[0][1], [part[2] for part in found]
 
     def _vocabulary(self, text: TextConfig, make: bool) -> Tokenizers | None:
-        """What all corpora together give, in a folder of its own."""
+        """The vocabulary of several corpora, stored in a folder of its own."""
         settings = text, self.sample, self.temperature
-        place = self.folder / CorpusContents.vocabulary(self.contents, self.cleaning, *settings)[:16]
-        if place.exists():
+        path = self.folder / CorpusContents.vocabulary(self.contents, self.cleaning, *settings)[:16]
+        if path.exists():
             try:
-                return Tokenizers.load(place).with_dropout(text.subword.resampling)
+                return Tokenizers.load(path).with_dropout(text.subword.resampling)
             except ModelError as error:
                 if make:
                     warn(f"{error} Learning the vocabulary again.")
-                    remove_folder(place)
+                    remove_folder(path)
         if not make:
             return None
         tokenizers = self._learned(text, range(len(self.corpora)))
-        with atomic_folder(place) as temporary:
+        with atomic_folder(path) as temporary:
             tokenizers.save(temporary)
         return tokenizers
 
@@ -176,34 +177,34 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
     def _part(self, index: int, text: TextConfig | Tokenizers, make: bool) -> Found | None:
         corpus = self.corpora[index]
         fingerprint = self.contents[index].tokenised(self.cleaning, text, self.sample, self.more(corpus))
-        place = self.folder / fingerprint[:16]
+        path = self.folder / fingerprint[:16]
         if fingerprint in self.reused:
             return self.reused[fingerprint]
-        if place.exists():
+        if path.exists():
             try:
-                found = self._open(place, fingerprint, text)
+                found = self._open(path, fingerprint, text)
             except (DataError, ModelError) as error:
                 if not make:
                     return None
                 warn(f"{error} Preparing {corpus} again.")
-                remove_folder(place)
+                remove_folder(path)
             else:
-                info(f"Data: reused {found[0]} of {corpus} from {place}")
-                self._tell(found[2])
+                info(f"Data: reused {found[0]} of {corpus} from {path}")
+                self._report(found[2])
                 self.reused[fingerprint] = found
                 return found
         if not make:
             return None
-        info(f"Data: preparing {corpus} into {place}")
-        with Progress("Preparing"), atomic_folder(place) as temporary:
+        info(f"Data: preparing {corpus} into {path}")
+        with Progress("Preparing"), atomic_folder(path) as temporary:
             self._build(index, text, temporary, fingerprint)
-        found = self._open(place, fingerprint, text)
-        self._tell(found[2])
+        found = self._open(path, fingerprint, text)
+        self._report(found[2])
         if found[2].kept < (1 - SUSPICIOUS_SHARE) * found[2].total:
             warn(f"Cleaning dropped much of {corpus}{self.check}.")
         return found
 
-    def _build(self, index: int, text: TextConfig | Tokenizers, place: Path, fingerprint: str) -> None:
+    def _build(self, index: int, text: TextConfig | Tokenizers, path: Path, fingerprint: str) -> None:
         corpus, cleaned = self.corpora[index], self._cleaned(index)
         work = cleaned.folder / f"{TOKENS}-{fingerprint[:16]}"
         work.mkdir(exist_ok=True)
@@ -216,34 +217,34 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
                 tokenizers = self._learned(text, [index])
                 with atomic_folder(work / "vocabulary", replace=True) as temporary:
                     tokenizers.save(temporary)
-            tokenizers.save(place)
+            tokenizers.save(path)
         function = self.function(corpus, cleaned.folder, work, tokenizers)
-        writer = DatasetWriter(place, function.types, tokenizers.source.size if self.vectors else None)
+        writer = DatasetWriter(path, function.types, tokenizers.source.size if self.vectors else None)
         try:
-            report = tokenise(function, cleaned, writer, place, self.workers)
-            _demand_some(report, corpus)
+            report = tokenise(function, cleaned, writer, path, self.workers)
+            _require_some(report, corpus)
             values = {self.unit: report.total, "counts": report.counts, **self.marked(function, len(cleaned))}
-            (place / REPORT).write_text(json.dumps(values), encoding="utf-8")
-            dropped = [CleaningReport.file(place, rule).name for rule in report.counts]
+            (path / REPORT).write_text(json.dumps(values), encoding="utf-8")
+            dropped = [CleaningReport.file(path, rule).name for rule in report.counts]
             writer.finish(fingerprint, (REPORT, *dropped))
         finally:
             writer.close()
 
     def _cleaned(self, index: int) -> CleanedCorpus:
         if index not in self.cleaned:
-            corpus, place = self.corpora[index], self._unfinished(index)
+            corpus, path = self.corpora[index], self._unfinished(index)
             before = [self._cleaned(other) for other in self.before(index)]
             try:
-                place.mkdir(exist_ok=True)
+                path.mkdir(exist_ok=True)
                 items, rules = self.read(corpus), self.rules(corpus)
-                self.cleaned[index] = clean(items, rules, place, workers=self.workers, before=before)
-            except OSError as error:  # those of the corpus' own files are DataErrors
-                raise unwritable(place, error) from error
-            _demand_some(self.cleaned[index].report, corpus)
+                self.cleaned[index] = clean(items, rules, path, workers=self.workers, before=before)
+            except OSError as error:  # errors in the corpus's own files are DataErrors
+                raise unwritable(path, error) from error
+            _require_some(self.cleaned[index].report, corpus)
         return self.cleaned[index]
 
     def _unfinished(self, index: int) -> Path:
-        """Where the blocks lie until the corpus is prepared; a killed preparation leaves them for the next."""
+        """Folder of the blocks until the corpus is prepared; after a kill the next preparation continues with them."""
         fingerprint = self.contents[index].cleaned(self.cleaning, self.vectors)
         return self.folder / f".{fingerprint[:16]}.unfinished"
 
@@ -252,32 +253,34 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
         for index in range(len(self.corpora)):
             shutil.rmtree(self._unfinished(index), ignore_errors=True)
 
-    def _tell(self, report: CleaningReport) -> None:
+    def _report(self, report: CleaningReport) -> None:
         info(report.table())
 
-    def _open(self, place: Path, fingerprint: str, text: TextConfig | Tokenizers) -> Found:
-        dataset = self.dataset(place)
+    def _open(self, path: Path, fingerprint: str, text: TextConfig | Tokenizers) -> Found:
+        dataset = self.dataset(path)
         if dataset.fingerprint != fingerprint:
-            raise DataError(f"The tokenised corpus in {place} belongs to other data.")
+            raise DataError(f"The tokenised corpus in {path} was made from other data.")
         if isinstance(text, TextConfig):
-            text = Tokenizers.load(place).with_dropout(text.subword.resampling)
+            text = Tokenizers.load(path).with_dropout(text.subword.resampling)
         try:
-            values = json.loads((place / REPORT).read_text(encoding="utf-8"))
+            values = json.loads((path / REPORT).read_text(encoding="utf-8"))
             counts, marked = values["counts"], values.get("marked", {})
-            report = replace(CleaningReport.of_files(place, int(values[self.unit]), counts, self.unit), marked=marked)
+            report = replace(CleaningReport.of_files(path, int(values[self.unit]), counts, self.unit), marked=marked)
         except (OSError, KeyError, TypeError, ValueError) as error:
-            raise DataError(f"{place / REPORT} is damaged ({error}).") from error
+            raise DataError(f"{path / REPORT} is damaged ({error}).") from error
         return dataset, text, report
 
 
-def _demand_some(report: CleaningReport, corpus: CorpusConfig | TextCorpusConfig) -> None:
+def _require_some(report: CleaningReport, corpus: CorpusConfig | TextCorpusConfig) -> None:
     if report.kept == 0:
-        raise DataError(f"Cleaning left nothing of {corpus}; mend the corpus or relax the rules.\n{report.table()}")
+        raise DataError(
+            f"Cleaning dropped everything in {corpus}; fix the corpus or relax the rules.\n{report.table()}"
+        )
 
 
 @contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Hold the kernel's lock on the folder, which dies with the process; waits while another process holds it."""
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold an exclusive lock on the folder, which ends with the process; waits while another process holds it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder, os.O_RDONLY)
@@ -287,7 +290,7 @@ def _alone(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            info(f"Data: waiting for another process that prepares a corpus in {folder}")
+            info(f"Data: waiting for another process that prepares corpora in {folder}")
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Preparing corpora: cleaned, subwords learned, tokenised once, and kept for the next run."""
+"""Preparing corpora: clean them, learn a vocabulary, tokenise them once, and keep the result for later runs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,17 +29,17 @@ def prepare(
     workers: int | None = None,
     marking: PairMarker | None = None,
 ) -> PreparedCorpora:
-    """Clean and tokenise corpora, or reuse what an earlier call left in `folder`, and say which of the two.
+    """Clean and tokenise corpora, or reuse the result of an earlier call in `folder`; a message says which.
 
-    text: how to learn subwords from the corpora, or tokenizers that exist (of a model to start from). temperature: see
-    `epoch_weights`; sample: see `learn_vocabulary`; workers: processes, None for one a core. marking: what is put into
-    the pairs beside their words; the vocabulary is learned without it, and has its symbols.
+    text: settings to learn subwords from the corpora, or existing tokenizers (of a model to start from). temperature:
+    see `epoch_weights`; sample: see `learn_vocabulary`; workers: number of processes, None for one per core. marking:
+    inserts symbols into the pairs; the vocabulary is learned without them and contains them.
 
-    Each corpus is reused when the contents of its files, the cleaning rules, its tags, the marking, and the subword
-    settings (or tokenizers) are the same; it is verified when opened and made again when damaged. What a killed call
-    has done is not done again. Of several processes that call with the same folder, one works and the others wait for
-    it. Raises DataError when a corpus cannot be read or no pair stays, ConfigError for tags that the tokenizers do not
-    have, and for a marking that does not go with them.
+    A corpus is reused if the contents of its files, the cleaning rules, its tags, the marking, and the subword settings
+    (or tokenizers) are the same. It is verified when opened, and prepared again if damaged. A call that was killed is
+    resumed. Of several processes that use the same folder, one works and the others wait. Raises DataError if a corpus
+    cannot be read or no pair is kept, ConfigError for tags that the tokenizers do not have, and for a marking that they
+    do not support.
     """
     corpora = (corpora,) if isinstance(corpora, CorpusConfig) else tuple(corpora)
     return _PairPreparation(corpora, cleaning, text, Path(folder), temperature, sample, workers, marking).run()
@@ -56,11 +56,11 @@ def prepare_texts(
     sample: int = SAMPLE,
     workers: int | None = None,
 ) -> PreparedCorpora:
-    """Clean and tokenise documents, or reuse what an earlier call left in `folder`, and say which of the two.
+    """Clean and tokenise documents, or reuse the result of an earlier call in `folder`; a message says which.
 
-    block: a document is divided into excerpts of so many tokens to predict, the last of fewer, see `TextDataset`. text:
-    how to learn one vocabulary, which is source and target of the tokenizers alike, or tokenizers that exist, of which
-    the target's is taken. The others, what decides whether a corpus is reused, and what is raised: see `prepare`.
+    block: number of tokens to predict per excerpt of a document (the last may be shorter), see `TextDataset`. text:
+    settings to learn one vocabulary, used as source and target, or existing tokenizers, whose target is used. Other
+    arguments, reuse and errors: see `prepare`.
     """
     corpora = (corpora,) if isinstance(corpora, TextCorpusConfig) else tuple(corpora)
     return _TextPreparation(corpora, cleaning, text, Path(folder), temperature, sample, workers, block).run()
@@ -82,7 +82,7 @@ class _PairPreparation(Preparation[CorpusConfig, CleaningConfig]):
             inline = () if self.marking is None else self.marking.tags
             tags = dict.fromkeys([*text.tags, *(tag for corpus in self.corpora for tag in corpus.all_tags), *inline])
             if tags and text.vectors is not None:
-                raise ConfigError("a source of feature vectors takes no tags: leave out tags and target_language")
+                raise ConfigError("a source of feature vectors does not support tags: remove tags and target_language")
             self.text = text.model_copy(update={"tags": tuple(tags)})
         self.vectors = text.reads_vectors if isinstance(text, Tokenizers) else text.vectors is not None
         super().__post_init__()
@@ -113,15 +113,13 @@ class _PairPreparation(Preparation[CorpusConfig, CleaningConfig]):
         counts = function.marked(blocks)
         return {"marked": counts} if counts else {}
 
-    def _tell(self, report: CleaningReport) -> None:
-        """The report, and where long pairs were dropped, which settings would keep them."""
-        super()._tell(report)
+    def _report(self, report: CleaningReport) -> None:
+        """Report what was dropped, and which settings would keep long pairs if some were."""
+        super()._report(report)
         if any(limit in report.counts for limit in LENGTH_LIMITS):
             values = {limit: getattr(self.cleaning, limit) for limit in LENGTH_LIMITS}
             limits = ", ".join(f"{limit}={'null' if most is None else most}" for limit, most in values.items())
-            info(
-                f"Longer pairs are dropped by data.cleaning ({limits}): raise a limit, or set it to null, to keep them."
-            )
+            info(f"data.cleaning drops longer pairs ({limits}): raise a limit, or set it to null, to keep them.")
 
 
 @dataclass
@@ -150,30 +148,30 @@ class _TextPreparation(Preparation[TextCorpusConfig, TextCleaningConfig]):
 
 
 def _check_vocabulary(text: TextConfig | Tokenizers, symbols: Sequence[str]) -> None:
-    """Raises ConfigError where symbols cannot stand among the words of the source or the target, or are not known."""
+    """Raise ConfigError if the vocabularies do not support the inline symbols or do not contain them."""
     if text.reads_vectors if isinstance(text, Tokenizers) else text.vectors is not None:
-        raise ConfigError("a source of feature vectors has no words: leave out data.placeholders and data.terminology")
+        raise ConfigError("a source of feature vectors has no words: remove data.placeholders and data.terminology")
     kinds = (text.source, text.target) if isinstance(text, Tokenizers) else (text.subword.tokenizer,)
     for kind in kinds:
         if not kind.lossless:
             raise ConfigError(
-                f"data.placeholders and data.terminology need a vocabulary that keeps every text as it is, and one of "
-                f"kind {kind.kind} does not: set text.subword.kind to bpe or unigram"
+                f"data.placeholders and data.terminology require a lossless vocabulary, which one of "
+                f"kind {kind.kind} is not: set text.subword.kind to bpe or unigram"
             )
     if isinstance(text, Tokenizers) and (missing := [symbol for symbol in symbols if symbol not in text.tags]):
         raise ConfigError(
-            f"the vocabulary has no symbol {missing[0]}, which data.placeholders or data.terminology needs: train from "
-            "the data, or start from the model (train.start), which adds it"
+            f"the vocabulary lacks the symbol {missing[0]}, which data.placeholders or data.terminology needs: train "
+            "from the data, or start from the model with train.start, which adds it"
         )
 
 
 def _check_text(text: TextConfig) -> None:
     if text.vectors is not None:
-        raise ConfigError("plain text holds no feature vectors: leave out text.vectors")
+        raise ConfigError("plain text does not contain feature vectors: remove text.vectors")
     if not text.shared:
-        raise ConfigError("plain text has one side, and one vocabulary: leave out text.shared")
+        raise ConfigError("plain text has one side and one vocabulary: remove text.shared")
     if text.subword.resampling:
         raise ConfigError(
-            "text.subword.dropout splits whole sentences anew each time they are read, and plain text is read in "
-            "excerpts: leave it out"
+            "text.subword.dropout resamples the splits of whole sentences, but plain text is read in "
+            "excerpts: remove it"
         )

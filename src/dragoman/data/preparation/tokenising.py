@@ -24,7 +24,7 @@ from dragoman.text.vocabularies.vectors import VectorError
 
 
 class MarkedPair(NamedTuple):
-    """A pair as it is learned from. spans: symbols that stand for a span of both sides; terms: marked in the source."""
+    """A training pair with inline symbols. spans: number of placeholders; terms: number of marked source terms."""
 
     source: InlineText
     target: InlineText
@@ -33,27 +33,27 @@ class MarkedPair(NamedTuple):
 
 
 class PairMarker(Protocol):
-    """Puts inline symbols into pairs; can be sent to a process."""
+    """Inserts inline symbols into pairs. Must be picklable."""
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The symbols that vocabularies need for it."""
+        """The symbols that the vocabularies must contain."""
         ...
 
     @property
     def fingerprint(self) -> str:
-        """A digest of all that decides what it does."""
+        """A digest of everything that determines the result."""
         ...
 
     def __call__(self, source: str, target: str, line: int) -> MarkedPair:
-        """A pair, which stands at that line of its corpus; nothing else decides what becomes of it."""
+        """Mark a pair. line: its line in the corpus; the result depends on these arguments only."""
         ...
 
 
 class Rows(NamedTuple):
-    """Rows of a dataset: the lines of the corpus where they stand (N,), and their sides.
+    """Rows of a dataset: their lines in the corpus (N,), and their sides.
 
-    too_long: lines of those that are left out, because they have more tokens than they may.
+    too_long: lines of the rows that are dropped because they have too many tokens.
     """
 
     lines: NDArray[np.int64]
@@ -62,32 +62,32 @@ class Rows(NamedTuple):
 
 
 class BlockTokeniser(Protocol):
-    """Tokenises what stays of a block, and writes a file of that number into `folder`; can be sent to a process."""
+    """Tokenises the kept items of a block and writes them to a block file in `folder`. Must be picklable."""
 
     @property
     def folder(self) -> Path: ...
 
     @property
     def types(self) -> dict[str, np.dtype[Any]]:
-        """How the ids of each side are stored."""
+        """The data type of the stored ids of each side."""
         ...
 
     def __call__(self, task: tuple[int, NDArray[np.uint8]]) -> None:
-        """task: the block's number and the verdicts on what is in it."""
+        """Tokenise a block. task: its number and the verdicts on its items."""
         ...
 
     def rows(self, blocks: int) -> Iterator[Rows]:
-        """What stands in the first so many files, in order."""
+        """Yield the rows of the first `blocks` block files, in order."""
         ...
 
 
 def tokenise(
     function: BlockTokeniser, cleaned: CleanedCorpus, writer: DatasetWriter, place: Path, workers: int | None = None
 ) -> CleaningReport:
-    """Hand all rows to the writer, in order; gives the report, in files in `place`, with those that are too long.
+    """Tokenise a corpus and pass its rows to the writer, in order. Returns the report, with rows that are too long.
 
-    Blocks that lie in the function's folder from an earlier call are not made again. workers: processes, None for one a
-    core; the result does not depend on it.
+    Blocks that exist from an earlier call are reused. place: folder for the files of the report. workers: number of
+    processes, None for one per core; it does not affect the result.
     """
     missing = [number for number in range(len(cleaned)) if not is_whole_block(block_file(function.folder, number))]
     sizes, total = np.diff(cleaned.starts), int(cleaned.starts[-1])
@@ -108,17 +108,17 @@ def tokenise(
 
 
 PAIRS_AT_ONCE = 2048
-"""Pairs that are tokenised together."""
+"""Number of pairs that are tokenised together."""
 
 SIDES = PairRules.sides
 
 
 @dataclass(frozen=True)
 class PairTokeniser:
-    """Tokenises the pairs of a block that stay.
+    """Tokenises the kept pairs of a block.
 
-    A block file holds of the pairs the `lines`, of each side the ids and their numbers, and the lines of those that are
-    `too_long`; with a `marking` it also holds how much is `marked`.
+    A block file contains the `lines` of the pairs, the ids and lengths of each side, and the lines of pairs that are
+    `too_long`; with a `marking` also the `marked` counts.
     """
 
     source: Path
@@ -130,7 +130,7 @@ class PairTokeniser:
     marking: PairMarker | None = None
 
     def __call__(self, task: tuple[int, NDArray[np.uint8]]) -> None:
-        """task: the block's number and the verdicts on its pairs. Raises DataError for a source that is no vectors."""
+        """Tokenise a block. task: its number and the verdicts on its pairs. Raises DataError for invalid vectors."""
         number, kept = task
         names = ("verdicts", "lines", *(f"{side}{ending}" for side in SIDES for ending in ("", "_ends")))
         verdicts, lines, *sides = read_block(block_file(self.source, number), *names)
@@ -155,19 +155,19 @@ class PairTokeniser:
 
     @property
     def types(self) -> dict[str, np.dtype[Any]]:
-        """How the ids of each side are stored."""
+        """The data type of the stored ids of each side."""
         sizes = {"source": self.tokenizers.source.size, "target": self.tokenizers.target.size}
         return id_types(sizes, self.tokenizers.reads_vectors)
 
     def rows(self, blocks: int) -> Iterator[Rows]:
-        """Those of the blocks, which all are there."""
+        """Yield the rows of all blocks, which must exist."""
         names = ("lines", "too_long", *(f"{side}{ending}" for side in SIDES for ending in ("", "_lengths")))
         for number in range(blocks):
             lines, too_long, *sides = read_block(block_file(self.folder, number), *names)
             yield Rows(lines, (Sentences(*sides[:2]), Sentences(*sides[2:])), too_long)
 
     def marked(self, blocks: int) -> dict[str, int]:
-        """How many pairs of the blocks have symbols, and how many; nothing without a `marking`."""
+        """Counts of inserted symbols in the blocks, by the names in `MARKED`; empty without a `marking`."""
         if self.marking is None:
             return {}
         total = sum((read_block(block_file(self.folder, number), "marked")[0] for number in range(blocks)), start=0)
@@ -181,7 +181,7 @@ class PairTokeniser:
         start: int,
         marked: Counter[str],
     ) -> Iterator[tuple[Any, Any]]:
-        """marked: counts up how much is."""
+        """Ids of both sides of the pairs from `start` on. marked: counts that are updated."""
         part = slice(start, start + PAIRS_AT_ONCE)
         if self.marking is not None:
             texts = zip(sources[part], targets[part], lines[part].tolist(), strict=True)
@@ -201,17 +201,17 @@ class PairTokeniser:
 
 
 CHARACTERS_AT_ONCE = 1 << 18
-"""Characters that are tokenised together, one passage more or less."""
+"""Number of characters that are tokenised together, which the last passage may exceed."""
 
 _NONE = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
 class TextTokeniser:
-    """Tokenises the passages of a block that stay.
+    """Tokenises the kept passages of a block.
 
-    A block file holds the `lines` of the passages and whether a document ends with each (`ends`), and as `text` their
-    ids, EOS after each document's, with their numbers (`text_lengths`). block: see `rows`.
+    A block file contains the `lines` of the passages, whether they end a document (`ends`), their ids (`text`) with EOS
+    after each document, and the numbers of ids (`text_lengths`). block: see `rows`.
     """
 
     source: Path
@@ -220,7 +220,7 @@ class TextTokeniser:
     block: int
 
     def __call__(self, task: tuple[int, NDArray[np.uint8]]) -> None:
-        """task: the block's number and the verdicts on its passages."""
+        """Tokenise a block. task: its number and the verdicts on its passages."""
         number, kept = task
         names = ("verdicts", "lines", "begins", "ends", "text", "text_ends")
         verdicts, lines, begins, ends, joined, text_ends = read_block(block_file(self.source, number), *names)
@@ -246,12 +246,12 @@ class TextTokeniser:
 
     @property
     def types(self) -> dict[str, np.dtype[Any]]:
-        """How the ids of the only side are stored."""
+        """The data type of the stored ids."""
         return id_types({"text": self.tokenizer.size})
 
     def rows(self, blocks: int) -> Iterator[Rows]:
-        """The labels of each document in excerpts of `block`, of which the last may have fewer: see `TextDataset`."""
-        rest, rest_line = np.zeros(0, self.types["text"]), 0  # of an excerpt that the block did not fill
+        """Yield the labels of each document in excerpts of `block` (the last may be shorter): see `TextDataset`."""
+        rest, rest_line = np.zeros(0, self.types["text"]), 0  # of an excerpt that continues in the next block
         for number in range(blocks):
             lines, ends, ids, lengths = read_block(
                 block_file(self.folder, number), "lines", "ends", "text", "text_lengths"
@@ -260,7 +260,7 @@ class TextTokeniser:
             after = len(rest) + np.cumsum(lengths)
             starts = np.append(0, after - lengths)
             documents = np.append(0, after[ends])
-            full = (len(ids) - documents[-1]) // self.block  # of a document that the next block goes on with
+            full = (len(ids) - documents[-1]) // self.block  # of a document that continues in the next block
             widths = np.append(excerpt_lengths(np.diff(documents), self.block), np.full(full, self.block))
             firsts = np.append(0, np.cumsum(widths))
             lines = lines[np.searchsorted(starts, firsts, side="right") - 1]
@@ -269,7 +269,7 @@ class TextTokeniser:
 
 
 def _at_once(texts: Sequence[str]) -> Iterator[slice]:
-    """Parts of a list of texts."""
+    """Slices of a list of texts that are tokenised together."""
     start = size = 0
     for place, text in enumerate(texts, start=1):
         size += len(text)
@@ -279,7 +279,7 @@ def _at_once(texts: Sequence[str]) -> Iterator[slice]:
 
 
 def excerpt_lengths(documents: NDArray[np.int64], block: int) -> NDArray[np.int64]:
-    """The labels of each excerpt: of all documents, which have so many labels, as many as go into one of `block`."""
+    """Number of labels of each excerpt. documents: number of labels per document; block: maximum per excerpt."""
     counts = -(-documents // block)
     lengths = np.full(counts.sum(), block)
     lengths[np.cumsum(counts) - 1] += documents - counts * block

@@ -1,4 +1,4 @@
-"""What a vocabulary is learned from: all the text of small corpora, and a fixed part of large ones."""
+"""Learning a vocabulary from all text of small corpora, or from a fixed sample of large ones."""
 
 import zlib
 from collections.abc import Iterator, Sequence
@@ -17,10 +17,10 @@ from dragoman.data.workers import Workers
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 
 SAMPLE = 40_000_000
-"""Bytes of text; some 300,000 sentence pairs."""
+"""Default sample size in bytes of text; about 300,000 sentence pairs."""
 
-BYTES_A_WORD = 128
-"""A sample has at most one word of its own for so many bytes: memory for learning grows with words, not with text."""
+BYTES_PER_WORD = 128
+"""Minimum bytes of the sample per distinct word: memory for learning grows with distinct words, not with text."""
 
 _SMALL = 4_000_000
 _SLOTS = 1 << 22
@@ -29,9 +29,9 @@ _NEVER = np.uint32(2**32 - 1)
 
 @dataclass(frozen=True)
 class Sample:
-    """A part of a cleaned corpus: each pair or passage with probability `rate`, which depends on its place alone.
+    """A sample of a cleaned corpus: each item with probability `rate`, drawn by its index alone.
 
-    folder, starts: as of `CleanedCorpus`.
+    folder, starts: as in `CleanedCorpus`.
     """
 
     folder: Path
@@ -39,18 +39,18 @@ class Sample:
     rate: float = 1.0
 
     def texts(self, side: str) -> Iterator[str]:
-        """The texts of a side, in the order of the corpus."""
+        """Yield the sampled texts of a side in corpus order."""
         for _, texts in self._blocks(side):
             yield from texts
 
     def bytes(self, side: str) -> int:
-        """UTF-8 of all that stays of a side, whatever the rate."""
+        """Bytes of UTF-8 of all kept texts of a side, independent of the rate."""
         return text_bytes(self.folder, self.starts, side)
 
     def first_draws(self, side: str, slots: NDArray[np.uint32]) -> None:
-        """Lower each word's slot to the least that its sentences draw, as a part of the rate (1 is 2^32).
+        """Lower the slot of each word to the smallest draw of its sentences, as a fraction of the rate (1 is 2^32).
 
-        Were the rate lowered to less than that part of itself, the word would not be in the sample.
+        If the rate were multiplied by less than this fraction, the word would drop out of the sample.
         """
         for draws, texts in self._blocks(side):
             parts = ((draws >> np.uint64(32)) / self.rate).astype(np.int64).tolist()
@@ -61,7 +61,7 @@ class Sample:
                         slots[place] = part
 
     def _blocks(self, side: str) -> Iterator[tuple[NDArray[np.uint64], list[str]]]:
-        """For each block the texts that are in the sample, and what they have drawn: a number below rate · 2^64."""
+        """Yield per block the draws of the sampled texts, which are below rate · 2^64, and the texts."""
         verdicts = open_verdicts(self.folder)
         for number in range(len(self.starts) - 1):
             path = block_file(self.folder, number)
@@ -76,14 +76,14 @@ class Sample:
 
 @dataclass(frozen=True)
 class VocabularyLearner:
-    """Learns a vocabulary from samples; `most`: see `learn_vocabulary`; sides: of the corpora."""
+    """Learns a vocabulary from samples. most: see `learn_vocabulary`; sides: names of the corpora's sides."""
 
     text: TextConfig
     most: int
     sides: tuple[str, ...] = CleanedCorpus.sides
 
     def __call__(self, task: tuple[list[Sample], list[float]]) -> tuple[Tokenizers, float]:
-        """task: the whole corpora, and how often an epoch reads each. Gives the share of the text that was read too."""
+        """task: the whole corpora, and their epoch weights. Returns the tokenizers and the share of the text used."""
         samples, weights = task
         sides = self.sides if self.text.vectors is None else self.sides[1:]
         sizes = [sum(map(sample.bytes, sides)) for sample in samples]
@@ -94,7 +94,7 @@ class VocabularyLearner:
                 for sample, weight in zip(samples, weights, strict=True)
             ]
         if sum(sizes) > _SMALL:
-            factor = _factor(samples, sides, max(1, self.most // BYTES_A_WORD))
+            factor = _factor(samples, sides, max(1, self.most // BYTES_PER_WORD))
             samples = [replace(sample, rate=sample.rate * factor) for sample in samples]
         *sources, targets = (chain.from_iterable([sample.texts(side) for sample in samples]) for side in self.sides)
         read = sum(size * sample.rate for size, sample in zip(sizes, samples, strict=True))
@@ -106,10 +106,9 @@ def learn_vocabulary(
 ) -> Tokenizers:
     """Learn subwords from corpora that an epoch reads `weights` times each.
 
-    most: bytes of text, all sides together; of more, pairs or passages are left out at random, so that the corpora
-    stand in the sample as in an epoch, and so they are where there are more words (parted by blanks) than one for
-    BYTES_A_WORD of `most`. A process of its own does it, unless the corpora are small: memory for learning is not
-    needed afterwards.
+    most: maximum bytes of text of all sides together. Larger corpora are sampled at random, in the proportions of an
+    epoch, and so are corpora with more distinct words than one per BYTES_PER_WORD bytes of `most`. Unless the corpora
+    are small, this runs in a separate process, whose memory is freed afterwards.
     """
     pairs, sides = sum(cleaned.pairs for cleaned in corpora), corpora[0].sides
     learning = VocabularyLearner(text.model_copy(update={"subword": text.subword.with_size(pairs)}), most, sides)
@@ -124,10 +123,10 @@ def learn_vocabulary(
 
 
 def _factor(samples: Sequence[Sample], sides: Sequence[str], most: int) -> float:
-    """By how much to lower all rates so that the samples have about `most` different words, at most 1.
+    """Factor, at most 1, that scales all rates so that the samples have about `most` distinct words.
 
-    Words are counted by linear counting (Whang et al. 1990): of m slots that n words are dealt into, m · exp(-n / m)
-    stay empty.
+    Words are counted by linear counting (Whang et al. 1990): if n words are hashed into m slots, m · exp(-n / m) slots
+    remain empty.
     """
     slots = np.full(_SLOTS, _NEVER, dtype=np.uint32)
     for sample in samples:

@@ -27,7 +27,7 @@ from dragoman.text.vocabularies.config import LARGEST_SIZE, VocabularyConfig, de
 from dragoman.text.vocabularies.hugging_face import HuggingFaceTokenizer, pipeline, trained
 
 SMALLEST_SIZE = len(SPECIAL_SYMBOLS) + 256
-"""The four special symbols and one symbol for each byte: enough to write any text."""
+"""The four special symbols and one symbol per byte, which can represent any text."""
 
 _BYTES = byte_values()
 
@@ -41,7 +41,7 @@ class BytePairTokenizer(HuggingFaceTokenizer):
     needs: ClassVar[str] = "a byte-level BPE"
 
     def __init__(self, library: Library, dropout: float = 0.0) -> None:
-        """library: as `BPEConfig.learn` makes it. dropout: the rate of `resample`, in [0, 1)."""
+        """library: as made by `BPEConfig.learn`. dropout: rate of `resample`, in [0, 1)."""
         super().__init__(library)
         self._merges: MergeTable | None = None
         self.dropout = dropout
@@ -51,7 +51,7 @@ class BytePairTokenizer(HuggingFaceTokenizer):
 
     @property
     def fingerprint(self) -> str:
-        """A digest of everything that decides how text is split (dropout does not)."""
+        """A digest of everything that determines how text is split, without dropout."""
         tags = json.dumps(self.tags) if self.tags else ""
         return sha256((self._library.to_str() + tags).encode()).hexdigest()
 
@@ -62,7 +62,7 @@ class BytePairTokenizer(HuggingFaceTokenizer):
         return other
 
     def decode(self, ids: Iterable[int], unknown: Sequence[str] = ()) -> str:
-        """The text of `ids`; special symbols and tags are skipped, bytes that are no whole character become U+FFFD."""
+        """Decode ids; special symbols and tags are skipped, bytes of incomplete characters become U+FFFD."""
         if unknown:
             return super().decode(ids, unknown)
         ordinary = [int(number) for number in ids if len(SPECIAL_SYMBOLS) <= number < self._first_tag]
@@ -70,9 +70,9 @@ class BytePairTokenizer(HuggingFaceTokenizer):
         return text
 
     def resample(self, ids: Iterable[int], rng: np.random.Generator, dropout: float | None = None) -> list[int]:
-        """Other ids for the same text, by BPE-dropout at `dropout` (default: this tokenizer's own rate).
+        """Resample the ids of a text by BPE-dropout at `dropout` (default: this tokenizer's own rate).
 
-        `rng` decides everything; ids must be those of a whole text. Tags before it, and symbols in it, stay.
+        The result is a function of `rng`. ids must be those of a whole text; its tags and inline symbols are kept.
         """
         if self._merges is None:
             model: dict[str, Any] = json.loads(self._library.to_str())["model"]
@@ -89,13 +89,13 @@ class BytePairTokenizer(HuggingFaceTokenizer):
         return resampled
 
     def _document(self) -> str:
-        """The library's JSON: files of this kind came before there were others, and name none."""
+        """The library's JSON. This kind was the first, and its files do not name their kind."""
         text: str = self._library.to_str(pretty=True)
         return text
 
     @classmethod
     def read(cls, document: dict[str, Any], path: Path) -> Self:
-        """The tokenizer of a parsed document."""
+        """Create a tokenizer from a parsed document."""
         tokenizer = super().read(document, path)
         tokenizer._check(path, cls.needs, set(_BYTES) <= set(tokenizer._symbols))
         return tokenizer
@@ -131,20 +131,20 @@ class BPEConfig(VocabularyConfig):
 
     @property
     def resampling(self) -> float:
-        """The rate of BPE-dropout."""
+        """The BPE-dropout rate."""
         return self.dropout
 
     def with_size(self, pairs: int) -> "BPEConfig":
-        """The config with a size, chosen for a corpus of so many sentence pairs where none was given."""
+        """Set the vocabulary size for a corpus of `pairs` sentence pairs, if none is given."""
         return self if self.size is not None else self.model_copy(update={"size": default_size(pairs)})
 
     def learn(self, texts: Iterable[str]) -> BytePairTokenizer:
-        """Learn merges from `texts`; without a size, those for a large corpus.
+        """Learn merges from `texts`; without a size, as for a large corpus.
 
         The same texts in the same order give the same tokenizer, byte for byte.
 
-        Every text gets one blank in front, so that a word looks the same at the start of a sentence and inside it;
-        decoding takes exactly one off again. No normalisation, so decoding gives back the exact text.
+        Every text is prefixed with a space, so that a word is the same at the start of a sentence and inside it;
+        decoding removes exactly one. There is no normalisation, so decoding restores the exact text.
         """
         byte_level = ByteLevel(add_prefix_space=False, use_regex=False)
         library = pipeline(BPE(), PreTokenizerSequence([words_splitter(), byte_level]))

@@ -1,6 +1,6 @@
-"""BPE-dropout: a word's merges applied with some of them skipped at random, from a generator of ours.
+"""BPE-dropout: merges of a word are skipped at random, with a seeded generator.
 
-The subword library drops merges as well, but from a generator that cannot be seeded.
+The subword library also supports dropout, but its generator cannot be seeded.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ NO_MERGE = 1 << 60
 
 @dataclass(frozen=True)
 class _Word:
-    """A word's bytes as ids, its pieces without dropout, and the (position, merged id) that lead to them in order."""
+    """A word: its bytes as ids, its pieces without dropout, and the (position, merged id) of the merges in order."""
 
     alphabet: tuple[int, ...]
     pieces: tuple[int, ...]
@@ -24,10 +24,10 @@ class _Word:
 
 
 class MergeTable:
-    """The learned merges, in the order in which they were learned."""
+    """The learned merges, in order."""
 
     def __init__(self, vocabulary: Mapping[str, int], merges: Sequence[tuple[str, str]]) -> None:
-        """vocabulary: symbol → id. merges: pairs of symbols, first learned first."""
+        """vocabulary: symbol → id. merges: pairs of symbols, in the order in which they were learned."""
         self._size = len(vocabulary)
         self._letters = {symbol: number for symbol, number in vocabulary.items() if len(symbol) == 1}
         self._ranks: dict[int, int] = {}  # a pair is left · size + right
@@ -38,17 +38,18 @@ class MergeTable:
         self._words: dict[str, _Word] = {}
 
     def segment(self, words: Sequence[str], dropout: float = 0.0, rng: np.random.Generator | None = None) -> list[int]:
-        """The ids of `words`, given in the byte alphabet of the library's `ByteLevel`.
+        """Return the ids of `words`, given in the byte alphabet of the library's `ByteLevel`.
 
-        At every step the best-ranked pair that survives its own draw is merged; a pair fails with probability
-        `dropout`; a word ends when no pair survives (algorithm 1 of Provilkov et al. 2020). Draws are made best rank
-        first and only until one survives, which is the same distribution with few draws. 0 gives the library's pieces.
+        In every step, the best-ranked pair that is not dropped is merged; each pair is dropped with probability
+        `dropout`; a word is complete when all pairs are dropped (algorithm 1 of Provilkov et al. 2020). Draws are made
+        from the best rank down and only until one pair survives, which gives the same distribution with few draws. A
+        dropout of 0 gives the library's pieces.
         """
         if dropout == 0.0 or rng is None:
             return [piece for word in words for piece in self._word(word).pieces]
         ids: list[int] = []
         gaps = _gaps(dropout, rng)
-        gap = next(gaps)  # draws that succeed before the next one that fails
+        gap = next(gaps)  # number of draws that succeed before the next failure
         for text in words:
             word = self._word(text)
             if len(word.merges) <= gap:
@@ -59,7 +60,7 @@ class MergeTable:
         return ids
 
     def _drop(self, word: _Word, gap: int, gaps: Iterator[int], ids: list[int]) -> int:
-        """Append a word's pieces to `ids`; its first `gap` merges succeed, the next fails. Gives the gap then left."""
+        """Append a word's pieces to `ids`. Its first `gap` merges succeed, the next fails. Returns the gap left."""
         pieces = list(word.alphabet)
         for position, merged in word.merges[:gap]:
             pieces[position : position + 2] = [merged]
@@ -102,7 +103,7 @@ class MergeTable:
         return word
 
     def _merge(self, pieces: list[int], ranks: list[int], position: int) -> None:
-        """Merge the pieces at `position` and `position` + 1, in place; ranks: of the pairs, kept in step."""
+        """Merge the pieces at `position` and `position` + 1 in place. ranks: ranks of the pairs, updated."""
         merged = self._merged[ranks.pop(position)]
         pieces[position : position + 2] = [merged]
         if position > 0:
@@ -111,12 +112,12 @@ class MergeTable:
             ranks[position] = self._ranks.get(merged * self._size + pieces[position + 1], NO_MERGE)
 
     def _pair_ranks(self, pieces: list[int]) -> list[int]:
-        """The rank of every neighbouring pair, NO_MERGE where no merge was learned."""
+        """The rank of every adjacent pair, NO_MERGE if no merge was learned."""
         known, size = self._ranks, self._size
         return [known.get(left * size + right, NO_MERGE) for left, right in pairwise(pieces)]
 
 
 def _gaps(dropout: float, rng: np.random.Generator) -> Iterator[int]:
-    """Lengths of the runs of successes in an endless row of draws that fail with probability `dropout`."""
+    """Yield lengths of runs of successes in an endless sequence of draws that fail with probability `dropout`."""
     while True:
         yield from (rng.geometric(dropout, size=DRAWS) - 1).tolist()

@@ -18,7 +18,7 @@ from dragoman.text.vocabularies.hugging_face import HuggingFaceTokenizer, pipeli
 
 
 class CharacterTokenizer(HuggingFaceTokenizer):
-    """One id a Unicode code point, blanks too: a text of known characters is kept exactly."""
+    """One id per Unicode code point, including spaces: texts of known characters are encoded without loss."""
 
     kind = "character"
     added_space = None
@@ -32,7 +32,7 @@ class CharacterTokenizer(HuggingFaceTokenizer):
         return _each_character()
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """Each character; blanks as ␣, control characters as <09>."""
+        """Each character; spaces as ␣, control characters as <09>."""
         return [self._shown(int(number)) for number in ids]
 
     def _shown(self, number: int) -> str:
@@ -40,7 +40,7 @@ class CharacterTokenizer(HuggingFaceTokenizer):
         return readable(surface) if surface else self._symbols[number]
 
     def whole_words(self) -> list[str | None]:
-        """The characters themselves, blanks apart."""
+        """The characters themselves, except whitespace."""
         texts = [surface.decode() for surface in self._surfaces]
         return [text if text.strip() else None for text in texts]
 
@@ -48,7 +48,7 @@ class CharacterTokenizer(HuggingFaceTokenizer):
 class CharacterConfig(VocabularyConfig):
     """Characters (Chung et al. 2016; Cherry et al. 2018): the most frequent Unicode code points of the corpus.
 
-    Texts have some five times as many tokens as with subwords: mind `data.cleaning.max_tokens` and the batch size.
+    Texts have about five times as many tokens as with subwords: adjust `data.cleaning.max_tokens` and the batch size.
     """
 
     tokenizer: ClassVar[type[Tokenizer]] = CharacterTokenizer
@@ -66,7 +66,7 @@ class CharacterConfig(VocabularyConfig):
     )
 
     def learn(self, texts: Iterable[str]) -> CharacterTokenizer:
-        """The most frequent characters; among equally frequent ones, the first by code point."""
+        """Learn the most frequent characters; ties are broken by code point."""
         counts: Counter[str] = Counter()
         for text in texts:
             check_unicode([text])
@@ -79,7 +79,7 @@ class CharacterConfig(VocabularyConfig):
 
 def _library(symbols: Sequence[str]) -> Library:
     vocabulary = {symbol: number for number, symbol in enumerate(symbols)}
-    return pipeline(WordLevel(vocabulary, unk_token=SPECIAL_SYMBOLS[UNK]), _each_character(), blank_in_front=False)
+    return pipeline(WordLevel(vocabulary, unk_token=SPECIAL_SYMBOLS[UNK]), _each_character(), add_space=False)
 
 
 def _each_character() -> Split:

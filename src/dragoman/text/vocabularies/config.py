@@ -13,7 +13,7 @@ LARGEST_SIZE = 32_000
 
 
 def default_size(pairs: int) -> int:
-    """The entries of a subword vocabulary for a corpus of so many sentence pairs."""
+    """Default size of a subword vocabulary, by the number of sentence pairs of the corpus."""
     return next((size for most, size in _SIZES if pairs < most), LARGEST_SIZE)
 
 
@@ -24,20 +24,20 @@ class VocabularyConfig(Config):
 
     @property
     def resampling(self) -> float:
-        """The rate at which training splits a sentence anew each time it reads it; 0: it never does."""
+        """Dropout rate at which training resamples the split of a sentence each time it is read; 0: never."""
         return 0.0
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Files whose contents the vocabulary depends on."""
+        """Files that the vocabulary depends on."""
         return ()
 
     def with_size(self, pairs: int) -> Self:
-        """The same settings with a size, chosen for a corpus of so many sentence pairs where none was given."""
+        """Set the vocabulary size for a corpus of `pairs` sentence pairs, if none is given."""
         return self
 
     def learn(self, texts: Iterable[str]) -> Tokenizer:
-        """Learn a vocabulary from `texts`, which are read to their end once. Raises DataError for broken Unicode."""
+        """Learn a vocabulary from `texts`, which are read once. Raises DataError for invalid Unicode."""
         raise NotImplementedError
 
 
@@ -45,7 +45,7 @@ _AT_ONCE = 1000
 
 
 def count_words(texts: Iterable[str], split: Callable[[str], Iterable[str]]) -> Counter[str]:
-    """The words that `split` finds in `texts`. Raises DataError for broken Unicode."""
+    """Count the words that `split` returns for `texts`. Raises DataError for invalid Unicode."""
     words: Counter[str] = Counter()
     for text in texts:
         check_unicode([text])
@@ -55,7 +55,7 @@ def count_words(texts: Iterable[str], split: Callable[[str], Iterable[str]]) -> 
 
 
 def occurrences(words: Counter[str], separator: str) -> Iterator[str]:
-    """Texts in which each word stands as often as it was counted; words that hold the separator are left out."""
+    """Yield texts that contain each word as often as it was counted; words that contain the separator are skipped."""
     for word, count in sorted(words.items()):
         for start in range(0, 0 if separator in word else count, _AT_ONCE):
             yield separator.join([word] * min(_AT_ONCE, count - start))

@@ -1,4 +1,4 @@
-"""`HuggingFaceTokenizer`: a tokenizer whose splitting is done by Hugging Face's `tokenizers`."""
+"""`HuggingFaceTokenizer`: base class of tokenizers that split with Hugging Face's `tokenizers` library."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -16,42 +16,42 @@ from dragoman.text.tokenizer import Tokenizer, check_unicode
 
 
 class HuggingFaceTokenizer(Tokenizer):
-    """The library's splitting; ids are turned into text here, because unknowns may have texts that stand for them.
+    """Splits with the library. Decoding is implemented here, because UNKs may have replacements.
 
-    model: the library's name of the model. needs: what a file of this kind has to hold, for messages.
+    model: the library's name of the model. needs: required contents of a file of this kind, for messages.
     """
 
     model: ClassVar[str]
     needs: ClassVar[str]
 
     def __init__(self, library: Library) -> None:
-        """library: as `learn` of the kind's settings makes it."""
+        """library: as made by `learn` of the kind's settings."""
         self._library = library
         self._further: Library | None = None
         model: dict[str, Any] = json.loads(library.to_str())["model"]
         if model["type"] != self.model:
-            raise KeyError(f"it holds a {model['type']}, not a {self.model}")
+            raise KeyError(f"it contains a {model['type']}, not a {self.model}")
         symbols = _symbols(model["vocab"])
         ordinary = [self._surface(symbol) for symbol in symbols[len(SPECIAL_SYMBOLS) :]]
         super().__init__(symbols, [b""] * len(SPECIAL_SYMBOLS) + ordinary)
 
     def _surface(self, symbol: str) -> bytes:
-        """The UTF-8 that a symbol stands for."""
+        """The UTF-8 of a symbol."""
         return symbol.encode()
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text, on all cores."""
+        """Encode a list of texts, on all cores."""
         return _encoded(self._library, texts)
 
     def encode_continuation(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of texts that go on where others ended: no blank is put in front."""
+        """Encode texts that continue other texts: no space is added before them."""
         if self._further is None:
             document = {**json.loads(self._library.to_str()), "normalizer": None}
             self._further = Library.from_str(json.dumps(document, ensure_ascii=False))
         return _encoded(self._further, texts)
 
     def words(self, text: str) -> tuple[list[int], list[str]]:
-        """For each id the place of its word, and the words."""
+        """For each id the index of its word, and the words."""
         check_unicode([text])
         places = self._library.encode(text, add_special_tokens=False).word_ids
         return [place for place in places if place is not None], [
@@ -62,45 +62,43 @@ class HuggingFaceTokenizer(Tokenizer):
         return words_splitter()
 
     def _prepared(self, text: str) -> str:
-        """With the blank that the library puts in front."""
+        """The text with the space that the library adds."""
         return " " + text if text else text
 
     def _document(self) -> str:
-        """The library's JSON with the kind in front."""
+        """The library's JSON, preceded by the kind."""
         document = {"kind": self.kind, **json.loads(self._library.to_str())}
         return json.dumps(document, ensure_ascii=False, indent=1)
 
     @classmethod
     def read(cls, document: dict[str, Any], path: Path) -> Self:
-        """The tokenizer of a parsed document."""
+        """Create a tokenizer from a parsed document."""
         inner = {key: value for key, value in document.items() if key != "kind"}
         try:
             tokenizer = cls(Library.from_str(json.dumps(inner, ensure_ascii=False)))
-        except Exception as error:  # the library raises bare Exception; a missing key means another kind of file
+        except Exception as error:  # the library raises bare Exception; KeyError means another kind of file
             raise ModelError(f"The tokenizer {path} is damaged ({error}); restore it from a copy.") from error
         tokenizer._check(path, cls.needs)
         return tokenizer
 
 
-def pipeline(model: Any, splitter: Any, blank_in_front: bool = True) -> Library:
-    """A library tokenizer without normalisation: every text gets one blank in front, and `splitter` cuts it."""
+def pipeline(model: Any, splitter: Any, add_space: bool = True) -> Library:
+    """A library tokenizer without normalisation: every text is prefixed with a space and split by `splitter`."""
     library = Library(model)
-    if blank_in_front:
+    if add_space:
         library.normalizer = Prepend(" ")
     library.pre_tokenizer = splitter
     return library
 
 
 def trained(library: Library, trainer: Any, texts: Iterable[str]) -> Library:
-    """Learn from `texts`. The same texts in the same order give the same vocabulary."""
+    """Train a tokenizer. The same texts in the same order give the same vocabulary."""
     try:
         library.train_from_iterator(texts, trainer)
     except UnicodeEncodeError as error:
-        raise DataError(
-            f"A text to learn subwords from is no Unicode text ({error.reason}); clean the corpus."
-        ) from error
+        raise DataError(f"A training text is not valid Unicode ({error.reason}); clean the corpus.") from error
     document = json.loads(library.to_str())
-    document["added_tokens"] = []  # or the library would find `</s>` inside the user's text
+    document["added_tokens"] = []  # otherwise the library would find `</s>` inside the user's text
     return Library.from_str(json.dumps(document, ensure_ascii=False))
 
 
@@ -114,8 +112,8 @@ def _encoded(library: Library, texts: Sequence[str]) -> list[list[int]]:
 
 
 def _symbols(vocabulary: Any) -> list[str]:
-    """The names in the order of their ids. Raises KeyError where ids are missing."""
-    if isinstance(vocabulary, list):  # of a unigram model: (symbol, log-probability) in order
+    """The symbols in the order of their ids. Raises KeyError if ids are missing."""
+    if isinstance(vocabulary, list):  # unigram model: (symbol, log-probability) in order
         return [symbol for symbol, _ in vocabulary]
     ordered = sorted(vocabulary.items(), key=lambda item: int(item[1]))
     if [number for _, number in ordered] != list(range(len(ordered))):

@@ -1,4 +1,4 @@
-"""SentencePiece: the vocabulary of models that come from elsewhere, such as those of OPUS-MT, or a learned one."""
+"""SentencePiece: vocabularies of imported models, such as those of OPUS-MT, or learned ones."""
 
 import json
 import re
@@ -17,21 +17,32 @@ from dragoman.text.tokenizer import Tokenizer, check_unicode
 from dragoman.text.vocabularies.config import LARGEST_SIZE, VocabularyConfig, default_size
 
 BLANK = "▁"
-"""What stands for a blank in the name of a piece."""
+"""The character for a space in the name of a piece."""
 
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
-_LONGEST_LINE = 1 << 30  # bytes; the library's default drops longer lines without a word
-_SPACED = (" .", " ?", " !", " ,", " ' ", " n't", " 'm", " 's", " 've", " 're")  # as Hugging Face cleans up, in order
+_LONGEST_LINE = 1 << 30  # bytes; by default the library silently drops longer lines
+_SPACED = (
+    " .",
+    " ?",
+    " !",
+    " ,",
+    " ' ",
+    " n't",
+    " 'm",
+    " 's",
+    " 've",
+    " 're",
+)  # cleaned up as in Hugging Face, in order
 
 
 class SentencePieceTokenizer(Tokenizer):
-    """Texts are normalised and split by a SentencePiece model; a piece that the vocabulary lacks is UNK.
+    """Normalises and splits texts with a SentencePiece model; pieces that are not in the vocabulary become UNK.
 
-    The vocabulary may have other entries than the model has pieces: two languages can share one, each with a model of
-    its own. What the normalisation changes (most blanks, compatibility characters) is not brought back by decoding.
+    The entries of the vocabulary may differ from the pieces of the model: two languages can share a vocabulary, each
+    with its own model. Decoding does not undo the normalisation (of most whitespace and compatibility characters).
 
-    Other than in vocabularies of the other kinds, a text may begin with the code of a language, `>>de<<`, which is the
-    tag to:de; one that the vocabulary does not have is UNK.
+    Unlike with other kinds, a text may start with a language code, `>>de<<`, which is the tag to:de; an unknown code
+    becomes UNK.
     """
 
     kind = "sentencepiece"
@@ -45,11 +56,11 @@ class SentencePieceTokenizer(Tokenizer):
         tidy: bool = False,
         places: Sequence[int] | None = None,
     ) -> None:
-        """entries: the pieces from id 4 on. Raises ModelError where `model` is none, ConfigError without the library.
+        """entries: the pieces from id 4 on. Raises ModelError for an invalid `model`, ConfigError without the library.
 
-        joint: whether the other language's tokenizer has the same entries. tidy: whether decoding takes the blanks
-        before signs off. places: the ids that the special symbols and the first tags have where the vocabulary comes
-        from, in the order that they have here; None where it was learned here.
+        joint: whether the other language's tokenizer has the same entries. tidy: whether decoding removes spaces before
+        punctuation. places: the ids of the special symbols and first tags in the imported vocabulary, in the order used
+        here; None if the vocabulary was learned here.
         """
         self._model, self._entries = model, list(entries)
         self.joint, self.tidy = joint, tidy
@@ -68,18 +79,18 @@ class SentencePieceTokenizer(Tokenizer):
 
     @property
     def entries(self) -> list[str]:
-        """The names of all pieces, special symbols and tags apart, in the order of their ids."""
+        """The names of all pieces except special symbols and tags, in the order of their ids."""
         return list(self._entries)
 
     def with_tags(self, tags: Sequence[str]) -> Self:
-        """As `Tokenizer.with_tags`; languages among them have their codes too."""
+        """As `Tokenizer.with_tags`; language tags are also recognised by their codes."""
         tagged = super().with_tags(tags)
         numbered = enumerate(tagged.tags, start=tagged._first_tag)
         tagged._codes = {code(tag): number for number, tag in numbered if tag.startswith(TO)}
         return tagged
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text. Raises DataError if one holds lone surrogates."""
+        """Encode a list of texts. Raises DataError if one contains lone surrogates."""
         check_unicode(texts)
         begun, rest = zip(*map(split_language_code, texts), strict=True) if texts else ((), ())
         split = self._processor.encode(list(rest), out_type=str, num_threads=1)
@@ -92,7 +103,7 @@ class SentencePieceTokenizer(Tokenizer):
         return [self._codes.get(language, self._ids.get(language, UNK))] if language else []
 
     def words(self, text: str) -> tuple[list[int], list[str]]:
-        """Each piece is a word: an unknown one holds nothing but characters that no piece has."""
+        """Each piece is a word, because an unknown piece consists of unknown characters only."""
         check_unicode([text])
         language, rest = split_language_code(text)
         pieces = self._processor.encode(rest, out_type=str)
@@ -100,12 +111,12 @@ class SentencePieceTokenizer(Tokenizer):
         return list(range(len(words))), words
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """As `Tokenizer.spans`, by the library's account of which characters its normalisation made of which."""
+        """As `Tokenizer.spans`, using the offsets of the library's normalisation."""
         check_unicode([text])
         language, rest = split_language_code(text)
         spans = [(0, len(language))] if language else []
         normal, origins = self._processor.normalize(rest, with_offsets=True)
-        place, held = 0, 0  # in the normalised text; bytes of its next character that stood in pieces of their own
+        place, held = 0, 0  # position in the normalised text; bytes of the next character seen as pieces so far
         for piece in self._processor.encode(rest, out_type=str):
             begin = origins[place]
             if _BYTE.fullmatch(piece) and not normal.startswith(piece, place):
@@ -119,9 +130,9 @@ class SentencePieceTokenizer(Tokenizer):
         return spans
 
     def decode(self, ids: Iterable[int], unknown: Sequence[str] = ()) -> str:
-        """The text of `ids`, as the model joins pieces, without blanks at its ends; special symbols, tags are skipped.
+        """Decode ids with the model, stripped of spaces; special symbols and tags are skipped.
 
-        unknown: as `Tokenizer.decode` takes it.
+        unknown: as in `Tokenizer.decode`.
         """
         stand_ins = iter(unknown)
         pieces = [
@@ -148,7 +159,7 @@ class SentencePieceTokenizer(Tokenizer):
         self._processor = _processor(self._model)
 
     def _document(self) -> str:
-        """The model in base64, the pieces, and what else is not as usual."""
+        """The model in base64, the entries, and settings that differ from the defaults."""
         document: dict[str, Any] = {"kind": self.kind, "model": b64encode(self._model).decode()}
         document |= {name: True for name in ("joint", "tidy") if getattr(self, name)}
         if self.places is not None:
@@ -157,7 +168,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     @classmethod
     def read(cls, document: dict[str, Any], path: Path) -> Self:
-        """The tokenizer of a parsed document without tags. Raises ModelError where it is none."""
+        """Create a tokenizer from a parsed document without tags. Raises ModelError if it is invalid."""
         entries, places = document.get("entries"), document.get("places")
         switches = {name: document.get(name, False) for name in ("joint", "tidy")}
         entries = entries if isinstance(entries, list) else [None]
@@ -175,8 +186,8 @@ class SentencePieceTokenizer(Tokenizer):
 class SentencePieceConfig(VocabularyConfig):
     """SentencePiece's unigram model with its default normalisation (Kudo & Richardson 2018).
 
-    For models that other toolkits shall read (`dragoman export --to marian`), or that come from one. Unlike `unigram`
-    it normalises texts, so decoding does not give back the exact text. Needs `pip install "dragoman[hf]"`.
+    For models that are exported to other toolkits (`dragoman export --to marian`) or imported from them. Unlike
+    `unigram`, it normalises texts, so decoding does not restore the exact text. Needs `pip install "dragoman[hf]"`.
     """
 
     tokenizer: ClassVar[type[Tokenizer]] = SentencePieceTokenizer
@@ -189,7 +200,7 @@ class SentencePieceConfig(VocabularyConfig):
     )
 
     def with_size(self, pairs: int) -> "SentencePieceConfig":
-        """The config with a size, chosen for a corpus of so many sentence pairs where none was given."""
+        """Set the vocabulary size for a corpus of `pairs` sentence pairs, if none is given."""
         return self if self.size is not None else self.model_copy(update={"size": default_size(pairs)})
 
     def learn(self, texts: Iterable[str]) -> SentencePieceTokenizer:
@@ -199,7 +210,7 @@ class SentencePieceConfig(VocabularyConfig):
             _library().SentencePieceTrainer.train(
                 sentence_iterator=iter(lines),
                 model_writer=file,
-                vocab_size=size - len(SPECIAL_SYMBOLS) + 1,  # its own unknown
+                vocab_size=size - len(SPECIAL_SYMBOLS) + 1,  # includes its own unknown symbol
                 hard_vocab_limit=False,
                 max_sentence_length=_LONGEST_LINE,
                 unk_id=0,
@@ -215,12 +226,12 @@ class SentencePieceConfig(VocabularyConfig):
 
 
 def code(tag: str) -> str:
-    """How a text, and the vocabularies of OPUS-MT, write a tag: `>>de<<` for to:de."""
+    """The code of a tag in texts and in the vocabularies of OPUS-MT: `>>de<<` for to:de."""
     return f">>{tag.removeprefix(TO)}<<"
 
 
 def tag_of(symbol: str) -> str | None:
-    """The tag of a symbol that is the code of a language, such as `>>de<<`; None for any other."""
+    """The tag of a symbol that is a language code, such as `>>de<<`; None for other symbols."""
     language, rest = split_language_code(symbol)
     try:
         return check_tag(language_tag(language[2:-2])) if language and not rest else None
@@ -229,13 +240,13 @@ def tag_of(symbol: str) -> str | None:
 
 
 def split_language_code(text: str) -> tuple[str, str]:
-    """The code of a language that a text begins with, and the rest; without one it is blank."""
+    """Split a text into its initial language code, which may be empty, and the rest."""
     end = text.find("<<") + 2 if text.startswith(">>") else 1
     return ("", text) if end == 1 else (text[:end], text[end:])
 
 
 def pieces_of(model: bytes) -> Iterator[str]:
-    """The pieces of a SentencePiece model that texts are split into. Raises ModelError where it is none."""
+    """Yield the ordinary pieces of a SentencePiece model. Raises ModelError if it is invalid."""
     processor = _processor(model)
     for number in range(processor.get_piece_size()):
         if not (processor.is_control(number) or processor.is_unknown(number)):
@@ -243,9 +254,9 @@ def pieces_of(model: bytes) -> Iterator[str]:
 
 
 def _fit(places: Any, entries: int) -> bool:
-    """Whether they can be those of the special symbols and of tags beside so many pieces, one id each.
+    """Whether `places` are valid: distinct ids of special symbols and tags in a vocabulary with `entries` pieces.
 
-    Padding and beginning may be one.
+    PAD and BOS may share an id.
     """
     if places is None:
         return True
@@ -264,7 +275,7 @@ def _processor(model: bytes) -> Any:
     try:
         processor.LoadFromSerializedProto(model)
     except RuntimeError as error:
-        raise ModelError(f"no SentencePiece model: {error}") from error
+        raise ModelError(f"not a SentencePiece model: {error}") from error
     return processor
 
 
@@ -273,13 +284,13 @@ def _library() -> ModuleType:
         import sentencepiece  # optional
     except ImportError as error:
         raise ConfigError(
-            'a SentencePiece vocabulary needs sentencepiece, which is not installed: pip install "dragoman[hf]"'
+            'a SentencePiece vocabulary requires the package sentencepiece: pip install "dragoman[hf]"'
         ) from error
     return sentencepiece
 
 
 class _Lines:
-    """Texts for the library, which makes an error of its own of whatever is raised while it reads."""
+    """Texts for the library, which replaces exceptions raised while it reads them; the original is kept in `error`."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._texts = texts

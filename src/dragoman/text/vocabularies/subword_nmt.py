@@ -20,33 +20,33 @@ from dragoman.text.vocabularies.config import VocabularyConfig, count_words, def
 
 END_OF_WORD = "</w>"
 OLDEST, USUAL = (0, 1), (0, 2)
-"""Versions of the codes: in the first the end of a word is a symbol of its own, in the second part of its last one."""
+"""Versions of the codes: in the first, the end of a word is a separate symbol; in the second, part of the last one."""
 
 CACHED_WORDS = 200_000
 
 
 class Piece(NamedTuple):
-    """A piece of a word; final: whether the word ends with it."""
+    """A piece of a word. final: whether it ends the word."""
 
     text: str
     final: bool
 
 
 class Codes(NamedTuple):
-    """What subword-nmt calls codes: pairs of symbols in the order in which they are merged."""
+    """The codes of subword-nmt: pairs of symbols in the order of the merges."""
 
     version: tuple[int, ...]
     merges: tuple[tuple[str, str], ...]
 
 
 class SubwordNMTTokenizer(Tokenizer):
-    """Words are what stands between blanks; several blanks count as one. A character that is not known is UNK."""
+    """Splits words that are separated by spaces; several spaces count as one. Unknown characters become UNK."""
 
     kind = "subword_nmt"
     added_space = "last"
 
     def __init__(self, codes: Codes, alphabet: Iterable[str]) -> None:
-        """alphabet: the characters that are known."""
+        """alphabet: the known characters."""
         self._codes, self._alphabet = codes, sorted(set(alphabet))
         self._ranks: dict[tuple[str, str], int] = {}
         for rank, pair in enumerate(codes.merges):
@@ -62,10 +62,10 @@ class SubwordNMTTokenizer(Tokenizer):
         super().__init__([*SPECIAL_SYMBOLS, *names], [b""] * len(SPECIAL_SYMBOLS) + surfaces)
 
     def segment(self, word: str) -> tuple[Piece, ...]:
-        """The pieces of one word, as `encode` of subword-nmt's apply_bpe.py finds them, known or not.
+        """Split a word like `encode` in subword-nmt's apply_bpe.py; pieces may be unknown.
 
-        Of the pairs in the word the first learned is merged, everywhere in the word and from left to right, until no
-        pair is left that was learned (Sennrich et al. 2016, section 3.2).
+        The pair of the word that was learned first is merged everywhere in the word, from left to right, until no
+        learned pair is left (Sennrich et al. 2016, section 3.2).
         """
         pieces = self._words.get(word)
         if pieces is None:
@@ -98,7 +98,7 @@ class SubwordNMTTokenizer(Tokenizer):
         return (*(Piece(symbol, False) for symbol in inner), Piece(last, True))
 
     def _known(self, text: str) -> Iterator[Piece]:
-        """The pieces of a text; the characters of one that the vocabulary lacks, so that only they can be unknown."""
+        """Yield the pieces of a text; pieces that are not in the vocabulary are split into characters."""
         for word in text.strip("\r\n ").split(" "):
             for piece in self.segment(word) if word else ():
                 if piece in self._ids:
@@ -108,21 +108,21 @@ class SubwordNMTTokenizer(Tokenizer):
                     yield Piece(piece.text[-1], piece.final)
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text."""
+        """Encode a list of texts."""
         check_unicode(texts)
         return [[self._ids.get(piece, UNK) for piece in self._known(text)] for text in texts]
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """As subword-nmt writes them."""
+        """The pieces in subword-nmt's notation."""
         return [self._symbols[int(number)] for number in ids]
 
     def words(self, text: str) -> tuple[list[int], list[str]]:
-        """Each piece for itself, with the blank after it where it ends a word: an unknown is a single character."""
+        """Each piece is a word, followed by a space if it ends one, because only single characters are unknown."""
         pieces = list(self._known(text))
         return list(range(len(pieces))), [piece.text + " " if piece.final else piece.text for piece in pieces]
 
     def whole_words(self) -> list[str | None]:
-        """The names as subword-nmt writes them, as in vectors that were learned from text which it has split."""
+        """The pieces in subword-nmt's notation, as in word vectors that were trained on text split by it."""
         names = self._symbols[len(SPECIAL_SYMBOLS) : self._first_tag]
         return [*[None] * len(SPECIAL_SYMBOLS), *names, *[None] * len(self.tags)]
 
@@ -138,7 +138,7 @@ class SubwordNMTTokenizer(Tokenizer):
 
     @classmethod
     def read(cls, document: dict[str, Any], path: Path) -> Self:
-        """The tokenizer of a parsed document."""
+        """Create a tokenizer from a parsed document."""
         try:
             merges = tuple((str(left), str(right)) for left, right in document["merges"])
             version = tuple(int(number) for number in document["version"])
@@ -150,8 +150,8 @@ class SubwordNMTTokenizer(Tokenizer):
 class SubwordNMTConfig(VocabularyConfig):
     """Byte-pair encoding over characters (Sennrich et al. 2016), for text with space-separated tokens.
 
-    With a `codes` file of subword-nmt the pieces are those of its apply-bpe. Its options --vocabulary, --glossaries and
-    --dropout have no counterpart here. Kept exactly: texts of known characters whose blanks are single.
+    With a `codes` file of subword-nmt, the pieces are those of its apply-bpe. Its options --vocabulary, --glossaries
+    and --dropout are not supported. Texts of known characters with single spaces are encoded without loss.
     """
 
     tokenizer: ClassVar[type[Tokenizer]] = SubwordNMTTokenizer
@@ -178,12 +178,12 @@ class SubwordNMTConfig(VocabularyConfig):
         return () if self.codes is None else (self.codes,)
 
     def with_size(self, pairs: int) -> "SubwordNMTConfig":
-        """The config with a number of merges, chosen for a corpus of so many pairs where none and no file was given."""
+        """Set the number of merges for a corpus of `pairs` sentence pairs, unless merges or codes are given."""
         given = self.merges is not None or self.codes is not None
         return self if given else self.model_copy(update={"merges": default_size(pairs)})
 
     def learn(self, texts: Iterable[str]) -> SubwordNMTTokenizer:
-        """Learn merges from `texts`, or read them and learn the alphabet."""
+        """Learn merges and alphabet from `texts`; with a codes file, the alphabet only."""
         words = count_words(texts, lambda text: text.strip("\r\n ").split(" "))
         alphabet = {letter for word in words for letter in word}
         if self.codes is None:
@@ -196,12 +196,12 @@ class SubwordNMTConfig(VocabularyConfig):
 
 
 def read_codes(path: Path) -> Codes:
-    """Read a file of subword-nmt's learn-bpe. Raises DataError naming the line that is none of its."""
+    """Read a file of subword-nmt's learn-bpe. Raises DataError with the number of an invalid line."""
     try:
         lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(
-            f"Cannot read the codes {path} ({error}); text.subword.codes is a file of learn-bpe."
+            f"Cannot read the codes {path} ({error}); text.subword.codes must be a file of learn-bpe."
         ) from error
     version = OLDEST
     first = 1
@@ -215,21 +215,21 @@ def read_codes(path: Path) -> Codes:
     for number, line in enumerate(lines, start=first):
         left, blank, right = line.strip("\r\n ").partition(" ")
         if not blank or not left or not right or " " in right:
-            raise DataError(f"{path}, line {number}: not two symbols with a blank between them: {line[:60]!r}.")
+            raise DataError(f"{path}, line {number}: not two symbols separated by a space: {line[:60]!r}.")
         merges.append((left, right))
     return Codes(version, tuple(merges))
 
 
 def _products(product: str, version: tuple[int, ...]) -> list[Piece]:
-    """The pieces that a merged symbol may end up as."""
+    """The pieces that a merged symbol can become."""
     if product.endswith(END_OF_WORD) and product != END_OF_WORD:
         return [Piece(product.removesuffix(END_OF_WORD), True)]
-    # The end of a word may have been left over, a symbol of its own.
+    # The end of a word may remain as a separate symbol.
     return [Piece(product, False), Piece(product, True)] if version == OLDEST else [Piece(product, False)]
 
 
 def _learned(words: Counter[str], merges: int, min_frequency: int) -> list[tuple[str, str]]:
-    """The merges that the library learns; where pairs are equally frequent, subword-nmt may choose another."""
+    """Learn merges with the library; for equally frequent pairs, subword-nmt may choose differently."""
     letters = sorted({letter for word in words for letter in word})
     ends = sorted({word[-1] + END_OF_WORD for word in words})
     library = Library(BPE(end_of_word_suffix=END_OF_WORD))
@@ -238,7 +238,7 @@ def _learned(words: Counter[str], merges: int, min_frequency: int) -> list[tuple
         vocab_size=len(letters) + len(ends) + merges,
         min_frequency=min_frequency,
         initial_alphabet=letters,
-        special_tokens=ends,  # or they would be numbered in no fixed order, and the numbers decide between equals
+        special_tokens=ends,  # otherwise their numbering, which breaks ties, would not be deterministic
         end_of_word_suffix=END_OF_WORD,
         show_progress=False,
     )

@@ -1,4 +1,4 @@
-"""Unigram language model: of all ways to cut a word, the most probable."""
+"""Unigram language model: the most probable segmentation of each word."""
 
 import json
 from collections import Counter
@@ -19,11 +19,11 @@ from dragoman.text.vocabularies.hugging_face import HuggingFaceTokenizer, pipeli
 _BYTES = {f"<0x{byte:02X}>": bytes([byte]) for byte in range(256)}
 SMALLEST_SIZE = len(SPECIAL_SYMBOLS) + len(_BYTES)
 COVERAGE = 0.9995
-"""Share of the corpus's characters whose kinds are pieces themselves. Source: SentencePiece's character_coverage."""
+"""Share of the corpus's characters that are pieces themselves. Source: SentencePiece's character_coverage."""
 
 
 class UnigramTokenizer(HuggingFaceTokenizer):
-    """Pieces of words, and bytes for what no piece can write: `decode(encode(text)) == text` for every Unicode text."""
+    """Pieces of words, and bytes for other characters: `decode(encode(text)) == text` for every Unicode text."""
 
     kind = "unigram"
     lossless = True
@@ -49,7 +49,7 @@ class UnigramConfig(VocabularyConfig):
     )
 
     def with_size(self, pairs: int) -> "UnigramConfig":
-        """The config with a size, chosen for a corpus of so many sentence pairs where none was given."""
+        """Set the vocabulary size for a corpus of `pairs` sentence pairs, if none is given."""
         return self if self.size is not None else self.model_copy(update={"size": default_size(pairs)})
 
     def learn(self, texts: Iterable[str]) -> UnigramTokenizer:
@@ -63,7 +63,7 @@ class UnigramConfig(VocabularyConfig):
             unk_token=SPECIAL_SYMBOLS[UNK],
             show_progress=False,
         )
-        library = pipeline(Unigram(), Split("\n", "removed"), blank_in_front=False)
+        library = pipeline(Unigram(), Split("\n", "removed"), add_space=False)
         library = trained(library, trainer, occurrences(_without_rare(words, (size - len(SPECIAL_SYMBOLS)) // 2), "\n"))
         learned = json.loads(library.to_str())["model"]["vocab"][len(SPECIAL_SYMBOLS) :]
         entries = [(symbol, 0.0) for symbol in (*SPECIAL_SYMBOLS, *_BYTES)] + _in_order(learned)
@@ -72,7 +72,7 @@ class UnigramConfig(VocabularyConfig):
 
 
 def _without_rare(words: Counter[str], most: int) -> Counter[str]:
-    """The words cut at characters that are left to the bytes: the rarest, and all but the `most` frequent."""
+    """Split words at characters that are encoded as bytes: the rarest, and all but the `most` frequent."""
     counts: Counter[str] = Counter()
     for word, count in words.items():
         for letter in word:
@@ -93,10 +93,10 @@ def _without_rare(words: Counter[str], most: int) -> Counter[str]:
 
 
 def _in_order(learned: list[tuple[str, float]]) -> list[tuple[str, float]]:
-    """The pieces and their log-probabilities, freed of what differs between two runs of the library.
+    """Sort pieces and round log-probabilities, so that two runs of the library give the same result.
 
-    Its sums differ in the last digits, and the characters that pruning would have lost get the lowest values, a
-    ten-thousandth apart, in no fixed order.
+    Its sums differ in the last digits, and characters that pruning would have removed get the lowest values, 1e-4
+    apart, in no fixed order.
     """
     pieces = sorted(((value, piece) for piece, value in learned), key=lambda item: (round(item[0], 6), item[1]))
     end = 0

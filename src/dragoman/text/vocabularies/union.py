@@ -1,4 +1,4 @@
-"""Every kind of vocabulary; a new one is a file in this folder and a line here."""
+"""All kinds of vocabularies; a new kind is a file in this folder and a line here."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ _TOKENIZERS: dict[str, type[Tokenizer]] = {
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """Read a file that `save` wrote. Raises ModelError when it is missing, damaged or not one of ours."""
+    """Load a file that `save` wrote. Raises ModelError if it is missing, damaged or of an unknown kind."""
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -41,11 +41,11 @@ def load_tokenizer(path: Path) -> Tokenizer:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ModelError(f"The tokenizer {path} is damaged ({error}); restore it from a copy.") from error
-    # Byte-level BPE was the first kind, and its files name none.
+    # Byte-level BPE was the first kind, and its files do not name their kind.
     kind = document.get("kind", BPEConfig.tokenizer.kind) if isinstance(document, dict) else None
     if kind not in _TOKENIZERS:
         raise ModelError(
-            f"{path} is not a dragoman tokenizer: its kind is {kind!r}, and known are {', '.join(_TOKENIZERS)}. "
+            f"{path} is not a dragoman tokenizer: its kind is {kind!r}; known kinds are {', '.join(_TOKENIZERS)}. "
             "Copy the model folder again from its origin, or update dragoman."
         )
     tags = document.pop("tags", [])

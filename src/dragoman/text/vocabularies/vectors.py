@@ -1,4 +1,4 @@
-"""Sources that are no text: each line is a sequence of feature vectors, written as JSON."""
+"""Sources of feature vectors instead of text: each line is a sequence of vectors, written as JSON."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -29,11 +29,11 @@ class VectorsConfig(Config):
 
 
 class VectorError(LineError):
-    """A line that is no sequence of vectors."""
+    """A line that is not a sequence of vectors."""
 
 
 class VectorSequences(Tokenizer):
-    """What stands in a tokenizer's place on the source side: `encode` gives a line's vectors, (S, width) float32."""
+    """Takes the place of the source tokenizer: `encode` returns the vectors of a line, (S, width) float32."""
 
     kind: ClassVar[str] = "vectors"
 
@@ -43,18 +43,18 @@ class VectorSequences(Tokenizer):
 
     @property
     def size(self) -> int:
-        """Numbers in a vector."""
+        """Number of components per vector."""
         return self.width
 
     def encode_batch(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:  # type: ignore[override]
-        """The vectors of each line, (S, width) float32. Raises VectorError for a line that is none."""
+        """The vectors of each line, (S, width) float32. Raises VectorError for an invalid line."""
         return [self._parse(text, place) for place, text in enumerate(texts)]
 
     def _parse(self, text: str, place: int) -> NDArray[np.float32]:
         try:
             rows = json.loads(text, parse_constant=_refuse)
         except (ValueError, RecursionError) as error:
-            reason = f"no JSON ({error}); write a list of vectors, such as [[0.5, 1], [2, 3]]"
+            reason = f"not valid JSON ({error}); write a list of vectors, such as [[0.5, 1], [2, 3]]"
             raise VectorError(place, reason) from None
         if not isinstance(rows, list) or not rows or not all(isinstance(row, list) for row in rows):
             raise VectorError(place, "not a list of vectors; write one or more of them, such as [[0.5, 1], [2, 3]]")
@@ -65,7 +65,7 @@ class VectorSequences(Tokenizer):
                 )
         values = np.asarray(rows) if all(not isinstance(value, list) for row in rows for value in row) else None
         if values is None or values.dtype.kind not in "iuf":
-            raise VectorError(place, "a vector holds something else than numbers")
+            raise VectorError(place, "a vector contains values that are not numbers")
         with np.errstate(over="ignore"):
             vectors = values.astype(np.float32)
         if not np.isfinite(vectors).all():
@@ -77,39 +77,39 @@ class VectorSequences(Tokenizer):
         return json.dumps(np.asarray(ids, dtype=np.float32).tolist())
 
     def pieces(self, ids: Iterable[Any]) -> list[str]:
-        """Vectors have no names: their numbers in the sequence, from 1."""
+        """The positions of the vectors, from 1, because vectors have no names."""
         return [str(number) for number, _ in enumerate(ids, start=1)]
 
     def words(self, text: str) -> tuple[list[int], list[str]]:
-        """No vector can stand for an unknown word."""
+        """One empty word per vector, because there are no unknown words."""
         count = len(self.encode(text))
         return list(range(count)), [""] * count
 
     def with_dropout(self, dropout: float) -> "VectorSequences":
-        """Itself: the rate is the target's."""
+        """Return self: the rate applies to the target."""
         return self
 
     def with_tags(self, tags: Sequence[str]) -> "VectorSequences":
-        """Itself. Raises ConfigError where there are tags: among vectors no vocabulary entry can stand."""
+        """Return self. Raises ConfigError if tags are given, because vectors have no vocabulary."""
         if tags:
             raise ConfigError(
-                f"a source of feature vectors takes no tags ({', '.join(tags)}): leave out text.tags, and tags and "
+                f"a source of feature vectors does not support tags ({', '.join(tags)}): remove text.tags, tags and "
                 "target_language of the corpora"
             )
         return self
 
     def tag_ids(self, tags: Sequence[str]) -> list[int]:
-        """Nothing for no tags. Raises ConfigError where there are some."""
+        """An empty list. Raises ConfigError if tags are given."""
         self.with_tags(tags)
         return []
 
     def _document(self) -> str:
-        """The JSON that `read` makes the same of."""
+        """The JSON that `read` expects."""
         return json.dumps({"kind": self.kind, "width": self.width})
 
     @classmethod
     def read(cls, document: dict[str, Any], path: Path) -> Self:
-        """From what `document` gave. Raises ModelError where the width is none."""
+        """Create from a parsed document. Raises ModelError if the width is invalid."""
         width = document.get("width")
         if not isinstance(width, int) or isinstance(width, bool) or not 1 <= width <= WIDEST:
             raise ModelError(f"{path} is damaged: its width is {width!r}; restore it from a copy")
@@ -117,4 +117,4 @@ class VectorSequences(Tokenizer):
 
 
 def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is no number")
+    raise ValueError(f"{constant} is not a number")

@@ -1,4 +1,4 @@
-"""A vocabulary of whole words; all others are unknown."""
+"""A vocabulary of whole words; all other words are unknown."""
 
 from collections.abc import Iterable
 from typing import ClassVar, Literal
@@ -15,7 +15,7 @@ from dragoman.text.vocabularies.hugging_face import HuggingFaceTokenizer, pipeli
 
 
 class WordTokenizer(HuggingFaceTokenizer):
-    """Words with the blank before them, as the text has them: a text of known words is kept exactly."""
+    """Words with their preceding space: texts of known words are encoded without loss."""
 
     kind = "word"
     model = "WordLevel"
@@ -25,9 +25,8 @@ class WordTokenizer(HuggingFaceTokenizer):
 class WordConfig(VocabularyConfig):
     """Whole words (Bahdanau et al. 2015): the most frequent runs of letters, digits or other signs in the corpus.
 
-    A word after a blank and the same word without one (after a bracket, say) are two entries, so that decoding puts
-    blanks where they were. Case is kept. What is not in the vocabulary becomes UNK; `search.unknown` says what a
-    translation shows instead.
+    A word after a space and the same word without one (after a bracket, for example) are two entries, so that decoding
+    restores the spaces. Case is kept. Other words become UNK; `search.unknown` decides how translations show them.
     """
 
     tokenizer: ClassVar[type[Tokenizer]] = WordTokenizer
@@ -45,7 +44,7 @@ class WordConfig(VocabularyConfig):
     )
 
     def learn(self, texts: Iterable[str]) -> WordTokenizer:
-        """The most frequent words; among equally frequent ones, the first in the order of the alphabet."""
+        """Learn the most frequent words; ties are broken alphabetically."""
         trainer = WordLevelTrainer(
             vocab_size=self.size,
             min_frequency=self.min_frequency,

@@ -1,4 +1,4 @@
-"""WordPiece: words cut into their longest known pieces."""
+"""WordPiece: words are split into their longest known pieces."""
 
 import json
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ _BOUNDARIES = " ?#|" + WORDS.replace("[^", "[^#")
 
 
 class WordPieceTokenizer(HuggingFaceTokenizer):
-    """Pieces of words; a word with an unknown character, or of more than 100, is one UNK. Any other text is exact."""
+    """Pieces of words. A word with an unknown character, or with more than 100 characters, becomes one UNK."""
 
     kind = "wordpiece"
     model = "WordPiece"
@@ -34,7 +34,7 @@ class WordPieceTokenizer(HuggingFaceTokenizer):
         return _splitter()
 
     def whole_words(self) -> list[str | None]:
-        """Only what begins a word may be a whole one."""
+        """As in `Tokenizer`; pieces that continue a word are never whole words."""
         found = super().whole_words()
         return [
             None if symbol.startswith(CONTINUES) else word for symbol, word in zip(self._symbols, found, strict=True)
@@ -60,7 +60,7 @@ class WordPieceConfig(VocabularyConfig):
     )
 
     def with_size(self, pairs: int) -> "WordPieceConfig":
-        """The config with a size, chosen for a corpus of so many sentence pairs where none was given."""
+        """Set the vocabulary size for a corpus of `pairs` sentence pairs, if none is given."""
         return self if self.size is not None else self.model_copy(update={"size": default_size(pairs)})
 
     def learn(self, texts: Iterable[str]) -> WordPieceTokenizer:
@@ -73,12 +73,12 @@ class WordPieceConfig(VocabularyConfig):
             vocab_size=self.size or LARGEST_SIZE,
             min_frequency=self.min_frequency,
             initial_alphabet=letters,
-            # or they would be numbered in no fixed order, and the numbers decide between equally frequent pairs
+            # otherwise their numbering, which breaks ties between pairs, would not be deterministic
             special_tokens=[*SPECIAL_SYMBOLS, *continuing],
             continuing_subword_prefix=CONTINUES,
             show_progress=False,
         )
-        library = pipeline(_model(), Split("\n", "removed"), blank_in_front=False)
+        library = pipeline(_model(), Split("\n", "removed"), add_space=False)
         learned = json.loads(trained(library, trainer, occurrences(words, "\n")).to_str())["model"]["vocab"]
         return WordPieceTokenizer(pipeline(_model(learned), splitter))
 
@@ -88,5 +88,5 @@ def _model(vocabulary: dict[str, int] | None = None) -> WordPiece:
 
 
 def _splitter() -> Split:
-    """Words, with each # on its own: no text that starts with ## can be mistaken for a piece that continues a word."""
+    """Split into words, with each # separate, so that ## in a text is never taken for the mark of continued pieces."""
     return Split(Regex(_BOUNDARIES), "isolated")
