@@ -11,7 +11,7 @@ from matplotlib.ft2font import FT2Font
 from matplotlib.image import imread
 
 from dragoman.inspect.attention import AttentionMap
-from dragoman.inspect.pictures import curves, fonts, matrices
+from dragoman.inspect.pictures import curves, figure, matrices
 from dragoman.inspect.pictures.attention import draw_attention, draw_overview
 from dragoman.inspect.pictures.curves import draw_curves
 from dragoman.inspect.pictures.figure import save
@@ -158,10 +158,10 @@ def test_a_long_piece_is_cut() -> None:
 def test_a_character_is_looked_for_in_all_fonts(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = (FT2Font(font_manager.findfont(name)).get_charmap() for name in ("DejaVu Sans", "STIXGeneral"))
     character = chr(min(code for code in set(second) - set(first) if chr(code).isprintable()))
-    others = tuple(item for item in fonts._others() if item[0] == "STIXGeneral")
-    monkeypatch.setattr(fonts, "_others", lambda: others)
-    fonts.covering.cache_clear()
-    assert fonts.covering("ab") == (("DejaVu Sans",), frozenset())
-    assert fonts.covering(f"a{character}") == (("DejaVu Sans", "STIXGeneral"), frozenset())
-    assert fonts.covering("a犬\n") == (("DejaVu Sans",), frozenset("犬"))
-    fonts.covering.cache_clear()
+    others = tuple(item for item in figure._others() if item[0] == "STIXGeneral")
+    monkeypatch.setattr(figure, "_others", lambda: others)
+    figure.covering.cache_clear()
+    assert figure.covering("ab") == (("DejaVu Sans",), frozenset())
+    assert figure.covering(f"a{character}") == (("DejaVu Sans", "STIXGeneral"), frozenset())
+    assert figure.covering("a犬\n") == (("DejaVu Sans",), frozenset("犬"))
+    figure.covering.cache_clear()
