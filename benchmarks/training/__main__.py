@@ -141,7 +141,7 @@ class Measurement:
         import torch
 
         from dragoman.models.seq2seq import ModelConfig
-        from dragoman.tasks.cost import flops_per_target_token
+        from dragoman.tasks.corpus_job import flops_per_target_token
         from dragoman.text.tokenizers import VocabularySizes
         from dragoman.training.profiling.utilisation import measure_rate
 
