@@ -1,5 +1,6 @@
 """`CapturedSlots`: slots whose step a GPU replays as one graph, so that it does not wait for Python between kernels."""
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -27,18 +28,24 @@ class CapturedSlots:
         self.slots = slots
         self._graph: torch.cuda.CUDAGraph | None = None
         self._verified = False
-        device = slots.decoder.projection.weight.device
-        if device.type == "cuda":
-            self._capture(device, pool)
+        self._device = slots.decoder.projection.weight.device
+        if self._device.type == "cuda":
+            with self._current_device():
+                self._capture(self._device, pool)
 
     def run(self, steps: int) -> None:
         """Make steps; the device may still be computing when this returns."""
         self.slots.count(steps)
-        if self._graph is not None and not self._verified:
-            self._verify()
-            steps -= 1
-        for _ in range(steps):
-            self._step()
+        with self._current_device():
+            if self._graph is not None and not self._verified:
+                self._verify()
+                steps -= 1
+            for _ in range(steps):
+                self._step()
+
+    def _current_device(self) -> AbstractContextManager[None]:
+        """Kernels are launched, and graphs captured, on the current device, which may be another GPU."""
+        return torch.cuda.device(self._device) if self._device.type == "cuda" else nullcontext()
 
     def _step(self) -> None:
         if self._graph is None:

@@ -60,6 +60,8 @@ class CudaEngine:
             return f"the cuda engine has no {', '.join(others)}: the torch engine searches with it"
         if len(row.decoding.forbid) > MOST_FORBIDDEN:
             return f"the cuda engine forbids {MOST_FORBIDDEN} tokens at most: the torch engine searches with more"
+        if max(row.decoding.forbid, default=0) >= self._tokenizers.target.size:
+            return "the cuda engine has no forbidden tokens beyond the vocabulary: the torch engine reports them"
         if not self._tokenizers.target.lossless and (
             row.decoding.unknown is None or row.decoding.unknown.kind != "forbid"
         ):

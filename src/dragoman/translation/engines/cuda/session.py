@@ -84,6 +84,8 @@ class Model:
                     raise
             if self._kept:
                 self._kept.clear()
+                if self.device.type == "cuda":
+                    torch.cuda.empty_cache()
             elif slots == 1:
                 raise ResourceError(
                     f"a sentence of {sizes.source} tokens with a beam of {sizes.beam} does not fit into the GPU's "
