@@ -34,7 +34,7 @@ class Positions(NamedTuple):
 
 @dataclass(frozen=True)
 class SlotSelfAttention:
-    """A decoder's self-attention in slots. weight, bias: of queries, keys and values, one below the other.
+    """A decoder's self-attention in slots. weight, bias: those of queries, keys and values, concatenated.
 
     cache: keys and values (B, h, K, C, ·), written in place.
     """

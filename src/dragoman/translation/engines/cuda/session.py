@@ -5,6 +5,7 @@ from bisect import bisect_left
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import NamedTuple, Self
 
 import torch
@@ -39,16 +40,16 @@ _MEMORY_SHARE = 0.5
 
 
 class CudaRequest(NamedTuple):
-    """row: as the engine was asked; search: the same with its settings resolved."""
+    """A row and its search, with all settings resolved."""
 
     row: Row
     search: NativeRequest
 
 
 class Model:
-    """A model whose decoder runs in slots. Not for use by several threads at a time.
+    """A model whose decoder runs in slots. Sessions of several threads may share it.
 
-    Sets of slots that no session uses are kept, because capturing one takes as long as translating some sentences.
+    Sets of slots that no session uses are kept, because capturing a step takes as long as translating some sentences.
     """
 
     def __init__(self, model: Seq2Seq, vocabulary: int) -> None:
@@ -59,6 +60,7 @@ class Model:
         self.device = decoder.projection.weight.device
         self._pool = torch.cuda.graph_pool_handle() if self.device.type == "cuda" else None
         self._kept: OrderedDict[SlotSizes, CapturedSlots] = OrderedDict()
+        self._lock = Lock()
 
     @torch.inference_mode()
     def encode(self, sources: Sequence[Sequence[int]], length: int) -> Memory:
@@ -71,6 +73,10 @@ class Model:
     @torch.inference_mode()
     def take(self, sizes: SlotSizes) -> CapturedSlots:
         """Free slots of these sizes, or fewer if they do not fit into memory. Raises ResourceError if none do."""
+        with self._lock:
+            return self._take(sizes)
+
+    def _take(self, sizes: SlotSizes) -> CapturedSlots:
         slots = sizes.slots
         while True:
             sizes = sizes._replace(slots=slots)
@@ -98,9 +104,10 @@ class Model:
     def give_back(self, captured: CapturedSlots) -> None:
         """Keep slots for later; sentences that are in them are dropped."""
         captured.slots.clear()
-        self._kept[captured.slots.sizes] = captured
-        while len(self._kept) > _KEPT:
-            self._kept.popitem(last=False)
+        with self._lock:
+            self._kept[captured.slots.sizes] = captured
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
 
     def _bytes(self, sizes: SlotSizes) -> int:
         """Of caches, memories, sequences and logits."""
@@ -121,7 +128,7 @@ class Model:
 
 @dataclass
 class _Lane:
-    """Requests of one beam size and like lengths, and the slots that they share once there are some.
+    """Requests of one beam size and similar lengths, and the slots that they share.
 
     numbers: the number of the request in each occupied slot. most: slots that fit into memory.
     """
@@ -134,7 +141,7 @@ class _Lane:
 
 
 class CudaSession:
-    """Submitted requests, of which as many are decoded together as there are slots. Close it.
+    """Decodes submitted requests, as many together as there are slots. Close it.
 
     Continuous batching: Yu et al. 2022, "Orca: A Distributed Serving System for Transformer-Based Generative Models".
     """
@@ -148,7 +155,7 @@ class CudaSession:
     ) -> None:
         """batch_size: the largest number of requests of one beam size that are decoded together.
 
-        fallback: searches what half precision has no numbers for.
+        fallback: searches sentences that exceed the range of half precision.
         """
         self._model, self._batch_size, self._fallback = model, batch_size, fallback
         self._lanes: dict[tuple[int, int], _Lane] = {}
@@ -286,13 +293,13 @@ class CudaSession:
             self._model.give_back(before)
 
     def _requeue(self, lane: _Lane) -> None:
-        """Begin the sentences of a lane again."""
+        """Restart the sentences of a lane."""
         for number in sorted(lane.numbers.values(), reverse=True):
             lane.queue.appendleft((number, self._requests[number]))
         lane.numbers.clear()
 
     def _restart(self, lane: _Lane) -> None:
-        """After an allocation that failed: begin the sentences of a lane again, half as many at a time."""
+        """After an allocation that failed: restart the sentences of a lane, half as many at a time."""
         largest = len(lane.numbers)
         lane.captured = None
         self._requeue(lane)

@@ -166,7 +166,7 @@ class Slots:
         self.requests = [None] * self.sizes.slots
 
     def take_over(self, other: "Slots") -> dict[int, int]:
-        """Continue the sentences of other slots here: for each of their slots the one that its sentence has now.
+        """Move all sentences of other slots here; returns the new slot of each of their slots.
 
         Beam size and S are the same; C is at least as large here, and there are enough free slots.
         """
@@ -334,8 +334,8 @@ class Slots:
 def _largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The `count` largest of each row of (R, V), best first, and their columns.
 
-    In wide rows they are looked for in the groups of neighbours that have the largest maxima, since each is in one of
-    these: sorting all of a row takes several times as long.
+    In wide rows only the groups of neighbours with the largest maxima are searched, since each of the largest is in one
+    of these: sorting all of a row takes several times as long.
     """
     rows, width = values.shape
     groups = width // _GROUP
