@@ -82,8 +82,8 @@ class DocumentPipeline:
         batch_size: the largest number of sentences that are aligned together. attention: as in `Translator.aligner_of`.
         """
         self._translator, self._request, self._batch_size = translator, request, batch_size
+        self._attention = attention
         self._language = language.replace("_", "-").partition("-")[0]
-        self._aligner = translator.aligner_of(request.tags, attention)
 
     def segment(self, parsed: ParsedDocument[Content]) -> SegmentedDocument[Content]:
         """Divide the passages of a document into sentences that fit the model."""
@@ -117,7 +117,8 @@ class DocumentPipeline:
         alignments: list[Alignment] = [()] * len(texts)
         if indices:
             sources = [document.sentences[index].text for index in indices]
-            found = align_each(self._aligner, sources, [texts[index] for index in indices], self._batch_size)
+            aligner = self._translator.aligner_of(self._request.tags, self._attention)
+            found = align_each(aligner, sources, [texts[index] for index in indices], self._batch_size)
             for index, alignment in zip(indices, found, strict=True):
                 alignments[index] = alignment or ()
         return alignments

@@ -14,7 +14,7 @@ from dragoman.translation.continuous import ContinuousTranslation
 from dragoman.translation.request import TextRequest
 
 _POLL_SECONDS = 0.005
-"""The longest time between looks at what is completed and what has arrived."""
+"""How long to wait for completed lines before admitting further ones."""
 
 
 class Backend(Protocol):
