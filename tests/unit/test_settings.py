@@ -141,7 +141,7 @@ def test_wrong_kind_on_the_command_line_is_not_blamed_on_the_file(tmp_path: Path
         ("train: [unclosed\n", "line 2 is not valid YAML"),
         ("train: [unclosed", "line 1 is not valid YAML"),
         ("[" * 20_000, "is not valid YAML"),
-        ("- a\n- b\n", "must hold settings as key: value"),
+        ("- a\n- b\n", "must contain settings as key: value"),
         ("1: a\n", "line 1: a setting's name must be text"),
         ("a: !!python/object/apply:os.system [echo]\n", "is not valid YAML"),
         ("a: &a [*a]\n", "more than 50 levels"),

@@ -12,15 +12,15 @@ from pydantic.fields import FieldInfo
 
 Key = tuple[str | int, ...]
 LIST = "list"
-"""What tells a list from a single group in the errors of a setting that may be either: no part of the key."""
+"""Tag of lists in the error locations of settings that may be a list or a single group; not part of the key."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where one of pydantic's error locations lies.
+    """The place of a pydantic error in the settings.
 
-    key: the location as the user wrote it, without the union tags that pydantic adds; siblings: the fields beside the
-    last part of the key; tags: the values of `kind` where the place is a union.
+    key: the location as the user wrote it, without pydantic's union tags; siblings: the fields next to the last part of
+    the key; tags: the values of `kind` if it is a union.
     """
 
     key: Key
@@ -54,21 +54,21 @@ def locate(config: Any, location: Key) -> Place:
             candidates = [member for container in containers for member in union_members(item_type(container))]
         elif not candidates:
             key = (*key, part)
-        # What is left is the label of a plain member of a union, such as `int`: no part of the key.
+        # The remaining case is the label of a plain member of a union, such as `int`, which is not part of the key.
     tags = tuple(tag for candidate in candidates for tag in kinds(candidate))
     return Place(key, siblings, tags)
 
 
 def known_settings(config: Any) -> list[str]:
-    """Every setting's dotted name, the groups and all members of unions included."""
+    """The dotted names of all settings, including groups and all members of unions."""
     return list(dict.fromkeys(_names(config, "", 0)))
 
 
 def fill_kinds(config: Any, settings: Any) -> Any:
-    """The same settings, where groups of a union that leave `kind` out get the kind of the field's default.
+    """Add the `kind` of the field's default to groups of a union that lack one.
 
     Where the default is null, the field may name a kind: `json_schema_extra={"kind": …}`. `default_kinds` of a class
-    take precedence
+    take precedence.
     """
     if not isinstance(settings, dict):
         return settings
@@ -91,7 +91,7 @@ def fill_kinds(config: Any, settings: Any) -> Any:
 
 @cache
 def members_of_fields(group: type[BaseModel]) -> dict[str, tuple[Any, ...]]:
-    """The alternatives of every field of a config class (`union_members`), by the field's name."""
+    """The union members of every field of a config class, by field name."""
     return {name: tuple(union_members(field.annotation)) for name, field in group.model_fields.items()}
 
 
@@ -102,7 +102,7 @@ def _usual_kind(field: FieldInfo) -> str | None:
 
 
 def union_members(annotation: Any) -> list[Any]:
-    """The alternatives of a union, None apart; of any other type itself."""
+    """The members of a union without None; other types are returned as the only member."""
     if get_origin(annotation) is Annotated:
         return union_members(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
@@ -119,13 +119,13 @@ def is_group(annotation: Any) -> bool:
 
 @cache
 def kinds(group: Any) -> tuple[str, ...]:
-    """The values of `kind` that choose this member of a union; none for other types."""
+    """The values of `kind` that select this member of a union; empty for other types."""
     field = group.model_fields.get("kind") if is_group(group) else None
     return get_args(field.annotation) if field and get_origin(field.annotation) is Literal else ()
 
 
 def item_type(annotation: Any) -> Any:
-    """The type of a list's, tuple's or dict's values, or None."""
+    """The type of the values of a list, tuple or dict; None for other types."""
     if get_origin(annotation) in (list, tuple, dict, set, frozenset):
         arguments = get_args(annotation)
         return arguments[1] if get_origin(annotation) is dict else arguments[0]
@@ -148,10 +148,10 @@ class Config(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _fill_kinds(cls, values: Any) -> Any:
-        """A group of a union that leaves `kind` out gets the kind of the field's default."""
+        """Add missing kinds, see `fill_kinds`."""
         return fill_kinds(cls, values)
 
     @classmethod
     def default_kinds(cls, settings: dict[str, Any]) -> dict[str, str]:
-        """The kinds of fields that leave theirs out, where the settings beside them change what is usual."""
+        """Default kinds of fields that depend on other settings of the group, by field name."""
         return {}

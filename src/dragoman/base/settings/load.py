@@ -1,4 +1,4 @@
-"""Settings from a YAML file and the command line, checked against a config class; every error names its key."""
+"""Load settings from a YAML file and the command line and validate them; every error names its key."""
 
 import difflib
 import os
@@ -21,7 +21,7 @@ _VARIABLE = re.compile(r"(\$?)\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 class Override(NamedTuple):
-    """A value that takes the place of what a recipe says. origin: where it comes from, for errors."""
+    """A value that overrides a recipe. origin: where it comes from, for errors."""
 
     key: Key
     value: Any
@@ -29,20 +29,18 @@ class Override(NamedTuple):
 
 
 Source = str | Path | Mapping[str, Any] | BaseModel | None
-"""Settings: a YAML file, nested values as YAML has them, a config, or nothing."""
+"""Settings: a YAML file, nested values as in YAML, a config, or nothing."""
 
 Overrides = Mapping[str, Any] | Sequence[str | Override]
-"""Values by their dotted keys, as `{"train.max_steps": 1000}`, or as texts, `train.max_steps=1000`, whose values are
-YAML.
-"""
+"""Values by dotted keys, as in `{"train.max_steps": 1000}`, or strings, `train.max_steps=1000`, with YAML values."""
 
 
 def load_settings(source: Source, overrides: Overrides, config: type[C]) -> C:
-    """Read settings, apply overrides, of which each replaces all that stands at its key, and check it all as `config`.
+    """Load settings, apply overrides, each of which replaces everything at its key, and validate them as `config`.
 
-    `${NAME}` stands for an environment variable; write `$${NAME}` for these characters themselves. Of a config as the
-    source only what was set counts, so that all else is found again for the new values.
-    Raises ConfigError: no such file, broken YAML, a duplicate or unknown key, an unset variable, a value out of place.
+    `${NAME}` is replaced by an environment variable; write `$${NAME}` for the literal characters. If the source is a
+    config, only the fields that were set are used, so that defaults can depend on the overrides.
+    Raises ConfigError for a missing file, invalid YAML, a duplicate or unknown key, an unset variable, a wrong value.
     """
     document = read_document(source)
     origins = {key: f"{source}, line {line}" for key, line in document.lines.items()}
@@ -67,7 +65,7 @@ def load_settings(source: Source, overrides: Overrides, config: type[C]) -> C:
 
 
 def all_overrides(*groups: Overrides) -> list[Override]:
-    """The overrides of all groups, in order. Raises ConfigError for a text that is none."""
+    """The overrides of all groups, in order. Raises ConfigError for an invalid override."""
     found: list[Override] = []
     for group in groups:
         if isinstance(group, Mapping):
@@ -78,15 +76,15 @@ def all_overrides(*groups: Overrides) -> list[Override]:
 
 
 def parse_settings(mapping: Mapping[str, Any], config: type[C], origin: str) -> C:
-    """Check `mapping` as `config`: a pydantic class, or anything that TypeAdapter takes, such as a union by `kind`.
+    """Validate `mapping` as `config`: a pydantic class, or anything that TypeAdapter accepts, such as a union.
 
-    origin: where the settings come from, for the error. Raises ConfigError that lists everything that is wrong.
+    origin: where the settings come from, for the error. Raises ConfigError, which lists all errors.
     """
     return _check(mapping, config, lambda key: origin)
 
 
 def dump_settings(config: BaseModel) -> str:
-    """YAML that `load_settings` reads back as an equal config."""
+    """Dump as YAML from which `load_settings` restores an equal config."""
     return dump_yaml(_escaped(config.model_dump(mode="json")))
 
 
@@ -95,7 +93,7 @@ def _escaped(settings: Any) -> Any:
 
 
 def flatten(tree: Any, path: str = "") -> dict[str, Any]:
-    """Nested settings by their dotted keys."""
+    """Flatten nested settings to dotted keys."""
     if not isinstance(tree, dict):
         return {path: tree}
     return {
@@ -116,7 +114,7 @@ def _check(settings: Any, config: type[C], origin: Callable[[Key], str]) -> C:
 
 
 def _describe(detail: Any, config: Any, origin: Callable[[Key], str]) -> str:
-    """One line for one of pydantic's errors."""
+    """Format one of pydantic's errors as a line."""
     place = locate(config, detail["loc"])
     name = ".".join(map(str, place.key))
     where = origin(place.key)
@@ -141,13 +139,13 @@ def _describe(detail: Any, config: Any, origin: Callable[[Key], str]) -> str:
 
 
 def _suggest(key: Key, siblings: Sequence[str], everything: Sequence[str]) -> str:
-    """The nearest right key: among those beside it, else among all."""
+    """Suggest the nearest valid key, first among its siblings, then among all keys."""
     *parents, last = map(str, key)
     if ".".join([*parents, last]) in everything:
         group = ".".join(parents)
         return (
             f": it belongs to another kind of {group}; of this kind are {', '.join(siblings)}; "
-            f"'{group}={{kind: …}}' behind the command replaces the whole group"
+            f"'{group}={{kind: …}}' on the command line replaces the whole group"
         )
     near = difflib.get_close_matches(last, siblings, n=1)
     if near:
@@ -160,7 +158,7 @@ def _suggest(key: Key, siblings: Sequence[str], everything: Sequence[str]) -> st
 
 
 def read_document(source: Source) -> Document:
-    """Settings that are not checked against anything. Raises ConfigError: no such file, no UTF-8, broken YAML."""
+    """Load settings without validation. Raises ConfigError for a missing file, invalid UTF-8 or invalid YAML."""
     if isinstance(source, BaseModel):
         return Document(_escaped(source.model_dump(mode="json", exclude_unset=True)), {})
     if source is None or isinstance(source, Mapping):
@@ -182,7 +180,7 @@ def _split(override: str) -> Override:
 
 
 def _key(name: str, shown: str) -> Key:
-    """The parts of a dotted name. Raises ConfigError, which shows what was given."""
+    """Split a dotted name. shown: the override, for errors. Raises ConfigError if it is invalid."""
     key = tuple(int(part) if part.isdecimal() else part for part in name.strip().split("."))
     if "" in key:
         raise ConfigError(f"'{shown}' is not an override; write key=value, as in train.max_steps=1000")
@@ -190,7 +188,7 @@ def _key(name: str, shown: str) -> Key:
 
 
 def _put(settings: Any, key: Key, value: Any, origin: str) -> None:
-    """Set the value at `key`, making groups on the way."""
+    """Set the value at `key`, creating groups as needed."""
     name = ".".join(map(str, key))
     for depth, part in enumerate(key):
         last = depth == len(key) - 1
@@ -226,12 +224,12 @@ def _expand(text: str, key: Key, origin: Callable[[Key], str]) -> str:
 
 
 def _copied(tree: Any) -> Any:
-    """The same as dicts and lists of our own."""
+    """A deep copy of nested dicts and lists."""
     return _map_text(tree, lambda text, key: text)
 
 
 def _map_text(tree: Any, function: Callable[[str, Key], str], key: Key = ()) -> Any:
-    """The same tree of dicts and lists with `function` applied to every text in it, keys apart."""
+    """Apply `function` to every string value in a tree of dicts and lists."""
     if isinstance(tree, str):
         return function(tree, key)
     if isinstance(tree, Mapping):

@@ -1,4 +1,4 @@
-"""The reference of all settings, read off the config classes: a section a group, a row a setting."""
+"""Reference of all settings, generated from the config classes: one section per group, one row per setting."""
 
 import inspect
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ _SIGNS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}  # names of annotated_
 
 @dataclass(frozen=True)
 class Setting:
-    """key: the dotted name; type and default: as text, default None where the setting must be given."""
+    """A setting. key: dotted name; type and default: as text; the default is None for required settings."""
 
     key: str
     type: str
@@ -28,7 +28,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Section:
-    """A group of settings. path: its dotted name, empty at the top; kind: which member of a union it is, if any."""
+    """A group of settings. path: its dotted name, empty at the top; kind: its kind, if it is a member of a union."""
 
     path: str
     kind: str | None
@@ -37,17 +37,17 @@ class Section:
 
     @property
     def title(self) -> str:
-        """The path, and the kind where there are several."""
+        """The path, and the kind if there are several."""
         return (self.path or "the top level") + (f", kind: {self.kind}" if self.kind else "")
 
 
 def sections(config: type[BaseModel]) -> list[Section]:
-    """The groups of `config` in the order of its fields, each before the groups inside it."""
+    """The groups of `config` in the order of its fields, each followed by its inner groups."""
     return list(_sections(config, "", None, None))
 
 
 def select(everything: Sequence[Section], path: str) -> list[Section]:
-    """What `path` names: a group with the groups inside it, or a single setting. Nothing where it names neither."""
+    """The sections for `path`: a group with its inner groups, or a single setting; empty if it is neither."""
     inside = [each for each in everything if f"{each.path}.".startswith(f"{path}.")]
     if inside:
         return inside
@@ -56,7 +56,7 @@ def select(everything: Sequence[Section], path: str) -> list[Section]:
 
 
 def markdown(chosen: Sequence[Section]) -> str:
-    """A heading and a table a section."""
+    """Format as Markdown, with a heading and a table per section."""
     parts = []
     for section in chosen:
         heading = f"## `{section.path}`" if section.path else "## The top level"
@@ -70,7 +70,7 @@ def markdown(chosen: Sequence[Section]) -> str:
 
 
 def plain(chosen: Sequence[Section]) -> str:
-    """The same for a terminal."""
+    """Format for a terminal."""
     parts = []
     for section in chosen:
         lines = [section.title, f"  {section.summary}"]
@@ -82,7 +82,7 @@ def plain(chosen: Sequence[Section]) -> str:
 
 
 def _sections(group: type[BaseModel], path: str, kind: str | None, default: Any) -> Iterator[Section]:
-    """The section of `group`, whose own default is `default` where the field around it has one, then those inside."""
+    """Yield the section of `group`, then those of its inner groups. default: the default of the outer field."""
     inner: list[Section] = []
     settings = []
     for name, field in group.model_fields.items():
@@ -157,12 +157,12 @@ def _shown(value: Any) -> str | None:
 
 
 def _scalar(value: Any) -> str:
-    """As YAML writes it."""
+    """Format a value as in YAML."""
     if isinstance(value, float):
         return f"{value:g}"
     return dump_yaml(value if value is None or isinstance(value, int | str) else str(value)).split("\n")[0]
 
 
 def _line(text: str | None) -> str:
-    """The first paragraph as one line."""
+    """The first paragraph as a single line."""
     return " ".join((text or "").split("\n\n")[0].split())

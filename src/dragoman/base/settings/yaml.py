@@ -1,4 +1,4 @@
-"""YAML as settings need it: safe, no duplicate keys, line numbers kept, and `no` is a word, not false."""
+"""YAML for settings: safe, without duplicate keys, with line numbers, and with `no` as a string, not false."""
 
 import re
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _PATTERNS = {
 
 @dataclass(frozen=True)
 class Document:
-    """content: dicts, lists and scalars; lines: the line, from 1, of each key path."""
+    """A parsed document. content: dicts, lists and scalars; lines: line number, from 1, of each key path."""
 
     content: Any
     lines: dict[Key, int]
@@ -58,22 +58,22 @@ for _name, (_pattern, _first) in _PATTERNS.items():
 
 
 def parse_yaml(text: str, name: str) -> Document:
-    """Read a file's text; its top level must be a mapping (an empty file is an empty one). Raises ConfigError."""
+    """Parse a file whose top level is a mapping, or which is empty. Raises ConfigError if it is invalid."""
     content, lines = _parse(text, name)
     if content is None:
         content = {}
     if not isinstance(content, dict):
-        raise ConfigError(f"{name} must hold settings as key: value, not {type(content).__name__}")
+        raise ConfigError(f"{name} must contain settings as key: value, not {type(content).__name__}")
     return Document(content, lines)
 
 
 def parse_scalar(text: str, name: str) -> Any:
-    """Read one value. Raises ConfigError."""
+    """Parse a single value. Raises ConfigError if it is invalid."""
     return _parse(text, name)[0]
 
 
 def dump_yaml(content: Any) -> str:
-    """Block-style YAML in the order given, which `parse_yaml` reads back equal."""
+    """Dump block-style YAML in the given order, from which `parse_yaml` restores equal content."""
     return yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
@@ -98,7 +98,7 @@ def _parse(text: str, name: str) -> tuple[Any, dict[Key, int]]:
 
 
 def _walk(node: yaml.Node, key: Key, depth: int, lines: dict[Key, int], name: str, seen: list[int]) -> None:
-    """Record the lines; refuse duplicate keys, keys that are not text, and documents that never end."""
+    """Record line numbers. Raises ConfigError for duplicate keys, keys that are not text, and endless documents."""
     seen[0] += 1
     if depth > _MOST_DEPTH or seen[0] > _MOST_NODES:
         raise ConfigError(f"{name}: more than {_MOST_DEPTH} levels or {_MOST_NODES} values")
