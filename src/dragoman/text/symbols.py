@@ -1,4 +1,4 @@
-"""Symbols that no text can spell: the special ones, tags, and inline symbols.
+"""Vocabulary entries that no text can spell: special symbols, tags, and inline symbols.
 
 Every vocabulary has the four special symbols at ids 0 to 3. Tags and inline symbols have its last ids, so they are
 never divided and decode to nothing.

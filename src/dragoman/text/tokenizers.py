@@ -62,7 +62,7 @@ class TextConfig(Config):
 class VocabularySizes(NamedTuple):
     """How many entries the vocabularies of both sides have.
 
-    vectors: the source is no text but vectors of `source` numbers.
+    vectors: the source consists of vectors with `source` components instead of text.
     """
 
     source: int

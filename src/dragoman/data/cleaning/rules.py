@@ -236,8 +236,8 @@ class TextCleaningConfig(Config):
     """Cleaning rules for documents of plain text. Each can be turned off (false), and all of them with `enabled:
     false`.
 
-    They are those of pairs as far as a text on its own can break them. What breaks one is dropped as a whole document.
-    There is no limit of length, because a document is divided.
+    These are the rules for pairs that make sense for a single text. Documents are dropped as a whole.
+    There is no length limit, because documents are divided.
     """
 
     enabled: bool = Field(default=True, description="Drop documents at all. If false, broken UTF-8 is an error.")

@@ -304,7 +304,7 @@ class _Lines:
                 empty &= not text.strip()
                 yield text
             if empty:
-                raise DataError("There is no text to learn SentencePiece's entries from.")
+                raise DataError("There is no text to learn a SentencePiece vocabulary from.")
         except DragomanError as error:
             self.error = error
             raise
