@@ -89,12 +89,12 @@ def test_a_stopped_translation_goes_on_to_the_same_bytes(
         assert main([*command, "--resume"]) == code
         told = " ".join(capfd.readouterr().err.split())
         kept = line // WINDOW * WINDOW
-        assert f"interrupted after line {kept}; " in told and "Go on with the same command and --resume" in told
+        assert f"interrupted after line {kept}; " in told and "Resume with the same command and --resume" in told
         assert not Path(out).exists()
         with Path(f"{out}.partial/text").open("ab") as text:
             text.write(b"half a wind")  # written, but not kept
     assert main([*command, "--resume"]) == 0
-    assert "Going on after line 16." in capfd.readouterr().err
+    assert "Resuming after line 16." in capfd.readouterr().err
     assert Path(out).read_bytes() == Path(f"whole.{out}").read_bytes()
     assert not Path(f"{out}.partial").exists()
     assert main([*COMMAND, *options]) == 0
@@ -168,7 +168,7 @@ def test_what_was_done_before_a_broken_line_is_kept_until_it_is_mended(failure: 
     good = Path("in").read_bytes()
     Path("in").write_bytes(good.replace(b"runs 14.", b"runs \xff."))
     told = failure(*GREEDY, code=1)
-    assert "keeps the first 12 lines. When the cause is mended" in told and "in, line 15: broken UTF-8" in told
+    assert "keeps the first 12 lines. After fixing the cause" in told and "in, line 15: broken UTF-8" in told
     Path("in").write_bytes(good)
     assert main([*GREEDY, "--resume"]) == 0
     assert main([*GREEDY[:-1], "whole"]) == 0

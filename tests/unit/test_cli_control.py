@@ -55,11 +55,11 @@ def test_what_a_translation_depends_on_says_what_it_must_hold(command: list[str]
     [
         (["--constraints", "file"], "x\n", 1, "in has 4 line(s) and file has 1: line n of --constraints has"),
         (["--constraints", "file"], "x\na||b\n\n\n", 1, "file, line 2"),
-        (["--constraints", "file"], "\n\nx\n\n", 1, "in, line 3: there is nothing to translate, but phrases"),
+        (["--constraints", "file"], "\n\nx\n\n", 1, "in, line 3: phrases are required of a blank line"),
         (["--glossary", "file"], "a\tb\n\tc\n", 1, "file, line 2"),
         (["--glossary", "none"], "", 1, "There is no file none"),
-        (["--keep", "urls"], "", 2, "there is no kind 'urls' to keep: choose among number, url"),
-        (["--keep-pattern", "(("], "", 2, "'((' is no regular expression"),
+        (["--keep", "urls"], "", 2, "unknown kind 'urls' to keep: choose among number, url"),
+        (["--keep-pattern", "(("], "", 2, "'((' is not a regular expression"),
         (["--engine", "ctranslate2", "--keep", "url"], "", 2, "several constraints"),
     ],
 )

@@ -171,7 +171,7 @@ def test_a_start_gets_the_symbols_that_it_lacks(corpus: CorpusConfig, shared: bo
 
 
 def test_settings_that_are_wrong(tmp_path: Path) -> None:
-    with pytest.raises(ValidationError, match="there is no kind 'phone'"):
+    with pytest.raises(ValidationError, match="unknown kind 'phone'"):
         PlaceholdersConfig(kinds=("phone",))
     with pytest.raises(ValidationError, match="no regular expression"):
         PlaceholdersConfig(patterns=("(",))

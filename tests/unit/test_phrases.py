@@ -72,9 +72,9 @@ def test_a_glossary_file(tmp_path: Path) -> None:
     assert terms(glossary, "a hot dog, an Apple, an apple") == [("Hotdog", "Hotdogs", "heißer Hund"), ("Apple",)]
     assert glossary.fingerprint != Glossary.of({"=Apple": None}).fingerprint == Glossary.of({"=Apple": ()}).fingerprint
     for content, message in {
-        "a\tb\n\tc\n": "line 2: .* no phrase",
-        "a\tb\t\n": "line 1: .* no phrase",
-        "#\n": "holds no term",
+        "a\tb\n\tc\n": "line 2: .* not a phrase",
+        "a\tb\t\n": "line 1: .* not a phrase",
+        "#\n": "has no terms",
     }.items():
         path.write_text(content, encoding="utf-8")
         with pytest.raises(DataError, match=message):

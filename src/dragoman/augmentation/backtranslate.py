@@ -1,4 +1,8 @@
-"""`backtranslate`: text of the target language in, synthetic pairs for training out."""
+"""`backtranslate`: makes synthetic training pairs from text of the target language (Sennrich et al. 2016).
+
+Sampling, plain or among the k most likely tokens, gives a stronger training signal than beam search if there is enough
+parallel text (Edunov et al. 2018). Synthetic sources are tagged (Caswell et al. 2019).
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,7 +24,7 @@ from dragoman.translation.translator import Translator
 
 @dataclass(frozen=True)
 class BackTranslation(Synthesis):
-    """Pairs of a translation, the source, and the line itself, the target. text: a file of sentences."""
+    """Pairs of a translation as the source and the line as the target. text: a file of sentences."""
 
     model: Path
     text: Path
@@ -31,26 +35,26 @@ class BackTranslation(Synthesis):
 
     @property
     def origin(self) -> Path:
-        """The file."""
+        """The text file."""
         return self.text
 
     def read(self) -> Iterator[Line]:
-        """Its lines."""
+        """Yield its lines."""
         return map(Line, open_lines(self.text))
 
     def count(self) -> int:
-        """How many there are."""
+        """Return their number."""
         return count_lines(self.text)
 
     def pair(self, line: Line, translation: str) -> tuple[str, str]:
-        """Translation, line."""
+        """Return translation and line."""
         return translation, line.text
 
 
 def check(text: Path, output: Path) -> None:
-    """Look at the files before a model is loaded. Raises ConfigError and DataError for what cannot go well."""
+    """Check the files before a model is loaded. Raises ConfigError and DataError."""
     if text.exists() and not text.is_file():
-        raise DataError(f"{text} is no regular file; it is read again after a kill, so store it in a file first")
+        raise DataError(f"{text} is not a regular file; it is read again after a kill, so store it in a file first")
     if next(open_lines(text), None) is None:
         raise DataError(f"{text} is empty; give a file with at least one line")
     if not output.parent.is_dir():
@@ -60,21 +64,18 @@ def check(text: Path, output: Path) -> None:
 
 
 BEAM_MIN_SCORE = -1.5
-"""Nats a token: the lowest score of beam search's translations unless told otherwise."""
+"""Nats per token: the default minimum score of translations found by beam search."""
 
 COPIED_SHARE = 0.2
-"""Of the lines. Where more translations repeat their line, the model may well be one of the other direction."""
+"""Of the lines. If more translations copy their line, the model may be of the other direction."""
 
 TAG = "bt"
-"""Of synthetic sources (Caswell et al. 2019)."""
+"""The tag of synthetic sources (Caswell et al. 2019)."""
 
 
 @dataclass(frozen=True)
 class SyntheticPairs:
-    """path: a file of synthetic source TAB line. counts: what became of the lines, by rule.
-
-    language: of the lines, as far as that is known.
-    """
+    """path: a file of synthetic source TAB line. counts: number of lines by rule. language: of the lines, if known."""
 
     path: Path
     counts: Mapping[str, int]
@@ -82,21 +83,21 @@ class SyntheticPairs:
 
     @property
     def lines(self) -> int:
-        """That were read."""
+        """The number of lines read."""
         return self.counts.get(LINES, 0)
 
     @property
     def kept(self) -> int:
-        """Pairs in the file."""
+        """The number of pairs in the file."""
         return self.counts.get(KEPT, 0)
 
     @property
     def corpus(self) -> dict[str, Any]:
-        """What adds them to `data.train` of a recipe."""
+        """The entry for `data.train` of a recipe."""
         return {"tsv": str(self.path), "tags": [TAG]}
 
     def recipe(self) -> str:
-        """The same as lines of YAML, with what else such a list holds."""
+        """Return the entry as YAML, in a list of corpora."""
         language = self.language
         several = (
             ""
@@ -130,7 +131,7 @@ def backtranslate(
     threads: int | None = None,
     quiet: bool = False,
 ) -> SyntheticPairs:
-    """Let a model of the reverse direction write the sources of a text, as `dragoman backtranslate` does.
+    """Translate a text with a model of the reverse direction to get its sources, as `dragoman backtranslate` does.
 
     model: a folder of a model that reads the text's language. text, output: files, plain or compressed. A call that was
     stopped goes on when it is made again. language: of the text, to be checked against the one that the model reads.
@@ -158,7 +159,7 @@ def backtranslate(
 
 
 def _check_direction(translator: Translator, language: str | None) -> None:
-    """Raises ConfigError where the text is not in the language that the model reads."""
+    """Raise ConfigError if the text is not in the language that the model reads."""
     reads, writes = translator.meta.source_language, translator.meta.target_language
     if translator.tokenizers.reads_vectors:
         raise ConfigError("this model reads feature vectors, no text: back-translation needs one that reads text")
@@ -172,7 +173,7 @@ def _check_direction(translator: Translator, language: str | None) -> None:
 
 
 def _warn(found: SyntheticPairs) -> None:
-    """Of what is suspicious in what became of the lines."""
+    """Warn of suspicious counts."""
     if found.counts.get("copied", 0) > COPIED_SHARE * found.lines:
         warn("Many translations repeat their line: is this a model of the reverse direction? It must read the text.")
     if not found.kept:

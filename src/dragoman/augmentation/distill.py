@@ -1,4 +1,4 @@
-"""`distill`: a small, fast model that has learned from a trained one."""
+"""`distill`: trains a small, fast model on the translations of a larger one (Kim & Rush 2016)."""
 
 import hashlib
 import json
@@ -32,7 +32,7 @@ from dragoman.translation.translator import Translator
 def student_recipe(
     teacher: Path, student: str, out: Path, sources: Sequence[Path] = (), overrides: Overrides = ()
 ) -> TranslationRun:
-    """The run of a student, but for the teacher's translations: `data.train` is what there is to translate.
+    """Return the run of a student, with `data.train` still naming the corpora that the teacher has to translate.
 
     Data, text and search are as in the teacher's folder, the model is the preset `student`, and the loop has its usual
     settings; `overrides` come last. sources: text to translate in the place of the corpora; both sides of such a corpus
@@ -68,7 +68,7 @@ def _check_there(run: TranslationRun, teacher: Path) -> None:
 
 
 def _files(key: str, corpora: CorpusConfig | Sequence[CorpusConfig]) -> Iterator[tuple[str, Path]]:
-    """Each file with its setting."""
+    """Yield each file with its setting."""
     if not isinstance(corpora, CorpusConfig):
         for number, corpus in enumerate(corpora):
             yield from _files(f"{key}.{number}", corpus)
@@ -80,7 +80,7 @@ def _files(key: str, corpora: CorpusConfig | Sequence[CorpusConfig]) -> Iterator
 
 @dataclass(frozen=True)
 class TeacherPairs(Synthesis):
-    """Pairs of a source and its translation.
+    """Pairs of a source and the teacher's translation (Kim & Rush 2016, sections 3.2 and 3.3).
 
     closest: of the hypotheses that the request asks for, the one with the highest sentence BLEU against the corpus's
     own target is taken ("sequence-level interpolation", Kim & Rush 2016, section 3.3), else the most probable one.
@@ -96,32 +96,32 @@ class TeacherPairs(Synthesis):
 
     @property
     def origin(self) -> Path:
-        """The corpus's first file."""
+        """The first file of the corpus."""
         return self.corpus.files[0]
 
     def read(self) -> Iterator[Line]:
-        """Its sources."""
+        """Yield the sources."""
         for pair in read_pairs(self.corpus):
             yield Line(pair.source, pair.target if self.closest else "")
 
     def count(self) -> int | None:
-        """How many sources there are; None where only reading all of it would tell."""
+        """Return the number of sources; None if all of them would have to be read."""
         return None if self.corpus.tmx is not None else count_lines(self.origin)
 
     def chosen(self, line: Line, translations: Sequence[Translation]) -> Translation:
-        """The best, or the closest; of several that are as close the most probable."""
+        """Return the best translation, or the closest; ties go to the most probable."""
         if not line.reference.strip():
             return translations[0]
         near = sentence_rewards("bleu", [each.text for each in translations], [line.reference] * len(translations))
         return translations[near.index(max(near))]
 
     def pair(self, line: Line, translation: str) -> tuple[str, str]:
-        """Source, translation."""
+        """Return source and translation."""
         return line.text, translation
 
 
 FOLDER = "distilled"
-"""Of translations, beside the run folder: whoever learns from the same ones, another student, finds them there."""
+"""The folder of translations, beside the run folder, so that another student of the same teacher finds them."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class Distillation:
     precision: str | None = None
 
     def check(self, resume: bool) -> None:
-        """Look at all that is cheap to find wrong before anything is translated.
+        """Check everything that is cheap to check before anything is translated.
 
         Raises ConfigError where the run folder holds a run that is not to be resumed, and what opening the run raises.
         """
@@ -153,7 +153,7 @@ class Distillation:
         open_job(self.recipe).close()
 
     def work(self, translator: Translator) -> tuple[TeacherPairs, ...]:
-        """What there is to translate, a corpus each. translator: the teacher."""
+        """Return the pairs to make, one set per corpus. translator: the teacher."""
         folder = self.recipe.out.parent / FOLDER
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -162,13 +162,13 @@ class Distillation:
         return tuple(self._pairs(corpus, translator, folder) for corpus in self.recipe.data.corpora)
 
     def student(self, work: Sequence[TeacherPairs]) -> TranslationRun:
-        """The student's run, once all the work is done."""
+        """Return the student's run, once all pairs are made."""
         originals = self.recipe.data.corpora if self.originals else ()
         data = self.recipe.data.model_copy(update={"train": (*map(_corpus, work), *originals)})
         return self.recipe.model_copy(update={"data": data})
 
     def _pairs(self, corpus: CorpusConfig, translator: Translator, folder: Path) -> TeacherPairs:
-        """Its output is named by all that it depends on."""
+        """Return the pairs of a corpus; the name of their file is a digest of everything that they depend on."""
         beam = translator.search_config(beam=self.beam).beam
         request = translator.request(
             beam=beam, nbest=beam if self.closest else 1, to=corpus.target_language, tags=corpus.tags
@@ -185,7 +185,7 @@ class Distillation:
 
 
 def _corpus(pairs: TeacherPairs) -> CorpusConfig:
-    """What is learned in the place of a corpus: it counts as much, and for the same language and tags."""
+    """Return the corpus that replaces the original, with the same weight, language and tags."""
     corpus = pairs.corpus
     return CorpusConfig(
         tsv=pairs.output,
@@ -226,7 +226,7 @@ def distill(
     the same call was stopped. The others are as in `Translator.load`, for the teacher.
 
     Raises ConfigError for what does not go together, DataError where files are missing or nothing that the teacher
-    writes is fit to learn from, and what `train` raises.
+    writes is kept by the filters, and what `train` raises.
     """
     use_threads(threads)
     teacher, sources = Path(teacher), [Path(each) for each in source]
@@ -251,7 +251,7 @@ def distill(
 
 
 def _translate(pairs: TeacherPairs, translator: Translator) -> None:
-    """Do what is left of the work on a corpus. Raises DataError where nothing comes of it."""
+    """Make the pairs of a corpus, unless they exist. Raises DataError if none are kept."""
     if pairs.finished:
         info(f"Translations of {pairs.corpus} are there already: {pairs.output}")
         return
@@ -260,4 +260,4 @@ def _translate(pairs: TeacherPairs, translator: Translator) -> None:
     info(account(counts))
     if not counts[KEPT]:
         pairs.output.unlink()
-        raise DataError(f"nothing that {pairs.model} made of {pairs.corpus} is fit to learn from")
+        raise DataError(f"nothing that {pairs.model} made of {pairs.corpus} is kept by the filters")

@@ -11,18 +11,18 @@ from dragoman.translation.guard.guard import is_empty
 from dragoman.translation.guard.repetition import repeated_phrase
 
 RULES = {
-    "broken_utf8": "the line holds bytes that are no UTF-8",
-    "control_characters": "the line or its translation holds a tab or another control character",
+    "broken_utf8": "the line is not UTF-8",
+    "control_characters": "the line or its translation has a tab or another control character",
     "empty": "the line or its translation is blank",
-    "duplicates": "the same line came before",
-    "max_tokens": "the line is longer than the limit, or than the model's positions",
+    "duplicates": "the line is a duplicate",
+    "max_tokens": "the line exceeds the limit or the model's positions",
     "unfinished": "the length limit stopped the translation",
     "copied": "the translation repeats the words of the line",
-    "max_ratio": "one side is far longer than the other",
-    "repeats": "the translation says the same over and over",
-    "min_score": "the model finds its own translation improbable",
+    "max_ratio": "one side is much longer than the other",
+    "repeats": "the translation repeats a phrase",
+    "min_score": "the model assigns its translation a low probability",
 }
-"""Every rule with what it means, in the order in which they are tried."""
+"""The meaning of every rule, in the order in which they are tried."""
 
 RATIO_ALLOWANCE = 10
 """Bytes added to both sides before their ratio is taken, so that short pairs pass; as data.cleaning does."""
@@ -68,7 +68,7 @@ class FilterConfig(Config):
 
 
 class Judged(NamedTuple):
-    """A translation to judge. score: its mean log-probability a token, in nats."""
+    """A translation to judge. score: its mean log-probability per token, in nats."""
 
     line: str
     translation: str
@@ -77,12 +77,12 @@ class Judged(NamedTuple):
 
 
 def unusable(text: str) -> bool:
-    """Whether a text cannot stand in a column of tab-separated text."""
+    """Return whether a text cannot be a column of tab-separated text."""
     return _CONTROL.search(text) is not None
 
 
 def broken_rule(pair: Judged, config: FilterConfig) -> str | None:
-    """The first rule that a translation breaks."""
+    """Return the first rule that a translation breaks, if any."""
     if unusable(pair.translation):
         return "control_characters"
     if config.empty and (not pair.line.strip() or is_empty(pair.line, pair.translation)):

@@ -1,4 +1,4 @@
-"""`Synthesis`: pairs of which a model writes one side, made of a text of any length, and going on after a kill."""
+"""`Synthesis`: makes pairs, of which a model writes one side, from a text of any length; resumable after a kill."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -23,19 +23,19 @@ KEPT, LINES = "kept", "lines"
 
 
 class Line(NamedTuple):
-    """What is translated; reference: how people have translated it, where that counts."""
+    """A text to translate. reference: its human translation, if it is needed."""
 
     text: str
     reference: str = ""
 
     @property
     def identity(self) -> str:
-        """Lines of which this is the same are duplicates."""
+        """Lines with the same identity are duplicates."""
         return f"{self.text}\n{self.reference}" if self.reference else self.text
 
 
 class Synthesis(ABC):
-    """What to translate, how, and where the pairs go. A kind of synthesis is a frozen dataclass with these fields.
+    """What to translate, how, and where to write the pairs. Subclasses are frozen dataclasses with these fields.
 
     model: the translator's folder. output: tab-separated pairs, compressed as its name ends.
     """
@@ -48,37 +48,37 @@ class Synthesis(ABC):
 
     @abstractmethod
     def read(self) -> Iterator[Line]:
-        """What is translated, from the first on."""
+        """Yield the lines to translate."""
 
     @abstractmethod
     def pair(self, line: Line, translation: str) -> tuple[str, str]:
-        """The two columns of the output."""
+        """Return the two columns of the output."""
 
     @property
     @abstractmethod
     def origin(self) -> Path:
-        """What is read, for messages."""
+        """The input file, for messages."""
 
     def chosen(self, line: Line, translations: Sequence[Translation]) -> Translation:
-        """Of all that the request asked for, the one that is written; here the best."""
+        """Return the translation to write; here the best."""
         return translations[0]
 
     def count(self) -> int | None:
-        """How many lines there are; None where only reading all of them would tell."""
+        """Return the number of lines; None if all of them would have to be read."""
         return None
 
     @property
     def finished(self) -> bool:
-        """Whether the output is there and no work on it is."""
+        """Whether the output is complete."""
         return self.output.exists() and not work_folder(self.output).exists()
 
     @property
     def window(self) -> int:
-        """Lines between two commits."""
+        """The number of lines between two commits."""
         return WINDOW_BATCHES * self.batch_size
 
     def settings(self) -> dict[str, Any]:
-        """All that the output depends on beside the text, as plain values."""
+        """Return everything but the text that the output depends on, as JSON values."""
         return {
             "model": fingerprint(self.model),
             "request": self.request.settings(),
@@ -87,11 +87,11 @@ class Synthesis(ABC):
         }
 
     def run(self, translator: Translator, tell: Callable[[Counter[str]], None] | None = None) -> Counter[str]:
-        """Write the pairs, going on where a killed run has stopped; gives what became of the lines, by rule.
+        """Write the pairs in the order of the lines, resuming a killed run; return the number of lines by rule.
 
-        They stand in the order of the lines. tell: called after every window. Memory does not grow with the text;
-        digests of its lines, against duplicates, lie on disk until the end. Raises ConfigError where the folder beside
-        the output was begun with another text or other settings, and the errors of reading and translating.
+        tell: called after every window. Memory does not grow with the text; digests of its lines, to find duplicates,
+        are on disk until the end. Raises ConfigError if the folder beside the output was started with another text or
+        other settings, and the errors of reading and translating.
         """
         compress = compressor_for(self.output)
         with (
@@ -101,7 +101,7 @@ class Synthesis(ABC):
             if self.output.exists() and not journal.finished:
                 raise exists(self.output)
             if journal.kept:
-                info(f"Going on after line {journal.kept:,} of {self.origin}.")
+                info(f"Resuming after line {journal.kept:,} of {self.origin}.")
             lines = self._left(journal)
             while not journal.finished:
                 window = list(islice(lines, self.window))
@@ -119,7 +119,7 @@ class Synthesis(ABC):
         return counts
 
     def _left(self, journal: OutputJournal) -> Iterator[Line]:
-        """The lines that are not done yet."""
+        """Yield the lines that are not completed."""
         last = Line("")
 
         def texts() -> Iterator[str]:
@@ -133,7 +133,7 @@ class Synthesis(ABC):
     def _pairs(
         self, window: Sequence[Line], journal: OutputJournal, translator: Translator, progress: Progress
     ) -> tuple[list[tuple[str, str]], Counter[str]]:
-        """The pairs that stay, and what became of the lines."""
+        """Return the pairs that are kept, and the number of lines by rule."""
         counts: Counter[str] = Counter({LINES: len(window)})
         lines = list(self._readable(window, counts))
         if self.filters.duplicates:
@@ -183,16 +183,16 @@ class Synthesis(ABC):
 
 
 def exists(output: Path) -> ConfigError:
-    """The error to raise where the output is there already."""
+    """Return the error to raise if the output exists already."""
     return ConfigError(f"{output} exists already: choose another --output, or delete it first")
 
 
 def kept(counts: Mapping[str, int]) -> str:
-    """How many lines became pairs."""
+    """Return how many lines became pairs."""
     return f"{counts[KEPT]:,} of {counts[LINES]:,} lines kept ({counts[KEPT] / max(1, counts[LINES]):.1%})"
 
 
 def account(counts: Mapping[str, int]) -> str:
-    """The same, and a line for each rule that has dropped some."""
+    """Return how many lines became pairs, with one line per rule that dropped some."""
     dropped = (f"  {rule:<18} {counts[rule]:>10,}  {RULES[rule]}" for rule in RULES if counts[rule])
     return "\n".join([kept(counts), *dropped])

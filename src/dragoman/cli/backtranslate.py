@@ -1,4 +1,4 @@
-"""`dragoman backtranslate`: text of the target language in, synthetic pairs for training out."""
+"""`dragoman backtranslate`: makes synthetic training pairs from text of the target language."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -22,7 +22,7 @@ from dragoman.cli.options import (
 
 
 class Method(StrEnum):
-    """How sources are found."""
+    """How sources are generated."""
 
     beam = "beam"
     sample = "sample"
@@ -31,25 +31,26 @@ class Method(StrEnum):
 @grouped
 def backtranslate(
     model: Annotated[
-        Path, typer.Argument(help="A model folder of the reverse direction: it reads what is to be written later.")
+        Path, typer.Argument(help="A model folder of the reverse direction, which reads the language of --input.")
     ],
     text: Annotated[
-        Path, typer.Option("--input", "-i", help="Text of the target language, a sentence a line; .gz .xz .zst too.")
+        Path,
+        typer.Option("--input", "-i", help="Text of the target language, one sentence per line; .gz .xz .zst too."),
     ],
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", "--out", help="Where the pairs go, as synthetic source TAB line; .gz .xz .zst too."
+            "--output", "-o", "--out", help="Output file of pairs, as synthetic source TAB line; .gz .xz .zst too."
         ),
     ],
     language: Annotated[
         str | None,
-        typer.Option("--language", help="Language of the text, to be checked against the one that the model reads."),
+        typer.Option("--language", help="Language of the text, checked against the one that the model reads."),
     ] = None,
     to: To = None,
     tags: Tags = None,
     method: Annotated[
-        Method, typer.Option("--method", help="beam: the best translation; sample: one drawn at random.")
+        Method, typer.Option("--method", help="beam: the best translation; sample: a random one.")
     ] = Method.beam,
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
@@ -57,36 +58,35 @@ def backtranslate(
     drawing: SamplingOptions,
     empty: Annotated[bool | None, typer.Option("--empty/--no-empty", help="Drop pairs with a blank side.")] = None,
     duplicates: Annotated[
-        bool | None, typer.Option("--duplicates/--no-duplicates", help="Drop lines that came before.")
+        bool | None, typer.Option("--duplicates/--no-duplicates", help="Drop repeated lines.")
     ] = None,
     unfinished: Annotated[
-        bool | None, typer.Option("--unfinished/--no-unfinished", help="Drop what the length limit stopped.")
+        bool | None,
+        typer.Option("--unfinished/--no-unfinished", help="Drop translations that reached the length limit."),
     ] = None,
     max_tokens: Annotated[
-        int | None, typer.Option("--max-tokens", help="Most subword tokens of a line (default: 250); 0: any.")
+        int | None, typer.Option("--max-tokens", help="Maximum subword tokens of a line (default: 250); 0: no limit.")
     ] = None,
     copied: Annotated[
         float | None,
         typer.Option(
             "--copied",
-            help="Maximum share of the line's words that its translation repeats in order (default: 0.8); 0: any.",
+            help="Maximum share of the line's words that its translation repeats in order (default: 0.8); 0: no limit.",
         ),
     ] = None,
     max_ratio: Annotated[
         float | None,
-        typer.Option("--max-ratio", help="Most times that one side may be longer than the other (default: 4); 0: any."),
+        typer.Option("--max-ratio", help="Maximum ratio of the lengths of the two sides (default: 4); 0: no limit."),
     ] = None,
     repeats: Annotated[
         int | None,
-        typer.Option(
-            "--repeats", help="Repetitions of a phrase in a row that make a loop (default: 4); 0: any number is fine."
-        ),
+        typer.Option("--repeats", help="Repetitions of a phrase in a row that make a loop (default: 4); 0: no limit."),
     ] = None,
     min_score: Annotated[
         float | None,
         typer.Option(
             "--min-score",
-            help="Lowest mean log-probability a token, in nats (default: -1.5 with beam, else 0); 0: any.",
+            help="Minimum mean log-probability per token, in nats (default: -1.5 with beam, else 0); 0: no limit.",
         ),
     ] = None,
     batch_size: BatchSize = 64,
@@ -94,10 +94,10 @@ def backtranslate(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Make training pairs of text in the target language: a model of the reverse direction writes their sources.
+    """Make training pairs from text of the target language: a model of the reverse direction writes their sources.
 
-    The same command goes on where a killed one has stopped. What is dropped is counted by rule. At the end stand the
-    YAML lines that add the pairs to a recipe, with the tag bt.
+    The same command resumes a killed one. Dropped lines are counted by rule. The command prints the lines of YAML that
+    add the pairs to a recipe, with the tag bt.
     """
     from dragoman.augmentation.backtranslate import backtranslate
     from dragoman.base.errors import reject_options

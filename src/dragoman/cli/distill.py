@@ -1,4 +1,4 @@
-"""`dragoman distill`: a small, fast model that has learned from a trained one."""
+"""`dragoman distill`: trains a small, fast model on the translations of a larger one."""
 
 from dataclasses import asdict
 from enum import StrEnum
@@ -12,7 +12,7 @@ from dragoman.cli.options import EngineOptions, Quiet, check_settings
 
 
 class Choice(StrEnum):
-    """Which of the teacher's hypotheses the student learns."""
+    """The hypothesis of the teacher that the student learns."""
 
     best = "best"
     closest = "closest"
@@ -46,26 +46,24 @@ def distill(
     ] = None,
     beam: Annotated[
         int | None,
-        typer.Option("--beam", min=1, help="Hypotheses that the teacher keeps a sentence (default: its own, 5)."),
+        typer.Option("--beam", min=1, help="Beam size of the teacher (default: its own, 5)."),
     ] = None,
     choice: Annotated[
         Choice,
         typer.Option(
             "--choice",
-            help="best: its most probable translation; closest: of all in the beam the one nearest to the reference.",
+            help="best: the most probable translation; closest: the one in the beam closest to the reference.",
         ),
     ] = Choice.best,
-    originals: Annotated[
-        bool, typer.Option("--originals", help="The student learns from the corpora as they are too.")
-    ] = False,
+    originals: Annotated[bool, typer.Option("--originals", help="Train on the original corpora as well.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Resume the run in --out.")] = False,
     computing: EngineOptions,
     quiet: Quiet = False,
 ) -> None:
-    """Train a small model on what a larger one writes: sequence-level distillation.
+    """Train a small model on the translations of a larger one (sequence-level distillation).
 
     The teacher translates the source side of the corpora that its own recipe names; then an ordinary training run
-    follows, with the teacher's vocabulary and validation set. A killed command goes on with --resume, wherever it was.
+    follows, with the teacher's vocabulary and validation set. --resume resumes a killed command in either phase.
     """
     from dragoman.augmentation.distill import distill
     from dragoman.cli.train import tell_result

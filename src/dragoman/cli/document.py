@@ -1,4 +1,4 @@
-"""`dragoman translate --document`: a whole page in, a whole page out."""
+"""`dragoman translate --document`: translates a whole document."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 DocumentOption = Annotated[
     bool,
-    typer.Option("--document", help="Translate the sentences of the whole file; layout and markup stay as they are."),
+    typer.Option("--document", help="Translate the sentences of a whole document; layout and markup are preserved."),
 ]
 FormatOption = Annotated[
     str | None,
     typer.Option(
         "--format",
         metavar="text|markdown|html|srt|vtt|docx",
-        help="What the document is (default: as the name of --input ends, else text).",
+        help="Format of the document (default: by the name of --input, else text).",
     ),
 ]
 
@@ -31,7 +31,7 @@ def translate_document(
     on_error: str,
     **how: Any,
 ) -> None:
-    """how: as `dragoman.translate_document` takes it."""
+    """how: keywords of `dragoman.translate_document`."""
     from dragoman.base.errors import DataError, DocumentError
     from dragoman.base.log import info
     from dragoman.documents.document import check_paths, read_document, translate_document, write_document

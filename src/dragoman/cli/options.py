@@ -151,7 +151,7 @@ Quiet = Annotated[
     bool,
     typer.Option("--quiet", "-q", callback=_hush, help="Print warnings and errors only."),
 ]
-"""A verb that takes it is quiet; it need not look."""
+"""Acts by its callback; commands need not read it."""
 DocumentsOption = Annotated[
     Documents | None,
     typer.Option(

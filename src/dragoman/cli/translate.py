@@ -1,4 +1,4 @@
-"""`dragoman translate`: lines of the source language in, lines of the target language out."""
+"""`dragoman translate`: translates lines, whole documents, or many files on a cluster."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 
 class StandardOutput:
-    """Lines go out as soon as they are there.
+    """Writes lines to stdout at once.
 
-    lines: of input that are done with; counts: what was done about lines by an earlier process, which there is none of.
+    lines: number of completed input lines; counts: warnings of an earlier process, always empty.
     """
 
     def __init__(self) -> None:
@@ -49,15 +49,15 @@ class StandardOutput:
 
     @property
     def watched(self) -> bool:
-        """Whether somebody sees the lines come."""
+        """Whether stdout is a terminal."""
         return sys.stdout.isatty()
 
     def follow(self, name: str, lines: Iterable[str], path: Path | None) -> Iterator[str]:
-        """The lines of an input: all of them."""
+        """Yield all lines of an input."""
         return iter(lines)
 
     def write(self, lines: int, texts: Iterable[bytes], counts: Mapping[str, int]) -> None:
-        """What was made of so many lines."""
+        """Write the output of a number of lines."""
         for text in texts:
             sys.stdout.buffer.write(text)
         sys.stdout.buffer.flush()
@@ -83,7 +83,7 @@ class FileOptions:
         ),
     ] = None
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the --output of the same command, which was killed or stopped.")
+        bool, typer.Option("--resume", help="Resume the --output of the same command, which was killed or stopped.")
     ] = False
 
     @property
@@ -98,14 +98,14 @@ class LineOptions:
     """What is read and written for each line."""
 
     nbest: Annotated[
-        int, typer.Option("--nbest", min=1, help="Write that many hypotheses a line: index ||| text ||| score.")
+        int, typer.Option("--nbest", min=1, help="Hypotheses to write per line, as index ||| text ||| score.")
     ] = 1
     prefix: Annotated[
         Path | None,
         typer.Option(
             "--prefix",
-            help="What each translation has to start with, a line a line; blank: free. Where the numbers of lines turn "
-            "out to differ, earlier lines are on stdout already; a file is not written.",
+            help="The start of each translation, one line per input line; blank: free. If the numbers of lines differ, "
+            "earlier lines may already be on stdout; an output file is not written.",
         ),
     ] = None
     constraints: Constraints = None
@@ -114,38 +114,40 @@ class LineOptions:
     ] = False
     token_scores: Annotated[
         bool,
-        typer.Option("--token-scores", help="Write the tokens and their log-probabilities (nats) behind each line."),
+        typer.Option("--token-scores", help="Write the tokens and their log-probabilities (nats) after each line."),
     ] = False
     tree: Annotated[
         Path | None,
         typer.Option(
             "--tree",
-            help="Write all that the search expanded, with scores and what became of it: JSON Lines, .gz .xz .zst too.",
+            help="Write everything that the search expanded, with scores and outcomes: JSON Lines, .gz .xz .zst too.",
         ),
     ] = None
     alignments: Annotated[
         Path | None,
         typer.Option(
             "--alignments",
-            help="Write there which words of its line each translation's words come from, as 0-0 1-2, by attention.",
+            help="Write word alignments of each line and its translation, as 0-0 1-2, from attention.",
         ),
     ] = None
     alignment_layer: Annotated[
         int | None,
-        typer.Option("--alignment-layer", min=1, help="Whose attention tells alignments (default: the last but one)."),
+        typer.Option(
+            "--alignment-layer", min=1, help="Decoder layer to read alignments from (default: the last but one)."
+        ),
     ] = None
     alignment_head: Annotated[
-        int | None, typer.Option("--alignment-head", min=1, help="Of that layer (default: the mean of all heads).")
+        int | None, typer.Option("--alignment-head", min=1, help="Head of that layer (default: the mean of all).")
     ] = None
     sample: Annotated[
-        bool, typer.Option("--sample", help="Draw translations at random instead of searching the best; --nbest many.")
+        bool, typer.Option("--sample", help="Draw --nbest translations at random instead of searching.")
     ] = False
     rerank: Annotated[
         Path | None,
         typer.Option(
             "--rerank",
-            help="Weights that `dragoman tune` wrote: write the hypothesis that they put first, of as many as they "
-            "say.",
+            help="Weights from `dragoman tune`: write the hypothesis that they rank first, of the number that they "
+            "were tuned for.",
         ),
     ] = None
     mbr: Annotated[
@@ -153,8 +155,8 @@ class LineOptions:
         typer.Option(
             "--mbr",
             metavar="chrf|bleu",
-            help="Of the --nbest hypotheses, write the one that is most like all others, each by its probability; of "
-            "--nbest samples with --sample (minimum Bayes risk).",
+            help="Of the --nbest hypotheses, write the one most similar to all others, weighted by probability; with "
+            "--sample, of the samples (minimum Bayes risk).",
         ),
     ] = None
 
@@ -211,8 +213,8 @@ def translate(
         typer.Option(
             "--on-error",
             metavar="stop|replace|blank",
-            help="Lines of broken UTF-8 and lines longer than the model can read: stop with an error; replace broken "
-            "bytes by U+FFFD and translate what is too long in parts; or leave the translation blank.",
+            help="Lines that are not UTF-8 or longer than the model can read: stop with an error; replace invalid "
+            "bytes by U+FFFD and translate long lines in parts; or leave the translation blank.",
         ),
     ] = "stop",
     mode: ModeOptions,
@@ -220,7 +222,7 @@ def translate(
     computing: EngineOptions,
     quiet: Quiet = False,
 ) -> None:
-    """Translate a line at a time: N lines in, N lines out, blank lines stay blank; or --document, a whole page."""
+    """Translate line by line: one output line per input line, blank lines stay blank; or a whole --document."""
     if mode.cluster is not None:
         check_patterns(search or [])
     check_settings(search or [], example="search.minimum_length=3")

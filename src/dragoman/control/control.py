@@ -1,4 +1,4 @@
-"""`Control`: what is asked of the words of translations, and `Requirements`, what that means for one text."""
+"""`Control`: what translations must contain, and `Requirements`, what that means for one text."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,10 @@ from dragoman.control.phrase import Phrase, phrases
 
 @dataclass(frozen=True)
 class Requirements:
-    """Of one text. phrases: that its translation must hold in any case; terms: of a glossary; spans: that are kept."""
+    """What the translation of one text must contain.
+
+    phrases: required in any case; terms: of the glossary; spans: to be kept, found by `keep`.
+    """
 
     text: str
     phrases: tuple[Phrase, ...]
@@ -22,18 +25,18 @@ class Requirements:
     keep: KeepRules | None
 
     def __bool__(self) -> bool:
-        """Whether anything is asked for."""
+        """Return whether anything is required."""
         return bool(self.required or self.spans)
 
     @property
     def required(self) -> tuple[Phrase, ...]:
-        """The phrases, and those that the glossary's terms ask for, in the order of the text."""
+        """The phrases, followed by those of the glossary's terms, in the order of the text."""
         return (*self.phrases, *(term.phrase for term in self.terms))
 
     def met_by(self, translation: str) -> bool:
-        """Whether it holds each phrase as often as that is asked for, as words of their own, and each span as the text.
+        """Return whether a translation has each phrase, as whole words, and each span as often as required.
 
-        A span may occur more often where phrases hold it too.
+        A span may occur more often if it is also part of required phrases.
         """
         if any(phrase.times(translation) < times for phrase, times in Counter(self.required).items()):
             return False
@@ -55,7 +58,10 @@ class Requirements:
 
 @dataclass(frozen=True)
 class Control:
-    """phrases: that every translation must hold; glossary: of terms; keep: what stays as it is."""
+    """Requirements on all translations.
+
+    phrases: contained in every translation; glossary: of terms; keep: which spans are copied unchanged.
+    """
 
     phrases: tuple[Phrase, ...] = ()
     glossary: Glossary | None = None
@@ -68,16 +74,16 @@ class Control:
         keep: Iterable[str] = (),
         keep_patterns: Iterable[str] = (),
     ) -> "Control | None":
-        """None where nothing is asked for.
+        """Return the control, or None if there are no requirements.
 
-        constraints: phrases, each a text or several of which one will do; glossary: its terms or its file, too; keep:
-        names of `keep.KINDS`, or all. Raises ConfigError for what makes no sense, DataError for an unreadable glossary.
+        constraints: phrases, each a text or a list of alternatives; glossary: also its terms, or its file; keep: names
+        of `keep.KINDS`, or all. Raises ConfigError for an invalid value, DataError for an unreadable glossary.
         """
         asked = Control(phrases(constraints), glossary_of(glossary), KeepRules.of(keep, keep_patterns))
         return asked if asked.phrases or asked.glossary is not None or asked.keep is not None else None
 
     def requirements(self, text: str) -> Requirements:
-        """Of one text. Terms are looked for beside what is kept, not within."""
+        """Return the requirements on the translation of a text. Terms are not looked for within kept spans."""
         spans = () if self.keep is None else tuple(self.keep.find(text))
         terms: list[Match] = []
         if self.glossary is not None:
@@ -88,7 +94,7 @@ class Control:
         return Requirements(text, self.phrases, tuple(terms), spans, self.keep)
 
     def settings(self) -> dict[str, Any]:
-        """As values that JSON keeps."""
+        """Return the settings as JSON values."""
         return {
             "phrases": [list(phrase.alternatives) for phrase in self.phrases],
             "glossary": None if self.glossary is None else self.glossary.fingerprint,

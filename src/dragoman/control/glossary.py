@@ -1,4 +1,4 @@
-"""`Glossary`: how terms of the source language are translated."""
+"""`Glossary`: translations of terms."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
@@ -11,11 +11,11 @@ from dragoman.data.corpora.lines import has_broken_utf8, open_lines
 from dragoman.text.words import split_units
 
 EXACT = "="
-"""Before a source term: letters are not taken for others of another case."""
+"""Marks a source term that matches its exact letter case only."""
 
 
 class Entry(NamedTuple):
-    """targets: forms of which a translation holds one; none where the term stays as the text has it."""
+    """targets: forms, of which a translation must contain one; empty if the term is copied from the text."""
 
     source: str
     targets: tuple[str, ...]
@@ -23,7 +23,7 @@ class Entry(NamedTuple):
 
 
 class Match(NamedTuple):
-    """A term at text[start:end], and what its translation must hold."""
+    """A term at text[start:end], and the phrase that the translation must contain."""
 
     start: int
     end: int
@@ -31,7 +31,7 @@ class Match(NamedTuple):
 
 
 class _Node:
-    """Terms that begin alike, by their units in lower case."""
+    """A node of a prefix tree of terms, by their units in lower case."""
 
     def __init__(self) -> None:
         self.following: dict[str, _Node] = {}
@@ -39,10 +39,10 @@ class _Node:
 
 
 class Glossary:
-    """Terms are found at word boundaries, the longest first, whatever their case unless the entry says so.
+    """Finds terms at word boundaries, the longest first, in any letter case unless an entry requires its own.
 
-    Of a term that is in capitals or begins with one, other than the entry's, a target in capitals, or that begins with
-    one, will do too. Where several entries fit, each gives alternatives; one that fits exactly goes before others.
+    If the text has a term in capitals or capitalised, and the entry does not, its targets may be so too. If several
+    entries match, all give alternatives; entries with exact letter case take precedence.
     """
 
     def __init__(self, entries: Sequence[Entry]) -> None:
@@ -58,9 +58,9 @@ class Glossary:
 
     @staticmethod
     def of(terms: Mapping[str, str | Sequence[str] | None]) -> "Glossary":
-        """Of source terms and their translations: one, several, or None for a term that stays as it is.
+        """Return a glossary of source terms and their translations: one, several, or None to copy the term.
 
-        A source that begins with = is meant with its very letters. Raises ConfigError for one that is no phrase.
+        A source that starts with = matches its exact letter case only. Raises ConfigError for an invalid phrase.
         """
         found = [
             _entry(source, () if targets is None else (targets,) if isinstance(targets, str) else tuple(targets))
@@ -72,9 +72,9 @@ class Glossary:
 
     @staticmethod
     def read(path: Path | str) -> "Glossary":
-        """Of lines: source TAB target, more targets after more tabs; without a target the term stays as it is.
+        """Read lines of source TAB target, with more targets after more tabs; without one the term is copied.
 
-        Blank lines, and those that begin with #, are skipped. Raises DataError naming the file and the line.
+        Blank lines and lines that start with # are skipped. Raises DataError with the file and the line.
         """
         path, found = Path(path), []
         for number, line in enumerate(open_lines(path), start=1):
@@ -88,11 +88,11 @@ class Glossary:
             except ConfigError as error:
                 raise DataError(f"{path}, line {number}: {error}") from None
         if not found:
-            raise DataError(f"{path} holds no term; a glossary has lines of source TAB target")
+            raise DataError(f"{path} has no terms: a glossary has lines of source TAB target")
         return Glossary(found)
 
     def find(self, text: str, start: int = 0, end: int | None = None) -> list[Match]:
-        """The terms in text[start:end], from left to right, none over another."""
+        """Return the terms in text[start:end], from left to right, without overlaps."""
         places = [place for place in split_units(text) if place[0] >= start and (end is None or place[1] <= end)]
         found, number = [], 0
         while number < len(places):
@@ -103,7 +103,7 @@ class Glossary:
         return found
 
     def _longest(self, text: str, places: Sequence[tuple[int, int]], number: int) -> tuple[Match | None, int]:
-        """The longest term that begins with a unit, and how many units it has."""
+        """Return the longest term that starts at a unit, and its number of units."""
         best: tuple[Match | None, int] = None, 0
         node, first = self._root, places[number][0]
         for count, (begin, end) in enumerate(places[number:], start=1):
@@ -121,14 +121,14 @@ class Glossary:
 
 
 def glossary_of(given: "Glossary | Mapping[str, Any] | Path | str | None") -> Glossary | None:
-    """A glossary, its terms, or its file. Raises as `Glossary.of` and `Glossary.read`."""
+    """Return a glossary, given as such, as its terms or as its file. Raises as `Glossary.of` and `Glossary.read`."""
     if given is None or isinstance(given, Glossary):
         return given
     return Glossary.of(given) if isinstance(given, Mapping) else Glossary.read(given)
 
 
 def _entry(source: str, targets: tuple[str, ...]) -> Entry:
-    """Raises ConfigError for a source or a target that is no phrase."""
+    """Raises ConfigError for a source or a target that is not a phrase."""
     exact = source.strip().startswith(EXACT)
     (term,) = Phrase.of(source.strip().removeprefix(EXACT)).alternatives
     return Entry(term, Phrase.of(targets).alternatives if targets else (), exact)
@@ -139,12 +139,12 @@ def _folded(text: str) -> Iterator[str]:
 
 
 def _unit(text: str) -> str:
-    """Any run of blanks is one blank."""
+    """Fold the letter case; any run of whitespace is one space."""
     return text.casefold() if text.strip() else " "
 
 
 def _forms(entry: Entry, written: str) -> list[str]:
-    """The targets as they are, after those with the case of the text."""
+    """Return the targets in the letter case of the text, followed by those as given."""
     if not entry.targets:
         return [written]
     if len(written) > 1 and written.isupper() and not entry.source.isupper():

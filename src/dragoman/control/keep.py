@@ -1,4 +1,4 @@
-"""`KeepRules`: what of a source text stands in its translation as it is."""
+"""`KeepRules`: finds the spans of a source text that its translation must contain unchanged."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ KINDS = {
     "placeholder": rf"\{{\{{\s*{_INTERPOLATED}\s*\}}\}}|\$?\{{(?:{_INTERPOLATED}|[0-9]*)(?:[:!][^{{}}\s]*)?\}}"
     r"|%\(\w+\)[-+0#]*+[0-9]*+(?:\.[0-9]+)?[sdifgxr]|%(?:[0-9]+\$)?[-+0#]*+[0-9]*+(?:\.[0-9]+)?[sdifgx@](?![\p{L}\p{N}])",
 }
-"""What can be asked for by name, each a pattern for `regex.V1`."""
+"""Named kinds of spans, each a pattern for `regex.V1`."""
 
 _SECONDS = 10.0
-"""That a pattern of the user's may search one text."""
+"""Time limit for a user's pattern to search one text."""
 
 
 class Span(NamedTuple):
-    """What stands at text[start:end]."""
+    """The substring text[start:end]."""
 
     start: int
     end: int
@@ -39,30 +39,30 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class KeepRules:
-    """kinds: names of `KINDS`; patterns: regular expressions of the user's, which go before them."""
+    """kinds: names of `KINDS`; patterns: the user's regular expressions, which take precedence."""
 
     kinds: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
 
     @staticmethod
     def of(kinds: Iterable[str] = (), patterns: Iterable[str] = ()) -> "KeepRules | None":
-        """None where nothing is to be kept. `all` stands for all kinds.
+        """Return the rules, or None if nothing is to be kept. `all` names all kinds.
 
-        Raises ConfigError for a kind that there is not and for a pattern that is none, TypeError for a bare string.
+        Raises ConfigError for an unknown kind or an invalid pattern, TypeError for a bare string.
         """
         if isinstance(kinds, str) or isinstance(patterns, str):
             raise TypeError("keep and keep_patterns are lists of strings, not one string")
         named = [each for kind in kinds for each in (KINDS if kind == "all" else [kind])]
         keep = KeepRules(tuple(dict.fromkeys(named)), tuple(patterns))
         if unknown := [kind for kind in keep.kinds if kind not in KINDS]:
-            raise ConfigError(f"there is no kind {unknown[0]!r} to keep: choose among {', '.join(KINDS)}, or all")
+            raise ConfigError(f"unknown kind {unknown[0]!r} to keep: choose among {', '.join(KINDS)}, or all")
         return keep if keep._compiled else None
 
     def find(self, text: str) -> list[Span]:
-        """The spans, from left to right, none over another: of those that overlap the one that begins first, then the
-        longest. Blanks at their ends do not belong to them; what is empty or only blank is none.
+        """Return the spans from left to right. Of overlapping matches the first counts, then the longest.
 
-        Raises ConfigError for a pattern that takes too long.
+        Spans have no spaces at their ends, and blank matches are ignored. Raises ConfigError for a pattern that takes
+        too long.
         """
         found = []
         for pattern in self._compiled:
@@ -90,5 +90,5 @@ class KeepRules:
             try:
                 compiled.append(regex.compile(pattern, regex.V1))
             except regex.error as error:
-                raise ConfigError(f"{pattern!r} is no regular expression: {error}") from None
+                raise ConfigError(f"{pattern!r} is not a regular expression: {error}") from None
         return [*compiled, *(regex.compile(KINDS[kind], regex.V1) for kind in self.kinds)]

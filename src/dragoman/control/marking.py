@@ -1,4 +1,4 @@
-"""`PairMarking`: placeholders and terms in the pairs that a model learns from."""
+"""`PairMarking`: placeholders and marked terms in training pairs."""
 
 from collections.abc import Sequence
 from hashlib import blake2b
@@ -37,7 +37,7 @@ class TerminologyConfig(Config):
         return TERMINOLOGY
 
     def build(self) -> "Terminology":
-        """Reads the glossary. Raises DataError where that is none."""
+        """Read the glossary. Raises DataError if it is invalid."""
         try:
             return Terminology(self, Glossary.read(self.glossary))
         except DataError as error:
@@ -45,11 +45,11 @@ class TerminologyConfig(Config):
 
 
 Place = tuple[int, int]
-"""Where something begins and ends."""
+"""Start and end of a substring."""
 
 
 class Marked(NamedTuple):
-    """A term at source[start:end], and how the target says it."""
+    """A term at source[start:end], and its form in the target."""
 
     start: int
     end: int
@@ -57,15 +57,15 @@ class Marked(NamedTuple):
 
 
 class Terminology:
-    """Finds terms whose translation stands in the target."""
+    """Finds terms whose translation occurs in the target."""
 
     def __init__(self, config: TerminologyConfig, glossary: Glossary) -> None:
         self.config, self.glossary = config, glossary
 
     def marked(self, source: str, target: str, edges: Sequence[Place], held: Sequence[Place]) -> list[Marked]:
-        """The terms, from left to right; no two share what they are in the target.
+        """Return the terms from left to right; no two share their words in the target.
 
-        edges: of the source, what else is done with; held: the same of the target.
+        edges, held: places in the source and the target that are replaced otherwise.
         """
         ends, starts = [0, *(end for _, end in edges)], [*(start for start, _ in edges), len(source)]
         matches = [match for place in zip(ends, starts, strict=True) for match in self.glossary.find(source, *place)]
@@ -76,7 +76,7 @@ class Terminology:
         ]
 
     def _found(self, match: Match, target: str, taken: list[Place]) -> str | None:
-        """The form that stands in the target, whose place is taken from now on."""
+        """Return the form that occurs in the target, and reserve its place."""
         for start, end in match.phrase.places(target):
             if all(end <= one[0] or one[1] <= start for one in taken):
                 taken.append((start, end))
@@ -85,18 +85,18 @@ class Terminology:
 
 
 _KEY = 0x504C4143
-"""What is drawn depends on it and on the line: no setting of training changes the data."""
+"""Seeds the draws together with the line number: no training setting changes the data."""
 
 
 class PairMarking:
-    """Keeps the promise of `data.preparation.tokenising.PairMarker`."""
+    """Implements the `Marking` protocol of `data.preparation`."""
 
     def __init__(self, placeholders: Placeholders | None, terminology: Terminology | None) -> None:
         self._placeholders, self._terminology = placeholders, terminology
 
     @staticmethod
     def of(placeholders: PlaceholdersConfig | None, terminology: TerminologyConfig | None) -> "PairMarking | None":
-        """None where nothing is asked for. Raises DataError for a glossary that cannot be read."""
+        """Return the marking, or None if neither is configured. Raises DataError for an unreadable glossary."""
         if placeholders is None and terminology is None:
             return None
         return PairMarking(
@@ -106,13 +106,13 @@ class PairMarking:
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The symbols that vocabularies need for it."""
+        """The symbols that vocabularies need."""
         parts = (self._placeholders, self._terminology)
         return tuple(tag for part in parts if part is not None for tag in part.config.tags)
 
     @property
     def fingerprint(self) -> str:
-        """A digest of the settings; the glossary counts by its terms."""
+        """A digest of the settings and of the glossary's terms."""
         described = ["1"]
         if self._placeholders is not None:
             described.append(self._placeholders.config.model_dump_json())
@@ -121,7 +121,7 @@ class PairMarking:
         return blake2b("\0".join(described).encode(), digest_size=16).hexdigest()
 
     def __call__(self, source: str, target: str, line: int) -> MarkedPair:
-        """Spans first; terms beside them. What is drawn for one does not depend on the other."""
+        """Mark a pair: spans first, then terms outside of them. The draws for the two are independent."""
         spans: tuple[Replaced, Replaced] = Replaced(), Replaced()
         terms: list[Marked] = []
         random = np.random.default_rng((_KEY, 0, line))
@@ -142,7 +142,7 @@ class PairMarking:
 
 
 def written(text: str, spans: Replaced, terms: list[Marked]) -> InlineText:
-    """A side of a pair with its symbols; spans and terms share nothing."""
+    """Return a side of a pair with its symbols; spans and terms do not overlap."""
     line, place = InlineWriter(), 0
     for start, end, what, is_term in sorted([*((*each, False) for each in spans), *((*each, True) for each in terms)]):
         line.write(text[place:start])

@@ -1,4 +1,4 @@
-"""`PlaceholdersConfig`: spans of training pairs that are the same on both sides, and symbols in their places."""
+"""`PlaceholdersConfig`: replaces spans that both sides of a training pair share by symbols."""
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from dragoman.text.symbols import MAX_PLACEHOLDERS, InlineText, placeholder_symb
 from dragoman.text.words import is_word_character, split_units
 
 SHORTEST_WORD = 3
-"""Characters; shorter ones that two languages share are seldom names: `in` and `so` of English and German."""
+"""Characters. Shorter words that two languages share are rarely names: `in` and `so` in English and German."""
 
 
 class PlaceholdersConfig(Config):
@@ -67,25 +67,25 @@ class PlaceholdersConfig(Config):
         return tuple(map(placeholder_symbol, range(1, self.symbols + 1)))
 
     def build(self) -> "Placeholders":
-        """What finds them in pairs."""
+        """Return what finds them in pairs."""
         return Placeholders(self)
 
 
 class Replaced(tuple[tuple[int, int, str], ...]):
-    """Of one side: beginning and end of each span, and its symbol, from left to right."""
+    """Start, end and symbol of each span of one side, from left to right."""
 
 
 class Placeholders:
-    """Finds the spans that stand equally often on both sides."""
+    """Finds the spans that occur equally often on both sides."""
 
     def __init__(self, config: PlaceholdersConfig) -> None:
         self.config = config
         self._keep = KeepRules.of(config.kinds, config.patterns)
 
     def replaced(self, source: str, target: str, random: np.random.Generator) -> tuple[Replaced, Replaced]:
-        """What becomes of the spans of a pair: of those with the same text, the first is the first of the other side.
+        """Return the replaced spans of both sides. The n-th of several equal spans matches the n-th of the other side.
 
-        Which symbols they get is drawn, so that all are learned alike; in the source they ascend.
+        The symbols are drawn, so that all are learned equally well; in the source they ascend.
         """
         found = [[] if self._keep is None else self._keep.find(text) for text in (source, target)]
         if self.config.words:
@@ -108,7 +108,7 @@ class Placeholders:
     def with_added(
         self, source: InlineText, target: InlineText, random: np.random.Generator
     ) -> tuple[InlineText, InlineText]:
-        """With one more symbol at the same place of both sides, if it is drawn and there is one left."""
+        """Add one more symbol at the same place of both sides, if drawn and if one is left."""
         free = [symbol for symbol in self.config.tags if symbol not in source.symbols]
         if not free or not random.random() < self.config.added:
             return source, target
@@ -126,13 +126,13 @@ class Placeholders:
 
 
 _PLACES = ((True, "", " "), (True, "", ": "), (False, " ", ""), (False, " (", ")"), (False, ": ", ""))
-"""Where an added symbol stands: whether at the beginning, and what stands before and after it."""
+"""Places of an added symbol: whether at the start, and the texts before and after it."""
 
 _FINAL = regex.compile(r"[\s\p{P}]*$")
 
 
 def _with_symbol(line: InlineText, symbol: str, begins: bool, before: str, after: str) -> InlineText:
-    """At the end, it stands before the last signs."""
+    """Add a symbol; one at the end precedes the final punctuation."""
     if begins:
         return InlineText((before, after + line.parts[0], *line.parts[1:]), (symbol, *line.symbols))
     *parts, last = line.parts
@@ -141,7 +141,7 @@ def _with_symbol(line: InlineText, symbol: str, begins: bool, before: str, after
 
 
 def _words_beside(text: str, spans: Sequence[Span]) -> dict[str, Span]:
-    """The words that stand once in a text, beside its spans."""
+    """Return the words that occur once in a text, outside of its spans."""
     inside = np.zeros(len(text) + 1, bool)
     for span in spans:
         inside[span.start : span.end] = True

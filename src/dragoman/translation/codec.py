@@ -1,4 +1,4 @@
-"""`Codec`: from texts and requests to an engine's rows, and from its hypotheses to translations."""
+"""`Codec`: turns texts and requests into an engine's rows, and its hypotheses into translations."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ from dragoman.translation.unknown_words import unknown_words
 
 
 class Codec:
-    """A model's vocabularies and limits, as rows need them."""
+    """Works with a model's vocabularies and limits."""
 
     def __init__(self, tokenizers: Tokenizers, limits: LengthLimits) -> None:
         self._source, self._target = tokenizers.source, tokenizers.target
@@ -28,10 +28,10 @@ class Codec:
         self.constraints = ConstraintCodec(tokenizers)
 
     def rows(self, lines: Sequence[tuple[str, Request]], first: int) -> list[Row]:
-        """One for each text, blank ones too, which have no source; first: the number of the first line.
+        """Return one row per text; blank texts have no source. first: the number of the first line.
 
-        Raises VectorError for a source that is none, ConfigError for a tag that the vocabulary does not have, LineError
-        for a text of whose translation more phrases are required than the model has positions for, or that is blank.
+        Raises VectorError for an invalid vector, ConfigError for an unknown tag, LineError for a text whose required
+        phrases exceed the model's positions, or which is blank and has required phrases.
         """
         decodings = {each: self._without_tags(each) for each in {request.decoding for _, request in lines}}
         tags = {each: self._source.tag_ids(each) for each in {request.tags for _, request in lines}}
@@ -60,7 +60,7 @@ class Codec:
         ]
 
     def enforced(self, row: Row) -> Row:
-        """A row whose search has to see to what it had better hold."""
+        """Return the row with its expected constraints enforced by the search."""
         constraints, forbidden = row.expected
         return row._replace(
             constraints=constraints, decoding=_without(row.decoding, forbidden), expected=ExpectedConstraints(())
@@ -77,15 +77,15 @@ class Codec:
         return ExpectedConstraints(asked.constraints, (*asked.forbidden, *asked.free))
 
     def part(self, row: Row, text: str, phrases: tuple[Phrase, ...]) -> Row:
-        """A row for a part of another's text, without its prefix. phrases: that its translation must hold."""
+        """Return a row for a part of another row's text, without its prefix. phrases: required of the part."""
         constraints = self._constrained(row.number, text, Prefix(), Control(phrases)).constraints
         source = [*row.source[: row.tags], *self._source.encode(text)]
         return row._replace(text=text, source=source, prefix=Prefix(), constraints=constraints)
 
     def pairs(self, sources: Sequence[str], targets: Sequence[str], tags: Sequence[str]) -> list[Pair]:
-        """One for each source and its target.
+        """Return one pair per source and target.
 
-        Raises DataError for unequal numbers of them, TooLongError for one that the model has too few positions for.
+        Raises DataError for unequal numbers of them, TooLongError for one that exceeds the model's positions.
         """
         check_pairs(sources, targets)
         before = self._source.tag_ids(tags)
@@ -97,23 +97,23 @@ class Codec:
         return pairs
 
     def check_length(self, number: int, source: Sequence[int], target: Sequence[int]) -> None:
-        """Raises TooLongError when the model has too few positions for so many tokens."""
+        """Raise TooLongError if the model has too few positions for these tokens."""
         if (found := first_exceeded(self._limits, len(source), len(target))) is not None:
             limit, length = found
             reason = f"{limit.describe(length)}: shorten it, or train a model with a larger {limit.setting}"
             raise TooLongError(number - 1, reason, limit.side)
 
     def fits(self, text: str, request: Request) -> bool:
-        """Whether the model has positions for the text, and what its request puts before it or in its place."""
+        """Return whether the text, with its tags and placeholders, fits the model's positions."""
         (row,) = self.rows([(text, request)], first=1)
         return self.has_positions_for(row.source, ())
 
     def has_positions_for(self, source: Sequence[int], target: Sequence[int]) -> bool:
-        """Whether the model has positions for so many tokens."""
+        """Return whether the tokens fit the model's positions."""
         return first_exceeded(self._limits, len(source), len(target)) is None
 
     def translation(self, hypothesis: Hypothesis, constraints: tuple[Constraint, ...] = ()) -> Translation:
-        """Its text, with what stands for its unknowns. constraints: of its row."""
+        """Return a hypothesis with its text, unknowns replaced. constraints: of its row."""
         return Translation(
             self.constraints.decode(hypothesis, constraints),
             hypothesis.score,
@@ -126,22 +126,24 @@ class Codec:
         )
 
     def count_target_tokens(self, text: str) -> int:
-        """How many tokens the target vocabulary divides a text into."""
+        """Return the number of tokens of a text in the target vocabulary."""
         return len(self._target.encode(text))
 
     def blank(self, row: Row) -> Translation:
-        """Of a text with nothing to translate: its prefix."""
+        """Return the translation of a blank text, which is its prefix."""
         return self.translation(Hypothesis(row.prefix.ids, 0.0, 0.0, True, row.prefix.unknown))
 
     def _constrained(self, number: int, text: str, prefix: Prefix, control: Control | None) -> ConstrainedSource:
         if control is None:
             return ConstrainedSource(InlineText((text,)))
         if control.phrases and not text.strip():
-            raise LineError(number - 1, "there is nothing to translate, but phrases are required: leave them out here")
+            raise LineError(number - 1, "phrases are required of a blank line: leave them out")
         if not text.strip():
             return ConstrainedSource(InlineText((text,)))
         if self._tokenizers.reads_vectors and (control.keep is not None or control.glossary is not None):
-            raise ConfigError("a source of vectors has no words to keep or to look up in a glossary: leave them out")
+            raise ConfigError(
+                "this model reads vectors, which have no words to keep or to look up in a glossary: leave them out"
+            )
         positions = self._limits.target.positions
         max_tokens = None if positions is None else positions - len(prefix.ids)
         try:
@@ -150,7 +152,7 @@ class Codec:
             raise LineError(number - 1, str(error)) from None
 
     def _without_tags(self, decoding: Decoding) -> Decoding:
-        """Tags are never written."""
+        """Forbid tags, which are never written."""
         never = tuple(self._target.tag_ids(self._target.tags))
         if isinstance(decoding, Sampling):
             config = decoding.config.model_copy(update={"forbid": (*decoding.config.forbid, *never)})
@@ -172,7 +174,7 @@ def _tagged(tags: list[int], ids: list[int]) -> list[int]:
 
 
 def _with(decoding: Decoding, tokens: tuple[int, ...]) -> Decoding:
-    """A search that may write these too."""
+    """Allow a search to write these tokens too."""
     if not tokens or isinstance(decoding, Sampling):
         return decoding
     forbidden = tuple(token for token in decoding.forbid if token not in tokens)
@@ -180,7 +182,7 @@ def _with(decoding: Decoding, tokens: tuple[int, ...]) -> Decoding:
 
 
 def _without(decoding: Decoding, tokens: tuple[int, ...]) -> Decoding:
-    """A search that never writes these either."""
+    """Forbid a search to write these tokens."""
     if not tokens or isinstance(decoding, Sampling):
         return decoding
     return decoding.model_copy(update={"forbid": (*decoding.forbid, *tokens)})

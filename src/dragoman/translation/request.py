@@ -1,4 +1,4 @@
-"""`Request`: what is wanted of a translation, with nothing left open."""
+"""`Request`: everything that is asked of a translation."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -20,9 +20,9 @@ from dragoman.translation.guard.guard import Guard
 
 @dataclass(frozen=True)
 class Sampling:
-    """Translations drawn from the model's distribution instead of searched.
+    """Draws translations from the model's distribution instead of searching.
 
-    seed: with a line's number it decides what is drawn for it; samples: how many for each line.
+    seed: determines the draws, together with the number of the line; samples: per line.
     """
 
     config: SamplingConfig = field(default_factory=SamplingConfig)
@@ -39,9 +39,9 @@ class Sampling:
         samples: int = 1,
         settings: Overrides = (),
     ) -> "Sampling":
-        """With the usual values for what is left out. Raises ConfigError for a value that makes no sense.
+        """Return a sampling with default values for omitted arguments. Raises ConfigError for an invalid value.
 
-        settings: those that a search has too, such as `{"no_repeat_ngram": 3}` or `["search.maximum_length=40"]`.
+        settings: shared with searches, such as `{"no_repeat_ngram": 3}` or `["search.maximum_length=40"]`.
         """
         given = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
         named = {name: value for name, value in given.items() if value is not None}
@@ -53,16 +53,16 @@ class Sampling:
 
 
 Decoding = SearchConfig | Sampling
-"""How hypotheses are found."""
+"""How hypotheses are found: by a search or by sampling."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """How one text, or each of many, is to be translated. `Translator.request` makes it, with the model's own settings.
+    """How texts are translated. `Translator.request` makes it from the model's own settings.
 
-    tags: those that stand before the source text, the target language's first. prefix: what the translation has to
-    start with, blank where it is free; blanks at its end are ignored. control: what it must hold; None for nothing.
-    guard: who looks at it and has it searched again where something is wrong; None for nobody.
+    tags: precede the source text, the target language's first. prefix: the start of the translation, without trailing
+    spaces; blank if it is free. control: what the translation must contain, or None. guard: inspects the translation
+    and has it searched again if it is faulty, or None.
     """
 
     decoding: Decoding
@@ -82,7 +82,7 @@ class Request:
                 raise ConfigError("a guard searches again, and samples are not searched for: leave out one of the two")
 
     def settings(self) -> dict[str, Any]:
-        """All but the prefix, as nested values that JSON keeps."""
+        """Return everything but the prefix, as nested JSON values."""
         if isinstance(self.decoding, Sampling):
             decoding = {**asdict(self.decoding), "config": self.decoding.config.model_dump(mode="json")}
         else:
@@ -92,9 +92,9 @@ class Request:
         return {"decoding": decoding, "tags": list(self.tags), "control": control, "guard": guard}
 
     def telling(self, token_scores: bool, tree: bool) -> "Request":
-        """The same, with log-probabilities of tokens or trees beside the translations where these are True.
+        """Return the request with log-probabilities of tokens, or search trees, added to the translations.
 
-        Raises ConfigError for a tree of what is drawn at random.
+        Raises ConfigError for a tree of samples.
         """
         if isinstance(self.decoding, Sampling):
             if tree:
@@ -128,7 +128,7 @@ class SearchSettings(TypedDict, total=False):
 
 
 class RequestSettings(TypedDict, total=False):
-    """What `Translator.request` takes, as `Translator.translate` and `Translator.stream` pass it on."""
+    """Keywords of `Translator.request` that `Translator.translate` and `Translator.stream` pass to it."""
 
     beam: int | None
     length_penalty: float | str | None
@@ -156,7 +156,7 @@ class _AskedOfSampling(Config):
 
 
 def _of_search(settings: Overrides) -> list[Override]:
-    """Settings of the search, by their names in the section `search`."""
+    """Return search settings with their names in the section `search`."""
     if isinstance(settings, Mapping):
         settings = {f"search.{name}": value for name, value in settings.items()}
     return all_overrides(settings)
@@ -191,7 +191,7 @@ def search_config(
         return parse_settings(settings, SearchConfig, "search")
     others = _of_search(search)
     if any(override.key == ("search", "nbest") for override in others):
-        raise ConfigError("search.nbest is no setting to give here: say how many translations are wanted (--nbest)")
+        raise ConfigError("search.nbest cannot be set here: give the number of translations with --nbest")
     return load_settings({"search": settings}, others, _Asked).search
 
 
@@ -201,19 +201,17 @@ def _length_penalty(value: float | str) -> dict[str, Any]:
     try:
         return {"kind": "gnmt", "alpha": float(value)}
     except ValueError:
-        raise ConfigError(
-            f"there is no length penalty '{value}': use a number (GNMT's exponent), mean or none"
-        ) from None
+        raise ConfigError(f"unknown length penalty '{value}': use a number (GNMT's exponent), mean or none") from None
 
 
 def check_batch_size(batch_size: int) -> None:
-    """Raises ConfigError unless it is at least 1."""
+    """Raise ConfigError unless the batch size is at least 1."""
     if batch_size < 1:
         raise ConfigError(f"the batch size must be at least 1 sentence, not {batch_size}")
 
 
 def check_counts(texts: Sequence[str], others: Sequence[Any], name: str) -> None:
-    """Raises DataError unless there are as many of the others, whose name is `name`, as texts."""
+    """Raise DataError unless there are as many of the others as texts. name: of the others, for the message."""
     if isinstance(texts, str) or isinstance(others, str):
         raise TypeError("texts and prefixes are lists of strings, not one string")
     if len(texts) != len(others):
@@ -227,7 +225,7 @@ def check_pairs(sources: Sequence[str], targets: Sequence[str]) -> None:
 
 
 def with_requests(texts: Iterable[str], requests: Requests, name: str) -> Iterator[TextRequest]:
-    """Each text with its request; name: what they are called in the message where they are not as many."""
+    """Yield each text with its request. name: of the requests, for the error if their number differs."""
     if isinstance(requests, Request):
         yield from ((text, requests) for text in texts)
         return
@@ -239,7 +237,7 @@ def with_requests(texts: Iterable[str], requests: Requests, name: str) -> Iterat
 
 
 def chunks(items: Iterable[Item], size: int) -> Iterator[tuple[Item, ...]]:
-    """Runs of `size` items, the last one perhaps shorter."""
+    """Yield runs of `size` items; the last one may be shorter."""
     iterator = iter(items)
     while chunk := tuple(islice(iterator, size)):
         yield chunk

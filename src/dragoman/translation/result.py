@@ -1,4 +1,4 @@
-"""What translating and scoring give."""
+"""Results of translation and scoring."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -50,9 +50,9 @@ class PairScore:
 
 
 def in_order(count: int, known: dict[int, Result], found: Iterator[tuple[int, Result]]) -> Iterator[Result]:
-    """The results of places 0 to count − 1, each as soon as those before it are there.
+    """Yield the results at positions 0 to count − 1, each as soon as those before it are known.
 
-    known: those that are there already; found: the places and results of the others, in any order.
+    known: results by position; found: positions and results of the others, in any order.
     """
     waiting = dict(known)
     for place in range(count):
@@ -60,6 +60,6 @@ def in_order(count: int, known: dict[int, Result], found: Iterator[tuple[int, Re
             try:
                 other, result = next(found)
             except StopIteration:
-                raise RuntimeError(f"the engine gave nothing for place {place} of {count}") from None
+                raise RuntimeError(f"the engine returned nothing for position {place} of {count}") from None
             waiting[other] = result
         yield waiting.pop(place)

@@ -1,4 +1,4 @@
-"""`SourceTags`: the tags that a model's source texts get when a target language, or other tags, are asked for."""
+"""`SourceTags`: the tags that precede source texts, for a target language and other tags."""
 
 from collections.abc import Iterable
 
@@ -9,10 +9,10 @@ from dragoman.text.tokenizer import Tokenizer
 
 
 class SourceTags:
-    """languages: those that can be chosen, empty where the model writes one and has no tag for it."""
+    """languages: target languages to choose from; empty if the model writes only one and has no tag for it."""
 
     def __init__(self, source: Tokenizer, meta: Meta | None = None) -> None:
-        """meta: what the model was trained on; where it names no tag_languages, all that have a tag can be chosen."""
+        """meta: names the model's languages; if it names none, all languages with a tag can be chosen."""
         self._source = source
         self._only = None if meta is None else meta.target_language
         self.languages = (
@@ -20,18 +20,18 @@ class SourceTags:
         )
 
     def of(self, to: str | None = None, tags: Iterable[str] = ()) -> tuple[str, ...]:
-        """Those that stand before a source text, the language's first. `to` can be left out where there is only one.
+        """Return the tags before a source text, the language's first. `to` can be omitted if there is only one.
 
-        Raises ConfigError where the language is missing or unknown, and for a tag that the vocabulary does not have.
+        Raises ConfigError if the language is missing or unknown, and for an unknown tag.
         """
         if isinstance(tags, str):
             raise TypeError("tags is a list of strings, not one string")
         others = tuple(dict.fromkeys(tags))
         for tag in others:
             if tag.startswith(TO):
-                raise ConfigError(f"the target language is not given as the tag {tag!r}: use --to (in Python, to=)")
+                raise ConfigError(f"{tag!r} names a target language: use --to instead (in Python, to=)")
             if is_inline(tag):
-                raise ConfigError(f"{tag!r} is no tag: --keep and --glossary put it where it belongs")
+                raise ConfigError(f"{tag!r} is not a tag: --keep and --glossary insert it where needed")
         chosen = source_tags(self._language(to), others)
         self._source.tag_ids(chosen)  # raises where one is unknown
         return chosen

@@ -1,4 +1,4 @@
-"""`FaultyLines`: what is done about lines that cannot be read, or that are longer than the model can read."""
+"""`FaultyLines`: translates lines that are not UTF-8, or longer than the model can read, as configured."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,18 +20,18 @@ OnError = Literal["stop", "replace", "blank"]
 
 
 def on_error_of(name: str) -> OnError:
-    """Raises ConfigError for what is none."""
+    """Return a valid value of `--on-error`. Raises ConfigError for another."""
     if name in get_args(OnError):
         return cast(OnError, name)
-    raise ConfigError(f"lines that cannot be read: stop, replace or blank, not '{name}' (--on-error)")
+    raise ConfigError(f"--on-error is stop, replace or blank, not '{name}'")
 
 
 @dataclass
 class FaultyLines:
-    """on_error: raise an error (stop), mend the line (replace), or give it a blank translation (blank).
+    """on_error: raise an error (stop), repair the line (replace), or leave its translation blank (blank).
 
-    To replace is to read U+FFFD for bytes that are not UTF-8, and to translate a line that is longer than the model's
-    positions part by part. noted: where each such line is told of. choice: what orders the hypotheses of a part.
+    Replace reads U+FFFD for bytes that are not UTF-8, and translates a line that exceeds the model's positions in
+    parts. noted: collects such lines. choice: orders the hypotheses of a part.
     """
 
     translator: Translator
@@ -41,14 +41,14 @@ class FaultyLines:
 
     def __post_init__(self) -> None:
         if self.on_error != "stop" and self.translator.tokenizers.reads_vectors:
-            raise ConfigError("--on-error goes with texts only, and this model reads vectors: leave it out")
+            raise ConfigError("--on-error is for texts, and this model reads vectors: leave it out")
 
     def readable(
         self, lines: list[str], beside: Mapping[str, list[str]], first: int
     ) -> tuple[list[str], Mapping[str, list[str]]]:
-        """The lines without lone surrogates, and those of other files; what is left blank has blank ones.
+        """Return the lines without lone surrogates, and those of other files, blank where a line is blanked.
 
-        beside: a line for each of the lines, by the file's name; first: the number of the first line.
+        beside: lines of other files, by their name; first: the number of the first line.
         """
         if self.on_error == "stop":
             return lines, beside
@@ -73,7 +73,7 @@ class FaultyLines:
         first: int,
         progress: Progress | None = None,
     ) -> Iterator[list[Translation]]:
-        """As `Translator.translate_window`; a line that is too long ends it where it has to stop only."""
+        """As `Translator.translate_window`, which a line that is too long ends only if on_error is stop."""
         begin = 0
         while begin < len(texts):
             rest = requests if isinstance(requests, Request) else requests[begin:]
@@ -98,10 +98,10 @@ class FaultyLines:
         return [self._in_parts(text, request, batch_size, number)]
 
     def _in_parts(self, text: str, request: Request, batch_size: int, number: int) -> Translation:
-        """The best translations of a text's parts as one; blanks between parts are kept.
+        """Return the best translations of a text's parts as one; whitespace between parts is kept.
 
-        What the translation has to start with and the phrases that it has to hold are the first part's. The ids have
-        the ends of sentence of the parts before the last.
+        The prefix and the required phrases apply to the first part. The ids include the ends of sentence of all parts
+        but the last.
         """
         later = _of_later_parts(request)
         parts = divide(text, lambda part: self.translator.fits(part, later))
@@ -127,13 +127,13 @@ class FaultyLines:
 
 
 def _of_later_parts(request: Request) -> Request:
-    """The same for texts whose translations may start as they like, and hold no phrases but a glossary's."""
+    """Return the request without its prefix and its phrases, except those of a glossary."""
     control = None if request.control is None else replace(request.control, phrases=())
     return replace(request, prefix="", control=control)
 
 
 def joined(parts: Iterable[str], translations: Iterable[str]) -> str:
-    """The translations, each with the blanks that stand around its part."""
+    """Join translations, each with the whitespace around its part."""
     texts = []
     for part, translation in zip(parts, translations, strict=True):
         inked = part.strip()

@@ -28,35 +28,35 @@ from dragoman.translation.translator import Translator
 from dragoman.translation.tree import TreeFile
 
 _BESIDE = {
-    "prefix": "is what translation n has to start with, blank where it is free",
-    "constraints": "has the phrases that translation n has to hold, and is blank where there are none",
+    "prefix": "is the start of translation n, blank if it is free",
+    "constraints": "has the phrases that translation n must contain, and is blank if there are none",
 }
 
 
 class Destination(Protocol):
-    """Where translations go."""
+    """Receives translations."""
 
     @property
     def lines(self) -> int:
-        """Of the input that are done with."""
+        """The number of input lines that are completed."""
         ...
 
     @property
     def watched(self) -> bool:
-        """Whether somebody sees them come, so that nothing need be told of it."""
+        """Whether somebody watches the translations appear, so that progress need not be shown."""
         ...
 
     def follow(self, name: str, lines: Iterable[str], path: Path | None) -> Iterator[str]:
-        """The lines of an input that are not done with. name: which of the inputs it is; path: None for stdin."""
+        """Yield the lines of an input that are not completed. name: of the input; path: None for stdin."""
         ...
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What had to be done about lines that are done with, of each kind how many."""
+        """The number of completed lines by warning."""
         ...
 
     def write(self, lines: int, texts: Iterable[bytes], counts: Mapping[str, int]) -> None:
-        """What was made of the next so many lines. counts: filled while `texts` is read; as above, of these lines."""
+        """Write the output of the next lines. counts: as above, of these lines; filled while `texts` is read."""
         ...
 
 
@@ -84,9 +84,9 @@ class AlignmentWriter:
         noted: LineWarnings,
         companion: Companion,
     ) -> Iterator[bytes]:
-        """Gives `texts`, then writes a line `0-0 1-2` for each source and its target, which are complete by then.
+        """Yield `texts`, then write a line `0-0 1-2` per source and target, which are complete by then.
 
-        A pair that is longer than the model can read has none, which is noted. first: the number of the first line.
+        A pair that cannot be aligned has a blank line and is noted. first: the number of the first line.
         """
         yield from texts
         found = align_each(self.aligner, sources, targets, self.batch_size)
@@ -98,12 +98,13 @@ class AlignmentWriter:
 
 @dataclass(frozen=True)
 class LineTranslation:
-    """A text and how it is translated. source: None for stdin; prefix: what each translation starts with, or None.
+    """Translates the lines of a file.
 
-    nbest: hypotheses written of a line; scores: whether the log-probability stands before the text; token_scores:
-    whether the tokens and their log-probabilities stand behind it. trees: where the trees of the searches go. choice:
-    what orders the hypotheses of a line before they are written. constraints: the phrases that each translation must
-    hold, or None. alignments: who writes which words the best one's come from, or None. on_error: as of `FaultyLines`.
+    source: None for stdin. prefix: a file with the start of each translation. nbest: hypotheses written per line.
+    scores: write the log-probability before the text; token_scores: write the tokens and their log-probabilities after
+    it. trees: receives the trees of the searches. choice: orders the hypotheses before they are written. constraints: a
+    file with the phrases of each line. alignments: writes the alignment of the best hypothesis. on_error: as in
+    `FaultyLines`.
     """
 
     translator: Translator
@@ -122,17 +123,17 @@ class LineTranslation:
 
     @property
     def inputs(self) -> list[Path | None]:
-        """All that is read line by line."""
+        """All files that are read line by line."""
         return [self.source, *self._beside.values()]
 
     @property
     def _beside(self) -> dict[str, Path]:
-        """What is read along with the source, a line a line, by its name."""
+        """The files that are read along with the source, line by line, by name."""
         given = {"prefix": self.prefix, "constraints": self.constraints}
         return {name: path for name, path in given.items() if path is not None}
 
     def settings(self) -> dict[str, Any]:
-        """What is written depends on these beside the inputs, as values that JSON keeps."""
+        """Return everything that the output depends on besides the inputs, as JSON values."""
         engine = self.translator.engine
         dictionary: Path | None = getattr(getattr(self.request.decoding, "unknown", None), "path", None)
         fusion: FusionConfig | None = getattr(self.request.decoding, "fusion", None)
@@ -150,7 +151,7 @@ class LineTranslation:
         }
 
     def work(self, out: Destination) -> Progress:
-        """To tell how far it is; nothing where people type the lines or see the translations: they know."""
+        """Return the progress display, which is hidden if people type the lines or watch the translations."""
 
         def count() -> int | None:
             return count_lines(self.source) if self.source is not None and self.source.is_file() else None
@@ -159,9 +160,9 @@ class LineTranslation:
         return Progress("Translating", "lines", count, done=out.lines, shown=not (typed or out.watched), closes=True)
 
     def write(self, out: Destination, progress: Progress, companion: Companion | None = None) -> None:
-        """Translate what is not done yet. Raises DataError for unequal numbers of lines, and as `translate_window`.
+        """Translate the remaining lines. Raises DataError for unequal numbers of lines, and as `translate_window`.
 
-        companion: where `alignments` go.
+        companion: receives alignments.
         """
         noted = LineWarnings(out.counts)
         faulty = FaultyLines(self.translator, self.on_error, noted, self.choice)
@@ -190,7 +191,7 @@ class LineTranslation:
         noted: LineWarnings,
         best: list[str],
     ) -> Iterator[bytes]:
-        """What is written of each line; the text of its best hypothesis is added to `best`."""
+        """Yield the output of each line, and append the text of its best hypothesis to `best`."""
         for line, (text, hypotheses) in enumerate(zip(window, found, strict=True), start=first):
             if self.source is not None:  # there may be no end of the standard input to report at
                 noted.note_translation(line, hypotheses[0], self.translator.engine.limits.target)
@@ -211,7 +212,7 @@ class LineTranslation:
         return "".join((" ||| " if self.nbest > 1 else "\t").join(row) + "\n" for row in rows)
 
     def _requests(self, beside: Mapping[str, list[str]], first: int) -> Request | list[Request]:
-        """One for all lines, or one for each; first: the number of the first."""
+        """Return one request for all lines, or one per line. first: the number of the first line."""
         if not beside:
             return self.request
         count = max(map(len, beside.values()))
@@ -224,7 +225,7 @@ class LineTranslation:
         ]
 
     def _control(self, line: str, number: int) -> Control | None:
-        """With the phrases of a line. Raises DataError where they are none."""
+        """Return the control with the phrases of a line. Raises DataError if they are invalid."""
         try:
             phrases = read_phrases(line)
         except ConfigError as error:
@@ -233,9 +234,9 @@ class LineTranslation:
         return replace(known or Control(), phrases=phrases) if phrases else known
 
     def _windows(self, out: Destination) -> Iterator[tuple[list[str], Mapping[str, list[str]]]]:
-        """Runs of lines with those beside them, all read once. Raises DataError with both counts where these differ.
+        """Yield runs of lines with those of the other files. Raises DataError with both counts if these differ.
 
-        Of the standard input it counts what has come: its end may never come.
+        Of the standard input, only the lines read so far are counted: it may never end.
         """
         from dragoman.translation.translator import WINDOW_BATCHES
 
@@ -256,7 +257,7 @@ class LineTranslation:
         self._check_ends(others, count)
 
     def _check_ends(self, others: Mapping[str, Iterator[str]], count: int) -> None:
-        """Raises DataError where more lines of another file are left after the last of `count` lines."""
+        """Raise DataError if another file has more lines than `count`."""
         for name, lines in others.items():
             if more := sum(1 for _ in lines):
                 raise self._unequal(name, str(count), count + more)
@@ -269,7 +270,7 @@ class LineTranslation:
 
 
 def token_columns(translation: Translation) -> list[str]:
-    """Its tokens, an end among them, and as many log-probabilities (nats), with blanks between."""
+    """Return the tokens, the end of sentence included, and their log-probabilities (nats), joined by spaces."""
     ids = (*translation.ids, *([EOS] if translation.finished and translation.token_log_probabilities else []))
     pieces = [piece.replace(" ", "␣") for piece in translation.tokenizer.pieces(ids)]
     return [" ".join(pieces), " ".join(f"{each:.6f}" for each in translation.token_log_probabilities)]

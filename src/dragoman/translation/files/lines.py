@@ -1,4 +1,4 @@
-"""Lines that a model reads: of files, of the standard input, or given as they are."""
+"""Reads lines from files, from the standard input, or from lists."""
 
 import os
 import queue
@@ -13,19 +13,19 @@ from dragoman.base.errors import DataError
 from dragoman.data.corpora.lines import LONGEST_LINE, decode_line, has_broken_utf8, open_lines
 
 PATIENCE = 0.05
-"""Seconds to wait for one more line of a pipe before translating what has come."""
+"""Seconds to wait for another line of a pipe before translating those that have arrived."""
 
 
 def read_any_lines(path: Path | None) -> Iterator[str]:
-    """The lines of a file (plain or compressed), or of stdin without one, split at line feeds only.
+    """Yield the lines of a file (plain or compressed), or of stdin if None, split at line feeds only.
 
-    Bytes that are not UTF-8 are lone surrogates. Raises DataError for a missing file.
+    Bytes that are not UTF-8 become lone surrogates. Raises DataError for a missing file.
     """
     return open_lines(path) if path is not None else _standard_input()
 
 
 def read_lines(path: Path | None) -> Iterator[str]:
-    """The same. Raises DataError for a missing file and for bytes that are not UTF-8, with the line."""
+    """As `read_any_lines`. Raises DataError for a missing file, and with the line for bytes that are not UTF-8."""
     for number, line in enumerate(read_any_lines(path), start=1):
         if has_broken_utf8(line):
             where = "standard input" if path is None else path
@@ -40,17 +40,17 @@ Lines = str | Path | Sequence[str]
 
 
 def given_lines(lines: Lines) -> list[str]:
-    """The texts. Raises DataError as `read_lines`."""
+    """Return the texts. Raises DataError as `read_lines`."""
     return list(read_lines(Path(lines))) if isinstance(lines, str | Path) else list(lines)
 
 
 def name_of(lines: Lines, otherwise: str) -> str:
-    """What messages call them: the file's name, if they are a file's."""
+    """Return a name for messages: that of the file, if there is one."""
     return str(lines) if isinstance(lines, str | Path) else otherwise
 
 
 def read_together(*named: tuple[str, Lines]) -> list[list[str]]:
-    """All texts of what belongs together line by line. Raises DataError when unequally long or empty."""
+    """Return the texts of parallel lines. Raises DataError if their numbers differ or there are none."""
     sides = [(name_of(lines, name), given_lines(lines)) for name, lines in named]
     first, texts = sides[0]
     for name, others in sides:
@@ -65,7 +65,7 @@ def read_together(*named: tuple[str, Lines]) -> list[list[str]]:
 
 
 def windows(lines: Iterable[str], size: int, path: Path | None) -> Iterator[list[str]]:
-    """Runs of at most `size` lines. From a pipe or a terminal, a run ends early when no further line comes soon."""
+    """Yield runs of at most `size` lines. From a pipe or a terminal, a run ends early if no further line arrives."""
     if path is None and not S_ISREG(os.fstat(sys.stdin.fileno()).st_mode):
         yield from _as_they_come(lines, size)
         return
@@ -75,7 +75,7 @@ def windows(lines: Iterable[str], size: int, path: Path | None) -> Iterator[list
 
 
 def one_line(text: str) -> str:
-    """`text` without line feeds, so that a translation never takes more than its line."""
+    """Return a text without line feeds, so that a translation never takes more than one line."""
     return text.replace("\r\n", " ").replace("\n", " ")
 
 

@@ -1,4 +1,4 @@
-"""`TranslatedFile`: a file of translations that takes its name when it is complete, and can be gone on with."""
+"""`TranslatedFile`: a file of translations that gets its name when it is complete, and can be resumed."""
 
 import signal
 import threading
@@ -16,20 +16,20 @@ from dragoman.base.log import info
 
 _SIZE = "bytes of the companion"
 KEEP_EVERY = 10.0
-"""Seconds after which what is done is kept, at the end of a window of lines: all that a kill can cost."""
+"""Seconds between commits, at the end of a window of lines: the most that a kill can cost."""
 
 
 class TranslatedFile:
-    """Lines are translated into a folder beside the file (`OutputJournal`), in windows that are kept whole.
+    """Writes translations to a folder beside the file (`OutputJournal`), in windows of lines.
 
-    What is kept stays after a kill, an error or an interrupt. Where nothing is kept, the folder goes: a short work that
-    fails leaves no file.
+    Committed windows survive a kill, an error or an interrupt. If there are none, the folder is deleted: a short job
+    that fails leaves no file.
     """
 
     def __init__(self, journal: OutputJournal, repeatable: bool, companion: Companion | None = None) -> None:
-        """repeatable: whether the inputs can be read again; else nothing is kept before the end.
+        """repeatable: whether the inputs can be read again; otherwise nothing is committed before the end.
 
-        companion: what is written along, and as far kept.
+        companion: a second file, written and committed along with this one.
         """
         self._journal, self._repeatable, self.companion = journal, repeatable, companion
         self._compress = compressor_for(journal.output)
@@ -37,25 +37,25 @@ class TranslatedFile:
 
     @property
     def lines(self) -> int:
-        """Of the input that are done with."""
+        """The number of input lines that are completed."""
         return self._journal.lines
 
     @property
     def watched(self) -> bool:
-        """Nobody looks into the folder."""
+        """False: nobody watches the folder."""
         return False
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What had to be done about lines that are done with, of each kind how many."""
+        """The number of completed lines by warning."""
         return {what: count for what, count in self._journal.counts.items() if what != _SIZE}
 
     def follow(self, name: str, lines: Iterable[str], path: Path | None) -> Iterator[str]:
-        """The lines of an input that are not done yet. Raises ConfigError where those before were changed."""
+        """Yield the lines of an input that are not completed. Raises ConfigError if completed ones were changed."""
         return self._journal.remaining_lines(name, lines, path or Path("standard input"))
 
     def write(self, lines: int, texts: Iterable[bytes], counts: Mapping[str, int]) -> None:
-        """The translations of a window of so many lines."""
+        """Write the translations of a window. lines: their number."""
         before = 0 if self.companion is None else self.companion.size
         data = self._compress(b"".join(texts))
         along = {} if self.companion is None else {_SIZE: self.companion.size - before}
@@ -65,7 +65,7 @@ class TranslatedFile:
             self._kept_at = time.monotonic()
 
     def finish(self) -> None:
-        """There are no more lines."""
+        """Complete the file: there are no more lines."""
         if self._journal.finished:
             return
         if self._journal.empty:  # an empty file of no compressed members would be none of its format
@@ -75,7 +75,7 @@ class TranslatedFile:
         self._commit(finished=True)
 
     def interrupted(self, number: int) -> Interrupted:
-        """Keep what is done. Gives what is to be told of it. number: the signal."""
+        """Commit the completed lines, and return the error to raise. number: of the signal."""
         if not self._repeatable:
             return Interrupted(
                 f"interrupted; a pipe cannot be read again, so nothing of {self._output} is kept", number
@@ -83,23 +83,23 @@ class TranslatedFile:
         if self.lines and not self._journal.finished:
             self._commit()
         if not self._journal.kept:
-            return Interrupted("interrupted before the first lines were done; nothing is kept", number)
+            return Interrupted("interrupted before the first lines were completed; nothing is kept", number)
         return Interrupted(
-            f"interrupted after line {self._journal.kept:,}; {self._journal.folder} keeps what is done. Go on with the "
-            "same command and --resume",
+            f"interrupted after line {self._journal.kept:,}; {self._journal.folder} keeps the completed lines. Resume "
+            "with the same command and --resume",
             number,
         )
 
     def failed(self) -> None:
-        """Tell what is kept, if this process has done any of it."""
+        """Log what is kept, if this process completed any of it."""
         if self._journal.kept > self._first and not self._journal.finished:
             info(
-                f"{self._journal.folder} keeps the first {self._journal.kept:,} lines. When the cause is mended, go on "
+                f"{self._journal.folder} keeps the first {self._journal.kept:,} lines. After fixing the cause, resume "
                 "with the same command and --resume"
             )
 
     def _commit(self, finished: bool = False) -> None:
-        """Keep what is done, first what is written along, so that there is never less of it than counts."""
+        """Commit, the companion first, so that it is never shorter than the journal says."""
         if self.companion is not None:
             self.companion.sync()
         self._journal.commit(finished)
@@ -117,17 +117,18 @@ def translated_file(
     resume: bool,
     companion: Path | None = None,
 ) -> Iterator[TranslatedFile]:
-    """The file to write; it has its name when all went well.
+    """Yield the file to write, which gets its name on success.
 
-    inputs: that are read, None for the standard input; settings: all that the translations depend on beside these.
-    resume: go on with unfinished work if there is any. companion: a second file, written along. Raises ConfigError
-    where there is some and `resume` is False, or where it was begun otherwise; DataError where an input cannot be read
-    again to resume; ResourceError where a file cannot be written; Interrupted when Ctrl-C or SIGTERM came.
+    inputs: files that are read, None for the standard input; settings: everything else that the translations depend
+    on. resume: resume unfinished work if there is any. companion: a second file, written along with the first. Raises
+    ConfigError if there is unfinished work and `resume` is False, or if it was started with other settings; DataError
+    if an input cannot be read again to resume; ResourceError if a file cannot be written; Interrupted after Ctrl-C or
+    SIGTERM.
     """
     once = [path for path in inputs if path is None or not path.is_file()]
     if resume and once:
         raise DataError(
-            f"--resume reads again what was translated, but {once[0] or 'the standard input'} can be read only once: "
+            f"--resume reads the translated lines again, but {once[0] or 'the standard input'} can be read only once: "
             "store the text in a file"
         )
     journal = OutputJournal(target.resolve(), settings, resume)  # what a link points to is replaced, not the link
@@ -141,7 +142,7 @@ def translated_file(
         file = TranslatedFile(journal, not once, beside)
         try:
             if journal.kept:
-                info(f"Going on after line {journal.kept:,}.")
+                info(f"Resuming after line {journal.kept:,}.")
             yield file
             file.finish()
         except Signal as stop:
@@ -164,7 +165,7 @@ class Signal(KeyboardInterrupt):
 
 @contextmanager
 def signals_raise() -> Iterator[None]:
-    """SIGINT and SIGTERM raise `Signal` while open; those that the process was started to ignore stay ignored."""
+    """Make SIGINT and SIGTERM raise `Signal`; those that the process was started to ignore stay ignored."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
