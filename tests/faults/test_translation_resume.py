@@ -184,7 +184,7 @@ def test_a_full_disk_loses_nothing_that_was_kept(failure: Callable[..., str]) ->
         told = failure(*command, code=1)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert "Free some space" in told and "go on with the same command and --resume" in told
+    assert "Free some space" in told and "resume with the same command and --resume" in told
     assert main([*command, "--resume"]) == 0
     assert main([*command[:-1], "whole"]) == 0
     assert Path("out").stat().st_size > 60_000
