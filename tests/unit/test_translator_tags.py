@@ -93,7 +93,7 @@ def test_tags_are_never_written(several: Translator) -> None:
         (None, [], r"several languages: choose one with --to .* knows de, fr"),
         ("it", [], r"does not write 'it'; it knows de, fr"),
         ("de", ["law"], r"no tag 'law'; its tags are to:de, to:fr, bt"),
-        ("de", ["to:fr"], "not given as the tag 'to:fr'"),
+        ("de", ["to:fr"], "'to:fr' names a target language"),
     ],
 )
 def test_missing_and_unknown_languages_and_tags(
