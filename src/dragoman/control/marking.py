@@ -89,7 +89,7 @@ _KEY = 0x504C4143
 
 
 class PairMarking:
-    """Implements the `Marking` protocol of `data.preparation`."""
+    """Implements `data.preparation.tokenising.PairMarker`."""
 
     def __init__(self, placeholders: Placeholders | None, terminology: Terminology | None) -> None:
         self._placeholders, self._terminology = placeholders, terminology
