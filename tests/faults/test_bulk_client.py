@@ -81,7 +81,7 @@ def test_a_command_outside_the_cluster_resumes_after_its_relay_was_killed(addres
         os.kill(relay, signal.SIGKILL)
     assert process.wait(120) == 1, said.read_text()
     last = said.read_text().splitlines()[-1]
-    assert "was lost" in last and "go on with the same command" in last
+    assert "was lost" in last and "run the same command to continue" in last
     assert "Traceback" not in said.read_text()
     assert not (out / "z.txt").exists()
 
