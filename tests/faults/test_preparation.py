@@ -1,4 +1,4 @@
-"""Preparing a corpus: the same on any number of processes, after any number of kills, and by several at once."""
+"""Preparing a corpus with any number of processes, after kills, and concurrently gives the same result."""
 
 import hashlib
 import json
@@ -92,7 +92,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], 
     return found, int(said)
 
 
-def test_kills_leave_done_blocks_and_change_nothing(tmp_path: Path, prepared: tuple[dict[str, str], int]) -> None:
+def test_a_killed_preparation_reuses_completed_blocks_and_gives_the_same_result(
+    tmp_path: Path, prepared: tuple[dict[str, str], int]
+) -> None:
     expected, calls = prepared
     write(tmp_path)
     draw = random.Random(1)
@@ -119,7 +121,9 @@ def blocks_done(folder: Path) -> dict[str, int]:
     return {str(path): path.stat().st_mtime_ns for path in (folder / "cache").glob(".*.unfinished/*.npz")}
 
 
-def test_any_number_of_processes_makes_the_same(tmp_path: Path, prepared: tuple[dict[str, str], int]) -> None:
+def test_the_result_does_not_depend_on_the_number_of_processes(
+    tmp_path: Path, prepared: tuple[dict[str, str], int]
+) -> None:
     write(tmp_path)
     process = start(tmp_path, workers=3)
     _, errors = process.communicate()
@@ -139,7 +143,7 @@ def test_of_several_processes_one_works_and_the_others_wait(
     assert contents(tmp_path) == prepared[0]
 
 
-def test_a_block_that_was_damaged_meanwhile_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_block_is_prepared_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "PAIRS", PAIRS)
     write(tmp_path)
     corpus, text = CorpusConfig(tsv=tmp_path / "a.tsv"), TextConfig(subword=BPEConfig(size=300))

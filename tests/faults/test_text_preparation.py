@@ -79,7 +79,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], 
     return found, int(calls)
 
 
-def test_kills_leave_done_blocks_and_change_nothing(tmp_path: Path, prepared: tuple[dict[str, str], int]) -> None:
+def test_a_killed_preparation_reuses_completed_blocks_and_gives_the_same_result(
+    tmp_path: Path, prepared: tuple[dict[str, str], int]
+) -> None:
     expected, calls = prepared
     write(tmp_path)
     most = 0

@@ -1,4 +1,4 @@
-"""Cleaning documents: whole documents stay or go, however they are divided into passages and blocks."""
+"""Cleaning documents: they are kept or dropped as a whole, however they are divided into passages and blocks."""
 
 import os
 import tempfile
@@ -97,13 +97,13 @@ def judged(*texts: str, **settings: object) -> CleaningReport:
     return judge((Passage(line, text) for line, text in enumerate(texts, start=1)), rules)
 
 
-def test_what_is_left_of_a_bad_document_is_no_duplicate() -> None:
+def test_the_rest_of_a_dropped_document_is_not_a_duplicate() -> None:
     bad = Passage(1, "one", True, False), Passage(1, " \x01", False, False), Passage(1, " two", False, True)
     good = Passage(2, "one", True, False), Passage(2, " two", False, True)
     assert judge([*bad, *good], TextRules(TextCleaningConfig())).counts == {"control_characters": 1}
 
 
-def test_each_rule_can_be_switched_off_alone() -> None:
+def test_each_rule_can_be_turned_off_alone() -> None:
     texts = ["A dog.\nTwo\tdogs.", *["the first dog of many", "two"] * 9, "собака", " ", "a\x00b", "A dog.\r\nTwo"]
     assert judged(*texts).counts == {"empty": 1, "control_characters": 2, "wrong_script": 1, "duplicates": 16}
     off = dict.fromkeys(("empty", "control_characters", "wrong_script", "duplicates"), False)

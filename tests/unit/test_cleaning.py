@@ -1,4 +1,4 @@
-"""Cleaning: every rule, its option, and a report that says where."""
+"""Cleaning: every rule, its option, and the report."""
 
 from typing import Any
 
@@ -59,7 +59,7 @@ def test_each_rule_drops_its_pair_and_can_be_switched_off(
         ("👍🏽 👨‍👩‍👧", "👍🏽 👨‍👩‍👧"),
     ],
 )
-def test_good_pairs_stay(pair: tuple[str, str]) -> None:
+def test_good_pairs_are_kept(pair: tuple[str, str]) -> None:
     assert dropped(clean([*GOOD, pair])) == {}
 
 
@@ -93,12 +93,12 @@ def test_scripts_follow_the_corpus_or_the_user() -> None:
     assert dropped(clean(japanese)) == {}
 
 
-def test_an_unknown_script_is_refused() -> None:
+def test_an_unknown_script_is_rejected() -> None:
     with pytest.raises(ValidationError, match="cyrilic"):
         CleaningConfig(source_scripts=("cyrilic",))
 
 
-def test_the_report_counts_and_prints_where() -> None:
+def test_the_report_has_counts_and_line_numbers() -> None:
     report = clean([*GOOD, *[("", "x")] * 7])
     assert (report.total, report.kept, report.counts) == (27, 20, {"empty": 7})
     assert "lines 21, 22, 23, 24, 25, …" in report.table()

@@ -1,4 +1,4 @@
-"""Reading plain text: what a document is in each form, passages of long ones, lines, and errors that say where."""
+"""Reading plain text: documents in each format, passages of long documents, line numbers, and errors."""
 
 import gzip
 import json
@@ -87,7 +87,7 @@ def test_long_documents_come_in_passages(
     assert sum(map(len, documents)) == len(text) - {"line": 31, "blank_line": 2, "file": 0}[whole.documents]
 
 
-def test_all_texts_are_read_for_evaluation_or_it_is_told_why_not(tmp_path: Path) -> None:
+def test_all_texts_are_read_for_evaluation_or_an_error_says_why(tmp_path: Path) -> None:
     assert read_texts(corpus(tmp_path / "a", "one\n\ntwo\n")) == ["one", "", "two"]
     with pytest.raises(DataError, match=r"broken, line 3: broken UTF-8"):
         read_texts(corpus(tmp_path / "broken", b"one\ntwo\nth\xffree\n", documents="file"))
@@ -100,7 +100,7 @@ def test_all_texts_are_read_for_evaluation_or_it_is_told_why_not(tmp_path: Path)
 
 
 @pytest.mark.parametrize("documents", ["line", "blank_line", "file"])
-def test_a_corpus_that_cannot_be_read_is_found_at_once(tmp_path: Path, documents: Any) -> None:
+def test_an_unreadable_corpus_is_reported_at_once(tmp_path: Path, documents: Any) -> None:
     with pytest.raises(DataError, match="empty; give a file"):
         check_readable(corpus(tmp_path / "empty", "", documents=documents))
     with pytest.raises(DataError, match="not a regular file"):
@@ -120,7 +120,7 @@ def test_a_corpus_that_cannot_be_read_is_found_at_once(tmp_path: Path, documents
         ({"text": "a", "documents": "file", "heading": "("}, "not a valid regular expression"),
     ],
 )
-def test_settings_that_contradict_are_refused(settings: dict[str, Any], message: str) -> None:
+def test_contradictory_settings_are_rejected(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         TextCorpusConfig(**settings)
 

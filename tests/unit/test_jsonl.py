@@ -30,7 +30,7 @@ def test_fields_may_be_nested_or_have_dots_in_their_names(tmp_path: Path) -> Non
     assert list(read_pairs(found)) == [Pair(1, "a\tdog\n", "ein Hund"), Pair(2, "x", "y")]
 
 
-def test_null_and_blank_lines_are_empty_and_half_characters_are_seen(tmp_path: Path) -> None:
+def test_null_and_blank_lines_are_empty_and_incomplete_characters_are_detected(tmp_path: Path) -> None:
     found = list(
         read_pairs(corpus(tmp_path, '{"source": null, "target": "x"}', "", r'{"source":"\ud800","target":"y"}'))
     )
@@ -57,7 +57,7 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str, message: str) -> None:
         list(read_pairs(corpus(tmp_path, '{"source": "a", "target": "b"}', line)))
 
 
-def test_a_wrong_field_is_found_before_anything_long_begins(tmp_path: Path) -> None:
+def test_a_wrong_field_is_found_early(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="line 1: there is no field 'en'"):
         check_readable(corpus(tmp_path, '{"source": "a", "target": "b"}', source_field="en"))
 

@@ -1,4 +1,4 @@
-"""The loader: order, start, resampling from (seed, epoch, row), failures, and no thread left behind."""
+"""The loader: order, start, resampling from (seed, epoch, row), failures, and the end of its thread."""
 
 import os
 import signal
@@ -60,7 +60,7 @@ def test_batches_come_in_plan_order_with_their_own_sentences(prepared: PreparedC
 
 
 @pytest.mark.parametrize("dropout", [False, True])
-def test_starting_later_continues_the_same_row_of_batches(prepared: PreparedCorpora, dropout: bool) -> None:
+def test_starting_later_continues_the_same_sequence_of_batches(prepared: PreparedCorpora, dropout: bool) -> None:
     whole = list(loader(prepared, dropout=dropout))
     rest = list(loader(prepared, start=5, dropout=dropout))
     assert len(rest) == len(whole) - 5
@@ -102,7 +102,7 @@ def test_an_abandoned_iteration_ends_its_thread(prepared: PreparedCorpora) -> No
     assert loader_threads() == before
 
 
-def test_a_failure_in_the_thread_reaches_the_consumer_in_its_place(prepared: PreparedCorpora) -> None:
+def test_a_failure_in_the_thread_is_raised_in_place_of_its_batch(prepared: PreparedCorpora) -> None:
     made = loader(prepared)
     made.plan.batches[3] = made.plan.batches[3] + 10_000
     iterator = iter(made)
@@ -126,7 +126,7 @@ def worker_processes() -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="needs /proc")
-def test_processes_split_as_one_does_and_none_is_left(prepared: PreparedCorpora) -> None:
+def test_several_processes_split_like_one_and_all_of_them_end(prepared: PreparedCorpora) -> None:
     expected = sentences(loader(prepared, dropout=True))
     with closing(Resampler(prepared.tokenizers, 1, processes=2)) as resampler:
         plan = loader(prepared).plan

@@ -1,4 +1,4 @@
-"""What grows with a corpus lies on disk: preparing and planning six times the text takes no more memory."""
+"""Memory does not grow with the corpus: preparing and planning six times the text takes no more memory."""
 
 import tracemalloc
 from pathlib import Path

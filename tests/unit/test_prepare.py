@@ -1,4 +1,4 @@
-"""Preparing a corpus: what ends up in the shards, when they are reused, and when they are made again."""
+"""Preparing a corpus: the contents of the shards, when they are reused, and when they are prepared again."""
 
 import hashlib
 import os
@@ -52,7 +52,7 @@ def pairs(prepared: PreparedCorpora) -> list[tuple[str, str]]:
     ]
 
 
-def test_the_shards_hold_the_clean_pairs(corpus: CorpusConfig) -> None:
+def test_the_shards_contain_the_cleaned_pairs(corpus: CorpusConfig) -> None:
     prepared = run(corpus, max_tokens=30)
     assert pairs(prepared) == [(SOURCES[0], TARGETS[0]), (SOURCES[2], TARGETS[2])]
     assert prepared.dataset.lines.tolist() == [1, 3]
@@ -74,7 +74,7 @@ def test_nothing_is_dropped_without_cleaning(corpus: CorpusConfig) -> None:
     assert pairs(run(corpus, enabled=False)) == list(zip(SOURCES, TARGETS, strict=True))
 
 
-def test_the_second_time_is_a_reuse_and_says_so(corpus: CorpusConfig, messages: list[str]) -> None:
+def test_a_second_call_reuses_the_shards_and_reports_it(corpus: CorpusConfig, messages: list[str]) -> None:
     first = run(corpus)
     assert any(message.startswith("Data: preparing") for message in messages)
     messages.clear()
@@ -135,7 +135,7 @@ def test_large_files_are_read_again_only_when_they_have_changed(
     assert run(corpus).dataset.fingerprint != first
 
 
-def test_other_rules_or_subwords_are_other_shards(corpus: CorpusConfig) -> None:
+def test_other_rules_or_subwords_make_other_shards(corpus: CorpusConfig) -> None:
     first = run(corpus).dataset.fingerprint
     assert run(corpus, duplicates=False).dataset.fingerprint != first
     assert run(corpus, TextConfig(subword=BPEConfig(size=299, min_frequency=1))).dataset.fingerprint != first
@@ -154,7 +154,7 @@ def test_validation_data_use_the_tokenizers_of_training(corpus: CorpusConfig, tm
     "file", ["source.bin", "target.offsets.bin", "lines.bin", "dataset.json", "cleaning.json", "tokenizer.json"]
 )
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "missing"])
-def test_damaged_shards_are_made_again(corpus: CorpusConfig, messages: list[str], file: str, damage: str) -> None:
+def test_damaged_shards_are_prepared_again(corpus: CorpusConfig, messages: list[str], file: str, damage: str) -> None:
     good = pairs(run(corpus))
     assert corpus.source is not None
     (path,) = (corpus.source.parent / "cache").glob(f"*/{file}")
@@ -170,7 +170,7 @@ def test_damaged_shards_are_made_again(corpus: CorpusConfig, messages: list[str]
     assert any("reused" in message for message in messages)
 
 
-def test_shards_of_another_version_are_made_again(corpus: CorpusConfig, messages: list[str]) -> None:
+def test_shards_of_another_version_are_prepared_again(corpus: CorpusConfig, messages: list[str]) -> None:
     first = run(corpus)
     assert corpus.source is not None
     (path,) = (corpus.source.parent / "cache").glob("*/dataset.json")
@@ -214,7 +214,7 @@ def test_ids_are_stored_as_wide_as_the_vocabulary_needs(tmp_path: Path, size: in
         dataset[2]
 
 
-def test_prepared_folders_of_earlier_versions_are_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prepared_folders_of_earlier_versions_are_reused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The fingerprints that version 0.1 gave, with another version of the library in them."""
     monkeypatch.setattr(fingerprint.library, "__version__", "0")
     monkeypatch.setattr(fingerprint, "file_digest", lambda path, _: path.name)

@@ -146,7 +146,7 @@ def test_temperatures_go_by_tokens(corpora: list[TextCorpusConfig]) -> None:
     assert_allclose(shares / shares.sum(), np.sqrt(tokens) / np.sqrt(tokens).sum())
 
 
-def test_what_plain_text_cannot_have_is_refused(corpora: list[TextCorpusConfig]) -> None:
+def test_settings_that_plain_text_does_not_support_are_rejected(corpora: list[TextCorpusConfig]) -> None:
     for settings, message in (
         ({"shared": False}, "remove text.shared"),
         ({"vectors": {"width": 2}}, "remove text.vectors"),

@@ -119,13 +119,13 @@ def test_an_empty_corpus_is_an_error(tmp_path: Path) -> None:
         list(read_pairs(CorpusConfig(source=empty, target=empty)))
 
 
-def test_a_corpus_is_given_in_one_form() -> None:
+def test_a_corpus_has_exactly_one_format() -> None:
     for given in ({}, {"source": "a"}, {"source": "a", "target": "b", "tsv": "c"}, {"tsv": "c", "target_column": 1}):
         with pytest.raises(ValidationError):
             CorpusConfig.model_validate(given)
 
 
-def test_sides_for_evaluation_refuse_broken_utf8(tmp_path: Path) -> None:
+def test_sides_for_evaluation_reject_invalid_utf8(tmp_path: Path) -> None:
     good, bad = write(tmp_path / "good", b"1\n2\n"), write(tmp_path / "bad", b"1\n\xff\n")
     assert read_sides(CorpusConfig(source=good, target=good)) == (["1", "2"], ["1", "2"])
     with pytest.raises(DataError, match="line 2"):

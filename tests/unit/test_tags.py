@@ -1,4 +1,4 @@
-"""Tags in every kind of vocabulary: their ids, that no text reaches them, files, and what cannot be a tag."""
+"""Tags in every kind of vocabulary: their ids, that no text can produce them, files, and invalid tags."""
 
 import json
 from pathlib import Path
@@ -96,14 +96,14 @@ def test_resampling_keeps_the_tags_before_the_text() -> None:
 
 
 @pytest.mark.parametrize("damage", ["bt", 3, [""], ["a b"], ["pad"], [["bt"]]])
-def test_damaged_tags_are_refused_by_file(tmp_path: Path, damage: object) -> None:
+def test_damaged_tags_are_rejected_with_the_file_name(tmp_path: Path, damage: object) -> None:
     document = json.loads(learn("word").source.document())
     (tmp_path / "tokenizer.json").write_text(json.dumps({**document, "tags": damage}))
     with pytest.raises(ModelError, match=r"tokenizer\.json"):
         load_tokenizer(tmp_path / "tokenizer.json")
 
 
-def test_an_unknown_tag_is_an_error_that_names_the_known(learned: dict[str, Tokenizer]) -> None:
+def test_an_unknown_tag_is_an_error_that_lists_the_known_tags(learned: dict[str, Tokenizer]) -> None:
     with pytest.raises(ConfigError, match=r"no tag 'fr'; its tags are to:de, bt, domain-law\. .*text\.tags"):
         learned["bpe"].tag_ids(["bt", "fr"])
     with pytest.raises(ConfigError, match="it has no tags"):
@@ -111,12 +111,12 @@ def test_an_unknown_tag_is_an_error_that_names_the_known(learned: dict[str, Toke
 
 
 @pytest.mark.parametrize("tag", ["", "to:", "a b", "<bt>", "a,b", "a\tb", "pad", "/s", "unk", "to:d e", "x\u0000"])
-def test_what_can_be_no_tag_is_refused(tag: str) -> None:
+def test_invalid_tags_are_rejected(tag: str) -> None:
     with pytest.raises(ConfigError, match=r"tags\.0: .* is not a valid tag"):
         parse_settings({"tags": [tag]}, TextConfig, "text")
 
 
-def test_vectors_take_no_tags() -> None:
+def test_vectors_do_not_support_tags() -> None:
     with pytest.raises(ConfigError, match="feature vectors does not support tags"):
         parse_settings({"vectors": {"width": 2}, "tags": ["bt"]}, TextConfig, "text")
     tokenizers = train_tokenizers(TextConfig.model_validate({"vectors": {"width": 2}}), [], LINES)

@@ -1,4 +1,4 @@
-"""TMX: the pairs that a tree parser finds too, languages, inline codes, bounded memory, and what is refused."""
+"""TMX: the same pairs as a tree parser, languages, inline codes, bounded memory, and rejected files."""
 
 import gzip
 import random
@@ -63,14 +63,14 @@ def test_languages_match_their_regions_and_the_first_variant_counts(tmp_path: Pa
     assert [pair.complete for pair in read_pairs(exact)] == [True, False]
 
 
-def test_inline_codes_go_and_their_neighbours_stay(tmp_path: Path) -> None:
+def test_inline_codes_are_removed_and_text_is_kept(tmp_path: Path) -> None:
     text = (
         'Click <bpt i="1">&lt;b&gt;<sub>title</sub></bpt>here<ept i="1">&lt;/b&gt;</ept>,\n  <hi>now</hi><ph>{1}</ph>.'
     )
     assert list(read_pairs(corpus(tmp_path, unit(en=text, de=" <it>x</it>ja ")))) == [Pair(4, "Click here, now.", "ja")]
 
 
-def test_units_without_both_languages_are_marked_and_left_out_of_evaluation(
+def test_units_that_lack_a_language_are_marked_and_skipped_in_evaluation(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = corpus(tmp_path, unit(en="a", fr="b"), unit(en="c", de="d"), "<tu/>")
@@ -104,7 +104,7 @@ BOMB = '<!DOCTYPE tmx [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]>\n<tm
         (HEAD + "<tu note='" + "a" * (5 << 20), "line 4: a tag of more than"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, content: str, message: str) -> None:
+def test_errors_name_the_line(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "memory.tmx"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(DataError, match=message):
@@ -136,9 +136,7 @@ def test_both_languages_must_be_named() -> None:
         CorpusConfig(tmx=Path("a"), source_code="en")
 
 
-def test_the_command_checks_a_memory_and_tells_what_lacks_a_language(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_reports_units_that_lack_a_language(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = corpus(tmp_path, unit(en="a dog", de="ein Hund"), unit(en="c", fr="d"), unit(en="a dog", de="ein Hund"))
     arguments = ["data", "check", "--tmx", str(found.tmx), "--source-code", "en"]
     assert main([*arguments, "--target-code", "de"]) == 0

@@ -46,7 +46,7 @@ def test_a_word_has_the_same_ids_at_the_start_and_inside(tokenizer: Tokenizer) -
     assert tokenizer.encode("tin tin") == word + word
 
 
-def test_display_marks_pieces_that_go_on() -> None:
+def test_display_marks_continued_pieces() -> None:
     tokenizer = train(size=270).source  # too few merges for whole words
     shown = tokenizer.pieces(tokenizer.encode("Nikitin."))
     assert shown[-1] == "."
@@ -55,7 +55,7 @@ def test_display_marks_pieces_that_go_on() -> None:
     assert "".join(piece.removesuffix("@@") for piece in shown).lstrip("␣") == "Nikitin."
 
 
-def test_display_shows_half_characters_as_bytes_and_one_string_an_id(tokenizer: Tokenizer) -> None:
+def test_display_shows_incomplete_characters_as_bytes_and_one_string_per_id(tokenizer: Tokenizer) -> None:
     ids = tokenizer.encode("a 😀\t\u2028")
     shown = tokenizer.pieces(ids)
     assert len(shown) == len(ids)
@@ -98,7 +98,7 @@ def test_dropout_changes_neither_fingerprint_nor_encoding() -> None:
     assert dropping.source.dropout == 0.5
 
 
-def test_a_folder_with_half_a_pair_is_refused(tmp_path: Path) -> None:
+def test_a_folder_with_one_of_two_tokenizers_is_rejected(tmp_path: Path) -> None:
     train(shared=False).save(tmp_path)
     (tmp_path / "tokenizer.target.json").unlink()
     with pytest.raises(ModelError, match=r"tokenizer\.target\.json"):
@@ -106,7 +106,7 @@ def test_a_folder_with_half_a_pair_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["truncated", "garbage", "empty", "other specials", "other kind", "missing"])
-def test_damaged_files_are_refused_by_name(tmp_path: Path, tokenizer: Tokenizer, damage: str) -> None:
+def test_damaged_files_are_rejected_by_name(tmp_path: Path, tokenizer: Tokenizer, damage: str) -> None:
     path = tmp_path / "tokenizer.json"
     tokenizer.save(path)
     document = json.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Several corpora: one dataset of all rows, tags before the sources, weights, and preparing each apart."""
+"""Several corpora: one dataset of all rows, tags before the sources, weights, and separate preparation."""
 
 from pathlib import Path
 
@@ -96,7 +96,7 @@ def test_labels_are_counted_as_often_as_an_epoch_reads_them(corpora: list[Corpus
     assert_allclose(prepared.dataset.target_counts(size), parts[0] + 0.5 * parts[1] + parts[2])
 
 
-def test_with_a_vocabulary_that_exists_only_the_new_corpus_is_prepared(
+def test_with_an_existing_vocabulary_only_the_new_corpus_is_prepared(
     corpora: list[CorpusConfig], messages: list[str]
 ) -> None:
     tokenizers = run(corpora).tokenizers
@@ -125,7 +125,9 @@ def test_a_tag_that_the_vocabulary_lacks_is_named(corpora: list[CorpusConfig]) -
         run(corpora, vectors)
 
 
-def test_all_corpora_are_reused_and_damage_is_mended(corpora: list[CorpusConfig], messages: list[str]) -> None:
+def test_all_corpora_are_reused_and_damaged_ones_prepared_again(
+    corpora: list[CorpusConfig], messages: list[str]
+) -> None:
     first = run(corpora)
     messages.clear()
     second = run(corpora)
@@ -150,7 +152,7 @@ def test_temperature_shares_an_epoch_by_the_root_of_the_sizes(corpora: list[Corp
         epoch_weights(corpora, sizes, 5.0)
 
 
-def test_a_large_corpus_gives_a_fixed_part_of_its_text_to_the_vocabulary(tmp_path: Path, messages: list[str]) -> None:
+def test_the_vocabulary_of_a_large_corpus_is_learned_from_a_fixed_sample(tmp_path: Path, messages: list[str]) -> None:
     letters = str.maketrans("0123456789", "abcdefghij")
     names = [f"{number}".translate(letters) for number in range(10_000, 13_000)]
     lines = [f"w{name} sentence\tW{name} Satz\n" for name in names]
@@ -173,9 +175,7 @@ def test_a_large_corpus_gives_a_fixed_part_of_its_text_to_the_vocabulary(tmp_pat
     assert 400 < len(alone) < 900
 
 
-def test_a_corpus_of_many_words_gives_only_so_many_to_the_vocabulary(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_number_of_distinct_words_in_the_sample_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vocabulary, "_SMALL", 10)
     letters = str.maketrans("0123456789", "abcdefghij")
     for name, first in (("one", 10_000), ("two", 20_000)):
@@ -198,7 +198,7 @@ def test_a_corpus_of_many_words_gives_only_so_many_to_the_vocabulary(
     assert second > 0.6 * len(found)
 
 
-def test_pairs_of_a_corpus_before_are_dropped_where_tags_agree(corpora: list[CorpusConfig], tmp_path: Path) -> None:
+def test_pairs_of_an_earlier_corpus_with_the_same_tags_are_dropped(corpora: list[CorpusConfig], tmp_path: Path) -> None:
     lines = {"one": ["a b", "c d", "a b", "e f"], "two": ["c d", "g h", "c d", "g h", "a b"], "three": ["e f", "i j"]}
     for name, texts in lines.items():
         (tmp_path / name).write_text("".join(f"{text}\t{text[::-1]}.\n" for text in texts))
@@ -219,7 +219,7 @@ def test_pairs_of_a_corpus_before_are_dropped_where_tags_agree(corpora: list[Cor
     assert counts(one, two, enabled=False)[1] == {}
 
 
-def test_a_corpus_that_another_holds_wholly_is_refused(tmp_path: Path) -> None:
+def test_a_corpus_contained_in_an_earlier_one_is_an_error(tmp_path: Path) -> None:
     for name, texts in (("large", ["a b", "c d"]), ("part", ["c d"])):
         (tmp_path / name).write_text("".join(f"{text}\t{text[::-1]}.\n" for text in texts))
     corpora = [CorpusConfig(tsv=tmp_path / name) for name in ("large", "part")]
@@ -227,7 +227,7 @@ def test_a_corpus_that_another_holds_wholly_is_refused(tmp_path: Path) -> None:
         prepare(corpora, CleaningConfig(), TEXT, tmp_path / "prepared")
 
 
-def test_what_a_corpus_before_drops_itself_is_not_missing_there(tmp_path: Path) -> None:
+def test_pairs_that_an_earlier_corpus_drops_are_kept_in_later_ones(tmp_path: Path) -> None:
     """A pair of a script that is rare in the first corpus, and usual in the second, stays in the second."""
     (tmp_path / "latin").write_text("".join(f"text {n}\ttekst {n}\n" for n in range(20)) + "текст\tтекст два\n")
     (tmp_path / "cyrillic").write_text("текст\tтекст два\n" + "".join(f"слово {n}\tслова {n}\n" for n in range(20)))

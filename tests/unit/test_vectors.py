@@ -64,7 +64,7 @@ def test_a_line_is_a_list_of_vectors() -> None:
         ("[" * 100_000, "not valid JSON"),
     ],
 )
-def test_other_lines_are_refused_with_their_number(line: str, reason: str) -> None:
+def test_invalid_lines_are_rejected_with_their_number(line: str, reason: str) -> None:
     with pytest.raises(VectorError, match="line 2: ") as error:
         VectorSequences(2).encode_batch(["[[1, 2]]", line])
     assert reason in str(error.value)
@@ -138,7 +138,7 @@ def test_the_projection_is_the_formula_and_memory_can_be_estimated() -> None:
     assert measure(net, 20, training=True).training[-1] >= 0
 
 
-def test_tied_embeddings_and_a_shared_vocabulary_are_refused() -> None:
+def test_tied_embeddings_and_a_shared_vocabulary_are_rejected() -> None:
     with pytest.raises(ConfigError, match="tie_embeddings=false"):
         ModelConfig.model_validate({"preset": "tiny", "tie_embeddings": True}).build(WIDTH, SIZE, vectors=True)
     with pytest.raises(ConfigError, match="no vocabulary to share"):
@@ -161,7 +161,7 @@ def write(folder: Path, sources: list[Any], targets: list[str]) -> CorpusConfig:
 TEXT = TextConfig.model_validate({"vectors": {"width": WIDTH}, "subword": {"kind": "character"}})
 
 
-def test_shards_hold_the_very_numbers_and_cleaning_judges_the_target_only(tmp_path: Path) -> None:
+def test_shards_contain_the_exact_numbers_and_cleaning_checks_the_target_only(tmp_path: Path) -> None:
     """A line of vectors is long, has no letters and may stand beside the same target as another."""
     sources = vectors(90, 1, 2, 2)
     corpus = write(tmp_path, [*sources, sources[1], ""], ["ab", "ba", "ba", "a" * 3000, "ba", "b"])
@@ -190,7 +190,7 @@ def test_a_bad_line_of_a_corpus_is_named(tmp_path: Path) -> None:
     assert str(error.value).startswith(f"{corpus.source}, line 3: vector 2 has 2 numbers")
 
 
-def test_a_damaged_description_is_refused(tmp_path: Path) -> None:
+def test_a_damaged_description_is_rejected(tmp_path: Path) -> None:
     reader = VectorSequences(WIDTH)
     tokenizers = Tokenizers(reader, TEXT.subword.learn(["ab"]))
     tokenizers.save(tmp_path)

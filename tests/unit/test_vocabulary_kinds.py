@@ -1,4 +1,4 @@
-"""The kinds of vocabularies: what each keeps of a text, special symbols, determinism, files, words."""
+"""The kinds of vocabularies: lossless encoding, special symbols, determinism, files, words."""
 
 import json
 from pathlib import Path
@@ -38,7 +38,7 @@ def learned() -> dict[str, Tokenizer]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_text_of_known_entries_is_kept_exactly(learned: dict[str, Tokenizer], kind: str) -> None:
+def test_text_of_known_entries_is_encoded_without_loss(learned: dict[str, Tokenizer], kind: str) -> None:
     tokenizer = learned[kind]
     assert tokenizer.kind == kind
     for line in LINES:
@@ -96,7 +96,7 @@ def test_any_ids_are_decoded_and_shown(learned: dict[str, Tokenizer], ids: list[
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_learning_is_deterministic_and_files_bring_it_back(tmp_path: Path, kind: str) -> None:
+def test_learning_is_deterministic_and_files_restore_the_tokenizer(tmp_path: Path, kind: str) -> None:
     first, second = learn(kind), learn(kind)
     assert first.document() == second.document()
     Tokenizers(first, first).save(tmp_path)
@@ -107,7 +107,7 @@ def test_learning_is_deterministic_and_files_bring_it_back(tmp_path: Path, kind:
     assert loaded.document() == first.document()
 
 
-def test_kinds_have_fingerprints_of_their_own(learned: dict[str, Tokenizer]) -> None:
+def test_each_kind_has_its_own_fingerprint(learned: dict[str, Tokenizer]) -> None:
     assert len({tokenizer.fingerprint for tokenizer in learned.values()}) == len(KINDS)
     assert learned["word"].fingerprint != learn("word", size=20).fingerprint
 
@@ -120,7 +120,7 @@ def test_words_that_are_rare_or_beyond_the_size_are_unknown() -> None:
     assert rare.pieces(rare.encode("a b d")) == ["a", "<unk>", "<unk>"]
 
 
-def test_words_keep_the_blanks_before_them() -> None:
+def test_words_include_the_preceding_space() -> None:
     tokenizer = learn("word", ["an ox (ox an), an ox"], min_frequency=1)
     ids = tokenizer.encode("(ox ox")
     assert tokenizer.pieces(ids)[1:] == ["ox", "ox"]
@@ -183,13 +183,13 @@ def test_whole_words_are_what_word_lists_have(learned: dict[str, Tokenizer]) -> 
         ("{", "damaged"),
     ],
 )
-def test_files_of_no_kind_are_refused(tmp_path: Path, content: str, message: str) -> None:
+def test_files_of_unknown_kind_are_rejected(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "t.json").write_text(content)
     with pytest.raises(ModelError, match=message):
         load_tokenizer(tmp_path / "t.json")
 
 
-def test_a_file_whose_kind_was_changed_is_refused(tmp_path: Path) -> None:
+def test_a_file_with_a_changed_kind_is_rejected(tmp_path: Path) -> None:
     document = json.loads(learn("wordpiece").document())
     (tmp_path / "t.json").write_text(json.dumps({**document, "kind": "word"}))
     with pytest.raises(ModelError, match="WordPiece"):
@@ -206,12 +206,12 @@ def test_bad_codes_are_named_by_line(tmp_path: Path, codes: str, message: str) -
         read_codes(tmp_path / "codes")
 
 
-def test_codes_that_are_not_there_are_named(tmp_path: Path) -> None:
+def test_a_missing_codes_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="nowhere"):
         SubwordNMTConfig(codes=tmp_path / "nowhere").learn(["a"])
 
 
-def test_settings_of_another_kind_are_refused() -> None:
+def test_settings_of_another_kind_are_rejected() -> None:
     with pytest.raises(ConfigError, match=r"subword\.dropout"):
         parse_settings({"subword": {"kind": "word", "dropout": 0.1}}, TextConfig, "in a test")
     with pytest.raises(ConfigError, match="morphemes"):
@@ -220,7 +220,7 @@ def test_settings_of_another_kind_are_refused() -> None:
     assert TextConfig.model_validate({"subword": {"kind": "word"}}).subword.resampling == 0.0
 
 
-def test_a_setting_of_another_kind_is_told_from_a_typing_error(tmp_path: Path) -> None:
+def test_a_setting_of_another_kind_is_distinguished_from_a_typo(tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text("subword: {kind: bpe, size: 6000}\n")
     told = "unknown setting subword.size .*belongs to another kind of subword; .*codes.*replaces the whole group"
     with pytest.raises(ConfigError, match=told):

@@ -1,4 +1,4 @@
-"""Word vectors as text: the formats of word2vec, GloVe and fastText, and files that are not in any of them."""
+"""Word vectors as text: the formats of word2vec, GloVe and fastText, and invalid files."""
 
 import gzip
 import lzma
@@ -84,7 +84,7 @@ def test_a_malformed_line_is_named(tmp_path: Path, line: str, before: str) -> No
         read_word_vectors(path, {"a", "b", "1", "c"})
 
 
-def test_numbers_of_words_that_nobody_wants_are_only_counted(tmp_path: Path) -> None:
+def test_numbers_of_unwanted_words_are_only_counted(tmp_path: Path) -> None:
     path = written(tmp_path, "a 1 2\nb nan x\n")
     assert set(read_word_vectors(path, {"a"})) == {"a"}
     with pytest.raises(DataError, match="line 2: not a word and 2 numbers"):
@@ -115,9 +115,7 @@ def test_numbers_that_are_not_finite_do_not_hide_the_width(tmp_path: Path) -> No
         (bytes(range(256)) * 200, "line 1.*not text"),
     ],
 )
-def test_files_without_vectors_are_refused_by_their_beginning(
-    tmp_path: Path, content: bytes | str, message: str
-) -> None:
+def test_files_without_vectors_are_rejected_early(tmp_path: Path, content: bytes | str, message: str) -> None:
     path = written(tmp_path, content)
     for read in (vector_width, lambda path: read_word_vectors(path, {"the"})):
         with pytest.raises(DataError, match=message):

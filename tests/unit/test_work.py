@@ -57,7 +57,9 @@ def last_lines(screen: Screen) -> list[str]:
     return [line for line in screen.getvalue().split("\n") if line and "\x1b" not in line]
 
 
-def test_lines_are_told_now_and_then_with_the_time_left(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_are_printed_now_and_then_with_the_remaining_time(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
     asked = []
     with Progress("Translating", "lines", lambda: asked.append(1) or 10_000, done=1000, closes=True) as told:
         for step in range(1, 9):
@@ -71,7 +73,7 @@ def test_lines_are_told_now_and_then_with_the_time_left(clock: list[float], caps
     ]
 
 
-def test_short_work_and_what_is_watched_tell_nothing(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+def test_short_tasks_print_nothing(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
     with Progress("Translating", "lines", lambda: pytest.fail("not asked"), closes=True) as told:
         clock[0] += 29
         told.update(1000)
@@ -84,9 +86,7 @@ def test_short_work_and_what_is_watched_tell_nothing(clock: list[float], capsys:
     assert capsys.readouterr().err == ""
 
 
-def test_without_an_end_no_time_is_left_and_failures_end_nothing(
-    clock: list[float], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_total_no_remaining_time_is_shown(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
     def read() -> None:
         with Progress("Reading", "lines", lambda: None, closes=True) as told:
             clock[0] += 100
@@ -98,7 +98,9 @@ def test_without_an_end_no_time_is_left_and_failures_end_nothing(
     assert capsys.readouterr().err.splitlines() == ["Reading: 50 lines · 0.5 lines/s"]
 
 
-def test_the_first_that_is_told_may_be_what_others_did(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_first_update_may_count_for_earlier_processes(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
     with Progress("Translating", "lines", 1000, done=None) as told:
         for done in (400, 500):
             clock[0] += 20
@@ -106,7 +108,7 @@ def test_the_first_that_is_told_may_be_what_others_did(clock: list[float], capsy
     assert capsys.readouterr().err.splitlines()[0] == "Translating: 499 kept · 5.0 lines/s · 0:01:40 left"
 
 
-def test_quietly_nothing_is_told_but_warnings(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+def test_quietly_suppresses_messages_except_warnings(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
     with quietly():
         with quietly(False), Progress("Translating", "lines", 100, closes=True) as told:
             clock[0] += 100
@@ -118,7 +120,7 @@ def test_quietly_nothing_is_told_but_warnings(clock: list[float], capsys: pytest
     assert capsys.readouterr().err.splitlines() == ["warning: something is missing", "loud again"]
 
 
-def test_other_threads_tell_nothing(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_threads_show_nothing(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
     def other() -> None:
         with Progress("Translating", "lines", 100) as told:
             clock[0] += 100
@@ -201,7 +203,7 @@ def test_telling_costs_next_to_nothing() -> None:
         assert (time.process_time() - begun) / 20_000 < 20e-6  # about 0.3 µs; an update of training takes 10,000
 
 
-def test_a_notebook_has_an_output_that_is_replaced(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
+def test_a_notebook_output_is_updated(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
     """As IPython promises it: display(…, display_id=True) gives a handle whose update takes the output's place."""
     outputs: list[list[str]] = []
 

@@ -233,8 +233,7 @@ _CONTROL_BUT_NEWLINES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class TextCleaningConfig(Config):
-    """Cleaning rules for documents of plain text. Each can be turned off (false), and all of them with `enabled:
-    false`.
+    """Cleaning rules for documents of plain text. Each can be turned off (false), all of them with `enabled: false`.
 
     These are the rules for pairs that make sense for a single text. Documents are dropped as a whole.
     There is no length limit, because documents are divided.
