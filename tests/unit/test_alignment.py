@@ -61,7 +61,7 @@ def test_a_head_is_one_of_its_layers() -> None:
 
 def test_a_model_without_attention_says_so() -> None:
     config = ModelConfig.model_validate({"preset": "rnn", "width": 8, "decoder": {"attention": None}})
-    with pytest.raises(ConfigError, match="does not weigh source tokens"):
+    with pytest.raises(ConfigError, match="has no attention weights over source tokens"):
         source_attention(tiny_model(config, tiny_tokenizers()), [([5], [6])])
 
 

@@ -26,8 +26,8 @@ _FREE = ("dropout", "preset", "layers", "embeddings")
 class Transfer:
     """What a run has taken from a start.
 
-    taken: the parts of the run's model that got values. new: parts, or parameters of taken parts, that keep their
-    initial values, each with the reason. left: parts of the folder's model that are not used.
+    taken: the parts of the run's model that were copied. new: parts, or parameters of copied parts, that keep their
+    initial values, each with the reason. left: unused parts of the folder's model.
     """
 
     taken: tuple[str, ...]
@@ -65,15 +65,14 @@ class Start:
         return kind_of(self.loaded.config["model"])
 
     def fill(self, model: nn.Module, tokenizers: Tokenizers | None, settings: Mapping[str, Any]) -> Transfer:
-        """Give a model the values of all parts that fit, and report which; or of the wanted parts, if some are named.
+        """Copy all parts that fit, or the named parts, into a model, and report which.
 
-        A part fits where all of its parameters, or all of the folder's, have a counterpart of the same name and shape
-        in the other model: so a decoder without attention over a source starts one with it. Rows of a vocabulary fit
-        only where the vocabularies are the same, except for additional tags, whose rows get the mean of the others.
+        A part fits if all of its parameters, or all of the folder's, have a counterpart of the same name and shape in
+        the other model. For example, a decoder without attention to a source fits one with it. Rows of a vocabulary fit
+        only if the vocabularies are the same, except for additional tags, whose rows get the mean of the others.
 
-        tokenizers: the run's. settings: of the run's model; a warning names those that differ from the folder's.
-        Raises ConfigError where nothing fits, where a wanted part does not, and where the row of a new tag could never
-        learn anything.
+        tokenizers: the run's. settings: of the run's model; a warning lists those that differ from the folder's.
+        Raises ConfigError if nothing fits, if a named part does not fit, and if the row of a new tag would be frozen.
         """
         ours, theirs = parts_of(model), parts_of(self.loaded.model)
         wanted = theirs.keys() if self.parts is None else set(self.parts)
@@ -108,7 +107,7 @@ class Start:
         return transfer
 
     def _obstacle(self, ours: Part, theirs: Part, tokenizers: Tokenizers | None) -> str | None:
-        """Why a part cannot be taken; None where it can."""
+        """The reason why a part cannot be copied; None if it can."""
         if ours.vocabulary is not None:
             return self._other_vocabulary(ours, tokenizers)
         for name, tensor in ours.tensors.items():
@@ -134,7 +133,7 @@ class Start:
         return None
 
     def _warn_of_settings(self, transfer: Transfer, settings: Mapping[str, Any]) -> None:
-        """Warn of settings that change what taken parameters compute although they have the same shapes."""
+        """Warn about settings that change what the copied parameters compute without changing their shapes."""
         theirs = flatten(dict(self.loaded.config["model"]))
         ours = flatten(dict(settings))
         sections = {name.partition(".")[0] for name in transfer.taken} | {"positions", "scale_embeddings"}
@@ -145,13 +144,13 @@ class Start:
             if not any(part in _FREE for part in key.split("."))
         ]
         if different:
-            warn(f"parameters were taken from {self.folder} for other settings: {_listed(different)}")
+            warn(f"the parameters from {self.folder} were trained with other settings: {_listed(different)}")
 
 
 def _copy(ours: Part, theirs: Part, done: set[int]) -> list[str]:
-    """Copy values; gives a line about the parameters without a counterpart, if there are any.
+    """Copy values; returns a line about the parameters without a counterpart, if there are any.
 
-    done: the ids of tensors that have got values, which tied ones share.
+    done: ids of the tensors already copied, because tied ones occur under several names.
     """
     missing = []
     with torch.no_grad():

@@ -50,15 +50,15 @@ def without_weights(model: Model) -> list[str]:
     """What cannot be shown of a model, one line each: sides without attention, and layers without weights per token."""
     modules = {name: module for name, module in model.named_modules() if name}
     attentions = {name: module for name, module in modules.items() if isinstance(module, Attention)}
-    told = []
+    lines = []
     for kind in KINDS if "encoder" in modules else ("decoder.self_attention",):
         side, _, what = kind.partition(".")
         its = [module for name, module in attentions.items() if name.split(".")[0] == side and name.endswith(what)]
         reasons = dict.fromkeys(module.weightless for module in its if module.weightless is not None)
         if not its:
-            told.append(f"{kind}: the {side}, a {type(modules[side]).__name__}, has none")
-        told += [f"{kind}: {reason}" for reason in reasons]
-    return told
+            lines.append(f"{kind}: the {side}, a {type(modules[side]).__name__}, has none")
+        lines += [f"{kind}: {reason}" for reason in reasons]
+    return lines
 
 
 def capture(model: Model, target: Sequence[int], source: Sequence[int] | None = None) -> dict[str, np.ndarray]:
@@ -116,16 +116,18 @@ def source_attentions(model: SourceModel) -> list[Attention]:
 def chosen_attention(model: SourceModel, layer: int | None = None) -> nn.Module:
     """The attention of a layer, counted from 1.
 
-    Default: the last but one, as in Garg et al. 2019, section 3.1; where there is only one, that. Raises ConfigError
-    where the decoder has none, or not so many.
+    Default: the last but one (Garg et al. 2019, section 3.1), or the only one. Raises ConfigError if the decoder has no
+    attention to the source, or no such layer.
     """
     found = source_attentions(model)
     if not found:
-        raise ConfigError("this model's decoder does not weigh source tokens, so it cannot tell which it looked at")
+        raise ConfigError("this model's decoder has no attention weights over source tokens")
     if layer is None:
         return found[max(0, len(found) - 2)]
     if not 1 <= layer <= len(found):
-        raise ConfigError(f"there is no layer {layer} that attends the source: this model has 1 to {len(found)}")
+        raise ConfigError(
+            f"there is no layer {layer} that attends to the source: this model has layers 1 to {len(found)}"
+        )
     return found[layer - 1]
 
 
@@ -137,9 +139,9 @@ def source_attention(
 ) -> list[np.ndarray]:
     """For each pair of source and target ids, without special symbols, (T, S) float32: the weights of T predictions.
 
-    Row t is what is attended while target token t is predicted; the columns are the source's tokens without its end,
-    so a row sums to at most 1. layer: as in `chosen_attention`; head: one of its heads, from 1; None: their mean.
-    The model should be in evaluation mode. Raises ConfigError for a layer or a head that there is not.
+    Row t belongs to the prediction of target token t. Columns are source tokens without the end symbol, so rows sum to
+    at most 1. layer: as in `chosen_attention`; head: one of its heads, counted from 1; None: their mean. The model
+    should be in evaluation mode. Raises ConfigError for an unknown layer or head.
     """
     attention = chosen_attention(model, layer)
     device = next(model.parameters()).device
@@ -148,6 +150,8 @@ def source_attention(
         model(*batch.model_inputs)
     weights = torch.cat(recorded[attention], 2)  # (B, heads, T + 1, S + 1)
     if head is not None and not 1 <= head <= weights.size(1):
-        raise ConfigError(f"there is no head {head} that attends the source: this layer has 1 to {weights.size(1)}")
+        raise ConfigError(
+            f"there is no head {head} that attends to the source: this layer has heads 1 to {weights.size(1)}"
+        )
     chosen = (weights.mean(1) if head is None else weights[:, head - 1]).float().cpu().numpy()
     return [chosen[row, : len(target), : len(source)] for row, (source, target) in enumerate(pairs)]

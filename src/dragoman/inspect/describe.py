@@ -231,7 +231,7 @@ def _forget(parameter: Tensor) -> None:
 class _Counter(TorchDispatchMode):
     """Counts FLOPs with torch's formulas; torch's own counter fails if a module returns a parameter.
 
-    A mask that asks whether all its keys are unmasked is told so, since a tensor without storage has no values.
+    Masks that test whether all keys are unmasked read True, since a tensor without storage has no values.
     """
 
     def __init__(self) -> None:
@@ -241,8 +241,8 @@ class _Counter(TorchDispatchMode):
     def __torch_dispatch__(
         self, function: Any, types: Any, arguments: tuple[Any, ...] = (), settings: dict[str, Any] | None = None
     ) -> Any:
-        asked = function is torch.ops.aten._local_scalar_dense.default
-        if asked and arguments[0].is_meta and arguments[0].dtype == torch.bool:
+        reads_bool = function is torch.ops.aten._local_scalar_dense.default
+        if reads_bool and arguments[0].is_meta and arguments[0].dtype == torch.bool:
             return True
         settings = settings or {}
         result = function(*arguments, **settings)

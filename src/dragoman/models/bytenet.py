@@ -21,7 +21,7 @@ from torch.nn import functional
 from dragoman.base.settings.config import Config
 from dragoman.models.family import DecoderContext, DecoderFamily, EncoderFamily, ProjectedOutput, SideContext
 from dragoman.models.interface import Memory, State, TensorTree
-from dragoman.models.layered import HeldSource, LayeredDecoder, Step
+from dragoman.models.layered import LayeredDecoder, ProjectedSource, Step
 from dragoman.nn.attention.union import SourceAttentionConfig
 from dragoman.nn.convolution import Convolution
 from dragoman.nn.dropout import Dropout
@@ -168,7 +168,7 @@ class DecoderLayer(nn.Module):
 
 
 @dataclass(frozen=True)
-class StackedSource(HeldSource):
+class StackedSource(ProjectedSource):
     """below: (B, S, d) source states, zero at padding; None if they are not added to the target tokens."""
 
     below: Tensor | None = None
@@ -207,9 +207,9 @@ class ByteNetDecoder(LayeredDecoder):
         self.output = nn.Linear(context.width, context.width)
         self.projection = context.projection
 
-    def hold(self, memory: Memory | None) -> StackedSource:
+    def project_source(self, memory: Memory | None) -> StackedSource:
         """Project the source for the layers, and keep its states if they are added to the target tokens."""
-        source = super().hold(memory)
+        source = super().project_source(memory)
         if memory is None or not self.stacked:
             return StackedSource(source.mask, source.layers)
         return StackedSource(source.mask, source.layers, memory.states.masked_fill(~memory.mask.unsqueeze(2), 0.0))

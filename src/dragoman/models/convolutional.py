@@ -47,7 +47,7 @@ class _Layers(Config):
     layers: int = Field(4, ge=1, description="Number of convolutional layers (paper: 15).")
     kernel: int = Field(3, ge=1, le=1024, description="Kernel size of the convolutions, in tokens (paper: 3).")
 
-    def gated(self, context: SideContext) -> Convolution:
+    def build_convolution(self, context: SideContext) -> Convolution:
         """Build the convolution of one layer; half of its output channels are gates."""
         width, gain = context.width, _GAIN * (1 - context.dropout.residual)
         return Convolution(width, 2 * width, self.kernel, gain=gain)
@@ -92,7 +92,7 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, config: ConvolutionalEncoderConfig, context: SideContext) -> None:
         super().__init__()
-        self.convolution = config.gated(context)
+        self.convolution = config.build_convolution(context)
         self.dropout = Dropout(context.dropout.residual)
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
@@ -126,7 +126,7 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: ConvolutionalDecoderConfig, context: DecoderContext) -> None:
         super().__init__()
-        self.convolution = config.gated(context)
+        self.convolution = config.build_convolution(context)
         self.cross_attention = None
         if config.cross_attention is not None:
             self.query = nn.Linear(context.width, context.width)

@@ -165,13 +165,13 @@ def memories(tree: TensorTree) -> Iterator[Memory]:
 class State:
     """The state of a decoder, a value that `step` takes and returns. Do not use it again after passing it in.
 
-    memory: what the decoder holds of the source, a tree of tensors with one row a sentence (B rows), without any where
-    there is no source. cache: a tree of tensors with one row a hypothesis (R = B · beam_size rows; rows of a sentence
-    are neighbours); what has a `reorder` of its own, such as a `State` in it, takes them itself. position: tokens read
-    so far. beam_size: hypotheses a sentence. attention: whether `step` shall give its attention too. max_length: tokens
-    that this decoder can read at most, None for any number. left_padding: (R,) int64, how many of the tokens that are
-    read first are padding in each row, which stands before its first token; None for none. capacity: tokens that will
-    be read at most, for which caches make room and are written in place; None: unknown, and no room is made.
+    memory: what the decoder stores of the source, a tree of tensors with one row per sentence (B rows); no tensors
+    without a source. cache: a tree of tensors with one row per hypothesis (R = B · beam_size rows; the rows of a
+    sentence are adjacent); parts with a method `reorder`, such as a nested `State`, select their own rows. position:
+    number of tokens read. beam_size: hypotheses per sentence. attention: whether `step` also returns attention weights.
+    max_length: maximum number of tokens that this decoder can read, None if unlimited. left_padding: (R,) int64, number
+    of padding tokens before the first token of each row; None for no padding. capacity: maximum number of tokens that
+    will be read, for which caches are allocated and then written in place; None: unknown, caches grow.
     """
 
     memory: TensorTree
@@ -325,7 +325,7 @@ class SourceModel(DecoderModel, Protocol):
 
 
 class Encoder(Protocol):
-    """Reads the source."""
+    """Encodes the source."""
 
     def __call__(self, tokens: Tensor, mask: Tensor) -> Memory:
         """tokens: (B, S) int64; mask: (B, S) bool, False at padding."""
@@ -342,15 +342,15 @@ class Decoder(Protocol):
         left_padding: Tensor | None = None,
         capacity: int | None = None,
     ) -> State:
-        """The state before any token, one hypothesis a sentence. attention: ask for `Output.attention`.
+        """The state before the first token, with one hypothesis per sentence.
 
-        memory: None without a source, in a language model; there are as many rows then as the first tokens have.
-        capacity: as of `State`, for whoever reads on token by token. left_padding: as of `State`, for texts of unequal
-        length that are padded on the left: padding is attended by nobody, a row's positions count from its first token,
-        and recurrences and convolutions begin there. What a step gives after padding has no meaning.
+        memory: None without a source, as in a language model; the first tokens then determine the number of rows.
+        attention: request `Output.attention`. capacity: as in `State`, for reading token by token. left_padding: as in
+        `State`, for texts of unequal length that are padded on the left. Padding is not attended to, the positions of a
+        row count from its first token, and recurrences and convolutions start there. Outputs at padding are undefined.
         """
         ...
 
     def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:
-        """Read tokens (R, T) int64 after those that `state` has seen. Teacher forcing is T = the whole target."""
+        """Read tokens (R, T) int64 that follow those read so far. With T = the whole target, this is teacher forcing."""
         ...

@@ -15,7 +15,7 @@ from dragoman.text.symbols import PAD
 
 
 @dataclass(frozen=True)
-class HeldSource:
+class ProjectedSource:
     """The source as the layers need it, projected once.
 
     mask: (B, S) bool, True at source tokens, None without a source. layers: the memory that each layer's attention has
@@ -67,7 +67,7 @@ class LayeredDecoder(nn.Module):
         attention: `step` also returns the last layer's attention to the source, averaged over its heads.
         """
         with recording() if attention else nullcontext():  # recorded weights need more of the memory
-            source = self.hold(memory)
+            source = self.project_source(memory)
         attended = any(layer is not None for layer in source.layers)
         cache: TensorTree = [None] * len(self.layers)
         max_length = self.embedding.positions.limit
@@ -80,18 +80,18 @@ class LayeredDecoder(nn.Module):
             capacity=capacity,
         )
 
-    def hold(self, memory: Memory | None) -> HeldSource:
+    def project_source(self, memory: Memory | None) -> ProjectedSource:
         """Project the source for all layers."""
         if memory is None:
-            return HeldSource(None, [None] * len(self.layers))
-        padding, states = Mask.padding(memory.mask), self.held_states(memory)
+            return ProjectedSource(None, [None] * len(self.layers))
+        padding, states = Mask.padding(memory.mask), self.source_states(memory)
         attentions = [layer.cross_attention for layer in self.layers]
-        return HeldSource(
+        return ProjectedSource(
             memory.mask,
             [None if each is None else each.project_memory(states, padding) for each in attentions],  # type: ignore[union-attr,operator]
         )
 
-    def held_states(self, memory: Memory) -> Tensor:
+    def source_states(self, memory: Memory) -> Tensor:
         """The states that every layer projects."""
         return memory.states
 

@@ -1,4 +1,4 @@
-"""Parts of a model: parameters addressed by where they belong, such as its encoder, and how many there are."""
+"""Parts of a model: its parameters by part, such as the encoder, and their numbers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,8 +15,8 @@ class Part:
     """One part of a model.
 
     name: the path of a module, such as `encoder`, `encoder.embedding` or `decoder.projection`. vocabulary: the side
-    whose entries its rows are; None for a part that no vocabulary matters to. tensors: its parameters and persistent
-    buffers by their full names, tied ones under each of their names.
+    whose vocabulary entries its rows represent; None if the part does not depend on a vocabulary. tensors: its
+    parameters and persistent buffers by full name, tied ones under each of their names.
     """
 
     name: str
@@ -25,11 +25,10 @@ class Part:
 
 
 def parts_of(model: nn.Module) -> dict[str, Part]:
-    """The parts of a model by name; each parameter and persistent buffer belongs to exactly one.
+    """The parts of a model by name; each parameter and persistent buffer belongs to exactly one part.
 
-    Tables of tokens and projections to a vocabulary are parts of their own, everything else belongs to the module at
-    the top that holds it. What lies below a module `decoder` is of the target's vocabulary, anything else of the
-    source's.
+    Embedding tables and projections to a vocabulary are separate parts; everything else belongs to the top-level module
+    that contains it. Tables below a module `decoder` have the target's vocabulary, others the source's.
     """
     rows = _vocabulary_modules(model)
     parts: dict[str, Part] = {}

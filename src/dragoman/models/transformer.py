@@ -41,11 +41,11 @@ class _Layers(Config):
     normalisation: NormConfig = Field(LayerNormConfig(), description="Kind of normalisation.")
     residual: bool = Field(True, description="Residual connections; false removes them, for ablations.")
 
-    def around(self, context: SideContext) -> Residual:
+    def build_residual(self, context: SideContext) -> Residual:
         """Build the residual connection, norm and dropout around one sublayer."""
         return Residual(context.width, self.norm, self.normalisation, context.dropout.residual, self.residual)
 
-    def within(self, context: SideContext) -> FeedForward | Mixture:
+    def build_feedforward(self, context: SideContext) -> FeedForward | Mixture:
         """Build the feed-forward network of one layer, or its experts."""
 
         def network() -> FeedForward:
@@ -53,7 +53,7 @@ class _Layers(Config):
 
         return network() if self.experts is None else self.experts.build(context.width, network)
 
-    def itself(self, context: SideContext) -> Attention:
+    def build_self_attention(self, context: SideContext) -> Attention:
         """Build the self-attention of one layer."""
         built = self.attention.build(context.attention_sizes(self.heads), context.positions)
         return fitted(built, context.width)
@@ -97,10 +97,10 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, config: TransformerEncoderConfig, context: SideContext) -> None:
         super().__init__()
-        self.self_attention = config.itself(context)
-        self.feedforward = config.within(context)
-        self.around_attention = config.around(context)
-        self.around_feedforward = config.around(context)
+        self.self_attention = config.build_self_attention(context)
+        self.feedforward = config.build_feedforward(context)
+        self.around_attention = config.build_residual(context)
+        self.around_feedforward = config.build_residual(context)
 
     def forward(self, states: Tensor, padding: Mask, mask: Tensor) -> Tensor:
         """(B, S, d) → (B, S, d)."""
@@ -136,17 +136,17 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: TransformerDecoderConfig, context: DecoderContext) -> None:
         super().__init__()
-        self.self_attention = config.itself(context)
+        self.self_attention = config.build_self_attention(context)
         self.compilable = self.self_attention.compilable
         self.cross_attention = None
         if config.cross_attention is not None:
             source = config.cross_attention.build(context.attention_sizes(config.heads))
             self.cross_attention = fitted(source, context.width)
-        self.feedforward = config.within(context)
-        self.around_self_attention = config.around(context)
+        self.feedforward = config.build_feedforward(context)
+        self.around_self_attention = config.build_residual(context)
         if config.cross_attention is not None:
-            self.around_cross_attention = config.around(context)
-        self.around_feedforward = config.around(context)
+            self.around_cross_attention = config.build_residual(context)
+        self.around_feedforward = config.build_residual(context)
 
     def forward(
         self, states: Tensor, cache: TensorTree, memory: TensorTree | None, step: Step
@@ -182,7 +182,7 @@ class TransformerDecoder(LayeredDecoder):
         self.norm = final_norm(context.width, config.norm, config.normalisation)
         self.projection = context.projection
 
-    def held_states(self, memory: Memory) -> Tensor:
+    def source_states(self, memory: Memory) -> Tensor:
         """The states of the memory, converted once to the number type of matrix products."""
         return for_products(memory.states)
 

@@ -1,8 +1,8 @@
-"""Starting a run from a trained model: which settings and vocabularies it has from the folder of `train.start`.
+"""Starting a run from a trained model: the settings and vocabularies that it takes from the folder of `train.start`.
 
-A run whose model is of the folder's kind continues that model: it has the folder's settings and vocabulary, and may
-add tags. A run of another kind takes the parts that fit (`checkpoint.start`); it has the folder's vocabulary where its
-own section `text` is left out.
+A run with the same kind of model as the folder continues that model: it uses the folder's settings and vocabulary, and
+may add tags. A run with another kind of model takes the parts that fit (`checkpoint.start`), and uses the folder's
+vocabulary if its own section `text` is not given.
 """
 
 from collections.abc import Mapping
@@ -23,17 +23,17 @@ from dragoman.training.task import RunConfig
 R = TypeVar("R", bound=RunConfig)
 C = TypeVar("C", bound=Config)
 
-# What may differ from the run that the model comes from: how it is trained further, not what it is.
+# Settings that may differ from those of the folder: they affect further training, not the model itself.
 _FREE = {"model": ("dropout", "preset", "embeddings.frozen"), "text": ("subword.dropout", "tags")}
 _MOST_LISTED = 5
 
 
 @dataclass(frozen=True)
 class StartedRun:
-    """A run with the settings that it has from its start.
+    """A run, completed by the settings of its start.
 
-    tokenizers: those of the folder, where the run has its vocabulary; None where it learns its own.
-    continues: whether it continues the folder's whole model.
+    tokenizers: those of the folder if the run uses its vocabulary; None if it learns its own. continues: whether the
+    run continues training the folder's whole model.
     """
 
     run: Any
@@ -43,10 +43,10 @@ class StartedRun:
 
 
 def load_start(run: RunConfig) -> StartedRun:
-    """Read the folder of `train.start`, if one is set, and take what the sections model and text leave out from it.
+    """Read the folder of `train.start`, if it is set, and complete the sections model and text from it.
 
-    Raises ConfigError where a run that continues a model says something else than its folder, ModelError where the
-    folder is not a model folder.
+    Raises ConfigError if the settings of a run that continues a model contradict its folder, ModelError if the folder
+    is not a model folder.
     """
     folder = run.train.start
     if folder is None:
@@ -74,7 +74,7 @@ def load_start(run: RunConfig) -> StartedRun:
 
 @dataclass(frozen=True)
 class Origin:
-    """A model that a run takes settings from. setting: the key that names its folder; config: its own settings."""
+    """A model whose settings a run uses. setting: the key that names its folder; config: its settings."""
 
     setting: str
     folder: Path
@@ -82,12 +82,12 @@ class Origin:
 
 
 def agreed(run: RunConfig, name: str, section: type[C], origin: Origin) -> C:
-    """The section that the run will have. Raises ConfigError where it says something else than the origin's."""
+    """The section of the run, completed by the origin's. Raises ConfigError if it contradicts the origin's."""
     settings, different = compared(run, name, section, origin)
     if different:
         raise ConfigError(
             f"{origin.setting}={origin.folder} is another model than this run asks for: "
-            f"{', '.join(different[:_MOST_LISTED])}. Leave these settings out, and they are taken from the folder"
+            f"{', '.join(different[:_MOST_LISTED])}. Remove these settings to use those of the folder"
         )
     return settings
 

@@ -39,7 +39,8 @@ _SAME = ("word_perplexity", "byte_perplexity")
 def draw_curves(log: Path, png: Path) -> None:
     """Draw a run's `log.jsonl` over steps: loss, one panel per validation measure, learning rate.
 
-    Several validation sets have thin lines of their own beside their mean, several tasks a line each in the loss.
+    Each of several validation sets has a thin line in addition to their mean; each of several tasks has a line in the
+    loss.
     """
     records = _read_log(log)
     panels = _panels(records)

@@ -99,7 +99,7 @@ class LanguageModelLoopConfig(LoopConfig):
 
 
 class LanguageModelTask(Task):
-    """What follows a text, token by token. YAML: `task: {kind: language_model}`."""
+    """Language modelling: predicting the next token of a text. YAML: `task: {kind: language_model}`."""
 
     kind: Literal["language_model"] = "language_model"
 

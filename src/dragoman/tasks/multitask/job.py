@@ -25,7 +25,7 @@ _AT_ONCE = 1 << 18
 class MultiTaskJob(Job):
     """Every update has `train.accumulate` batches of each task and minimises Σ λ_t L_t, L_t the mean loss of task t.
 
-    An epoch is the first task's. The model, its folder and what decides in validation are the first task's too.
+    Epochs, the model, its folder and the choice of the best checkpoint are those of the first task.
     """
 
     def __init__(self, first: Job, name: str) -> None:
@@ -38,7 +38,7 @@ class MultiTaskJob(Job):
         self._members.append(member)
         self.tasks = tuple(each.name for each in self._members)
 
-    # What is the first task's.
+    # Delegated to the first task.
 
     @property
     def run(self) -> Any:
@@ -51,7 +51,7 @@ class MultiTaskJob(Job):
 
     @property
     def notes(self) -> Mapping[str, float]:
-        """The first task's."""
+        """Those of the first task."""
         return self._first.notes
 
     @notes.setter
@@ -59,7 +59,7 @@ class MultiTaskJob(Job):
         self._first.notes = notes
 
     def check_initial_values(self) -> None:
-        """The first task's."""
+        """Those of the first task."""
         self._first.check_initial_values()
 
     def prepare(self) -> None:
@@ -96,7 +96,7 @@ class MultiTaskJob(Job):
         """Write a model folder of the first task."""
         self._first.write(folder, parameters, step, validation, averaged_steps)
 
-    # What is of all tasks together.
+    # Combined over all tasks.
 
     @property
     def contents(self) -> Mapping[str, Content]:
