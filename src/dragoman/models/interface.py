@@ -352,5 +352,5 @@ class Decoder(Protocol):
         ...
 
     def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:
-        """Read tokens (R, T) int64 that follow those read so far. With T = the whole target, this is teacher forcing."""
+        """Read tokens (R, T) int64 that follow those read so far. Teacher forcing is T = the whole target."""
         ...
