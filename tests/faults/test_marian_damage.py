@@ -101,7 +101,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "sampling": (tokenizer(sp_model_kwargs={"enable_sampling": True}), r"sp_model_kwargs"),
     "added": (written("added_tokens.json", '{"<ent>": 90}'), r"added to the tokenizer .*<ent>"),
     "no parameters": (without("model.safetensors"), r"has no parameters"),
-    "cut off": (lambda folder: _cut(folder / "model.safetensors"), r"damaged or no safetensors"),
+    "cut off": (lambda folder: _cut(folder / "model.safetensors"), r"damaged or not a safetensors"),
     "missing": (tensors(lambda held: held.pop(FC1)), r"missing: " + FC1),
     "unknown": (tensors(lambda held: held.update(extra=torch.zeros(1))), r"unknown: extra"),
     "shape": (tensors(lambda held: held.update({FC1: torch.zeros(3, 3)})), r"wrong shape: " + FC1),
