@@ -82,11 +82,11 @@ class BlockTokeniser(Protocol):
 
 
 def tokenise(
-    function: BlockTokeniser, cleaned: CleanedCorpus, writer: DatasetWriter, place: Path, workers: int | None = None
+    function: BlockTokeniser, cleaned: CleanedCorpus, writer: DatasetWriter, folder: Path, workers: int | None = None
 ) -> CleaningReport:
     """Tokenise a corpus and pass its rows to the writer, in order. Returns the report, with rows that are too long.
 
-    Blocks that exist from an earlier call are reused. place: folder for the files of the report. workers: number of
+    Blocks that exist from an earlier call are reused. folder: for the files of the report. workers: number of
     processes, None for one per core; it does not affect the result.
     """
     missing = [number for number in range(len(cleaned)) if not is_whole_block(block_file(function.folder, number))]
@@ -97,14 +97,14 @@ def tokenise(
             progress.update(progress.done + int(sizes[number]))
     counts = dict(cleaned.report.counts)
     for rule in counts:
-        shutil.copyfile(CleaningReport.file(cleaned.folder, rule), CleaningReport.file(place, rule))
+        shutil.copyfile(CleaningReport.file(cleaned.folder, rule), CleaningReport.file(folder, rule))
     for lines, sides, too_long in function.rows(len(cleaned)):
         writer.add(lines, *sides)
         if len(too_long):
             counts["max_tokens"] = counts.get("max_tokens", 0) + len(too_long)
-            with CleaningReport.file(place, "max_tokens").open("ab") as file:
+            with CleaningReport.file(folder, "max_tokens").open("ab") as file:
                 file.write(too_long.tobytes())
-    return CleaningReport.of_files(place, cleaned.report.total, counts, cleaned.unit)
+    return CleaningReport.of_files(folder, cleaned.report.total, counts, cleaned.unit)
 
 
 PAIRS_AT_ONCE = 2048
