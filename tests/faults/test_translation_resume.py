@@ -139,7 +139,7 @@ def test_a_changed_text_is_told_and_a_longer_one_is_not(failure: Callable[..., s
     Path("in").write_text("".join([*lines[:6], "another\n", *lines[7:]]))
     assert "in has changed: something in lines 5 to 8 differs" in failure(*GREEDY, "--resume")
     Path("in").write_text("".join(lines[:7]))
-    assert "in has 7 line(s), but 8 of it are done" in failure(*GREEDY, "--resume")
+    assert "in has 7 line(s), but 8 of it are already done" in failure(*GREEDY, "--resume")
     Path("in").write_text("".join(lines) + "one more\n")  # nothing of what is done is another now
     assert main([*GREEDY, "--resume"]) == 0
     shutil.move("out", "resumed")
@@ -201,7 +201,7 @@ def test_what_cannot_be_gone_on_with_is_refused(failure: Callable[..., str], mon
     without = [word for word in GREEDY if word not in ("-i", "in")]
     assert f"the standard input {again}" in failure(*without, "--resume", code=1)
     assert "not a regular file" in failure(*GREEDY[:-1], "/dev/full", code=1)
-    assert "make its folder first" in failure(*GREEDY[:-1], "nowhere/out", code=1)
+    assert "create its folder first" in failure(*GREEDY[:-1], "nowhere/out", code=1)
     assert not list(Path().glob("*partial"))
 
 
@@ -216,7 +216,7 @@ def test_a_stopped_translation_of_a_pipe_keeps_nothing(stop: Stop, failure: Call
 def test_a_folder_of_somebody_else_stays(failure: Callable[..., str]) -> None:
     Path("out.partial").mkdir()
     Path("out.partial/mine").touch()
-    assert "out.partial holds mine, which dragoman did not write" in failure(*GREEDY)
+    assert "out.partial contains mine, which dragoman did not write" in failure(*GREEDY)
     assert Path("out.partial/mine").exists()
 
 
@@ -227,7 +227,7 @@ def test_two_processes_and_lost_text_are_told(failure: Callable[..., str]) -> No
     assert "text was truncated: delete" in failure(*GREEDY, "--resume", code=1)
     shutil.rmtree("out.partial")
     with OutputJournal(Path("out").resolve(), {}):
-        assert "another process is at work" in failure(*GREEDY, "--resume")
+        assert "another process is working" in failure(*GREEDY, "--resume")
     assert main(GREEDY) == 0
 
 

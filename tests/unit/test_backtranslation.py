@@ -168,12 +168,12 @@ def test_other_settings_do_not_go_on(tmp_path: Path, translator: Translator) -> 
     ):
         BackTranslation(MODEL, other.text, other.output, other.request, ALL_OFF, 1).run(translator)
     (tmp_path / "mono").write_text("another text\n")
-    with pytest.raises(ConfigError, match=r"mono has 1 line\(s\), but 16 of it are done\. Give the text"):
+    with pytest.raises(ConfigError, match=r"mono has 1 line\(s\), but 16 of it are already done\. Give the text"):
         other.run(translator)
 
 
 def test_two_processes_do_not_work_at_one_output(tmp_path: Path) -> None:
-    with OutputJournal(tmp_path / "out", {}), pytest.raises(ConfigError, match="another process is at work"):
+    with OutputJournal(tmp_path / "out", {}), pytest.raises(ConfigError, match="another process is working"):
         OutputJournal(tmp_path / "out", {})
     with OutputJournal(tmp_path / "out", {}):
         pass

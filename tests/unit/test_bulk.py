@@ -239,7 +239,7 @@ def test_invalid_files_and_folders_are_reported_before_a_model_is_loaded(tmp_pat
         "is empty": ("empty", "out", {}),
         "would be the same file": (["a.txt", "x/a.txt"], "out", {}),
         "would be lost": ("a.txt", ".", {}),
-        "--source-field goes with files that have fields": ("a.txt", "out", {"source_field": "t"}),
+        "--source-field can only be used with files that have fields": ("a.txt", "out", {"source_field": "t"}),
         "name the field to translate": ("b.jsonl", "out", {}),
         "choose another": ("b.jsonl", "out", {"source_field": "t", "target_field": "t"}),
     }

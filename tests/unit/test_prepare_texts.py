@@ -154,7 +154,7 @@ def test_settings_that_plain_text_does_not_support_are_rejected(corpora: list[Te
     ):
         with pytest.raises(ConfigError, match=message):
             run(corpora, TextConfig.model_validate(settings))
-    with pytest.raises(ConfigError, match="instead of weights"):
+    with pytest.raises(ConfigError, match="replaces weights"):
         prepare_texts(corpora, TextCleaningConfig(), TEXT, Path("nowhere"), 5, temperature=2.0)
     corpora[1].files[0].write_text("\x00\n")
     with pytest.raises(DataError, match="Cleaning dropped everything in .*b.txt"):
