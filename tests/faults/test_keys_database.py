@@ -278,7 +278,7 @@ def test_invalid_paths(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     with pytest.raises(ConfigError, match="not a regular file"):
         Keys(tmp_path)
-    with pytest.raises(ResourceError, match="make its folder first"):
+    with pytest.raises(ResourceError, match="create its folder first"):
         Keys(tmp_path / "nowhere" / "keys.db")
 
 

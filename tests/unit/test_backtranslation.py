@@ -168,7 +168,7 @@ def test_other_settings_do_not_go_on(tmp_path: Path, translator: Translator) -> 
     ):
         BackTranslation(MODEL, other.text, other.output, other.request, ALL_OFF, 1).run(translator)
     (tmp_path / "mono").write_text("another text\n")
-    with pytest.raises(ConfigError, match=r"mono has 1 line\(s\), but 16 of it are already done\. Give the text"):
+    with pytest.raises(ConfigError, match=r"mono has 1 line\(s\), but 16 of it are already done\. Use the text"):
         other.run(translator)
 
 

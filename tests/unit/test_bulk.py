@@ -316,7 +316,7 @@ def test_rays_client_needs_its_own_extra(monkeypatch: pytest.MonkeyPatch) -> Non
         (["--actors", "2"], "--actors can only be used with --cluster"),
         (["--source-field", "t"], "--source-field can only be used with --cluster"),
         (["-i", "a", "-i", "b"], "more than one --input can only be used with --cluster"),
-        (["--cluster", "auto", "-i", ".", "pyproject.toml"], "several files are a pattern in quotes"),
+        (["--cluster", "auto", "-i", ".", "pyproject.toml"], "For several files use a quoted pattern"),
     ],
 )
 def test_options_that_do_not_go_together(options: list[str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
