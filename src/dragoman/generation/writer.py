@@ -92,9 +92,9 @@ class TextStream:
         if last:
             self._held = ""
             return text.removesuffix(" ") if self._ends_in_blank else text
-        place = len(text) - self._kept(text)
-        self._held = text[place:]
-        return text[:place]
+        cut = len(text) - self._kept(text)
+        self._held = text[cut:]
+        return text[:cut]
 
     def _kept(self, text: str) -> int:
         """How many characters at the end of a text may begin a stop string, or are a blank that may have to go."""
@@ -156,8 +156,8 @@ class Writer:
             begun = Prompts.after(self.decoder, contexts, [steps] * len(live), self.device)
             draws = Draws(self.decoder, begun, config, numbers)
             for draw in draws:
-                for place, token in zip(draw.rows.tolist(), draw.tokens.tolist(), strict=True):
-                    row, sample = live[place], samples[live[place]]
+                for number, token in zip(draw.rows.tolist(), draw.tokens.tolist(), strict=True):
+                    row, sample = live[number], samples[live[number]]
                     if token == EOS:
                         sample.ended = True
                         continue
@@ -166,7 +166,7 @@ class Writer:
                         yield Piece(row, piece)
                     if sample.text.stopped:
                         sample.ended = True
-                        draws.stop(torch.tensor([place], device=self.device))
+                        draws.stop(torch.tensor([number], device=self.device))
             drawn += steps
             live = [row for row in live if not samples[row].ended]
         for row, sample in enumerate(samples):

@@ -84,23 +84,23 @@ class UnknownWords:
             for sentence, hypotheses in zip(sentences, searched, strict=True)
         ]
         wanted = [
-            (row, place)
+            (row, rank)
             for row, sentence in enumerate(sentences)
-            for place, hypothesis in enumerate(found[row])
+            for rank, hypothesis in enumerate(found[row])
             if readers[sentence.config] is not None and hypothesis.tokens.count(UNK) > len(sentence.kept)
         ]
         if not wanted:
             return found
-        tokens = [found[row][place].tokens for row, place in wanted]
+        tokens = [found[row][rank].tokens for row, rank in wanted]
         attention = _attention(decoder, memory, [row for row, _ in wanted], tokens)
         assert attention is not None
-        for (row, place), weights in zip(wanted, attention, strict=True):
+        for (row, rank), weights in zip(wanted, attention, strict=True):
             sentence = sentences[row]
             translate = readers[sentence.config]
             assert translate is not None
             words = self._attended(sentence.text, weights[len(sentence.kept) :, sentence.tags :])
             unknown = (*sentence.kept, *(_translated(word, translate) for word in words))
-            found[row][place] = replace(found[row][place], unknown=unknown)
+            found[row][rank] = replace(found[row][rank], unknown=unknown)
         return found
 
     def _begun(
@@ -148,11 +148,11 @@ class UnknownWords:
 
     def _attended(self, text: str, weights: Tensor) -> list[str]:
         """The word of `text`, with its blank, that each row of weights (n, S) attends to most."""
-        places, words = self._tokenizers.source.words(text)
+        owners, words = self._tokenizers.source.words(text)
         if not words:
             return [""] * len(weights)
         sums = torch.zeros(len(weights), len(words), device=weights.device)
-        sums.index_add_(1, torch.tensor(places, device=weights.device), weights[:, : len(places)].float())
+        sums.index_add_(1, torch.tensor(owners, device=weights.device), weights[:, : len(owners)].float())
         return [words[best] for best in sums.argmax(1).tolist()]
 
 
@@ -177,8 +177,8 @@ def unknown_words(tokenizers: Tokenizers, text: str, ids: Sequence[int]) -> tupl
     """The words of a target text that its vocabulary lacks, with their blanks; ids: the text's tokens."""
     if UNK not in ids:
         return ()
-    places, words = tokenizers.target.words(text)
-    return tuple(words[place] for place, number in zip(places, ids, strict=True) if number == UNK)
+    owners, words = tokenizers.target.words(text)
+    return tuple(words[owner] for owner, number in zip(owners, ids, strict=True) if number == UNK)
 
 
 @torch.no_grad()

@@ -30,7 +30,7 @@ class Weighted(NamedTuple):
 def corpus_score(lists: Lists, weights: NDArray[np.float64], metric: SummedMetric) -> float:
     """The score of the best hypothesis of each sentence; of equal ones, the first."""
     chosen = [int(np.argmax(features @ weights)) for features in lists.features]
-    sums = np.sum([each[place] for each, place in zip(lists.statistics, chosen, strict=True)], axis=0)
+    sums = np.sum([each[row] for each, row in zip(lists.statistics, chosen, strict=True)], axis=0)
     return float(metric.corpus(sums))
 
 
@@ -66,17 +66,17 @@ def search_line(
     last change.
     """
     sums: Statistics = np.zeros(lists.statistics[0].shape[1], np.int64)
-    places: list[float] = []
+    corners: list[float] = []
     changes: list[Statistics] = []
     for features, statistics in zip(lists.features, lists.statistics, strict=True):
         top, starts = envelope(features @ weights, features @ direction)
         sums = sums + statistics[top[0]]
-        places += starts
+        corners += starts
         changes += [statistics[after] - statistics[before] for before, after in pairwise(top)]
-    if not places:
+    if not corners:
         return Weighted(weights, corpus_score(lists, weights, metric))
-    order = np.argsort(places, kind="stable")
-    borders = np.array(places)[order]
+    order = np.argsort(corners, kind="stable")
+    borders = np.array(corners)[order]
     scores = metric.corpus(np.concatenate([sums[None], sums + np.cumsum(np.array(changes)[order], axis=0)]))
     middles = np.concatenate([[borders[0] - 1], (borders[1:] + borders[:-1]) / 2, [borders[-1] + 1]])
     widths = np.concatenate([[1.0], np.diff(borders), [1.0]])

@@ -43,11 +43,11 @@ class Reranker:
 
     def choose(self, sources: Sequence[str], found: Sequence[list[Translation]]) -> list[list[Translation]]:
         """As in `Choice.choose`; the score is the weighted sum."""
-        rows = [place for place, its in enumerate(found) if len(its) > 1]
-        features = self._features.of([sources[place] for place in rows], [found[place] for place in rows])
+        rows = [row for row, its in enumerate(found) if len(its) > 1]
+        features = self._features.of([sources[row] for row in rows], [found[row] for row in rows])
         chosen = list(found)
-        for place, values in zip(rows, features, strict=True):
-            chosen[place] = ordered(found[place], (values @ self._weights).tolist())
+        for row, values in zip(rows, features, strict=True):
+            chosen[row] = ordered(found[row], (values @ self._weights).tolist())
         return chosen
 
     def settings(self) -> dict[str, Any]:
