@@ -20,8 +20,8 @@ def toy_memory(sources: list[list[int]], extra: int = 0) -> Memory:
 
 def reading(state: State, count: int) -> Tensor:
     """(T, R or 1, 1) bool: whether a row's text has begun with each of the next `count` tokens."""
-    places = torch.arange(state.position, state.position + count).view(-1, 1, 1)
-    return places >= (torch.zeros(1, 1) if state.left_padding is None else state.left_padding.unsqueeze(1))
+    positions = torch.arange(state.position, state.position + count).view(-1, 1, 1)
+    return positions >= (torch.zeros(1, 1) if state.left_padding is None else state.left_padding.unsqueeze(1))
 
 
 class MarkovToy:
@@ -111,8 +111,8 @@ class AttendingToy:
         self.place = table(100, self.width)
 
     def start(self, memory: Memory, attention: bool = False, left_padding: Tensor | None = None) -> State:
-        places = self.place[: memory.states.shape[1]]
-        keys = torch.sin(memory.states + places)
+        positions = self.place[: memory.states.shape[1]]
+        keys = torch.sin(memory.states + positions)
         cache = [torch.zeros(len(memory.mask), self.width)]
         return State(
             memory={"keys": keys, "keep": memory.mask}, cache=cache, attention=attention, left_padding=left_padding

@@ -35,8 +35,8 @@ class Following(NamedTuple):
     rows: Tensor  # (R, T, V)
     attention: None = None
 
-    def logits(self, places: Tensor | None = None) -> Tensor:
-        return self.rows if places is None else self.rows.flatten(0, 1)[places.flatten()]
+    def logits(self, positions: Tensor | None = None) -> Tensor:
+        return self.rows if positions is None else self.rows.flatten(0, 1)[positions.flatten()]
 
     def last_logits(self) -> Tensor:
         return self.rows[:, -1].clone()

@@ -23,9 +23,9 @@ class EnsembleOutput:
         found = [each for member in self.members if (each := member.attention) is not None]
         return torch.stack([each.float() for each in found]).mean(0) if found else None
 
-    def logits(self, places: Tensor | None = None) -> Tensor:
+    def logits(self, positions: Tensor | None = None) -> Tensor:
         """See `Output`."""
-        return _log_mean([member.logits(places) for member in self.members])
+        return _log_mean([member.logits(positions) for member in self.members])
 
     def last_logits(self) -> Tensor:
         """See `Output`."""

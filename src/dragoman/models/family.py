@@ -38,13 +38,13 @@ class ProjectedOutput:
     projection: Projection
     attention: Tensor | None = None
 
-    def at(self, places: Tensor) -> Predictions:
-        """The predictions at `places` (see `Output.logits`), differentiable."""
-        return Predictions(_at(self.hidden, places), self.projection.weight, self.projection.bias)
+    def at(self, positions: Tensor) -> Predictions:
+        """The predictions at `positions` (see `Output.logits`), differentiable."""
+        return Predictions(_at(self.hidden, positions), self.projection.weight, self.projection.bias)
 
-    def logits(self, places: Tensor | None = None) -> Tensor:
+    def logits(self, positions: Tensor | None = None) -> Tensor:
         """See `Output`; differentiable."""
-        return at_least_single(self.projection(self.hidden if places is None else _at(self.hidden, places)))
+        return at_least_single(self.projection(self.hidden if positions is None else _at(self.hidden, positions)))
 
     def last_logits(self) -> Tensor:
         """See `Output`; differentiable."""
@@ -61,8 +61,8 @@ class ProjectedOutput:
         )
 
 
-def _at(values: Tensor, places: Tensor) -> Tensor:
-    return values[places] if places.dtype == torch.bool else values.flatten(0, 1).index_select(0, places)
+def _at(values: Tensor, positions: Tensor) -> Tensor:
+    return values[positions] if positions.dtype == torch.bool else values.flatten(0, 1).index_select(0, positions)
 
 
 @dataclass(frozen=True)

@@ -226,11 +226,11 @@ class Output(Protocol):
         """
         ...
 
-    def logits(self, places: Tensor | None = None) -> Tensor:
-        """Unnormalised log-probabilities (N, V), float32 or wider, of the next token after the tokens at `places`.
+    def logits(self, positions: Tensor | None = None) -> Tensor:
+        """Unnormalised log-probabilities (N, V), float32 or wider, of the next token after the tokens at `positions`.
 
-        places: (R, T) bool with N True values, or (N,) int64 indices of tokens counted row by row; None: all tokens, as
-        (R, T, V).
+        positions: (R, T) bool with N True values, or (N,) int64 indices of tokens counted row by row; None: all tokens,
+        as (R, T, V).
         """
         ...
 

@@ -20,7 +20,7 @@ class Lists(NamedTuple):
     statistics: Sequence[Statistics]
 
 
-class Weighted(NamedTuple):
+class WeightedScore(NamedTuple):
     """Weights (F,), and the corpus score of the hypotheses that they rank first."""
 
     weights: NDArray[np.float64]
@@ -59,7 +59,7 @@ def envelope(levels: NDArray[np.float64], slopes: NDArray[np.float64]) -> tuple[
 
 def search_line(
     lists: Lists, weights: NDArray[np.float64], direction: NDArray[np.float64], metric: SummedMetric
-) -> Weighted:
+) -> WeightedScore:
     """The best of all weights + γ · direction; the score is constant between two changes of some sentence's best.
 
     γ is the middle of the interval with the best score (of several, the widest); in an open interval it is 1 beyond the
@@ -74,7 +74,7 @@ def search_line(
         corners += starts
         changes += [statistics[after] - statistics[before] for before, after in pairwise(top)]
     if not corners:
-        return Weighted(weights, corpus_score(lists, weights, metric))
+        return WeightedScore(weights, corpus_score(lists, weights, metric))
     order = np.argsort(corners, kind="stable")
     borders = np.array(corners)[order]
     scores = metric.corpus(np.concatenate([sums[None], sums + np.cumsum(np.array(changes)[order], axis=0)]))
@@ -82,12 +82,12 @@ def search_line(
     widths = np.concatenate([[1.0], np.diff(borders), [1.0]])
     best = np.lexsort((widths, np.where(widths > 0, scores, -np.inf)))[-1]
     found = weights + middles[best] * direction
-    return Weighted(found, corpus_score(lists, found, metric))
+    return WeightedScore(found, corpus_score(lists, found, metric))
 
 
 def search_weights(
     lists: Lists, start: NDArray[np.float64], metric: SummedMetric, restarts: int = 20, seed: int = 1
-) -> Weighted:
+) -> WeightedScore:
     """The best weights found by line searches along one feature after another, from `start` and from random weights.
 
     Scaled so that the first feature's weight is 1 if it is positive, otherwise the largest absolute weight. Never worse
@@ -95,19 +95,19 @@ def search_weights(
     """
     generator = np.random.default_rng(seed)
     starts = [start, *generator.uniform(-0.5, 1, (restarts, len(start)))]
-    best = Weighted(start, corpus_score(lists, start, metric))
+    best = WeightedScore(start, corpus_score(lists, start, metric))
     for each in starts:
         found = _climbed(lists, each, metric)
         if found.score > best.score + _GAIN:
             best = found
     scaled = _scaled(best.weights)
     score = corpus_score(lists, scaled, metric)
-    return Weighted(scaled, score) if score >= best.score - _GAIN else best  # rounding may break a tie otherwise
+    return WeightedScore(scaled, score) if score >= best.score - _GAIN else best  # rounding may break a tie otherwise
 
 
-def _climbed(lists: Lists, start: NDArray[np.float64], metric: SummedMetric) -> Weighted:
+def _climbed(lists: Lists, start: NDArray[np.float64], metric: SummedMetric) -> WeightedScore:
     """Climb until no line along one feature improves the score."""
-    here = Weighted(start, corpus_score(lists, start, metric))
+    here = WeightedScore(start, corpus_score(lists, start, metric))
     while True:
         lines = [search_line(lists, here.weights, direction, metric) for direction in np.eye(len(start))]
         best = max(lines, key=lambda line: line.score)
