@@ -58,7 +58,7 @@ class Perplexity(_LogProbabilityMetric):
 class WordPerplexity(_LogProbabilityMetric):
     """Perplexity per blank-separated word; compares models with different vocabularies."""
 
-    key, name, unit, restates = "word_perplexity", "a word", "per word", "loss"
+    key, name, unit, restates = "word_perplexity", "word perplexity", "per word", "loss"
 
     def of(self, likelihood: TextScore) -> float:
         """exp(−log p / words)."""
@@ -76,7 +76,7 @@ class WordPerplexity(_LogProbabilityMetric):
 class BytePerplexity(_LogProbabilityMetric):
     """Perplexity per byte of UTF-8; compares models in any language, and its log₂ is bits per byte."""
 
-    key, name, digits, unit, restates = "byte_perplexity", "a byte", 4, "per byte", "loss"
+    key, name, digits, unit, restates = "byte_perplexity", "byte perplexity", 4, "per byte", "loss"
 
     def of(self, likelihood: TextScore) -> float:
         """exp(−log p / bytes)."""
