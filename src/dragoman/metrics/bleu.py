@@ -1,4 +1,4 @@
-"""BLEU: of detokenised text, of tokenised text as older papers print it, and by the length of the source."""
+"""BLEU of detokenised text, BLEU of tokenised text as in older papers, and BLEU by source length."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ _LOG_OF_ZERO = -9999999999.0
 
 
 class BLEU(NgramMetric):
-    """Corpus BLEU (0 to 100) of detokenised text through sacrebleu, Papineni et al. 2002, Post 2018.
+    """Corpus BLEU (0 to 100) of detokenised text, computed by sacrebleu (Papineni et al. 2002; Post 2018).
 
-    Single sentences are scored with the n-gram orders that they have (effective order), zeros smoothed exponentially
-    (Chen and Cherry 2014, method 3).
+    Single sentences are scored up to their longest n-gram order (effective order), and zero counts are smoothed
+    exponentially (Chen and Cherry 2014, method 3).
     """
 
     key, name, better, orders = "bleu", "BLEU", "higher", 4
@@ -30,28 +30,28 @@ class BLEU(NgramMetric):
         self._lowercase = lowercase
 
     def sacrebleu(self) -> SacreBLEU:
-        """With the tokeniser 13a."""
+        """Return sacrebleu's metric with the 13a tokeniser."""
         return SacreBLEU(lowercase=self._lowercase)
 
     def corpus(self, sums: Statistics) -> NDArray[np.float64]:
-        """As `BLEU().corpus_score`."""
+        """Return the same scores as sacrebleu's `BLEU().corpus_score`."""
         return _bleu(sums, effective=False)
 
     def sentences(self, statistics: Statistics) -> NDArray[np.float64]:
-        """As `BLEU(effective_order=True).sentence_score`."""
+        """Return the same scores as sacrebleu's `BLEU(effective_order=True).sentence_score`."""
         return _bleu(statistics, effective=True)
 
     def sentence_sacrebleu(self) -> SacreBLEU:
-        """With effective order."""
+        """Return sacrebleu's metric with effective order."""
         return SacreBLEU(lowercase=self._lowercase, effective_order=True)
 
     def grams(self, text: str) -> Mapping[tuple[int, Hashable], int]:
-        """Word n-grams of the tokeniser 13a."""
+        """Count the word n-grams of a text, tokenised by 13a."""
         found, _ = extract_all_word_ngrams(self.sacrebleu()._preprocess_segment(text), 1, self.orders)
         return {(len(gram), gram): count for gram, count in found.items()}
 
     def paired(self, counts: Statistics, lengths: Statistics, matches: Statistics) -> Statistics:
-        """Lengths in words, matches, n-grams of the hypothesis."""
+        """Return sacrebleu's statistics: lengths in words, matches, and n-gram counts of the hypothesis."""
         shape = matches.shape[:2]
         words = np.broadcast_to(counts[:, None, :1], (*shape, 1)), np.broadcast_to(lengths[None, :, :1], (*shape, 1))
         return np.concatenate([*words, matches, np.broadcast_to(counts[:, None], matches.shape)], -1)
@@ -60,37 +60,38 @@ class BLEU(NgramMetric):
 class TokenisedBLEU(Metric):
     """Corpus BLEU of text that is first lowercased, punctuation-normalised and Moses-tokenised.
 
-    Not comparable with BLEU of detokenised text, so name and signature say what was done. Needs sacremoses.
+    It is not comparable with BLEU of detokenised text, so its name and signature state the preprocessing. Requires
+    sacremoses.
     """
 
     key, name, better = "tokenized", "BLEU (lowercased, tokenised)", "higher"
 
     def __init__(self, language: str) -> None:
-        """language: two letters, of the target."""
+        """language: two-letter code of the target language."""
         self._language = language
 
     def value(self, outputs: Outputs) -> float:
-        """Raises ConfigError for a language without rules and where sacremoses is not installed."""
+        """Return corpus BLEU. Raises ConfigError for a language without rules or if sacremoses is not installed."""
         hypotheses, *references = (
             moses_tokenise(lines, self._language) for lines in (outputs.hypotheses, *outputs.references)
         )
         return float(self._sacrebleu().corpus_score(hypotheses, references).score)
 
     def signature(self, references: int) -> str:
-        """sacrebleu's, and how the text was prepared."""
+        """Return sacrebleu's signature followed by the preprocessing."""
         metric = self._sacrebleu()
         metric.num_refs = references
         prepared = f"lc.norm.tok.moses-{self._language}|sacremoses:{version('sacremoses')}"
         return f"{metric.get_signature()}|prepared:{prepared}"
 
     def _sacrebleu(self) -> SacreBLEU:
-        """`force` suppresses sacrebleu's warning that the text looks tokenised; it is, on purpose."""
+        # `force` suppresses sacrebleu's warning that the text looks tokenised, which is intended here.
         return SacreBLEU(tokenize="none", force=True)
 
 
 @dataclass(frozen=True)
 class LengthScore:
-    """The score of the sentences whose source has from `shortest` to `longest` words (None: no upper end)."""
+    """The score of the sentences whose source has `shortest` to `longest` words (None: no upper limit)."""
 
     shortest: int
     longest: int | None
@@ -104,10 +105,11 @@ def bleu_by_length(
     *references: Sequence[str],
     edges: Sequence[int] = (1, 11, 16, 21, 31),
 ) -> list[LengthScore]:
-    """Corpus BLEU of sentences grouped by the number of blank-separated words of their source.
+    """Compute corpus BLEU per group of sentences, grouped by the number of blank-separated words of their source.
 
-    edges: ascending, the shortest length of each group; shorter sentences join the first, and the last is open. Groups
-    without sentences are omitted. Raises DataError as `BLEU.score`, and for a different number of sources.
+    edges: the shortest length of each group, ascending. Shorter sentences belong to the first group, and the last group
+    has no upper limit. Groups without sentences are omitted. Raises DataError as `BLEU.score` does, and if the number
+    of sources differs.
     """
     check_lines(hypotheses, references)
     check_sources(sources, hypotheses)
@@ -125,10 +127,10 @@ def bleu_by_length(
 
 
 def moses_tokenise(lines: Iterable[str], language: str) -> list[str]:
-    """Lowercased, punctuation-normalised, tokenised lines; special characters are escaped (`&quot;`).
+    """Lowercase lines, normalise their punctuation, tokenise them and escape special characters (`&quot;`).
 
-    language: code of the tokenisation rules. Raises ConfigError for a language without rules in Moses, and if the
-    optional dependency sacremoses is missing.
+    language: language code of the tokenisation rules. Raises ConfigError for a language without rules in Moses, and if
+    the optional dependency sacremoses is missing.
     """
     try:
         from sacremoses import MosesPunctNormalizer, MosesTokenizer  # optional, and slow to import
@@ -142,12 +144,12 @@ def moses_tokenise(lines: Iterable[str], language: str) -> list[str]:
         raise ConfigError(f"Moses has no tokenisation rules for '{language}': choose one of {', '.join(known)}")
     normalise = MosesPunctNormalizer(lang=language).normalize
     tokenise = MosesTokenizer(lang=language).tokenize
-    # The Perl script that sacremoses ports sees each line's end, and one of its rules for quotation marks needs it.
+    # The Perl script that sacremoses ports reads lines with their newline, which one of its quotation rules needs.
     return [str(tokenise(normalise(line.lower() + "\n"), return_str=True, escape=True)) for line in lines]
 
 
 def _bleu(statistics: Statistics, effective: bool) -> NDArray[np.float64]:
-    """sacrebleu's `compute_bleu` with exponential smoothing (Chen and Cherry 2014, method 3)."""
+    """Vectorise sacrebleu's `compute_bleu` with exponential smoothing (Chen and Cherry 2014, method 3)."""
     values = statistics.astype(np.float64)
     length, reference = values[..., 0], values[..., 1]
     matches, total = values[..., 2:6], values[..., 6:10]

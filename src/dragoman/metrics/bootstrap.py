@@ -1,4 +1,4 @@
-"""Paired bootstrap resampling: is the difference between two systems more than chance in the test set?"""
+"""Paired bootstrap resampling: test whether the difference between two systems is significant."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from dragoman.metrics.summed import SummedMetric
 
 @dataclass(frozen=True)
 class Interval:
-    """The middle 95% of the scores of the resampled test sets, with their mean."""
+    """The mean of the scores of the resampled test sets, and the range of the middle 95%."""
 
     mean: float
     low: float
@@ -22,10 +22,11 @@ class Interval:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two systems on one test set.
+    """The comparison of two systems on one test set.
 
-    difference: second minus first, with the interval of the resampled differences. p_value: approximate probability of
-    a difference of this size by the choice of sentences alone. samples, seed: of the resampling.
+    difference: the second score minus the first. difference_interval: the interval of the resampled differences.
+    p_value: approximate probability that the choice of sentences alone causes a difference of this size. samples, seed:
+    number of resampled test sets, and random seed.
     """
 
     first: Score
@@ -47,12 +48,14 @@ def paired_bootstrap(
     samples: int = 1000,
     seed: int = 12345,
 ) -> Comparison:
-    """Koehn 2004, as sacrebleu computes it: both systems are scored on the same `samples` resampled test sets.
+    """Compare two systems on the same `samples` resampled test sets (Koehn 2004, as computed by sacrebleu).
 
-    With d the difference and d_i those of the resampled sets, the p-value is (1 + #{|d_i| − mean |d_j| > |d|}) /
-    (1 + samples), as in sacrebleu's `--paired-bs`: the same seed and samples (12345 and 1000 are its defaults) give its
-    figure. One exception: if no d_i differs from 0 it is 1, while sacrebleu calls two equal systems different.
-    metric: one, or its key. Raises DataError for unequal numbers of lines and empty references, ConfigError for a
+    Let d be the difference of the scores, and d_i the difference on the i-th resampled set. The p-value is
+    (1 + #{|d_i| − mean |d_j| > |d|}) / (1 + samples), as in sacrebleu's `--paired-bs`. With the same seed and number of
+    samples (its defaults are 12345 and 1000), the result is the same. The only exception: if all d_i are 0, the p-value
+    is 1, whereas sacrebleu reports a significant difference between two equal systems.
+
+    metric: a metric or its key. Raises DataError for unequal numbers of lines or empty references, ConfigError for a
     metric whose statistics do not add up over sentences.
     """
     measure = summed_metric(metric) if isinstance(metric, str) else metric
@@ -78,7 +81,7 @@ def paired_bootstrap(
 
 
 def _interval(scores: NDArray[np.float64]) -> Interval:
-    """As in sacrebleu, a fortieth is cut off at each end."""
+    """Return the mean and the middle 95%; as in sacrebleu, a fortieth is cut off at each end."""
     ordered = np.sort(scores)
     cut = len(ordered) // 40
     return Interval(float(scores.mean()), float(ordered[cut]), float(ordered[len(ordered) - cut - 1]))

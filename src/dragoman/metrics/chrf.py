@@ -13,17 +13,17 @@ from dragoman.metrics.summed import NgramMetric, Statistics
 
 
 class ChrF(NgramMetric):
-    """chrF2 (0 to 100) through sacrebleu: character 1- to 6-grams without blanks, Popović 2015."""
+    """chrF2 (0 to 100), computed by sacrebleu from character 1- to 6-grams without blanks (Popović 2015)."""
 
     key, name, better, orders = "chrf", "chrF2", "higher", 6
     _beta: ClassVar[int] = 2
 
     def sacrebleu(self) -> CHRF:
-        """With sacrebleu's defaults."""
+        """Return sacrebleu's metric with its defaults."""
         return CHRF()
 
     def corpus(self, sums: Statistics) -> NDArray[np.float64]:
-        """As `CHRF().corpus_score`."""
+        """Return the same scores as sacrebleu's `CHRF().corpus_score`."""
         parts = sums.reshape(*sums.shape[:-1], self.orders, 3).astype(np.float64)
         hypothesis, reference, matches = parts[..., 0], parts[..., 1], parts[..., 2]
         there = (hypothesis > 0) & (reference > 0)
@@ -35,16 +35,18 @@ class ChrF(NgramMetric):
         return np.asarray(np.where(weighted > 0, scores, 0.0))
 
     def sentences(self, statistics: Statistics) -> NDArray[np.float64]:
-        """As `CHRF().sentence_score`."""
+        """Return the same scores as sacrebleu's `CHRF().sentence_score`."""
         return self.corpus(statistics)
 
     def grams(self, text: str) -> Mapping[tuple[int, Hashable], int]:
-        """Character n-grams."""
+        """Count the character n-grams of a text."""
         orders: list[Counter[str]] = extract_all_char_ngrams(text, self.orders)
         return {(order, gram): count for order, found in enumerate(orders, 1) for gram, count in found.items()}
 
     def paired(self, counts: Statistics, lengths: Statistics, matches: Statistics) -> Statistics:
-        """For each order: n-grams of the hypothesis (0 if the reference has none), of the reference, in common."""
+        """Return three counts per order: n-grams of the hypothesis (0 if the reference has none), of the reference, and
+        in common.
+        """
         of_reference = np.broadcast_to(lengths[None], matches.shape)
         of_hypothesis = np.where(of_reference > 0, counts[:, None], 0)
         return np.stack([of_hypothesis, of_reference, matches], -1).reshape(*matches.shape[:2], -1)

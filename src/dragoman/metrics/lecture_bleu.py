@@ -1,4 +1,4 @@
-"""BLEU as a slide of the lecture defines it."""
+"""BLEU as defined on a slide of the lecture."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,19 +10,19 @@ from dragoman.metrics.metric import Metric, Outputs
 
 
 class LectureBLEU(Metric):
-    """Deck 002's formula (0 to 100): NOT the BLEU of the literature.
+    """The formula of deck 002 (0 to 100), which is NOT the BLEU of the literature.
 
     min(1, Σ length / Σ reference length) · mean over pairs of (Π_{n=1..4} n-gram precision)^¼. It differs from corpus
-    BLEU in taking the mean of sentence values (a sentence without a common 4-gram counts 0) and in a linear brevity
-    factor. Matches are clipped by the reference's counts, as BLEU's are; a sentence too short for n-grams of some
-    order is judged by the orders that it has. Words are those of sacrebleu's 13a tokeniser. With several references a
-    pair takes the value, and the length, of the best one.
+    BLEU in two ways: it averages the values of sentences (a sentence without a common 4-gram counts as 0), and its
+    brevity factor is linear. Matches are clipped by the reference's counts, as in BLEU. A sentence that is too short
+    for n-grams of some order is scored by the lower orders. Words are those of sacrebleu's 13a tokeniser. If there are
+    several references, the value and the length of the best one are used.
     """
 
     key, name, better = "lecture", "lecture BLEU (non-standard)", "higher"
 
     def value(self, outputs: Outputs) -> float:
-        """The formula above."""
+        """Return the value of the formula above."""
         tokenise = BLEU().tokenizer
         values, length, reference_length = [], 0, 0
         for hypothesis, *others in zip(outputs.hypotheses, *outputs.references, strict=True):
@@ -35,12 +35,12 @@ class LectureBLEU(Metric):
         return 100 * min(1.0, length / max(reference_length, 1)) * float(np.mean(values))
 
     def signature(self, references: int) -> str:
-        """In the style of sacrebleu's."""
+        """Return a signature in sacrebleu's format."""
         return f"nrefs:{references}|case:mixed|tok:13a|formula:deck-002|mean-of-sentences|brevity:linear"
 
 
 def _precision_mean(words: Sequence[str], reference: Sequence[str]) -> float:
-    """The geometric mean of the clipped n-gram precisions, n = 1 … 4, of one sentence; 1 if both are empty."""
+    """Return the geometric mean of a sentence's clipped n-gram precisions, n = 1 … 4; 1 if both texts are empty."""
     precisions = []
     for order in range(1, min(4, len(words)) + 1):
         counts = Counter(zip(*(words[start:] for start in range(order)), strict=False))

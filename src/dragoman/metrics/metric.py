@@ -1,4 +1,4 @@
-"""`Metric`: a measure of a model's outputs that knows its name, direction, signature and inputs."""
+"""`Metric`: the interface of metrics of a model's outputs, with their names, directions, signatures and inputs."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence, Set
@@ -9,12 +9,12 @@ from dragoman.base.errors import ConfigError, DataError
 from dragoman.metrics.text_score import TextScore
 
 Need = Literal["references", "sources", "log-probabilities"]
-"""Inputs of a metric besides the hypotheses."""
+"""Inputs that a metric may need in addition to the hypotheses."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """A metric's value with its name and the signature without which it can't be compared with another."""
+    """A metric's value, its name, and its signature; only scores with the same signature are comparable."""
 
     name: str
     value: float
@@ -26,10 +26,11 @@ class Score:
 
 @dataclass(frozen=True)
 class Outputs:
-    """What metrics are computed from.
+    """The inputs of metrics.
 
-    hypotheses: the model's outputs, one per sentence. references: lists of as many lines, one list or several. sources:
-    as many lines. likelihood: log-probability of the held-out text under the model, with its numbers of tokens.
+    hypotheses: the model's outputs, one per sentence. references: one or more lists, each with one line per sentence.
+    sources: one line per sentence. likelihood: log-probability of the held-out text under the model, with its token
+    counts.
     """
 
     hypotheses: Sequence[str] = ()
@@ -39,12 +40,12 @@ class Outputs:
 
 
 class Metric(ABC):
-    """To add a metric, subclass this in a file of its own and add a line to `registry.py`.
+    """Base class of metrics. To add a metric, subclass this in a new file and add a line to `registry.py`.
 
-    key: its name in settings, in logs and on the command line. name: its name for people. better: which of two values
-    is better. needs: inputs without which it cannot be computed. restates: the key of a metric that holds the same
-    information in another unit; such a metric never decides which checkpoint is best. digits: after the decimal point,
-    in messages. unit: of the vertical axis of learning curves.
+    key: name in settings, in logs and on the command line. name: display name. better: whether higher or lower values
+    are better. needs: required inputs. restates: the key of a metric with the same information in another unit; a
+    metric that restates another one never decides which checkpoint is best. digits: decimal places in messages. unit:
+    label of the vertical axis of learning curves.
     """
 
     key: ClassVar[str]
@@ -57,10 +58,10 @@ class Metric(ABC):
 
     @abstractmethod
     def value(self, outputs: Outputs) -> float:
-        """The metric of all sentences together; `outputs` has what the metric needs."""
+        """Compute the metric over all sentences; `outputs` contains all inputs in `needs`."""
 
     def signature(self, references: int) -> str:
-        """How it is computed with that number of references."""
+        """Return how the metric is computed with that number of references; empty if there is only one way."""
         return ""
 
     def score(
@@ -70,16 +71,16 @@ class Metric(ABC):
         sources: Sequence[str] | None = None,
         likelihood: TextScore | None = None,
     ) -> Score:
-        """The value with its name and signature; arguments as in `Outputs`.
+        """Compute the score; arguments as in `Outputs`.
 
-        Raises DataError for unequal numbers of lines and for empty references, ConfigError for a missing input.
+        Raises DataError for unequal numbers of lines or empty references, ConfigError for a missing input.
         """
         outputs = Outputs(hypotheses, references, sources, likelihood)
         self.check(outputs)
         return Score(self.name, self.value(outputs), self.signature(len(references)))
 
     def check(self, outputs: Outputs) -> None:
-        """Raises DataError for unequal numbers of lines and for empty references, ConfigError for a missing input."""
+        """Raise DataError for unequal numbers of lines or empty references, ConfigError for a missing input."""
         if "references" in self.needs:
             check_lines(outputs.hypotheses, outputs.references)
         given: dict[Need, object] = {"sources": outputs.sources, "log-probabilities": outputs.likelihood}
@@ -88,23 +89,23 @@ class Metric(ABC):
             check_sources(outputs.sources or (), outputs.hypotheses)
 
     def require(self, given: Set[Need]) -> None:
-        """Raises ConfigError if the metric needs more than these inputs."""
+        """Raise ConfigError if the metric needs more than these inputs."""
         if missing := sorted(self.needs - given):
-            raise ConfigError(f"{self.name} is computed from {missing[0]}, which are not given here")
+            raise ConfigError(f"{self.name} requires {missing[0]}, which are not given here")
 
     def mean(self, scores: Sequence[Score], means: Mapping[str, float]) -> Score | None:
-        """The mean over several test sets, each counting as much; None if it is not defined.
+        """Return the unweighted mean over several test sets, or None if it is not defined.
 
-        means: the means of other metrics that have been computed already, by key.
+        means: the means of the metrics computed so far, by key.
         """
         signature = f"mean of {len(scores)} sets, {scores[0].signature}" if scores[0].signature else ""
         return Score(self.name, sum(score.value for score in scores) / len(scores), signature)
 
 
 def check_lines(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-    """Raises DataError naming the numbers of lines if they differ or are 0, and if all references are empty.
+    """Raise DataError if the numbers of lines differ or are 0, or if all references are empty.
 
-    A blank reference among others is no error: corpora contain blank lines, and any output for one counts as wrong.
+    Single blank references are allowed: corpora contain blank lines, and any output for them counts as wrong.
     """
     if not references:
         raise DataError("there is no reference to compare with; give at least one")
@@ -121,6 +122,6 @@ def check_lines(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) 
 
 
 def check_sources(sources: Sequence[str], hypotheses: Sequence[str]) -> None:
-    """Raises DataError naming the numbers of lines if they differ."""
+    """Raise DataError if the numbers of lines differ."""
     if len(sources) != len(hypotheses):
         raise DataError(f"{len(sources)} sources, but {len(hypotheses)} hypotheses; both need the same sentences")

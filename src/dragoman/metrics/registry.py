@@ -1,4 +1,4 @@
-"""The metrics that settings, the command line and Python functions know by their keys."""
+"""The registry of metrics, by the keys used in settings, on the command line and in Python."""
 
 from collections.abc import Set
 from typing import TYPE_CHECKING, Literal
@@ -29,28 +29,28 @@ METRICS: dict[str, Metric] = {
 
 
 def metric_of(key: str) -> Metric:
-    """Raises ConfigError, listing the keys, for one that is unknown."""
+    """Return the metric with that key. Raises ConfigError, which lists all keys, for an unknown key."""
     if key not in METRICS:
-        raise ConfigError(f"there is no metric {key!r}: choose among {', '.join(METRICS)}")
+        raise ConfigError(f"there is no metric {key!r}: choose one of {', '.join(METRICS)}")
     return METRICS[key]
 
 
 def computable(given: Set[Need]) -> dict[str, Metric]:
-    """Those that need nothing but these inputs."""
+    """Return the metrics, by key, that need no other inputs than these."""
     return {key: metric for key, metric in METRICS.items() if metric.needs <= given}
 
 
 def summed_metric(key: str) -> SummedMetric:
-    """One for paired bootstrap resampling. Raises ConfigError for any other key."""
+    """Return a metric that supports bootstrap resampling. Raises ConfigError for any other key."""
     metric = METRICS.get(key)
     if not isinstance(metric, SummedMetric):
         known = " or ".join(key for key, metric in METRICS.items() if isinstance(metric, SummedMetric))
-        raise ConfigError(f"no bootstrap resampling by {key!r}: use {known}")
+        raise ConfigError(f"the metric {key!r} does not support bootstrap resampling: use {known}")
     return metric
 
 
 def ngram_metrics() -> dict[str, NgramMetric]:
-    """Those that also score single sentences: for tuning, minimum-risk choice and rewards."""
+    """Return the metrics, by key, that also score single sentences: for tuning, minimum Bayes risk and rewards."""
     return {key: metric for key, metric in METRICS.items() if isinstance(metric, NgramMetric)}
 
 

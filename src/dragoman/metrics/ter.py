@@ -8,15 +8,18 @@ from dragoman.metrics.summed import Statistics, SummedMetric
 
 
 class TER(SummedMetric):
-    """Translation edit rate (percent) through sacrebleu, Snover et al. 2006."""
+    """Translation edit rate (percent), computed by sacrebleu (Snover et al. 2006)."""
 
     key, name, better, unit = "ter", "TER", "lower", "percent"
 
     def sacrebleu(self) -> SacreTER:
-        """With sacrebleu's defaults."""
+        """Return sacrebleu's metric with its defaults."""
         return SacreTER()
 
     def corpus(self, sums: Statistics) -> NDArray[np.float64]:
-        """As `TER().corpus_score`; sums: edits, and reference words averaged over the references of each sentence."""
+        """Return the same scores as sacrebleu's `TER().corpus_score`.
+
+        sums: edits, and reference words averaged over the references of each sentence.
+        """
         edits, words = sums[..., 0].astype(np.float64), sums[..., 1].astype(np.float64)
         return np.asarray(100 * np.where(words > 0, edits / np.where(words > 0, words, 1), edits > 0))

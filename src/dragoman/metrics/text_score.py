@@ -1,4 +1,4 @@
-"""`TextScore`: a text's log-probability, and its perplexity per token, word and byte."""
+"""`TextScore`: the log-probability of a text, and its perplexity per token, word and byte."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -11,15 +11,15 @@ from dragoman.text.symbols import UNK
 
 @dataclass(frozen=True)
 class TextScore:
-    """log p of a text and its end, or of several texts together, in nats, and the numbers of units that it sums over.
+    """The log-probability (nats) of a text and its end, or of several texts, and the numbers of units it sums over.
 
     tokens: subwords, plus one for the end of each text. words, bytes: as counted by `words_of` and `bytes_of`. unknown:
-    tokens for parts that the vocabulary lacks. Each is predicted as one token, whatever it stands for, so with any
-    unknown tokens the text's true log-probability is lower, and perplexities per word and byte are lower bounds.
+    number of unknown tokens. Each is predicted as one token, whatever text it replaces, so if there are any, the true
+    log-probability of the text is lower, and the perplexities per word and byte are lower bounds.
 
-    A perplexity is exp(−log_probability / count): as uncertain as a choice among that many equally likely units;
-    infinite if it exceeds a float. per_token: compares models that share a vocabulary. per_word, per_byte: compare any
-    models on the same text, per_byte in any language; its log₂ is bits per byte.
+    A perplexity is exp(−log_probability / count), infinite if it exceeds a float: at perplexity N, the model is as
+    uncertain as a choice among N equally likely units. per_token is comparable between models with the same vocabulary,
+    per_word and per_byte between any models on the same text, per_byte in any language. Its log₂ is bits per byte.
     """
 
     log_probability: float
@@ -30,19 +30,19 @@ class TextScore:
 
     @staticmethod
     def of(text: str, ids: Sequence[int], log_probability: float) -> "TextScore":
-        """The score of one text; ids: its tokens without its end."""
+        """Return the score of one text. ids: its tokens without the end-of-sentence symbol."""
         unknown = sum(number == UNK for number in ids)
         return TextScore(log_probability, len(ids) + 1, words_of(text), bytes_of(text), unknown)
 
     @staticmethod
     def total(scores: Iterable["TextScore"]) -> "TextScore":
-        """The score of all texts together. Raises DataError if there are none, or if the sum is NaN."""
+        """Return the score of all texts together. Raises DataError if there are none, or if the sum is NaN."""
         given = list(scores)
         if not given:
-            raise DataError("no text to compute a perplexity of: give at least one line")
+            raise DataError("there is no text to compute a perplexity of: give at least one line")
         log_probability = sum(score.log_probability for score in given)
         if math.isnan(log_probability):
-            raise DataError("no perplexity: the summed log-probability is not a number (NaN)")
+            raise DataError("the perplexity is undefined: the summed log-probability is not a number (NaN)")
         counts = ([getattr(score, name) for score in given] for name in ("tokens", "words", "bytes", "unknown"))
         return TextScore(log_probability, *map(sum, counts))
 
@@ -68,14 +68,14 @@ class TextScore:
             return math.inf
 
     def as_json(self) -> dict[str, Any]:
-        """All values in plain types."""
+        """Return all values as plain types."""
         perplexities = {"per_token": self.per_token, "per_word": self.per_word, "per_byte": self.per_byte}
         return {**perplexities, **asdict(self)}
 
     def __str__(self) -> str:
         unknown = (
             f"; {self.unknown} tokens ({self.unknown / self.tokens:.2%}) are unknown: each is predicted as one token, "
-            "whatever it stands for, so the perplexities per word and byte are lower bounds"
+            "whatever text it replaces, so the perplexities per word and byte are lower bounds"
             if self.unknown
             else ""
         )
@@ -87,10 +87,10 @@ class TextScore:
 
 
 def words_of(text: str) -> int:
-    """The number of blank-separated words, plus one for the end of each line and of the text."""
+    """Return the number of blank-separated words, plus one for the end of each line and of the text."""
     return len(text.split()) + 1 + text.count("\n")
 
 
 def bytes_of(text: str) -> int:
-    """The number of bytes in UTF-8, plus one for the text's end."""
+    """Return the number of bytes in UTF-8, plus one for the end of the text."""
     return len(text.encode()) + 1
