@@ -50,10 +50,10 @@ def milliseconds(compute: Callable[[], object], turns: int) -> float:
     found = []
     for _ in range(turns + 1):
         torch.cuda.synchronize()
-        begin = time.perf_counter()
+        start = time.perf_counter()
         compute()
         torch.cuda.synchronize()
-        found.append((time.perf_counter() - begin) * 1e3)
+        found.append((time.perf_counter() - start) * 1e3)
     return statistics.median(found[1:])
 
 

@@ -18,7 +18,7 @@ KERNELS = {
 
 def milliseconds(kernel: SDPBackend, masked: bool, shapes: list[tuple[int, int]]) -> float:
     """The mean over the shapes."""
-    begin = time.perf_counter()
+    start = time.perf_counter()
     for sentences, length in shapes:
         states = torch.randn(sentences, HEADS, length, WIDTH, device="cuda", dtype=torch.bfloat16, requires_grad=True)
         mask = torch.arange(length, device="cuda").expand(sentences, 1, 1, length) < length - 1 if masked else None
@@ -26,7 +26,7 @@ def milliseconds(kernel: SDPBackend, masked: bool, shapes: list[tuple[int, int]]
             result = scaled_dot_product_attention(states, states, states, attn_mask=mask, is_causal=not masked)
         result.sum().backward()
     torch.cuda.synchronize()
-    return (time.perf_counter() - begin) / len(shapes) * 1e3
+    return (time.perf_counter() - start) / len(shapes) * 1e3
 
 
 def kernels() -> None:

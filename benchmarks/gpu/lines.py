@@ -19,9 +19,9 @@ def lines(model: Path, source: Path, reference: Path) -> None:
             translator = Translator.load(model, "cuda", "auto", precision)
             seconds = []
             for _ in range(2):
-                begin = time.perf_counter()
+                start = time.perf_counter()
                 found = translator.translate(sources, beam=beam, batch_size=1024)
-                seconds.append(time.perf_counter() - begin)
+                seconds.append(time.perf_counter() - start)
             same = sum(one == other for one, other in zip(found, expected, strict=True))
             score = BLEU().score(found, references).value
             print(

@@ -18,7 +18,8 @@ from dragoman.metrics.bootstrap import paired_bootstrap
 from dragoman.metrics.metric import Metric, Outputs
 from dragoman.metrics.registry import METRICS
 from dragoman.metrics.summed import SummedMetric
-from dragoman.tasks.translation.validation import HeldOut, ValidationSets
+from dragoman.tasks.corpus_job import ValidationSets
+from dragoman.tasks.translation.validation import HeldOut, validation_metrics, validators
 from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.validation import Validation
 from dragoman.translation.translator import Translator
@@ -102,7 +103,8 @@ def test_validation_computes_the_metric_that_decides(metric: str) -> None:
 
     def judged(count: int) -> Validation:
         sets = [_held_out(f"set {number}") for number in range(count)]
-        return ValidationSets(sets, model, translator, 1, metric).run(Runtime(CPU))
+        metrics = validation_metrics(metric)
+        return ValidationSets(validators(sets, model, translator, 1, metrics), metrics).run(Runtime(CPU))
 
     one, two = judged(1), judged(2)
     outputs = translator.translate(SOURCES, search={"beam": 1, "length_factor": 1.5})

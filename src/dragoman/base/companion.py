@@ -15,7 +15,7 @@ Compress = Callable[[bytes], bytes]
 
 
 def compressor_for(path: Path) -> Compress:
-    """Return a compressor for parts of a file, by its suffix: .gz, .xz, .zst, or none.
+    """Return a compressor for parts of a file by the suffix of its name: .gz, .xz, .zst, or none.
 
     The concatenated parts are a valid file of that format (RFC 1952, section 2.2; RFC 8878, section 3.1).
     """
@@ -88,7 +88,7 @@ def resumable_companion(path: Path, text: Path, size: int) -> Iterator[Companion
 
 def publish_companion(path: Path, text: Path) -> None:
     """Rename `text` to `path`, unless this is already done. Raises ResourceError on failure."""
-    path = path.resolve()  # what a link points to is replaced, not the link
+    path = path.resolve()  # replace the target of a link, not the link
     if not text.exists():
         return
     try:

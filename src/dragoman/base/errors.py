@@ -29,7 +29,7 @@ def reject_options(options: Mapping[str, object], company: str) -> None:
 
 
 class DataError(DragomanError):
-    """A corpus that cannot be read: missing, empty, unequal sides, broken encoding."""
+    """A corpus that cannot be read: a missing or empty file, sides of unequal length, or invalid UTF-8."""
 
 
 class DocumentError(DataError):
@@ -37,7 +37,7 @@ class DocumentError(DataError):
 
 
 class LineError(DataError):
-    """A line that cannot be read. place: its index, from 0; reason: what is wrong; side: the file that it is in."""
+    """A line that cannot be read. place: its index, from 0; reason: the error; side: index of its file."""
 
     def __init__(self, place: int, reason: str, side: Literal["source", "target"] = "source") -> None:
         super().__init__(f"line {place + 1}: {reason}")
@@ -48,17 +48,17 @@ class LineError(DataError):
         return type(self), (self.place, self.reason, self.side)
 
     def at(self, origin: Path | str | None, line: int | None = None) -> DataError:
-        """The same error with a file name. line: line number, if it differs from the index."""
+        """Return the error with a file name. line: line number, if it is not the index plus 1."""
         return DataError(f"{origin or 'standard input'}, line {line or self.place + 1}: {self.reason}")
 
 
 class TooLongError(LineError):
-    """A line that is longer than the positions of a model."""
+    """A line that is longer than the model's maximum number of positions."""
 
 
 @contextmanager
 def in_files(source: Path | str | None, target: Path | str | None = None) -> Iterator[None]:
-    """Add file names to the errors of lines that are read inside; None is the standard input."""
+    """Add file names to errors in lines that are read within this context; None is the standard input."""
     try:
         yield
     except LineError as error:

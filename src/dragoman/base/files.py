@@ -1,4 +1,4 @@
-"""Atomic writes: after a kill or a full disk, either the old or the new contents are there, never a mixture."""
+"""Atomic writes: after a kill or with a full disk, a file has either its old or its new contents, never a mixture."""
 
 import contextlib
 import ctypes
@@ -120,13 +120,13 @@ def sync(path: Path) -> None:
 
 
 def unwritable(path: Path, error: OSError) -> ResourceError:
-    """The error to raise after writing `path` failed with `error`."""
+    """Return the error to raise after writing `path` failed with `error`."""
     reason = error.strerror or str(error)
     if error.errno in _FULL:
         return ResourceError(f"cannot write {path}: {reason}. Free some space; the previous contents are intact")
     advice = {
         errno.ENOENT: "create its folder first, or choose another path",
-        errno.ENOTDIR: "a part of this path is a file; choose another path",
+        errno.ENOTDIR: "a parent of this path is a file; choose another path",
         errno.EEXIST: "a file of that name exists; choose another path",
     }.get(error.errno or 0, "choose another path, or change its permissions")
     return ResourceError(f"cannot write {path}: {reason}; {advice}")
@@ -134,7 +134,7 @@ def unwritable(path: Path, error: OSError) -> ResourceError:
 
 @contextlib.contextmanager
 def _temporary(path: Path) -> Iterator[Path]:
-    """A locked temporary folder next to `path`, deleted at the end with its contents."""
+    """Create a locked temporary folder next to `path`; it is deleted at the end with its contents."""
     with contextlib.ExitStack() as stack:
         try:
             temporary = _sibling(path)
@@ -176,7 +176,7 @@ def _sibling(path: Path) -> Path:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Lock a folder; the lock ends with the process. Raises OSError if another process holds it."""
+    """Lock a folder until the process ends. Raises OSError if another process holds the lock."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

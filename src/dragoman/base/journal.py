@@ -37,9 +37,9 @@ def work_folder(output: Path) -> Path:
 
 @dataclass(frozen=True)
 class _Place:
-    """Progress of an output. size: bytes of text; digests: digests of all lines so far, by input.
+    """The progress of an output. size: bytes of text; digests: digests of all lines so far, by input.
 
-    A single immutable value, so that an interrupt never sees a partial update.
+    It is a single immutable value, so that an interrupt never sees a partial update.
     """
 
     lines: int = 0
@@ -56,10 +56,10 @@ class OutputJournal:
     """
 
     def __init__(self, output: Path, settings: Mapping[str, Any], resume: bool = True) -> None:
-        """settings: everything that the output depends on besides its inputs, as JSON values, possibly nested.
+        """settings: everything other than the inputs that the output depends on, as possibly nested JSON values.
 
-        resume: continue unfinished work; if False, raise ConfigError if there is any. Also raises ConfigError if the
-        work was started with other settings or another process is running, ResourceError if it cannot be written.
+        resume: continue unfinished work; if False, raise ConfigError if there is any. Raises ConfigError if the work
+        was started with other settings or another process is running, ResourceError if files cannot be written.
         """
         if output.exists() and not output.is_file():
             raise ResourceError(f"cannot write {output}: it exists and is not a regular file")
@@ -105,7 +105,7 @@ class OutputJournal:
 
     @property
     def counts(self) -> Counter[str]:
-        """Counts of what happened to these lines."""
+        """Counts of the outcomes of these lines."""
         return self._place.counts
 
     @property
@@ -138,7 +138,7 @@ class OutputJournal:
             yield line
 
     def first_seen(self, texts: Iterable[str]) -> list[bool]:
-        """Whether each text occurs for the first time. The texts are recorded by the next `commit`."""
+        """Return, for each text, whether it occurs for the first time. The next `commit` records the texts."""
         known = []
         for text in texts:
             digest = blake2b(text.encode(), digest_size=_DIGEST).digest()
@@ -149,7 +149,7 @@ class OutputJournal:
     def write(self, lines: int, data: bytes, counts: Mapping[str, int] | None = None) -> None:
         """Append `data`, the output of the next `lines` lines; no further lines may have been read. See `commit`.
 
-        counts: what happened to these lines. Raises ResourceError on failure.
+        counts: number of lines by outcome. Raises ResourceError on failure.
         """
         rest = memoryview(data)
         try:
@@ -273,7 +273,7 @@ class OutputJournal:
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """The differences between two nested settings, each with both values."""
+    """Return the differences between two nested settings, each with both values."""
     one, other = _flat(before), _flat(now)
     return [
         f"{name} (was {one.get(name)!r}, now {other.get(name)!r})"

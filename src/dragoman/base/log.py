@@ -8,7 +8,7 @@ from rich.text import Text
 
 
 class _Console(Console):
-    """A console that ignores a closed pipe; rich would end the process, or the thread."""
+    """A console that ignores a closed pipe, whereas rich would end the process or the thread."""
 
     def on_broken_pipe(self) -> None:
         """Stop printing."""
@@ -33,13 +33,13 @@ def warn(message: str) -> None:
 
 
 def _print(message: Text) -> None:
-    """Print a message; one that cannot be written, as on a full disk, is dropped."""
+    """Print a message; it is dropped if it cannot be written, for example on a full disk."""
     with suppress(OSError):
         console.print(message)
 
 
 def is_quiet() -> bool:
-    """Whether messages other than warnings and errors are suppressed."""
+    """Return whether messages other than warnings and errors are suppressed."""
     return _quiet or console.quiet
 
 

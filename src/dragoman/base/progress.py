@@ -1,4 +1,4 @@
-"""Progress: how much of a long task is done, how fast, and how long the rest takes."""
+"""`Progress`: shows how much of a long task is done, its speed and the remaining time."""
 
 import sys
 import threading
@@ -22,16 +22,16 @@ Total = int | None | Callable[[], int | None]
 
 
 class Progress:
-    """Progress of a long task on stderr: a live line on a terminal or in a notebook, otherwise a line now and then.
+    """Progress of a long task on stderr: a live line on a terminal or in a notebook, otherwise a line at intervals.
 
-    Use it as a context manager around the task. Nothing is shown for tasks that end at once, within `quietly`, in
-    threads other than the main one, and in ranks other than the first. The line of a nested task replaces that of the
-    outer one. `update` costs a microsecond.
+    Use it as a context manager around the task. Nothing is shown for very short tasks, within `quietly`, in threads
+    other than the main one, and on ranks other than the first. The line of a nested task replaces that of the outer
+    one. `update` takes a microsecond.
     """
 
     def __init__(
         self,
-        what: str,
+        activity: str,
         unit: str = "",
         total: Total = None,
         *,
@@ -40,15 +40,15 @@ class Progress:
         lines: bool = True,
         closes: bool = False,
     ) -> None:
-        """what: the activity, such as `Translating`. unit: what is counted, in the plural; if empty, no speed is shown.
+        """activity: name of the task, such as "Translating". unit: the unit in the plural; if empty, no speed is shown.
 
         total: the number of units, or None if unknown; a function is called once, and only if the task takes long.
-        done: units that an earlier process completed; None: those of the first update. shown: False shows nothing.
-        lines: False shows a live line only. closes: report at the end what was done, if anything was shown before.
+        done: units completed by an earlier process; None: those of the first update. shown: False shows nothing.
+        lines: False shows only a live line. closes: report the total at the end if progress was shown before.
         """
-        self.what, self.unit = what, unit
-        self.done, self.said = done or 0, ""
-        self.opened = self.begun = time.monotonic()
+        self.activity, self.unit = activity, unit
+        self.done, self.status = done or 0, ""
+        self.opened = self.started_at = time.monotonic()
         self._total, self._first, self._lines, self._closes = total, done, lines, closes
         self._shown, self._reported = shown, False
         self._display: Display | None = None
@@ -70,17 +70,17 @@ class Progress:
             return
         self._display.close(self)
         if self._closes and self._reported and error is None:
-            seconds = time.monotonic() - self.begun
+            seconds = time.monotonic() - self.started_at
             info(f"{self.done:,} {self.unit} are done: {self._speed(seconds)}, {format_duration(seconds)}.")
 
-    def update(self, done: int, said: str = "", total: int | None = None) -> None:
-        """Set the units done, earlier processes included. said: shown instead of the number; total: a new total."""
-        self.done, self.said = done, said
+    def update(self, done: int, status: str = "", total: int | None = None) -> None:
+        """Set the units done, including earlier processes. status: shown instead of the number; total: a new total."""
+        self.done, self.status = done, status
         if total is not None:
             self._total = total
         now = time.monotonic()
         if self._first is None:
-            self._first, self.begun = done, now
+            self._first, self.started_at = done, now
         if self._display is None or now < self._next:
             return
         self._next = now + self._display.interval
@@ -100,12 +100,12 @@ class Progress:
         return self._display is not None and self._display.live
 
     def text(self, now: float) -> str:
-        """The line that is shown. now: seconds of the monotonic clock."""
+        """Return the line to show. now: seconds of the monotonic clock."""
         if not self.unit:
-            return f"{self.what}: {self.said}" if self.said else self.what
+            return f"{self.activity}: {self.status}" if self.status else self.activity
         of = "" if self.total is None else f" of {self.total:,}"
-        seconds, own = now - self.begun, self.done - (self._first or 0)
-        text = f"{self.what}: {self.said or f'{self.done:,}{of} {self.unit}'}"
+        seconds, own = now - self.started_at, self.done - (self._first or 0)
+        text = f"{self.activity}: {self.status or f'{self.done:,}{of} {self.unit}'}"
         if not own:
             return text
         text = f"{text} · {self._speed(seconds)}"
@@ -114,7 +114,7 @@ class Progress:
         return f"{text} · {format_duration(max(0.0, (self.total - self.done) * seconds / own))} left"
 
     def _speed(self, seconds: float) -> str:
-        """The speed of this process."""
+        """Return the speed of this process, with its unit."""
         speed = (self.done - (self._first or 0)) / max(seconds, 1e-9)
         return f"{speed:,.{0 if speed >= 10 else 1}f} {self.unit}/s"
 
@@ -124,7 +124,7 @@ _SHORTEST_BAR, _LONGEST_BAR = 8, 24
 
 
 class Display(ABC):
-    """Where progress is shown. All tasks are opened and closed by one thread, inner ones before outer ones.
+    """A place where progress is shown. All tasks are opened and closed by one thread, inner ones before outer ones.
 
     live: whether the display is redrawn; delay: seconds before a task is shown; interval: seconds between two updates.
     """
@@ -151,7 +151,7 @@ class Display(ABC):
 
 
 class Lines(Display):
-    """One line on stderr after another."""
+    """Prints one line after another on stderr."""
 
     live, delay, interval = False, 30.0, 30.0
 
@@ -192,10 +192,10 @@ class Terminal(Display):
             self._thread = None
 
     def show(self, progress: Progress, now: float) -> None:
-        """Nothing to do: the thread reads the progress itself."""
+        """Do nothing, because the thread reads the progress itself."""
 
     def _draw(self) -> None:
-        # what the task writes to stdout on the same terminal appears above the line too
+        # output of the task to stdout on the same terminal also appears above the line
         live = Live(console=console, auto_refresh=False, transient=True, redirect_stdout=sys.stdout.isatty())
         try:
             while not self._stopped.wait(self._EVERY):
@@ -205,13 +205,13 @@ class Terminal(Display):
                     continue
                 if not live.is_started:
                     live.start()
-                    console.show_cursor()  # a killed process could not bring it back
+                    console.show_cursor()  # a killed process could not restore it
                 live.update(self._line(visible[-1], now), refresh=True)
         finally:
             live.stop()
 
     def _line(self, progress: Progress, now: float) -> RenderableType:
-        """The line, with bar and time if they fit."""
+        """Return the line, with bar and time if they fit."""
         text, elapsed = (
             Text(progress.text(now), no_wrap=True, overflow="ellipsis"),
             format_duration(now - progress.opened),
@@ -231,7 +231,7 @@ class Terminal(Display):
 
 
 class Notebook(Display):
-    """An output of the cell that is updated, and cleared at the end."""
+    """An output of the notebook cell, which is updated in place and cleared at the end."""
 
     live, delay, interval = True, 0.5, 0.5
 
@@ -261,7 +261,7 @@ _LINES, _TERMINAL, _NOTEBOOK = Lines(), Terminal(), Notebook()
 
 
 def choose_display() -> Display:
-    """The display for the current stderr."""
+    """Return the display for the current stderr."""
     if _in_notebook():
         return _NOTEBOOK
     return _TERMINAL if console.is_terminal and not console.is_dumb_terminal else _LINES

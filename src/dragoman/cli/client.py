@@ -48,4 +48,4 @@ def client(
             for text in found:
                 file.write(text.encode() + b"\n")
                 file.flush()
-                progress.update(progress.done + 1, progress.said)
+                progress.update(progress.done + 1, progress.status)

@@ -148,7 +148,7 @@ class LoopConfig(Config):
         return any(self.limits.values())
 
     @model_validator(mode="after")
-    def _parts_have_a_start(self) -> "LoopConfig":
+    def _check_start_parts(self) -> "LoopConfig":
         if self.start_parts is not None and self.start is None:
             raise ValueError("train.start_parts names parts of a model folder: set train.start to it, or leave it out")
         return self

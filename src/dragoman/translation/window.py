@@ -38,7 +38,7 @@ class WindowTranslation:
                     raise ConfigError(reason)
         blank = {row.number - first: [self._codec.blank(row)] for row in rows if not row.text.strip()}
         if progress is not None and blank:
-            progress.update(progress.done + len(blank), progress.said)
+            progress.update(progress.done + len(blank), progress.status)
         steps = {row.number - first: self._steps(row, *lines[row.number - first], progress) for row in filled}
         found = search_in_rounds(self._engine, steps, batch_size)
         yield from in_order(len(rows) if error is None else error.place + 1 - first, blank, found)
@@ -61,7 +61,7 @@ class WindowTranslation:
         if request.guard is not None:
             translations = yield from self._guard.translations(row.number, text, request, translations)
         if progress is not None:
-            progress.update(progress.done + 1, progress.said)
+            progress.update(progress.done + 1, progress.status)
         return translations
 
     def _short_enough(self, rows: list[Row]) -> tuple[list[Row], LineError | None]:

@@ -1,4 +1,4 @@
-"""Which of PyTorch's fused attention kernels a GPU uses: those that are fast on batches of ever new shapes."""
+"""Choice of PyTorch's fused attention kernels on a GPU: only kernels that are fast when batch shapes keep changing."""
 
 import time
 from collections.abc import Callable
@@ -11,23 +11,23 @@ from torch.nn.functional import scaled_dot_product_attention
 
 _HEADS, _WIDTH = 8, 64
 _SHAPES = ((4, 17), (4, 23), (4, 29))
-"""Sentences and tokens of the shapes that are tried, each once; the first one loads the kernel's library."""
+"""Sentences and tokens of the measured shapes, each used once; the first one loads the kernel's library."""
 
 _TOLERATED = 3.0
-"""cuDNN's kernel stays unless a new shape costs this many times what it costs the memory-efficient kernel."""
+"""cuDNN's kernel is turned off if a new shape takes this many times as long as with the memory-efficient kernel."""
 
 Measure = Callable[[SDPBackend], float | None]
-"""Seconds that a kernel takes for a shape it has not met before; None if it cannot run on this GPU."""
+"""Seconds that a kernel takes for a new shape; None if it cannot run on this GPU."""
 
 
 @cache
 def keep_fast_attention_kernels(device: torch.device) -> bool:
-    """Turn cuDNN's attention off for this process if it is slow on new shapes; whether it was turned off.
+    """Turn cuDNN's attention off for this process if it is slow on new shapes; returns whether it was turned off.
 
-    PyTorch prefers cuDNN's kernel on Hopper and later GPUs. It builds a plan for each shape that it meets for the first
-    time, which was measured to take 120 to 190 ms, and batches of sentences have a new shape nearly every time. The
-    choice is measured on the device, not looked up: it takes a few plans' time, once per process. On a CPU nothing is
-    done, nor if cuDNN's attention is off already (`torch.backends.cuda.enable_cudnn_sdp`).
+    PyTorch prefers cuDNN's kernel on Hopper and later GPUs. The kernel builds a plan for each new shape, which was
+    measured to take 120 to 190 ms, and nearly every batch of sentences has a new shape. The speed is measured on the
+    device rather than looked up; this takes as long as a few plans, once per process. Nothing is done on a CPU, or if
+    cuDNN's attention is already off (`torch.backends.cuda.enable_cudnn_sdp`).
     """
     if device.type != "cuda" or not torch.backends.cuda.cudnn_sdp_enabled():  # type: ignore[no-untyped-call]
         return False
@@ -38,7 +38,7 @@ def keep_fast_attention_kernels(device: torch.device) -> bool:
 
 
 def cudnn_is_slow(measure: Measure) -> bool:
-    """Whether cuDNN's attention takes several times as long on a new shape as the memory-efficient kernel."""
+    """Return whether cuDNN's attention is several times as slow on a new shape as the memory-efficient kernel."""
     steady = measure(SDPBackend.EFFICIENT_ATTENTION)
     planned = None if steady is None else measure(SDPBackend.CUDNN_ATTENTION)
     return steady is not None and planned is not None and planned > _TOLERATED * steady
@@ -49,12 +49,12 @@ def _new_shape_seconds(kernel: SDPBackend, device: torch.device) -> float | None
     for sentences, tokens in _SHAPES:
         states = torch.zeros(sentences, _HEADS, tokens, _WIDTH, device=device, dtype=torch.float16)
         torch.cuda.synchronize(device)
-        begin = time.perf_counter()
+        start = time.perf_counter()
         try:
             with torch.no_grad(), sdpa_kernel(kernel):
                 scaled_dot_product_attention(states, states, states, is_causal=True)
         except RuntimeError:
             return None
         torch.cuda.synchronize(device)
-        seconds.append(time.perf_counter() - begin)
+        seconds.append(time.perf_counter() - start)
     return median(seconds[1:])

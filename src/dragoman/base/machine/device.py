@@ -1,4 +1,4 @@
-"""Device and threads that PyTorch computes with."""
+"""The device and the number of threads used by PyTorch."""
 
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def choose_device(name: str = "auto") -> "torch.device":
-    """The device with the given name: cpu, cuda or cuda:N; `auto` is the first GPU, or the CPU if there is none.
+    """Return the device named cpu, cuda or cuda:N; `auto` is the first GPU, or the CPU if there is none.
 
     On a GPU, attention kernels that are slow on new shapes are turned off (`keep_fast_attention_kernels`). Raises
     ConfigError for a device that is not available.
@@ -41,7 +41,7 @@ def _device(name: str) -> "torch.device":
 
 
 def use_threads(threads: int | None) -> None:
-    """Set the number of CPU threads of PyTorch in this process; None changes nothing."""
+    """Set the number of PyTorch's CPU threads in this process; None changes nothing."""
     if threads is not None:
         import torch
 

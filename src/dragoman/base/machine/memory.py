@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def available_memory() -> int:
-    """Bytes that this process can still allocate: the minimum over machine, control groups and process limits."""
+    """Return the bytes that this process can still allocate: the minimum over machine, control groups and limits."""
     return max(0, min([_machine_memory(), *_group_memory(), *_process_memory()]))
 
 
@@ -22,7 +22,7 @@ def _machine_memory() -> int:
 
 
 def _group_memory(root: Path = Path("/sys/fs/cgroup"), groups: Path = Path("/proc/self/cgroup")) -> Iterator[int]:
-    """Yield what each control group of this process leaves (the kernel's cgroup-v2.rst and cgroup-v1/memory.rst)."""
+    """Yield the free bytes of each control group of this process (kernel docs: cgroup-v2, cgroup-v1/memory)."""
     try:
         lines = groups.read_text().splitlines()
     except OSError:
@@ -60,7 +60,7 @@ def _process_memory() -> Iterator[int]:
 
 
 def limit_memory(more: int) -> None:
-    """Limit the writable data of this process, mapped or not, to `more` bytes in addition to what it has now.
+    """Limit the writable data of this process, mapped or not, to `more` bytes beyond its current size.
 
     Only Linux supports this; on other systems nothing is limited.
     """
@@ -83,7 +83,7 @@ def _pages(place: int) -> int:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether `error` is a failed allocation, of Python or of torch, which has no single class for them."""
+    """Return whether `error` is a failed allocation of Python or torch, which has no single class for these errors."""
     message = str(error)
     return (
         isinstance(error, MemoryError)

@@ -1,4 +1,4 @@
-"""Settings that must be made at the start of a process: the allocator of tensors, and how threads wait."""
+"""Settings that must be made at the start of a process: the memory allocator, and how idle threads wait."""
 
 import ctypes
 import os
@@ -34,7 +34,7 @@ def keep_large_tensors_on_heap() -> bool:
 
 
 def find_tcmalloc() -> str | None:
-    """The library name of tcmalloc for LD_PRELOAD; None if it is not installed."""
+    """Return the library name of tcmalloc for LD_PRELOAD; None if it is not installed."""
     return next((found for name in _LIBRARIES if (found := find_library(name))), None)
 
 

@@ -1,4 +1,4 @@
-"""`Config`, the base class of every configuration, and which settings a config class has."""
+"""`Config`, the base class of every configuration, and functions that list the settings of a config class."""
 
 import inspect
 import types
@@ -17,7 +17,7 @@ LIST = "list"
 
 @dataclass(frozen=True)
 class Place:
-    """The place of a pydantic error in the settings.
+    """The location of a pydantic error in the settings.
 
     key: the location as the user wrote it, without pydantic's union tags; siblings: the fields next to the last part of
     the key; tags: the values of `kind` if it is a union.
@@ -54,20 +54,20 @@ def locate(config: Any, location: Key) -> Place:
             candidates = [member for container in containers for member in union_members(item_type(container))]
         elif not candidates:
             key = (*key, part)
-        # The remaining case is the label of a plain member of a union, such as `int`, which is not part of the key.
+        # Otherwise it is the label of a plain member of a union, such as `int`, which is not part of the key.
     tags = tuple(tag for candidate in candidates for tag in kinds(candidate))
     return Place(key, siblings, tags)
 
 
 def known_settings(config: Any) -> list[str]:
-    """The dotted names of all settings, including groups and all members of unions."""
+    """Return the dotted names of all settings, including groups and all members of unions."""
     return list(dict.fromkeys(_names(config, "", 0)))
 
 
 def fill_kinds(config: Any, settings: Any) -> Any:
-    """Add the `kind` of the field's default to groups of a union that lack one.
+    """Add the `kind` of the field's default to groups of a union that have no kind.
 
-    Where the default is null, the field may name a kind: `json_schema_extra={"kind": …}`. `default_kinds` of a class
+    If the default is null, the field may name a kind: `json_schema_extra={"kind": …}`. The `default_kinds` of a class
     take precedence.
     """
     if not isinstance(settings, dict):
@@ -91,7 +91,7 @@ def fill_kinds(config: Any, settings: Any) -> Any:
 
 @cache
 def members_of_fields(group: type[BaseModel]) -> dict[str, tuple[Any, ...]]:
-    """The union members of every field of a config class, by field name."""
+    """Return the union members of every field of a config class, by field name."""
     return {name: tuple(union_members(field.annotation)) for name, field in group.model_fields.items()}
 
 
@@ -102,7 +102,7 @@ def _usual_kind(field: FieldInfo) -> str | None:
 
 
 def union_members(annotation: Any) -> list[Any]:
-    """The members of a union without None; other types are returned as the only member."""
+    """Return the members of a union without None; another type is returned as the only member."""
     if get_origin(annotation) is Annotated:
         return union_members(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
@@ -113,19 +113,19 @@ def union_members(annotation: Any) -> list[Any]:
 
 @cache
 def is_group(annotation: Any) -> bool:
-    """Whether an annotation is a config class."""
+    """Return whether an annotation is a config class."""
     return inspect.isclass(annotation) and issubclass(annotation, BaseModel)
 
 
 @cache
 def kinds(group: Any) -> tuple[str, ...]:
-    """The values of `kind` that select this member of a union; empty for other types."""
+    """Return the values of `kind` that select this member of a union; empty for other types."""
     field = group.model_fields.get("kind") if is_group(group) else None
     return get_args(field.annotation) if field and get_origin(field.annotation) is Literal else ()
 
 
 def item_type(annotation: Any) -> Any:
-    """The type of the values of a list, tuple or dict; None for other types."""
+    """Return the type of the values of a list, tuple or dict; None for other types."""
     if get_origin(annotation) in (list, tuple, dict, set, frozenset):
         arguments = get_args(annotation)
         return arguments[1] if get_origin(annotation) is dict else arguments[0]
@@ -153,5 +153,5 @@ class Config(BaseModel):
 
     @classmethod
     def default_kinds(cls, settings: dict[str, Any]) -> dict[str, str]:
-        """Default kinds of fields that depend on other settings of the group, by field name."""
+        """Return default kinds, by field name, of fields whose default depends on other settings of the group."""
         return {}

@@ -21,7 +21,7 @@ _VARIABLE = re.compile(r"(\$?)\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 class Override(NamedTuple):
-    """A value that overrides a recipe. origin: where it comes from, for errors."""
+    """A value that overrides a recipe. origin: its source, for error messages."""
 
     key: Key
     value: Any
@@ -65,7 +65,7 @@ def load_settings(source: Source, overrides: Overrides, config: type[C]) -> C:
 
 
 def all_overrides(*groups: Overrides) -> list[Override]:
-    """The overrides of all groups, in order. Raises ConfigError for an invalid override."""
+    """Return the overrides of all groups, in order. Raises ConfigError for an invalid override."""
     found: list[Override] = []
     for group in groups:
         if isinstance(group, Mapping):
@@ -78,7 +78,7 @@ def all_overrides(*groups: Overrides) -> list[Override]:
 def parse_settings(mapping: Mapping[str, Any], config: type[C], origin: str) -> C:
     """Validate `mapping` as `config`: a pydantic class, or anything that TypeAdapter accepts, such as a union.
 
-    origin: where the settings come from, for the error. Raises ConfigError, which lists all errors.
+    origin: source of the settings, for error messages. Raises ConfigError, which lists all errors.
     """
     return _check(mapping, config, lambda key: origin)
 
@@ -224,7 +224,7 @@ def _expand(text: str, key: Key, origin: Callable[[Key], str]) -> str:
 
 
 def _copied(tree: Any) -> Any:
-    """A deep copy of nested dicts and lists."""
+    """Return a deep copy of nested dicts and lists."""
     return _map_text(tree, lambda text, key: text)
 
 

@@ -1,4 +1,4 @@
-"""Reference of all settings, generated from the config classes: one section per group, one row per setting."""
+"""The reference of all settings, generated from the config classes: one section per group, one row per setting."""
 
 import inspect
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from dragoman.base.settings.yaml import dump_yaml
 
 _WORDS = {"int": "whole number", "float": "number", "bool": "true or false", "str": "text", "Path": "path"}
 _BELOW, _MISSING = "see below", object()
-_SIGNS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}  # names of annotated_types, which pydantic keeps bounds in
+_SIGNS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}  # attributes of annotated_types, in which pydantic stores bounds
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,17 @@ class Section:
 
     @property
     def title(self) -> str:
-        """The path, and the kind if there are several."""
+        """The path, followed by the kind if there are several."""
         return (self.path or "the top level") + (f", kind: {self.kind}" if self.kind else "")
 
 
 def sections(config: type[BaseModel]) -> list[Section]:
-    """The groups of `config` in the order of its fields, each followed by its inner groups."""
+    """Return the groups of `config` in the order of its fields, each followed by its inner groups."""
     return list(_sections(config, "", None, None))
 
 
 def select(everything: Sequence[Section], path: str) -> list[Section]:
-    """The sections for `path`: a group with its inner groups, or a single setting; empty if it is neither."""
+    """Return the sections for `path`: a group with its inner groups, or a single setting; empty if it is neither."""
     inside = [each for each in everything if f"{each.path}.".startswith(f"{path}.")]
     if inside:
         return inside
@@ -107,7 +107,7 @@ def _default(field: FieldInfo) -> Any:
 
 
 def _group(field: FieldInfo, groups: Sequence[type[BaseModel]], value: Any) -> tuple[str, str | None]:
-    """Type and default of a setting that is a group."""
+    """Return type and default of a setting that is a group."""
     tags = [tag for member in groups for tag in kinds(member)] if len(groups) > 1 else []
     words = "group" + (f" of kind {_either(tags)}" if tags else "")
     if any(item_type(member) in groups for member in union_members(field.annotation)):
@@ -164,5 +164,5 @@ def _scalar(value: Any) -> str:
 
 
 def _line(text: str | None) -> str:
-    """The first paragraph as a single line."""
+    """Return the first paragraph as a single line."""
     return " ".join((text or "").split("\n\n")[0].split())

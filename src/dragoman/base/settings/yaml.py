@@ -1,4 +1,4 @@
-"""YAML for settings: safe, without duplicate keys, with line numbers, and with `no` as a string, not false."""
+"""YAML for settings: safe, without duplicate keys, with line numbers, and with `no` read as a string, not as false."""
 
 import re
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ import yaml
 from dragoman.base.errors import ConfigError
 
 Key = tuple[str | int, ...]
-_MOST_NODES = 100_000  # aliases can make a small file expand without end
-_MOST_DEPTH = 50
+_MAX_NODES = 100_000  # aliases can make a small file expand without end
+_MAX_DEPTH = 50
 _PATTERNS = {
     # YAML 1.2's core schema; 1.1, PyYAML's, reads `no` as false, 1e-9 as text, 12:30 as 750 and 010 as 8.
     "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
@@ -32,7 +32,7 @@ class Document:
     lines: dict[Key, int]
 
 
-# libyaml's is many times as fast; PyYAML comes without it on some machines. Its emitter would escape emoji.
+# libyaml's parser is many times as fast, but some builds of PyYAML lack it. Its emitter would escape emoji.
 _Parser: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -42,7 +42,7 @@ class _Loader(_Parser):  # type: ignore[misc, valid-type]
 
 class _Dumper(yaml.SafeDumper):
     def represent_str(self, text: str) -> yaml.ScalarNode:
-        # Unquoted, line ends such as U+0085 would come back as blanks.
+        # Without quotes, line ends such as U+0085 would be read back as blanks.
         style = None if text.isprintable() else '"'
         return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
@@ -100,8 +100,8 @@ def _parse(text: str, name: str) -> tuple[Any, dict[Key, int]]:
 def _walk(node: yaml.Node, key: Key, depth: int, lines: dict[Key, int], name: str, seen: list[int]) -> None:
     """Record line numbers. Raises ConfigError for duplicate keys, keys that are not text, and endless documents."""
     seen[0] += 1
-    if depth > _MOST_DEPTH or seen[0] > _MOST_NODES:
-        raise ConfigError(f"{name}: more than {_MOST_DEPTH} levels or {_MOST_NODES} values")
+    if depth > _MAX_DEPTH or seen[0] > _MAX_NODES:
+        raise ConfigError(f"{name}: more than {_MAX_DEPTH} levels or {_MAX_NODES} values")
     if isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
             lines[(*key, index)] = item.start_mark.line + 1

@@ -78,7 +78,7 @@ class HardAttentionConfig(SoftAttentionConfig):
 
     @model_validator(mode="before")
     @classmethod
-    def _settings_of_reinforce_choose_it(cls, values: Any) -> Any:
+    def _infer_reinforce(cls, values: Any) -> Any:
         """Read model folders that were written before `gradient` existed."""
         if isinstance(values, dict) and _OF_REINFORCE.intersection(values):
             return {"gradient": "reinforce", **values}

@@ -13,7 +13,7 @@ _ENOUGH = 1.3
 """bfloat16 is chosen if its products are this many times as fast; below that its rounding errors are not worth it."""
 _TENSOR_CORES = (7, 0)
 """The lowest CUDA compute capability whose products are faster in float16 than in float32."""
-_HOPELESS = 2.0
+_TOO_SLOW = 2.0
 """If small products in bfloat16 take this many times as long as in float32, large ones are not measured."""
 
 
@@ -54,7 +54,7 @@ def bfloat16_speed(device: torch.device) -> float:
         return float("inf") if torch.cuda.is_bf16_supported(including_emulation=False) else 0.0
     for rows, rounds in ((128, 3), (1024, 12)):
         narrow, wide = _product_seconds(rows, rounds, torch.bfloat16, torch.float32)
-        if narrow > _HOPELESS * wide:
+        if narrow > _TOO_SLOW * wide:
             break
     return wide / narrow
 
@@ -68,9 +68,9 @@ def _product_seconds(rows: int, rounds: int, *kinds: torch.dtype) -> list[float]
     seconds = [float("inf")] * len(kinds)
     for _ in range(rounds):
         for index, (states, weight) in enumerate(factors):
-            begin = time.perf_counter()
+            start = time.perf_counter()
             states @ weight
-            seconds[index] = min(seconds[index], time.perf_counter() - begin)
+            seconds[index] = min(seconds[index], time.perf_counter() - start)
     return seconds
 
 

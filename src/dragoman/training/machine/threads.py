@@ -10,7 +10,7 @@ from torch import nn
 Work = TypeVar("Work")
 Result = TypeVar("Result")
 
-_FEWEST_TOKENS = 1024
+_MIN_TOKENS = 1024
 """Minimum of target tokens per thread: with fewer, summing the gradients of threads would cost too much."""
 
 
@@ -58,8 +58,8 @@ def build_threads(model: nn.Module, divisible: bool, device: torch.device, cores
 
     divisible: whether threads may compute the objective on parts of a batch at the same time.
     """
-    most = max(1, tokens // _FEWEST_TOKENS)
-    count = max(count for count in range(1, cores + 1) if cores % count == 0 and count <= most)
+    largest = max(1, tokens // _MIN_TOKENS)
+    count = max(count for count in range(1, cores + 1) if cores % count == 0 and count <= largest)
     statistics = any(not isinstance(each, nn.Parameter) for each in model.state_dict(keep_vars=True).values())
     whole = any(getattr(module, "reads_whole_batches", False) for module in model.modules())
     if count == 1 or device.type != "cpu" or statistics or whole or not divisible:

@@ -40,8 +40,8 @@ class Stopwatch:
             yield
         finally:
             path = tuple(part for part, _ in self._open)
-            _, begin = self._open.pop()
-            self.seconds[path] += self.now() - begin
+            _, start = self._open.pop()
+            self.seconds[path] += self.now() - start
 
 
 @contextmanager

@@ -50,8 +50,8 @@ def measure_rate(device: torch.device, precision: torch.dtype) -> float:
     matrix = torch.ones(size, size, dtype=precision, device=device)
     result = matrix @ matrix
     _finish(device)
-    fastest, begin = float("inf"), time.perf_counter()
-    while time.perf_counter() < begin + _SECONDS:
+    fastest, start = float("inf"), time.perf_counter()
+    while time.perf_counter() < start + _SECONDS:
         started = time.perf_counter()
         torch.mm(matrix, matrix, out=result)
         _finish(device)

@@ -60,7 +60,7 @@ class Reporter:
         self.utilisation, self.ranks = utilisation, ranks
         if utilisation is not None:
             info(utilisation.describe())
-        self._keep_log_up_to(step)
+        self._truncate_log(step)
         self._log = (folder / LOG_FILE).open("a", encoding="utf-8")
         self._since = time.monotonic()
         self._progress = Progress("Training", lines=False)
@@ -157,7 +157,7 @@ class Reporter:
         self._log.write(json.dumps(line) + "\n")
         self._log.flush()
 
-    def _keep_log_up_to(self, step: int) -> None:
+    def _truncate_log(self, step: int) -> None:
         """Remove the lines after `step`, which a resumed run writes again."""
         path = self.folder / LOG_FILE
         if not path.exists():

@@ -108,18 +108,18 @@ class Group(Ranks):
         key = f"turn/{self._turns}"
         self._turns += 1
         if not self.is_main:
-            self._await(key)
+            self._await_turn(key)
             yield
             return
         try:
             yield
         except BaseException as error:
             self._store.set(key, str(getattr(error, "exit_code", 1)))
-            self._let_others_see(key)
+            self._wait_for_readers(key)
             raise
         self._store.set(key, _DONE)
 
-    def _await(self, key: str) -> None:
+    def _await_turn(self, key: str) -> None:
         while not self._store.check([key]):
             time.sleep(_POLL)
         outcome = self._store.get(key).decode()
@@ -127,7 +127,7 @@ class Group(Ranks):
             self._store.add(f"{key}/seen", 1)
             raise SystemExit(int(outcome))
 
-    def _let_others_see(self, key: str) -> None:
+    def _wait_for_readers(self, key: str) -> None:
         """Wait until the others have read the outcome: the store may live in this process, which is about to exit."""
         for _ in range(_POLLS):
             if self._store.add(f"{key}/seen", 0) == self.size - 1:

@@ -11,9 +11,9 @@ from dragoman.training.task import Job, RunConfig
 R = TypeVar("R", bound=RunConfig)
 
 # A resumed run may get new limits and intervals; any other change would make it another run.
-MAY_CHANGE = frozenset({"max_steps", "max_epochs", "max_minutes", "patience", "log_every", "parallel"})
+CHANGEABLE_SETTINGS = frozenset({"max_steps", "max_epochs", "max_minutes", "patience", "log_every", "parallel"})
 # Settings chosen for the machine that the run began on; they may change with the machine, and so does rounding.
-OF_THE_MACHINE = ("device", "precision", "threads")
+MACHINE_SETTINGS = ("device", "precision", "threads")
 
 
 def with_choices_of(config: RunConfig, stored: R) -> R:
@@ -27,16 +27,16 @@ def with_choices_of(config: RunConfig, stored: R) -> R:
             f"cannot resume {config.out} without a limit: its {schedule.kind} schedule depends on the length of the "
             "run. Set train.max_steps, train.max_epochs or train.max_minutes"
         )
-    changes = {name: getattr(config.train, name) for name in MAY_CHANGE} | _of_the_machine(config)
+    changes = {name: getattr(config.train, name) for name in CHANGEABLE_SETTINGS} | _explicit_machine_settings(config)
     return stored.model_copy(update={"train": stored.train.model_copy(update=changes), "out": config.out})
 
 
 def warn_of_rounding(config: RunConfig, stored: RunConfig) -> None:
     """Warn if the run continues with another device, precision or number of threads."""
-    before = {name: getattr(stored.train, name) for name in OF_THE_MACHINE}
+    before = {name: getattr(stored.train, name) for name in MACHINE_SETTINGS}
     changed = [
         f"train.{name} was {before[name]!r} and is now {now!r}"
-        for name, now in _of_the_machine(config).items()
+        for name, now in _explicit_machine_settings(config).items()
         if now != before[name]
     ]
     if changed:
@@ -46,9 +46,9 @@ def warn_of_rounding(config: RunConfig, stored: RunConfig) -> None:
         )
 
 
-def _of_the_machine(config: RunConfig) -> dict[str, Any]:
+def _explicit_machine_settings(config: RunConfig) -> dict[str, Any]:
     """The settings of the machine that are set explicitly."""
-    named = {name: getattr(config.train, name) for name in OF_THE_MACHINE}
+    named = {name: getattr(config.train, name) for name in MACHINE_SETTINGS}
     return {name: value for name, value in named.items() if value not in ("auto", None)}
 
 
@@ -69,7 +69,7 @@ def check_same_run(config: RunConfig, stored: RunConfig) -> None:
     for name in ("schedule", "dropout_epochs"):  # chosen by the run
         if given["train"][name] is None:
             given["train"][name] = before["train"][name]
-    free = {"out"} | {f"train.{name}" for name in MAY_CHANGE.union(OF_THE_MACHINE)}
+    free = {"out"} | {f"train.{name}" for name in CHANGEABLE_SETTINGS.union(MACHINE_SETTINGS)}
     different = [
         key
         for key in sorted(set(flatten(given)) | set(flatten(before)))

@@ -55,7 +55,7 @@ def assemble(config: RunConfig, open_job: OpenJob, resume: bool) -> Iterator[Ses
         with ranks.in_turn():
             prepared = _inspect_inputs(open_job(config), resume, ranks, stack)
         stack.callback(prepared.job.close)
-        prepared.job.run = _as_on_first(prepared.job.run, ranks)
+        prepared.job.run = _share_measured_settings(prepared.job.run, ranks)
         _claim_folder(prepared, ranks)
         yield _build_session(prepared, ranks, stack)
 
@@ -137,7 +137,7 @@ def _build_session(prepared: PreparedRun, ranks: Ranks, stack: ExitStack) -> Ses
     if threads is not None:
         stack.callback(threads.close)
     check_memory(job, model, prepared.journal, ranks, 1 if threads is None else threads.count)
-    info(f"Model: {job.outline(model)} · {_places(ranks, config.parallel)} · {config.precision}")
+    info(f"Model: {job.outline(model)} · {_describe_devices(ranks, config.parallel)} · {config.precision}")
     # Before the optimiser: FSDP replaces the parameters.
     parallel = build_parallel(
         ParallelSettings(config.parallel, job.batches_an_update, lambda: shardable_modules(model, objective, trial())),
@@ -186,7 +186,7 @@ def _resolved(job: Job, ranks: Ranks) -> RunConfig:
     return job.run.model_copy(update={"train": train})  # type: ignore[no-any-return]
 
 
-def _as_on_first(config: R, ranks: Ranks) -> R:
+def _share_measured_settings(config: R, ranks: Ranks) -> R:
     """The config with the first rank's measured settings, which may be those of another machine."""
     if not ranks.distributed:
         return config
@@ -207,5 +207,5 @@ def _check_shared(folder: Path, ranks: Ranks, step: int | None) -> None:
         raise ConfigError("some processes have a GPU and others do not: set train.device=cpu, or use fewer machines")
 
 
-def _places(ranks: Ranks, parallel: str) -> str:
+def _describe_devices(ranks: Ranks, parallel: str) -> str:
     return f"{ranks.size} processes ({parallel}) on {ranks.device.type}" if ranks.distributed else str(ranks.device)

@@ -88,7 +88,7 @@ class FaultyLines:
                 yield self._too_long(texts[begin], request, batch_size, first + begin)
                 begin += 1
                 if progress is not None:
-                    progress.update(progress.done + 1, progress.said)
+                    progress.update(progress.done + 1, progress.status)
 
     def _too_long(self, text: str, request: Request, batch_size: int, number: int) -> list[Translation]:
         if self.on_error == "blank":
