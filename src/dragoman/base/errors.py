@@ -37,7 +37,7 @@ class DocumentError(DataError):
 
 
 class LineError(DataError):
-    """A line that cannot be read. place: its index, from 0; reason: the error; side: index of its file."""
+    """A line that cannot be read. place: its index, from 0; reason: the error; side: source or target."""
 
     def __init__(self, place: int, reason: str, side: Literal["source", "target"] = "source") -> None:
         super().__init__(f"line {place + 1}: {reason}")
