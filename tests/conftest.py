@@ -1,4 +1,4 @@
-"""Lets tests import the helpers in tests/fixtures, and gives all of them one server of processes."""
+"""Make the helpers in tests/fixtures importable, and share one server of processes among all tests."""
 
 import sys
 from collections.abc import Iterator
@@ -16,19 +16,19 @@ settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow], 
 settings.load_profile("busy")
 """Several workers and whoever else is on the machine share it, so how long an example takes says nothing."""
 
-DEAR = ("faults", "learn", "property")
+SLOW_FOLDERS = ("faults", "learn", "property")
 """Folders whose tests take longest. They begin, so that at the end there are short ones to share between workers."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the dear ones first; otherwise the order stays."""
-    places = {name: place for place, name in enumerate(DEAR)}
-    items.sort(key=lambda item: places.get(item.path.parent.name, len(DEAR)))
+    """Put slow tests first; otherwise keep the order."""
+    ranks = {name: rank for rank, name in enumerate(SLOW_FOLDERS)}
+    items.sort(key=lambda item: ranks.get(item.path.parent.name, len(SLOW_FOLDERS)))
 
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
-    """See `training_runs.Server`."""
+    """A `training_runs.Server` for the whole session."""
     server = Server()
     yield server
     server.close()
@@ -36,9 +36,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture(autouse=True)
 def quick_reports(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What of a short run takes most of the time is left out, except where a test is marked `real_reports`: the
-    picture of its curves, and the machine's speed.
-    """
+    """Skip the slowest parts of a run, plots and speed measurement, except for tests marked `real_reports`."""
     if "real_reports" in request.keywords:
         return
     monkeypatch.setattr("dragoman.training.progress.report.draw_curves", lambda log, png: None)
@@ -48,7 +46,7 @@ def quick_reports(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture(scope="module")
 def one_thread() -> Iterator[None]:
-    """torch uses one thread, where another engine's threads do the work."""
+    """Let torch use one thread, where the threads of another engine do the work."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

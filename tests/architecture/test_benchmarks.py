@@ -1,4 +1,4 @@
-"""Benchmarks are run by hand, and seldom: what they import must still be there."""
+"""Benchmarks are run by hand, and rarely, so these tests check that everything they import still exists."""
 
 import ast
 from importlib import import_module
@@ -10,7 +10,7 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
 
 def imports(source: str) -> list[tuple[str, str]]:
-    """Modules of dragoman and the names that are taken from them."""
+    """The modules of dragoman that a file imports, and the names that it imports from them."""
     nodes = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom))
     return [
         (node.module, alias.name)
@@ -31,11 +31,11 @@ def missing(source: str) -> list[str]:
     return found
 
 
-def test_a_name_that_is_gone_is_found() -> None:
+def test_a_missing_name_is_found() -> None:
     source = "def f():\n    from dragoman.base.log import info, gone\n    from dragoman.nowhere import x\nimport torch"
     assert missing(source) == ["dragoman.base.log.gone", "dragoman.nowhere.x"]
 
 
 @pytest.mark.parametrize("path", sorted(BENCHMARKS.rglob("*.py")), ids=lambda path: str(path.relative_to(BENCHMARKS)))
-def test_what_benchmarks_import_is_there(path: Path) -> None:
+def test_everything_that_benchmarks_import_exists(path: Path) -> None:
     assert missing(path.read_text(encoding="utf-8")) == []

@@ -1,4 +1,4 @@
-"""No circle of files: neither by imports at the top of a file nor by imports inside functions or for types alone."""
+"""No files import one another in a circle, including imports inside functions and imports for types only."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ def module_name(path: Path, root: Path) -> str:
 
 
 def imported(tree: ast.AST, modules: set[str]) -> Iterator[str]:
-    """The modules of the package that a file imports anywhere, the package of a name where the name is no module."""
+    """Return the modules of the package that a file imports anywhere; other names count as the package they are in."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -40,7 +40,7 @@ def import_graph(root: Path) -> dict[str, set[str]]:
 
 
 def circles(graph: Mapping[str, set[str]]) -> list[list[str]]:
-    """The strongly connected components of more than one module (Tarjan 1972)."""
+    """Return the strongly connected components of more than one module (Tarjan 1972)."""
     order: dict[str, int] = {}
     lowest: dict[str, int] = {}
     stack: list[str] = []
@@ -69,7 +69,7 @@ def circles(graph: Mapping[str, set[str]]) -> list[list[str]]:
 
 
 def package_graph() -> dict[str, set[str]]:
-    """Of dragoman. The package itself, which names the public functions for type checkers, is left out."""
+    """Return dragoman's import graph, without the package itself, which names public functions for type checkers."""
     graph = import_graph(SOURCE)
     public = graph.pop("dragoman")
     assert public
@@ -82,7 +82,7 @@ def test_no_files_import_one_another_in_a_circle() -> None:
     assert circles(graph) == []
 
 
-def test_a_circle_is_found_wherever_its_imports_stand(tmp_path: Path) -> None:
+def test_a_circle_is_found_wherever_its_imports_are(tmp_path: Path) -> None:
     package = tmp_path / "package"
     package.mkdir()
     (package / "__init__.py").write_text("")

@@ -1,4 +1,4 @@
-"""The frozen command line, and that the documents use no command, option, setting or link that does not exist."""
+"""The command line is frozen, and the docs use no command, option, setting or link that does not exist."""
 
 import re
 import shlex
@@ -16,7 +16,7 @@ from dragoman.tasks.train import load_recipe
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 RECIPES = sorted((ROOT / "recipes").glob("*.yaml"))
-# What users and their scripts rely on. Adding is free; removing or renaming breaks them.
+# Users and their scripts rely on these. Adding is free; removing or renaming breaks them.
 FROZEN = {
     "train": "--source --target --valid-source --valid-target --out --resume",
     "translate": "--input --output --resume --beam --batch-size --nbest --length-penalty --coverage-penalty --prefix "
@@ -49,7 +49,7 @@ FROZEN_SETTINGS = ("max_steps", "max_minutes", "checkpoint_every", "validate_eve
 
 
 def documented_commands() -> list[tuple[str, str]]:
-    """Every `dragoman …` line in the code blocks of the documents, with the document's name."""
+    """Yield every `dragoman …` line in the code blocks of the docs, with the name of the page."""
     found = []
     for document in DOCUMENTS:
         for block in re.findall(r"```\w*\n(.*?)```", document.read_text(encoding="utf-8"), re.DOTALL):
@@ -125,7 +125,7 @@ def test_documented_language_models_are_valid(tmp_path: Path) -> None:
     assert kinds == ["language_model", "translation"]
 
 
-def test_help_answers_without_torch() -> None:
+def test_help_does_not_import_torch() -> None:
     program = (
         "import sys; from dragoman.cli.main import main; code = main(['train', '--help']); "
         "sys.exit(code or ('torch' in sys.modules))"

@@ -1,4 +1,4 @@
-"""docs/decks.md names nothing that is not there: no setting, command, option, file, test, name or heading."""
+"""docs/decks.md names only settings, commands, options, files, tests, names and headings that exist."""
 
 import pytest
 from documented import ROOT, code, faults, rows
@@ -11,10 +11,10 @@ PLAIN = frozenset({"runs/ende", "runs/lm"})
 
 @pytest.fixture(autouse=True)
 def _data(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DRAGOMAN_DATA", "somewhere")  # which recipes name, and nobody opens here
+    monkeypatch.setenv("DRAGOMAN_DATA", "somewhere")  # named in recipes, but not opened here
 
 
-def test_all_that_the_page_names_is_there() -> None:
+def test_everything_that_the_page_names_exists() -> None:
     assert faults(PAGE, DOCS, PLAIN) == []
     assert len(code(PAGE)) > 250
     assert set(code(PAGE)) >= PLAIN
@@ -60,7 +60,7 @@ def test_all_that_the_page_names_is_there() -> None:
         ("`dragoman demo", "half a span of code"),
     ],
 )
-def test_each_breach_is_noticed(page: str, reason: str | None) -> None:
+def test_each_violation_is_noticed(page: str, reason: str | None) -> None:
     found = faults(f"| a formula | {page} |\n", DOCS)
     if reason is None:
         assert found == []
@@ -69,17 +69,17 @@ def test_each_breach_is_noticed(page: str, reason: str | None) -> None:
 
 
 def followable(row: list[str]) -> bool:
-    """Whether a row has something to run and a test, or says why not, or where."""
+    """Return whether a row has something to run and a test, or gives a reason or a reference instead."""
     text = " ".join(row)
     return "*not yet*" in text or "not measured" in text or "](#" in text or "test_" in text or "the same" in row
 
 
 def test_every_row_can_be_followed() -> None:
-    table = [row for row in rows(PAGE.split("## 000", 1)[1]) if len(row) < 7]  # above the criteria stands their test
+    table = [row for row in rows(PAGE.split("## 000", 1)[1]) if len(row) < 7]  # the test of a criterion precedes it
     assert len(table) > 120
     assert [row for row in table if not followable(row)] == []
     assert not followable(["a formula", "`model: {encoder: {norm: post}}`", "", "61.4"])
 
 
-def test_the_five_decks_stand_in_their_order() -> None:
+def test_the_five_decks_are_in_order() -> None:
     assert [line[3:6] for line in PAGE.split("\n") if line.startswith("## ")] == ["000", "001", "002", "003", "004"]

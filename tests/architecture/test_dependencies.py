@@ -1,4 +1,4 @@
-"""Every library that the package imports is one that it declares, the optional ones under an extra."""
+"""Every library that the package imports is a declared dependency; optional ones are listed under an extra."""
 
 import ast
 import importlib.metadata
@@ -21,7 +21,7 @@ def names(requirements: list[str]) -> set[str]:
 
 
 def imported_distributions() -> dict[str, set[str]]:
-    """Distribution name → the files of src/ that import it."""
+    """Return the files of src/ that import each distribution, by its name."""
     providers = importlib.metadata.packages_distributions()
     found: dict[str, set[str]] = {}
     for path in (ROOT / "src").rglob("*.py"):
@@ -52,7 +52,7 @@ def test_declared_libraries_are_imported() -> None:
     assert not unused, f"declared in pyproject.toml but never imported: {unused}"
 
 
-def test_the_extra_all_holds_every_optional_part() -> None:
+def test_the_extra_all_contains_every_optional_dependency() -> None:
     extras = PROJECT["optional-dependencies"]
     parts = set(extras) - {"all", "dev"}
     chosen = set(re.findall(r"[\w-]+", extras["all"][0].partition("[")[2]))

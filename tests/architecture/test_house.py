@@ -15,12 +15,12 @@ ROOT = Path(__file__).resolve().parents[2]
 LONGEST_FILE = 400
 FOLDERS = ("src", "tests", "docs", "recipes", "benchmarks", ".ci")
 TEXT = {".py", ".md", ".yaml", ".yml", ".toml", ".json", ".sh", ""}
-# An absolute path with a folder that only some machines have. An address such as https://host/home/x is not one.
+# Absolute paths with a folder that only some machines have. An address such as https://host/home/x is not one.
 MACHINE_PATH = re.compile(r"(?<![\w.$}/<>:-])/(?:home|root|work|opt|Users|srv|mnt|farm)/\w")
 
 
 def files() -> Iterator[Path]:
-    """Every text file of the project, its own folders only."""
+    """Return every text file of the project, without generated folders."""
     for path in ROOT.iterdir():
         if path.is_file() and path.suffix in TEXT and path.name not in {"LICENSE", ".git"}:
             yield path
@@ -31,7 +31,7 @@ def files() -> Iterator[Path]:
 
 
 def configs() -> list[type[Config]]:
-    """Every configuration class of the package."""
+    """Return every configuration class of the package."""
     for module in pkgutil.walk_packages(dragoman.__path__, "dragoman."):
         importlib.import_module(module.name)
     found: list[type[Config]] = []
@@ -43,7 +43,7 @@ def configs() -> list[type[Config]]:
     return found
 
 
-def test_no_file_is_longer_than_one_noun_needs() -> None:
+def test_no_file_is_too_long() -> None:
     long = {
         str(path.relative_to(ROOT)): lines
         for path in files()
@@ -85,8 +85,8 @@ def test_test_files_have_unique_names_and_no_packages() -> None:
     assert not list((ROOT / "tests").rglob("__init__.py"))
 
 
-def test_packages_initialise_without_work() -> None:
-    """Sub-packages are folders, not interfaces: what one needs is imported from the module that defines it."""
+def test_packages_have_empty_init_files() -> None:
+    """Sub-packages are folders, not interfaces: names are imported from the module that defines them."""
     full = [
         str(path.relative_to(ROOT))
         for path in (ROOT / "src" / "dragoman").glob("*/__init__.py")
@@ -103,12 +103,12 @@ def test_no_model_file_format_that_runs_code() -> None:
         for line in path.read_text("utf-8").split("\n")
         if forbidden.search(line)
     ]
-    # if a user allows the pickle of a foreign model, torch reads tensors from it and nothing else
+    # with the user's permission, torch reads the tensors of a foreign model's pickle, and nothing else
     asked = 'src/dragoman/exchange/huggingface.py: content = torch.load(path, map_location="cpu", weights_only=True)'
     assert found == [asked], f"pickle is never read or written: {found}"
 
 
-def test_torch_is_bounded_to_releases_the_tests_ran_on() -> None:
+def test_torch_is_limited_to_tested_releases() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert "torch>=2.11,<=2.13.0" in project["dependencies"]
     assert not [name for name in project["dependencies"] if "==" in name]

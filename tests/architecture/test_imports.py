@@ -1,4 +1,4 @@
-"""The import rules of pyproject.toml hold, and would notice if they did not."""
+"""The import rules of pyproject.toml are kept, and violations would be noticed."""
 
 import os
 import shutil

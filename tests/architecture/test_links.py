@@ -1,4 +1,4 @@
-"""Every relative link of the pages leads to a file that is there, and to a heading that it has."""
+"""Every relative link of the docs leads to an existing file, and to a heading that it has."""
 
 import re
 from pathlib import Path
@@ -10,15 +10,15 @@ DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md")])
 
 
-def dead(page: str, folder: Path) -> list[str]:
-    """The links of a page that lead nowhere; what stands in code is no link. folder: where the page stands."""
+def broken_links(page: str, folder: Path) -> list[str]:
+    """Return the broken links of a page, ignoring code. folder: the folder of the page."""
     lines = FENCED.sub("", page).split("\n")
     prose = (line.replace("`", "") if line.startswith("#") else re.sub(r"`[^`]*`", "", line) for line in lines)
     return faults("\n".join(prose), folder)
 
 
 def test_every_link_leads_somewhere() -> None:
-    found = {path.name: dead(path.read_text(encoding="utf-8"), path.parent) for path in PAGES}
+    found = {path.name: broken_links(path.read_text(encoding="utf-8"), path.parent) for path in PAGES}
     assert {"README.md", "EXPERIMENTS.md", "variant-results.md"} <= found.keys()
     assert {name: links for name, links in found.items() if links} == {}
 
@@ -35,6 +35,6 @@ def test_every_link_leads_somewhere() -> None:
         ("`f[0](x)`\n```\n[no](link)\n```\n", None),
     ],
 )
-def test_a_dead_link_is_noticed(page: str, reason: str | None) -> None:
-    found = dead(page, DOCS)
+def test_a_broken_link_is_noticed(page: str, reason: str | None) -> None:
+    found = broken_links(page, DOCS)
     assert found == [] if reason is None else len(found) == 1 and reason in found[0]

@@ -1,4 +1,4 @@
-"""The wheel builds offline, holds the package and its metadata, and what it holds imports."""
+"""The wheel builds offline, contains the package and its metadata, and its modules can be imported."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ def pip(*arguments: str) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_the_wheel_builds_and_what_it_holds_imports(tmp_path: Path) -> None:
+def test_the_wheel_builds_and_its_modules_can_be_imported(tmp_path: Path) -> None:
     pip("wheel", ".", "--no-deps", "--no-index", "--no-build-isolation", "--wheel-dir", str(tmp_path / "dist"))
     (wheel,) = (tmp_path / "dist").glob("dragoman-*.whl")
     with zipfile.ZipFile(wheel) as archive:

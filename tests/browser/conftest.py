@@ -1,4 +1,4 @@
-"""A browser, a server with the page, and tabs that complain of whatever the browser complains of."""
+"""A browser, a server with the page, and tabs that record every complaint of the browser."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Of one file of tests."""
+    """A browser, shared by the tests of one file."""
     from browser_tabs import chromium
 
     with chromium() as found:
@@ -21,7 +21,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def site() -> Iterator["PageServer"]:
-    """Both ways between English and German, and into Arabic."""
+    """A server that translates between English and German in both directions, and into Arabic."""
     from page_server import page_served
 
     with page_served("en-de", "de-en", "en-ar") as server:
@@ -30,7 +30,7 @@ def site() -> Iterator["PageServer"]:
 
 @pytest.fixture
 def tabs(browser: Any, site: "PageServer") -> Iterator["Tabs"]:
-    """Of the site. A test fails whose tabs have complained: of a script, a policy or a fault of the page."""
+    """Opens tabs of the page. A test fails if its tabs reported an error of a script, the policy or the page."""
     from browser_tabs import Tabs
 
     found = Tabs(browser, site.address)
@@ -40,5 +40,5 @@ def tabs(browser: Any, site: "PageServer") -> Iterator["Tabs"]:
 
 @pytest.fixture
 def tab(tabs: "Tabs") -> Any:
-    """From English into German."""
+    """A tab that translates from English into German."""
     return tabs.open()

@@ -19,7 +19,7 @@ SMALL = """() => [...document.querySelectorAll('button, select, summary')].filte
   .filter((e) => Math.min(e.getBoundingClientRect().width, e.getBoundingClientRect().height) < 24)
   .map((e) => e.outerHTML)"""
 
-# Letters and what lies behind them, of all that has text of its own: [text, colour, ground, size, weight].
+# Returns [text, colour, background, size, weight] of every element that has its own text.
 COLOURS = """() => {
   const ground = (e) => {
     for (; e; e = e.parentElement) {
@@ -35,7 +35,7 @@ COLOURS = """() => {
 
 
 def luminance(colour: str) -> float:
-    """WCAG 2.2, relative luminance; of colours without transparency."""
+    """Relative luminance of an opaque colour, as defined in WCAG 2.2."""
     channels = [float(each) / 255 for each in re.findall(r"[\d.]+", colour)[:3]]
     linear = [each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
@@ -115,7 +115,7 @@ def test_keyboard_access_in_reading_order(tab: Any) -> None:
             break
         visited.append(name)
         shown = "getComputedStyle(document.activeElement).outlineStyle"
-        if name != "text":  # of the field the whole pane shows it
+        if name != "text":  # the focus of the text field is shown around the whole pane
             assert tab.evaluate(shown) != "none", name
     assert visited[:12] == [
         "help-button",

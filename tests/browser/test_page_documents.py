@@ -24,7 +24,7 @@ def drop(tab: Any, name: str, content: bytes, kind: str = "") -> None:
 
 
 def letter(text: str) -> bytes:
-    """A Word document of one paragraph, a word of it bold."""
+    """A Word document of one paragraph with one bold word."""
     document, stream = Document(), io.BytesIO()
     first, *rest = text.split(" ")
     paragraph = document.add_paragraph()
@@ -82,7 +82,7 @@ def test_documents_are_translated_as_a_whole(tab: Any, tmp_path: Path) -> None:
 
 
 def test_a_long_text_is_a_document(tab: Any) -> None:
-    """What the pane cannot hold the server translates all the same."""
+    """A text too long for the text field is still translated by the server."""
     drop(tab, "book.txt", b"a dog\n" * 3000, "text/plain")
     expect(tab.locator("#document-link")).to_have_text("Download book.de.txt")
 

@@ -35,7 +35,7 @@ def test_hostile_texts(tabs: Tabs) -> None:
         expect(tab.locator("#state")).to_have_attribute("data-state", "done")
         found = tab.evaluate("document.getElementById('translation').textContent")
         words = text.replace("\ud800", "�").replace("\udfff", "�").upper().split()
-        if name in ("script", "handler", "one word"):  # the others' signs make sentences of their own
+        if name in ("script", "handler", "one word"):  # the other characters form sentences of their own
             assert {*" ".join(words)} <= {*found}, name
         assert found
         is_harmless(tab)
@@ -86,7 +86,7 @@ def test_hostile_servers(tabs: Tabs) -> None:
 
 
 def test_the_policy_is_in_force(tabs: Tabs) -> None:
-    """Even a fault of the page could not make markup of a text, nor send it elsewhere."""
+    """Even a bug of the page could neither turn text into markup nor send it elsewhere."""
     tabs.expected = ("Content Security Policy", "TrustedHTML", "TrustedScript")
     tab = tabs.open()
     for code in ("document.body.innerHTML = '<b>x</b>'", "document.write('x')"):

@@ -44,7 +44,7 @@ def test_late_answers_are_not_shown_and_their_requests_are_cancelled(tab: Any) -
     assert len(given_up) == 1 and "a slow text" in given_up[0]
 
 
-def test_a_server_that_goes_away_and_comes_back(tabs: Tabs, site: PageServer) -> None:
+def test_the_page_recovers_when_the_server_returns(tabs: Tabs, site: PageServer) -> None:
     tabs.expected = ("Failed to load resource",)
     tab = tabs.open()
     write(tab, "a dog")
@@ -61,7 +61,7 @@ def test_a_server_that_goes_away_and_comes_back(tabs: Tabs, site: PageServer) ->
     expect(tab.locator("#state")).to_have_attribute("data-state", "done")
 
 
-def test_a_page_that_is_opened_before_its_server(tabs: Tabs, site: PageServer) -> None:
+def test_a_page_opened_before_its_server_starts(tabs: Tabs, site: PageServer) -> None:
     tabs.expected = ("Failed to load resource",)
     tab = tabs.open()
     failing = [True]
@@ -158,7 +158,7 @@ def test_copy_clear_and_example(tabs: Tabs) -> None:
 
 
 def test_copying_without_a_clipboard(tab: Any) -> None:
-    """As of pages that come by http from another machine."""
+    """Pages loaded by http from another machine have no clipboard."""
     tab.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
     write(tab, "a dog")
     expect(tab.locator("#translation")).to_have_text("DOG A")

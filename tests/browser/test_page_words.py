@@ -16,8 +16,8 @@ def translated(tab: Any, text: str) -> None:
     expect(tab.locator("#state")).to_have_attribute("data-state", "done")
 
 
-def lit(tab: Any) -> tuple[list[str], list[str]]:
-    """The words that are, of both panes."""
+def highlighted(tab: Any) -> tuple[list[str], list[str]]:
+    """The highlighted words of both panes."""
     return tuple(tab.locator(f"{pane} .lit").all_text_contents() for pane in ("#mirror", "#translation"))
 
 
@@ -36,7 +36,7 @@ def test_aligned_words_are_highlighted_on_both_sides(tab: Any) -> None:
     tab.locator("#translation").get_by_text("BARKS").hover()
     shown(tab, ["barks"], ["BARKS"])
     assert [each.get("text") for each in asked if each.get("alignment")] == [["a dog runs.", "It barks"]]
-    # the words of the text lie behind the field that is written in
+    # the words of the text are below the input field
     place = tab.locator("#mirror").get_by_text("runs.").bounding_box()
     tab.mouse.move(place["x"] + place["width"] / 2, place["y"] + place["height"] / 2)
     shown(tab, ["runs."], ["RUNS."])
@@ -50,8 +50,8 @@ def test_aligned_words_are_highlighted_on_both_sides(tab: Any) -> None:
     shown(tab, [], [])
 
 
-def test_the_text_field_covers_the_words_behind_it_exactly(tab: Any) -> None:
-    """Line by line, else the wrong words would be lit."""
+def test_the_text_field_covers_the_words_below_it_exactly(tab: Any) -> None:
+    """Compared line by line; otherwise the wrong words would be highlighted."""
     translated(tab, "several words that fill a line, and more of them so that there is another " * 4)
     field, behind = (tab.locator(each).bounding_box() for each in ("#text", "#mirror"))
     assert field == pytest.approx(behind, abs=0.6)
@@ -103,7 +103,7 @@ def test_an_alternative_is_chosen_by_keyboard(tab: Any) -> None:
     tab.keyboard.press("Enter")
     expect(tab.locator("#translation")).to_have_text("RUNS. DOG A BARKS IT!!!!")
     expect(tab.locator(".sentence").nth(1)).to_be_focused()
-    # of what it reads now no links are known; the other sentence has its own
+    # the edited translation has no known alignment; the other sentence keeps its own
     expect(tab.locator("#mirror .lit")).to_have_count(0)
     tab.keyboard.press("ArrowUp")
     shown(tab, ["runs."], ["RUNS."])

@@ -1,4 +1,4 @@
-"""Kills and full disks in the middle of writing: what was there before, or what was meant, never a mixture."""
+"""Kills and full disks during writing leave either the old file or the new one, never a mixture."""
 
 import errno
 import json
@@ -26,7 +26,7 @@ LEAST_KILLS, LEAST_STEPS = 12, 4
 CPU = torch.device("cpu")
 
 # For each line it reads, forks a child that commits snapshots and checkpoints until killed (torch is imported once).
-# Every tensor of a commit holds the commit's step.
+# Every tensor of a commit contains the commit's step.
 COMMITTER = """
 import os, sys
 from pathlib import Path
@@ -68,7 +68,7 @@ def entries(folder: Path) -> list[str]:
 
 
 def check_whole(run: Path, least: int) -> int:
-    """Everything visible in the run folder is whole; gives the step that training would resume from."""
+    """Check that everything visible in the run folder is complete; returns the step that training would resume from."""
     with CheckpointStore(run) as store:
         assert not list(run.rglob("*.partial")), "a stale temporary survived the opening"
         snapshot = store.latest_training()
@@ -143,7 +143,7 @@ def test_full_disk_when_syncing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 
 
 def test_full_disk_in_the_middle_of_a_commit(tmp_path: Path) -> None:
-    """A real limit on file sizes: the writes fail inside the safetensors library and inside Python."""
+    """With a real limit on file sizes, writes fail inside the safetensors library and inside Python."""
     with CheckpointStore(tmp_path) as store:
         store.commit_training(1, {"model": {"a": torch.ones(10)}}, {"epoch": 1})
         write_tiny_model(store.checkpoint_folder(1))
@@ -167,7 +167,7 @@ def test_full_disk_in_the_middle_of_a_commit(tmp_path: Path) -> None:
         load_model_folder(store.checkpoint_folder(1), CPU)
 
 
-def test_error_in_the_body_leaves_nothing_and_is_not_disguised(tmp_path: Path) -> None:
+def test_an_error_in_the_body_leaves_nothing_and_is_raised_unchanged(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), atomic_folder(tmp_path / "new"):
         raise ZeroDivisionError
     with pytest.raises(FileNotFoundError), atomic_file(tmp_path / "new"):
@@ -175,7 +175,7 @@ def test_error_in_the_body_leaves_nothing_and_is_not_disguised(tmp_path: Path) -
     assert entries(tmp_path) == []
 
 
-def test_unwritable_places_are_said(tmp_path: Path) -> None:
+def test_unwritable_paths_are_reported(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(ResourceError, match="not a regular file"):
         atomic_write(tmp_path / "folder", "x")
@@ -189,7 +189,7 @@ def test_unwritable_places_are_said(tmp_path: Path) -> None:
     assert (tmp_path / "folder" / "mine").exists()
 
 
-def test_link_stays_a_link(tmp_path: Path) -> None:
+def test_a_link_remains_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").write_text("old", encoding="utf-8")
     (tmp_path / "link").symlink_to("real")
     atomic_write(tmp_path / "link", "new")
@@ -197,7 +197,7 @@ def test_link_stays_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "real").read_text(encoding="utf-8") == "new"
 
 
-def test_only_the_temporaries_of_the_dead_are_removed(tmp_path: Path) -> None:
+def test_only_temporary_files_of_dead_processes_are_removed(tmp_path: Path) -> None:
     (tmp_path / ".old.0123abcd.partial").mkdir()
     (tmp_path / "mine.partial").touch()
     with atomic_folder(tmp_path / "new") as living:
@@ -206,7 +206,7 @@ def test_only_the_temporaries_of_the_dead_are_removed(tmp_path: Path) -> None:
     assert entries(tmp_path) == ["mine.partial", "new"]
 
 
-def test_replacing_a_folder_swaps_it(tmp_path: Path) -> None:
+def test_replacing_a_folder_is_atomic(tmp_path: Path) -> None:
     for content in ("old", "new"):
         with atomic_folder(tmp_path / "folder", replace=True) as staged:
             (staged / content).touch()

@@ -1,4 +1,4 @@
-"""A back-translation that is killed again and again, at any moment, ends as the one that never was: byte by byte."""
+"""A back-translation that is killed repeatedly, at any time, and resumed has the same bytes as an uninterrupted one."""
 
 import random
 import time
@@ -11,7 +11,7 @@ MODEL = Path(__file__).parents[1] / "fixtures" / "format-1"
 KILLS = 6
 
 
-def test_a_killed_back_translation_goes_on(server: Server, tmp_path: Path) -> None:
+def test_a_killed_back_translation_is_resumed(server: Server, tmp_path: Path) -> None:
     lines = [source if number % 5 else f"{source} {number}" for number in range(40) for source, _ in PAIRS]
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder in (whole, killed):
@@ -39,7 +39,7 @@ def test_a_killed_back_translation_goes_on(server: Server, tmp_path: Path) -> No
         if code == -9:
             kills += 1
             places.add((work / "text").stat().st_size if (work / "text").exists() else 0)
-            if (killed / "pairs.tsv.gz").exists():  # killed while it ended, with all its work done
+            if (killed / "pairs.tsv.gz").exists():  # killed while exiting, with all work done
                 assert (killed / "pairs.tsv.gz").read_bytes() == expected
                 (killed / "pairs.tsv.gz").unlink()
             continue
@@ -48,6 +48,6 @@ def test_a_killed_back_translation_goes_on(server: Server, tmp_path: Path) -> No
         assert not work.exists()
         rounds += 1
         if by_clock:
-            duration /= 2  # the kill came too late: the first run had to import what later ones are forked with
+            duration /= 2  # the kill came too late: the first run had to import modules that later runs inherit
         (killed / "pairs.tsv.gz").unlink()
     assert len(places) > KILLS // 3, "the kills all came at the same place"

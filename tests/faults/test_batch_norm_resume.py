@@ -58,7 +58,7 @@ class Short(Seq2Seq):
         return output
 
 
-def test_a_step_that_did_not_fit_leaves_no_trace(tmp_path: Path) -> None:
+def test_a_step_that_did_not_fit_has_no_effect(tmp_path: Path) -> None:
     """The first engine tries the whole batch and fails; the second knows that and does not try."""
     tokenizers, models = tiny_tokenizers(), []
     sources = [tokenizers.source.encode(each) for each in SOURCES]

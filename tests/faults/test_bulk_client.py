@@ -69,7 +69,7 @@ def start(model: Path, address: str, given: Path, out: Path, said: Path) -> subp
         return subprocess.Popen(command, stdout=into, stderr=into, env=HERE)
 
 
-def test_a_command_outside_the_cluster_resumes_after_its_relay_was_killed(address: str, tmp_path: Path) -> None:
+def test_a_command_outside_the_cluster_resumes_after_its_relay_is_killed(address: str, tmp_path: Path) -> None:
     model, out, said = tmp_path / "model", tmp_path / "out", tmp_path / "said"
     write_tiny_model(model)
     files = write_shards(tmp_path / "in", 60)

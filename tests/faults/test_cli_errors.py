@@ -1,4 +1,4 @@
-"""What a user gets wrong at the command line: one clear message on stderr, an exit code, no traceback."""
+"""Mistakes at the command line give one clear message on stderr and an exit code, without a traceback."""
 
 import shutil
 from pathlib import Path
@@ -19,7 +19,7 @@ def tiny_model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def model(tiny_model_folder: Path, tmp_path: Path) -> Path:
-    """A copy that a test may damage."""
+    """A copy of the model that a test may damage."""
     return Path(shutil.copytree(tiny_model_folder, tmp_path / "model"))
 
 
@@ -32,7 +32,7 @@ def text(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def failure(capfd: pytest.CaptureFixture):
-    """Runs a command that must fail; gives its exit code and its message."""
+    """Run a command that must fail; returns its exit code and its message."""
 
     def run(*arguments: object) -> tuple[int, str]:
         code = main([str(argument) for argument in arguments])
@@ -40,7 +40,7 @@ def failure(capfd: pytest.CaptureFixture):
         assert code != 0
         assert captured.out == ""
         assert "Traceback" not in captured.err
-        _, error, message = f"\n{captured.err}".rpartition("\nerror: ")  # progress may stand before it
+        _, error, message = f"\n{captured.err}".rpartition("\nerror: ")  # progress lines may precede it
         assert error
         assert "unexpected" not in message
         return code, message
@@ -77,7 +77,7 @@ def test_unequal_sides_name_both_counts(failure, tmp_path: Path, text: Path, mod
     assert "2 lines" in failure("evaluate", "--reference", text, "--hypothesis", short)[1]
 
 
-def test_a_mistyped_key_brings_the_right_one(failure, tmp_path: Path, text: Path) -> None:
+def test_a_mistyped_key_suggests_the_right_one(failure, tmp_path: Path, text: Path) -> None:
     files = ["--source", text, "--target", text, "--valid-source", text, "--valid-target", text]
     code, message = failure("train", *files, "--out", tmp_path / "run", "train.max_stps=3")
     assert code == 2
@@ -89,7 +89,7 @@ def test_a_mistyped_key_brings_the_right_one(failure, tmp_path: Path, text: Path
     assert not (tmp_path / "run").exists()
 
 
-def test_what_is_neither_recipe_nor_setting_is_refused(failure, text: Path) -> None:
+def test_arguments_that_are_neither_recipe_nor_setting_are_refused(failure, text: Path) -> None:
     assert failure("train", "fast")[0] == 2
     assert "nothing to train on" in failure("train")[1]
     assert "must be given together" in failure("train", "--source", text)[1]
@@ -100,7 +100,7 @@ def test_resume_needs_a_run(failure, tmp_path: Path) -> None:
     assert "--out" in failure("train", "--resume")[1]
 
 
-def test_a_wrong_model_folder_is_told(failure, tmp_path: Path, text: Path) -> None:
+def test_a_wrong_model_folder_is_reported(failure, tmp_path: Path, text: Path) -> None:
     assert "no model folder" in failure("translate", tmp_path / "nowhere", "-i", text)[1]
     (tmp_path / "other").mkdir()
     message = failure("translate", tmp_path / "other", "-i", text)[1]
@@ -110,7 +110,7 @@ def test_a_wrong_model_folder_is_told(failure, tmp_path: Path, text: Path) -> No
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
-def test_a_truncated_parameter_file_is_told(failure, model: Path, text: Path, share: float) -> None:
+def test_a_truncated_parameter_file_is_reported(failure, model: Path, text: Path, share: float) -> None:
     path = model / "model.safetensors"
     whole = path.read_bytes()
     path.write_bytes(whole[: int(len(whole) * share)])
@@ -119,12 +119,12 @@ def test_a_truncated_parameter_file_is_told(failure, model: Path, text: Path, sh
     assert main(["translate", str(model), "-i", str(text), "--beam", "1"]) == 0
 
 
-def test_garbage_for_parameters_is_told(failure, model: Path, text: Path) -> None:
+def test_garbage_instead_of_parameters_is_reported(failure, model: Path, text: Path) -> None:
     (model / "model.safetensors").write_bytes(b"\xff" * 4096)
     assert "model.safetensors" in failure("score", model, "--source", text, "--target", text)[1]
 
 
-def test_a_tokenizer_of_another_vocabulary_is_told(failure, model: Path, text: Path) -> None:
+def test_a_tokenizer_of_another_vocabulary_is_reported(failure, model: Path, text: Path) -> None:
     tiny_tokenizers(size=275).save(model)
     message = failure("translate", model, "-i", text)[1]
     assert "280" in message
@@ -148,7 +148,7 @@ def test_broken_utf8_is_named_with_its_line_and_leaves_no_output(failure, model:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["latin1", "model", "out"]
 
 
-def test_settings_of_the_search_are_checked(failure, model: Path, text: Path) -> None:
+def test_search_settings_are_checked(failure, model: Path, text: Path) -> None:
     assert failure("translate", model, "-i", text, "--beam", 2, "--nbest", 3)[0] == 2
     assert "length penalty" in failure("translate", model, "-i", text, "--length-penalty", "much")[1]
     assert "device" in failure("translate", model, "-i", text, "--device", "gpu")[1]
@@ -160,25 +160,25 @@ def test_evaluate_needs_something_to_evaluate(failure, model: Path, text: Path) 
 
 
 @pytest.mark.parametrize("option", ["--to", "--tags", "--beam", "--length-penalty", "--coverage-penalty", "--unknown"])
-def test_how_to_translate_is_nothing_for_translations_that_are_given(failure, text: Path, option: str) -> None:
+def test_translation_options_are_refused_with_given_translations(failure, text: Path, option: str) -> None:
     told = failure("evaluate", "--reference", text, "--hypothesis", text, option, "1")[1]
     assert f"{option} can only be used with a model to translate with" in told
 
 
-def test_unknown_options_and_verbs_exit_with_2(capfd: pytest.CaptureFixture) -> None:
+def test_unknown_options_and_commands_exit_with_2(capfd: pytest.CaptureFixture) -> None:
     assert main(["translate", "model", "--bean", "5"]) == 2
     assert main(["trnslate"]) == 2
     assert "Traceback" not in capfd.readouterr().err
 
 
 def _train(out: Path, source: Path, valid: Path, *more: object) -> list[object]:
-    """A training that would be over at once, if nothing were wrong."""
+    """Training that would end at once if nothing were wrong."""
     files = ["--source", source, "--target", source, "--valid-source", valid, "--valid-target", valid]
     tiny = ["model.preset=null", "model.width=8", "text.subword.size=270", "train.max_steps=1"]
     return ["train", *files, "--out", out, *tiny, *more]
 
 
-def test_what_is_cheap_to_check_comes_before_anything_is_written(failure, tmp_path: Path, text: Path) -> None:
+def test_cheap_checks_come_before_anything_is_written(failure, tmp_path: Path, text: Path) -> None:
     run, blank, empty = tmp_path / "run", tmp_path / "blank", tmp_path / "empty"
     blank.write_text("\n \n")
     empty.write_text("")
@@ -198,7 +198,7 @@ def test_what_is_cheap_to_check_comes_before_anything_is_written(failure, tmp_pa
     assert sorted(path.name for path in tmp_path.iterdir()) == ["blank", "empty", "latin", "text"]
 
 
-def test_what_a_training_needs_is_named_by_its_options(failure, text: Path, tmp_path: Path) -> None:
+def test_missing_training_inputs_are_named_by_their_options(failure, text: Path, tmp_path: Path) -> None:
     files = ["--source", text, "--target", text]
     assert "--valid-source" in failure("train", *files, "--out", tmp_path / "run")[1]
     assert "--out" in failure("train", *files, "--valid-tsv", text)[1]
@@ -217,7 +217,7 @@ def test_tied_embeddings_of_two_vocabularies_are_refused(failure, text: Path, tm
     assert not (tmp_path / "run").exists()
 
 
-def test_a_run_folder_that_cannot_be_is_told(failure, text: Path, tmp_path: Path) -> None:
+def test_an_impossible_run_folder_is_reported(failure, text: Path, tmp_path: Path) -> None:
     for out in (text, text / "below"):
         message = failure(*_train(out, text, text))[1]
         assert str(out) in message

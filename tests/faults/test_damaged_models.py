@@ -1,4 +1,4 @@
-"""Model folders that are damaged, foreign or hostile: always one ModelError that says what is wrong, never a crash."""
+"""Damaged, foreign or hostile model folders raise a ModelError that names the problem, and never crash."""
 
 import json
 import shutil
@@ -67,7 +67,7 @@ def describe(**tensors: tuple[list[int], list[int]]) -> bytes:
     ).encode()
 
 
-def test_whole_folder_loads_with_the_same_parameters(tmp_path: Path) -> None:
+def test_an_intact_folder_loads_with_the_same_parameters(tmp_path: Path) -> None:
     written = write_tiny_model(tmp_path / "model", step=7)
     state = torch.random.get_rng_state()
     loaded = load_model_folder(tmp_path / "model", CPU)
@@ -97,7 +97,7 @@ def test_truncated_parameters(folder: Path, share: float) -> None:
     assert "Copy it again" in text
 
 
-def test_parameters_with_something_behind_them(folder: Path) -> None:
+def test_parameters_with_trailing_bytes(folder: Path) -> None:
     with (folder / PARAMETERS).open("ab") as file:
         file.write(b"\0" * 8)
     assert "is damaged" in refusal(folder)
@@ -184,7 +184,7 @@ def test_separate_vocabularies_under_tied_embeddings(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["width", "layers", "feedforward", "heads"])
-def test_configuration_that_asks_for_a_monster(folder: Path, key: str) -> None:
+def test_configuration_of_an_enormous_model(folder: Path, key: str) -> None:
     def change(model: dict[str, object]) -> None:
         group = model if key == "width" else model["encoder"]
         assert isinstance(group, dict)
@@ -253,7 +253,7 @@ def test_unfinished_run_points_to_its_last_checkpoint(tmp_path: Path) -> None:
     assert f"{checkpoint} can be used" in refusal(tmp_path)
 
 
-def test_scores_of_another_step_are_not_believed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_scores_of_another_step_are_ignored(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     meta = json.loads((folder / META).read_text(encoding="utf-8"))
     score = {"metric": "BLEU", "value": 40.0, "signature": "x", "data": "valid"}
     (folder / META).write_text(json.dumps({**meta, "scores": [score]}), encoding="utf-8")

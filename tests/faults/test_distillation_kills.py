@@ -1,4 +1,4 @@
-"""A distillation that is killed, while the teacher translates or the student learns, ends as one that never was."""
+"""A distillation that is killed, in either phase, and resumed ends like an uninterrupted one."""
 
 import shutil
 from pathlib import Path
@@ -15,7 +15,7 @@ COMMAND = [
 ]
 
 
-def test_a_killed_distillation_goes_on_in_either_phase(server: Server, tmp_path: Path) -> None:
+def test_a_killed_distillation_is_resumed_in_either_phase(server: Server, tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder in (whole, killed):
         shutil.copytree(TEACHER, folder / "teacher")

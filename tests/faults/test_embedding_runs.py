@@ -1,4 +1,4 @@
-"""Runs whose embeddings begin with a file: killed and resumed without it, averaged, taken as a start."""
+"""Runs with pretrained embeddings: killed and resumed without the file, averaged, and used as a start."""
 
 import json
 import signal
@@ -15,11 +15,11 @@ TEXT = [setting for setting in SETTINGS if not setting.startswith("text.")]
 TEXT += ["text.subword.kind=word", "text.subword.min_frequency=1", "text.shared=false", "model.tie_embeddings=false"]
 FROZEN = ["model.embeddings.source=en.vec", "model.embeddings.frozen=true", "model.tie_projection=false"]
 TABLE = "encoder.embedding.tokens.weight"
-WORDS = "dog cat man park runs sees two old red house"  # of the corpus's 12, tree and bird are missing
+WORDS = "dog cat man park runs sees two old red house"  # tree and bird, of the corpus's 12 words, are missing
 
 
 def prepared(folder: Path, *settings: str) -> list[str]:
-    """A corpus and vectors of 16 numbers; gives the command."""
+    """Write a corpus and vectors of size 16; returns the command."""
     folder.mkdir()
     draw = torch.Generator().manual_seed(1)
     lines = [f"{word} {' '.join(map(str, torch.randn(16, generator=draw).tolist()))}" for word in WORDS.split()]
@@ -69,9 +69,7 @@ def test_a_frozen_table_survives_kills_averages_and_the_loss_of_its_file(server:
     assert json.loads((tmp_path / "mean" / "meta.json").read_text(encoding="utf-8"))["embeddings"] == {"source": 0.8333}
 
 
-def test_a_run_may_start_from_the_model_without_the_file_and_let_the_table_learn(
-    server: Server, tmp_path: Path
-) -> None:
+def test_a_run_may_start_from_the_model_without_the_file_and_train_the_table(server: Server, tmp_path: Path) -> None:
     folder = tmp_path / "first"
     command = prepared(folder, *FROZEN, "train.max_steps=8")
     finished(server.start(folder, *command))
@@ -103,7 +101,7 @@ def test_a_run_may_start_from_the_model_without_the_file_and_let_the_table_learn
         (["model.embeddings.source=train.a"], "line 1: not a word and its numbers"),
     ],
 )
-def test_files_that_cannot_be_used_stop_the_run_before_anything_is_written(
+def test_unusable_files_stop_the_run_before_anything_is_written(
     server: Server, tmp_path: Path, settings: list[str], message: str
 ) -> None:
     folder = tmp_path / "run"

@@ -1,4 +1,4 @@
-"""An encoder-only classifier that the package does not know: it trains, resumes, is described, has a card."""
+"""An encoder-only classifier that is not part of the package trains, resumes, is described and has a card."""
 
 import sys
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""`--on-error` and `--alignments` of `dragoman translate`: N lines in, N lines out, whatever the lines are."""
+"""`--on-error` and `--alignments` of `dragoman translate`: N lines in, N lines out, whatever the lines contain."""
 
 import gzip
 import json
@@ -23,7 +23,7 @@ COMMAND = ["translate", "model", "-i", "in", "--beam", "1", "--batch-size", "2"]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model of twelve positions."""
+    """A model with twelve positions."""
     folder = tmp_path_factory.mktemp("faulty") / "model"
     write_tiny_model(folder, config=ModelConfig.model_validate(LIMITED))
     return folder
@@ -36,7 +36,7 @@ def place(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("dragoman.translation.translator.WINDOW_BATCHES", 1)
 
 
-def test_broken_lines_stop_are_mended_or_left_blank(capfd: pytest.CaptureFixture[str]) -> None:
+def test_broken_lines_stop_are_repaired_or_left_blank(capfd: pytest.CaptureFixture[str]) -> None:
     Path("in").write_bytes(b"a dog\na \xff dog\n\nthe \xc3 park \xe2\x82\ntwo men\n")
     Path("mended").write_text("a dog\na \ufffd dog\n\nthe \ufffd park \ufffd\ntwo men\n")
     assert main(COMMAND) == 1
@@ -55,7 +55,7 @@ def test_broken_lines_stop_are_mended_or_left_blank(capfd: pytest.CaptureFixture
     assert "stop, replace or blank" in capfd.readouterr().err
 
 
-def test_what_is_left_blank_has_no_prefix(capfd: pytest.CaptureFixture[str]) -> None:
+def test_blank_lines_have_no_prefix(capfd: pytest.CaptureFixture[str]) -> None:
     Path("in").write_bytes(b"a dog\na \xff dog\n" + b"a dog " * 60 + b"\n")
     Path("prefix").write_text("Ein\nEin\nEin\n")
     assert main([*COMMAND, "--on-error", "blank", "--prefix", "prefix"]) == 0
@@ -63,7 +63,7 @@ def test_what_is_left_blank_has_no_prefix(capfd: pytest.CaptureFixture[str]) -> 
     assert first.startswith("Ein") and rest == ["", "", ""]
 
 
-def test_lines_that_are_too_long_stop_are_divided_or_left_blank(capfd: pytest.CaptureFixture[str]) -> None:
+def test_long_lines_stop_are_divided_or_left_blank(capfd: pytest.CaptureFixture[str]) -> None:
     long = "the dog, " * 50 + "ran.  Two men sleep"
     lines = ["a dog", long, "two men", "", long, "a man"]
     Path("in").write_text("".join(f"{line}\n" for line in lines))
@@ -86,8 +86,8 @@ def test_lines_that_are_too_long_stop_are_divided_or_left_blank(capfd: pytest.Ca
     assert [found[0], *found[2:4], found[5]] == translator.translate(["a dog", "two men", "", "a man"], beam=1)
 
 
-def test_what_is_wanted_of_every_line_is_wanted_of_its_parts(capfd: pytest.CaptureFixture[str]) -> None:
-    """Phrases and the prefix are the first part's; what is kept, and who chooses, is as of any line."""
+def test_requirements_of_a_line_apply_to_its_parts(capfd: pytest.CaptureFixture[str]) -> None:
+    """Phrases and the prefix belong to the first part; kept spans and the guard apply to every part."""
     long = "the dog, " * 20 + "ran to http://a.de/b.  Two men sleep"
     Path("in").write_bytes(f"a dog\n{long}\n".encode() + b"a \xff dog\n")
     Path("phrases").write_text("Hund\nHund\nHund\n")
@@ -133,7 +133,7 @@ def test_several_models_have_no_alignment(capfd: pytest.CaptureFixture[str]) -> 
     assert not Path("links").exists()
 
 
-def test_alignments_stand_beside_the_translations(capfd: pytest.CaptureFixture[str]) -> None:
+def test_alignments_are_written_next_to_the_translations(capfd: pytest.CaptureFixture[str]) -> None:
     Path("in").write_bytes(b"a dog\n\n  \nthe man sees a\xff dog\n" + b"a dog " * 60 + b"\ntwo men\n")
     short = ["search.length_factor=1", "search.length_margin=3"]  # an untrained model does not end by itself
     command = [*COMMAND, *short, "--on-error", "replace", "--alignments"]
@@ -166,7 +166,7 @@ def test_alignments_stand_beside_the_translations(capfd: pytest.CaptureFixture[s
     assert main([*COMMAND, "--alignment-layer", "1"]) == 2
 
 
-def test_what_was_written_along_is_gone_on_with(
+def test_the_alignment_file_is_resumed(
     stop: Stop,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
@@ -185,7 +185,7 @@ def test_what_was_written_along_is_gone_on_with(
     assert main([*command, "-o", "out", "--alignments", "links", "--resume"]) != 0
     assert "companion was truncated" in " ".join(capfd.readouterr().err.split())
     Path("out.partial/companion").write_bytes(kept)
-    with Path("out.partial/companion").open("ab") as file:  # as a kill between two writes leaves it
+    with Path("out.partial/companion").open("ab") as file:  # the state after a kill between two writes
         file.write(b"0-0 rubbish\n")
     capfd.readouterr()
     assert main([*command, "-o", "out", "--resume"]) == 2
@@ -207,7 +207,7 @@ def test_from_python() -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(text=st.text(max_size=60) | st.text(alphabet="ab ,.;\u0301\n。", max_size=80), limit=st.integers(1, 12))
-def test_a_divided_text_is_the_text(text: str, limit: int) -> None:
+def test_the_parts_of_a_text_join_to_the_text(text: str, limit: int) -> None:
     parts = divide(text, lambda part: len(part) <= limit)
     assert "".join(parts) == text
     assert all(len(part.strip()) <= limit for part in parts)
@@ -215,7 +215,7 @@ def test_a_divided_text_is_the_text(text: str, limit: int) -> None:
         assert parts == [text]
 
 
-def test_a_text_is_divided_where_it_does_least_harm() -> None:
+def test_a_text_is_divided_at_the_best_position() -> None:
     def parts(text: str, limit: int) -> list[str]:
         return divide(text, lambda part: len(part) <= limit)
 

@@ -1,4 +1,4 @@
-"""`dragoman translate --guard`: what it changes of a file and what it tells, gone on with and beside other options."""
+"""`dragoman translate --guard`: its changes and reports, resuming, and its combination with other options."""
 
 import json
 import re
@@ -21,7 +21,7 @@ COMMAND = ["translate", "model", *SHORT, "-i", "in", "--beam", "2", "--batch-siz
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model of random parameters."""
+    """A model with random parameters."""
     folder = tmp_path_factory.mktemp("guarded") / "model"
     write_tiny_model(folder, seed=5)
     return folder
@@ -36,8 +36,8 @@ def place(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     Path("in").write_text("".join(f"{line}\n" for line in LINES))
 
 
-def told(text: str) -> dict[str, int]:
-    """The number of lines by what the guard did about them."""
+def reported(text: str) -> dict[str, int]:
+    """Return the number of lines by the guard's action."""
     found = re.findall(r"warning: ([\d,]+) line\(s\) (.+?)(?:: line|, all before)", " ".join(text.split()))
     return {what: int(count) for count, what in found if "end unfinished" not in what}
 
@@ -61,15 +61,15 @@ def test_each_kind_is_counted_and_nothing_else_changes(capfd: pytest.CaptureFixt
         for what, mended in each.guarded.outcomes().items() if each.guarded else ():
             key = f"{what}: {'mended by another search' if mended else 'no other search mended them'}"
             expected[key] = expected.get(key, 0) + 1
-    assert told(guarded.err) == expected and len(expected) > 1
+    assert reported(guarded.err) == expected and len(expected) > 1
     assert main([*COMMAND, "--guard", "--batch-size", "7"]) == 0
     assert capfd.readouterr().out == guarded.out
 
 
-def test_it_is_gone_on_with(stop: Stop, capfd: pytest.CaptureFixture[str]) -> None:  # noqa: F811
+def test_a_guarded_translation_is_resumed(stop: Stop, capfd: pytest.CaptureFixture[str]) -> None:  # noqa: F811
     command = [*COMMAND, "--guard", "--engine", "torch"]
     assert main([*command, "-o", "whole"]) == 0
-    counted = told(capfd.readouterr().err)
+    counted = reported(capfd.readouterr().err)
     stop(5)  # type: ignore[call-arg]
     assert main([*command, "-o", "out"]) == 130
     assert not Path("out").exists()
@@ -78,11 +78,11 @@ def test_it_is_gone_on_with(stop: Stop, capfd: pytest.CaptureFixture[str]) -> No
     assert "guard" in capfd.readouterr().err
     assert main([*command, "-o", "out", "--resume"]) == 0
     assert Path("out").read_bytes() == Path("whole").read_bytes()
-    assert told(capfd.readouterr().err) == counted
+    assert reported(capfd.readouterr().err) == counted
 
 
-def test_it_goes_with_what_else_is_asked_for(capfd: pytest.CaptureFixture[str]) -> None:
-    """N lines, alignments of what is written, and whatever must stand in a translation."""
+def test_guard_with_other_options(capfd: pytest.CaptureFixture[str]) -> None:
+    """N lines, alignments of the written translations, and required phrases."""
     command = [*COMMAND, "--guard"]
     assert main([*command, "--nbest", "2", "--token-scores", "--tree", "tree"]) == 0
     rows = [line.split(" ||| ") for line in capfd.readouterr().out.split("\n")[:-1]]
@@ -108,7 +108,7 @@ def test_it_goes_with_what_else_is_asked_for(capfd: pytest.CaptureFixture[str]) 
     assert "--guard can only be used without --sample" in " ".join(capfd.readouterr().err.split())
 
 
-def test_of_a_line_in_parts_each_part_is_guarded(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_each_part_of_a_divided_line_is_guarded(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     limited = ModelConfig.model_validate({**tiny_config().model_dump(), "positions": {"kind": "learned", "limit": 24}})
     write_tiny_model(tmp_path / "short", config=limited, seed=5)
     Path("in").write_text("the dog, " * 12 + "ran to 45\n\n")
@@ -116,7 +116,7 @@ def test_of_a_line_in_parts_each_part_is_guarded(tmp_path: Path, capfd: pytest.C
     assert main(command) == 0
     ran = capfd.readouterr()
     assert ran.out.count("\n") == 2
-    counted = told(ran.err)
+    counted = reported(ran.err)
     assert counted.pop("longer than the model can read were translated in parts") == 1
     assert any("repeated a phrase" in what for what in counted) and any("other numbers" in what for what in counted)
 

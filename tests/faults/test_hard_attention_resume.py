@@ -1,4 +1,4 @@
-"""Sampling in training depends on seed and step only: runs that sample survive kills bit for bit."""
+"""Sampling in training depends on seed and step only: runs that sample are resumed bit for bit after kills."""
 
 import signal
 from math import isfinite

@@ -1,4 +1,4 @@
-"""Word documents that are damaged, none, or made to harm: each is refused with a message, and nothing more is read."""
+"""Damaged, foreign or malicious Word documents are refused with a message, before more of them is read."""
 
 import contextlib
 import io
@@ -36,8 +36,8 @@ def with_type(declaration: str, text: str) -> bytes:
 
 
 @contextlib.contextmanager
-def little_memory() -> Iterator[None]:
-    """Fails where much more was taken than such a document has."""
+def memory_limit() -> Iterator[None]:
+    """Fail if much more memory was allocated than such a document contains."""
     tracemalloc.start()
     try:
         yield
@@ -46,13 +46,13 @@ def little_memory() -> Iterator[None]:
         tracemalloc.stop()
 
 
-def test_a_bomb_is_not_unpacked() -> None:
+def test_a_zip_bomb_is_not_unpacked() -> None:
     target = io.BytesIO(GOOD)
     with zipfile.ZipFile(target, "a", zipfile.ZIP_DEFLATED) as archive, archive.open("word/media/a.bmp", "w") as file:
         for _ in range(128):
             file.write(bytes(1 << 20))
     told = r"unpack to 134,[0-9,]+ bytes, and at most 68,[0-9,]+"
-    with little_memory(), pytest.raises(DataError, match=told):
+    with memory_limit(), pytest.raises(DataError, match=told):
         translated(target.getvalue())
 
 
@@ -60,7 +60,7 @@ def test_a_false_size_unpacks_no_more_than_declared() -> None:
     content = with_part(MAIN, bytes(1 << 26))
     size = (1 << 26).to_bytes(4, "little")
     assert content.count(size) == 2
-    with little_memory(), pytest.raises(DataError, match="damaged"):
+    with memory_limit(), pytest.raises(DataError, match="damaged"):
         translated(content.replace(size, (1000).to_bytes(4, "little")))
 
 
@@ -80,7 +80,7 @@ def test_too_much_text_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     ids=["paragraphs", "runs", "descriptions"],
 )
 def test_too_many_pieces_are_not_read(pieces: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are counted before anything is made of one, so a page of kilobytes is not seconds of work."""
+    """Pieces are counted before any is created, so that a page of kilobytes does not cost seconds."""
     monkeypatch.setattr(word, "MOST_PIECES", 90_000)
     monkeypatch.setattr(word, "Paragraph", None)
     space = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:wp="x"'
@@ -100,7 +100,7 @@ LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 12))
         ('<!DOCTYPE a SYSTEM "{secret}">', "a"),
     ],
 )
-def test_entities_are_not_even_declared(declaration: str, text: str, tmp_path: Path) -> None:
+def test_entity_declarations_are_refused(declaration: str, text: str, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("a secret dog")
     for encoding in ("utf-8", "utf-16"):
@@ -109,7 +109,7 @@ def test_entities_are_not_even_declared(declaration: str, text: str, tmp_path: P
             found = parts(content)[MAIN].decode().replace("UTF-8", "UTF-16").encode("utf-16")
             content = with_part(MAIN, found)
         told = r"word/document.xml of this document has a document type"
-        with little_memory(), pytest.raises(DataError, match=told):
+        with memory_limit(), pytest.raises(DataError, match=told):
             translated(content)
 
 

@@ -1,4 +1,4 @@
-"""The database of keys among several processes and threads, on full and read-only disks, and where it is none."""
+"""The key database among several processes and threads, on full and read-only disks, and with invalid files."""
 
 import os
 import resource
@@ -19,7 +19,7 @@ NOBODY = 65534
 
 
 def in_child(work: Callable[[], object]) -> Callable[[], str]:
-    """Runs it in a forked process; a function that waits for what it gave, or for the error that it raised."""
+    """Run a function in a forked process. Returns a function that waits for its result, or for the error it raised."""
     reads, writes = os.pipe()
     child = os.fork()
     if child == 0:
@@ -132,7 +132,7 @@ def test_threads_share_it(tmp_path: Path) -> None:
         assert len(keys.all()) == 8
 
 
-def test_a_kill_between_two_keys_loses_neither(tmp_path: Path) -> None:
+def test_a_kill_between_two_additions_loses_neither_key(tmp_path: Path) -> None:
     path = tmp_path / "keys.db"
     Keys(path).close()
     reads, writes = os.pipe()
@@ -193,8 +193,8 @@ def test_sqlites_error_for_a_full_disk(tmp_path: Path) -> None:
         assert sorted(added) == sorted(key.id for key in keys.all())
 
 
-def as_nobody(work: Callable[[], object]) -> str:
-    """What it gives or raises for a user who is not root: root may write anything."""
+def as_unprivileged_user(work: Callable[[], object]) -> str:
+    """Return or raise what a function does for a user other than root, who may write anything."""
 
     def first_leave() -> object:
         if os.geteuid() == 0:
@@ -213,12 +213,12 @@ def test_a_read_only_file_is_reported(tmp_path: Path) -> None:
         parent.chmod(0o755)
     path.chmod(0o444)
     tmp_path.chmod(0o555)
-    said = as_nobody(lambda: Keys(path).add("Grace"))
+    said = as_unprivileged_user(lambda: Keys(path).add("Grace"))
     assert said.startswith("ResourceError: cannot open") and "grant access" in said
     path.chmod(0o400)
-    assert as_nobody(lambda: Keys(tmp_path / "other.db")).startswith("ResourceError: cannot write")
+    assert as_unprivileged_user(lambda: Keys(tmp_path / "other.db")).startswith("ResourceError: cannot write")
     tmp_path.chmod(0o700)
-    assert as_nobody(lambda: Keys(path).add("Grace")).startswith("ResourceError: cannot open")
+    assert as_unprivileged_user(lambda: Keys(path).add("Grace")).startswith("ResourceError: cannot open")
     tmp_path.chmod(0o755)
 
 
@@ -239,7 +239,7 @@ def test_a_file_that_is_not_a_database(tmp_path: Path, content: bytes, message: 
     assert path.read_bytes() == content
 
 
-def test_a_database_of_something_else_is_not_touched(tmp_path: Path) -> None:
+def test_a_database_of_another_program_is_not_touched(tmp_path: Path) -> None:
     path = tmp_path / "keys.db"
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE keys (id)")
@@ -293,13 +293,13 @@ def test_a_long_write_of_another_process_times_out(tmp_path: Path, monkeypatch: 
         with pytest.raises(ResourceError, match="another process has been writing"):
             keys.add("Grace")
         assert time.monotonic() - began < 5
-        assert keys.check(made.text)  # whoever reads does not wait
+        assert keys.check(made.text)  # readers do not wait
         other.execute("ROLLBACK")
         other.close()
         assert keys.add("Grace")
 
 
-def test_wide_permissions_are_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_loose_permissions_cause_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     path = tmp_path / "keys.db"
     Keys(path).close()
     assert "chmod 600" not in capsys.readouterr().err

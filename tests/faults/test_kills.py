@@ -21,7 +21,7 @@ VARIANTS = {
             "train.dropout_epochs=9",
         ],
     ),
-    "subwords drawn anew": (
+    "resampled subwords": (
         8,
         ["text.subword.dropout=0.1", "text.shared=false", "train.metric=loss", "train.average.of=best"],
     ),
@@ -69,7 +69,7 @@ def test_a_killed_and_resumed_run_ends_bit_identical(server: Server, tmp_path: P
         assert code == 0, process.said
         assert differences(outcome(folder), expected) == []
         assert not list((folder / RUN).rglob("*.partial")), "a killed process' temporaries were left behind"
-        if kills < wanted:  # again from the start
+        if kills < wanted:  # restart from the beginning
             shutil.rmtree(folder)
         else:
             finished += 1

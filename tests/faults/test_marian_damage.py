@@ -23,14 +23,14 @@ pytest.importorskip("sentencepiece")
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("whole") / "theirs"
+    folder = tmp_path_factory.mktemp("whole") / "original"
     write_marian(folder)
     return folder
 
 
 @pytest.fixture
-def theirs(whole: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(whole, tmp_path / "theirs"))
+def original(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "original"))
 
 
 Damage = Callable[[Path], object]
@@ -125,46 +125,46 @@ def _cut(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_damage_is_reported_and_nothing_is_written(theirs: Path, tmp_path: Path, name: str) -> None:
+def test_damage_is_reported_and_nothing_is_written(original: Path, tmp_path: Path, name: str) -> None:
     damage, message = DAMAGES[name]
-    damage(theirs)
+    damage(original)
     with pytest.raises(ModelError, match=message):
-        import_model(theirs, tmp_path / "ours")
-    assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
+        import_model(original, tmp_path / "ours")
+    assert [path.name for path in tmp_path.iterdir()] == ["original"]
 
 
-def test_other_folders_are_refused(theirs: Path, tmp_path: Path) -> None:
+def test_other_folders_are_refused(original: Path, tmp_path: Path) -> None:
     for folder, message in ((tmp_path / "none", "does not exist"), (tmp_path, "config.json is missing")):
         with pytest.raises(ModelError, match=message):
             import_model(folder, tmp_path / "ours")
     with pytest.raises(ConfigError, match="exists already"):
-        import_model(theirs, theirs)
-    import_model(theirs, tmp_path / "ours")
+        import_model(original, original)
+    import_model(original, tmp_path / "ours")
     with pytest.raises(ModelError, match="of dragoman already"):
         import_model(tmp_path / "ours", tmp_path / "again")
 
 
-def test_stored_sinusoids_are_recognised(theirs: Path, tmp_path: Path) -> None:
-    """As in older folders, with every name of tied tables."""
-    import_model(theirs, tmp_path / "before")
-    held = load_file(theirs / "model.safetensors")
+def test_stored_sinusoids_are_recognised(original: Path, tmp_path: Path) -> None:
+    """Stored in older folders, under every name of tied tables."""
+    import_model(original, tmp_path / "before")
+    held = load_file(original / "model.safetensors")
     table = held["model.shared.weight"]
     names = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
     sines = sinusoids(48, 16, layout="halves")
     stored = {f"model.{side}.embed_positions.weight": sines.clone() for side in ("encoder", "decoder")}
-    save_file({**held, **{name: table.clone() for name in names}, **stored}, theirs / "model.safetensors")
-    import_model(theirs, tmp_path / "after")
+    save_file({**held, **{name: table.clone() for name in names}, **stored}, original / "model.safetensors")
+    import_model(original, tmp_path / "after")
     name = "model.safetensors"
     assert (tmp_path / "before" / name).read_bytes() == (tmp_path / "after" / name).read_bytes()
 
 
-def test_a_pickle_is_read_only_on_request(theirs: Path, tmp_path: Path) -> None:
-    import_model(theirs, tmp_path / "before")
-    torch.save(load_file(theirs / "model.safetensors"), theirs / "pytorch_model.bin")
-    (theirs / "model.safetensors").unlink()
+def test_a_pickle_is_read_only_on_request(original: Path, tmp_path: Path) -> None:
+    import_model(original, tmp_path / "before")
+    torch.save(load_file(original / "model.safetensors"), original / "pytorch_model.bin")
+    (original / "model.safetensors").unlink()
     with pytest.raises(ModelError, match=r"only as a pickle .* use --allow-pickle"):
-        import_model(theirs, tmp_path / "ours")
-    import_model(theirs, tmp_path / "ours", allow_pickle=True)
+        import_model(original, tmp_path / "ours")
+    import_model(original, tmp_path / "ours", allow_pickle=True)
     one, other = (load_tensors(tmp_path / each / "model.safetensors")[0] for each in ("before", "ours"))
     assert all(torch.equal(tensor, other[name]) for name, tensor in one.items())
 
@@ -176,30 +176,30 @@ class Hostile:
 
 @pytest.mark.parametrize("content", [{"a": Hostile()}, [torch.zeros(2)], {"a": 3}], ids=["code", "list", "number"])
 def test_a_pickle_of_anything_but_tensors_is_refused(
-    theirs: Path, tmp_path: Path, content: Any, monkeypatch: pytest.MonkeyPatch
+    original: Path, tmp_path: Path, content: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    torch.save(content, theirs / "pytorch_model.bin")
-    (theirs / "model.safetensors").unlink()
+    torch.save(content, original / "pytorch_model.bin")
+    (original / "model.safetensors").unlink()
     with pytest.raises(ModelError, match=r"tensors"):
-        import_model(theirs, tmp_path / "ours", allow_pickle=True)
-    assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
+        import_model(original, tmp_path / "ours", allow_pickle=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["original"]
 
 
 def test_without_sentencepiece_the_extra_is_named(
-    theirs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "sentencepiece", None)
     with pytest.raises(DragomanError, match=r'pip install "dragoman\[hf\]"'):
-        import_model(theirs, tmp_path / "ours")
+        import_model(original, tmp_path / "ours")
     assert not (tmp_path / "ours").exists()
 
 
-def test_unsupported_settings_are_reported(theirs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    changed(theirs / "config.json", encoder_layerdrop=0.1)
+def test_unsupported_settings_are_reported(original: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    changed(original / "config.json", encoder_layerdrop=0.1)
     asked = {"length_penalty": 0.7, "repetition_penalty": 1.3, "bad_words_ids": [[7, 8], [9]], "min_length": 4}
-    changed(theirs / "generation_config.json", **asked, max_length=999, no_repeat_ngram_size=3)
-    import_model(theirs, tmp_path / "ours")
+    changed(original / "generation_config.json", **asked, max_length=999, no_repeat_ngram_size=3)
+    import_model(original, tmp_path / "ours")
     said = " ".join(capsys.readouterr().err.split())
     for part in ("layer drop", "length_penalty 0.7", "repetition_penalty 1.3", "such as [7, 8]"):
         assert part in said

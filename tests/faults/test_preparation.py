@@ -69,7 +69,7 @@ def start(folder: Path, workers: int = 0, fatal: int = -1) -> "subprocess.Popen[
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """A digest of every file that was prepared, hidden ones too."""
+    """Return a digest of every prepared file, including hidden ones."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted((folder / "cache").rglob("*"))
@@ -79,7 +79,7 @@ def contents(folder: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], int]:
-    """What an undisturbed process makes, and how many calls could have been its last."""
+    """Return the result of an uninterrupted process, and how many calls could have been its last."""
     folder = tmp_path_factory.mktemp("undisturbed")
     write(folder)
     process = start(folder)
@@ -107,7 +107,7 @@ def test_a_killed_preparation_reuses_completed_blocks_and_gives_the_same_result(
             break
         assert process.returncode == -signal.SIGKILL, errors
         after = blocks_done(tmp_path)
-        assert before.items() <= after.items()  # not one was made again
+        assert before.items() <= after.items()  # none was prepared again
         kept = max(kept, len(after))
     assert kept > 10
     process = start(tmp_path)
@@ -117,7 +117,7 @@ def test_a_killed_preparation_reuses_completed_blocks_and_gives_the_same_result(
 
 
 def blocks_done(folder: Path) -> dict[str, int]:
-    """The block files of unfinished work, with the time when each was made."""
+    """Return the block files of unfinished work, with their creation times."""
     return {str(path): path.stat().st_mtime_ns for path in (folder / "cache").glob(".*.unfinished/*.npz")}
 
 

@@ -37,7 +37,7 @@ PLAIN = [
 
 
 def run(server: Server, folder: Path, ranks: int, *settings: str, base: list[str] = SETTINGS) -> Path:
-    """A finished run."""
+    """Return a finished run."""
     folder.mkdir(exist_ok=True)
     command = ["train", *write_corpus(folder), *base, *PLAIN, *settings]
     processes = server.start_ranks(ranks, folder, *command) if ranks > 1 else [server.start(folder, *command)]
@@ -47,7 +47,7 @@ def run(server: Server, folder: Path, ranks: int, *settings: str, base: list[str
 
 @pytest.fixture
 def alone(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Returns the folder of a run of one process with given settings, which several tests compare with."""
+    """Returns the folder of a one-process run with given settings, with which several tests compare."""
 
     def made(*settings: str, base: list[str] = SETTINGS) -> Path:
         name = hashlib.sha256(repr((settings, base)).encode()).hexdigest()[:12]
@@ -213,7 +213,7 @@ def parallel(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def whole(server: Server, tmp_path_factory: pytest.TempPathFactory, parallel: str) -> Path:
-    """The folder of an uninterrupted run of two processes, with dropout."""
+    """Return the folder of an uninterrupted run of two processes, with dropout."""
 
     def make(folder: Path) -> None:
         finish(server.start_ranks(2, folder, *command(folder, parallel)))
@@ -237,7 +237,7 @@ COVERING = [("ddp", 1), ("fsdp", 0)]
 def test_a_killed_rank_ends_the_other_and_both_resume(
     server: Server, whole: Path, parallel: str, tmp_path: Path, lost: int
 ) -> None:
-    """Restarted as by torchrun, without --resume; the result is that of an uninterrupted run."""
+    """Both are restarted as by torchrun, without --resume; the result is that of an uninterrupted run."""
     processes = server.start_ranks(2, tmp_path, *command(tmp_path, parallel))
     wait_until_reached(processes[0], 6)
     killed = time.monotonic()

@@ -1,4 +1,4 @@
-"""Processes that wait for a missing one, and threads of a connection after its end."""
+"""Processes that wait for a missing one, and threads of a closed connection."""
 
 import os
 import socket
@@ -40,7 +40,7 @@ assert threads() == before
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="threads are counted in /proc")
 @pytest.mark.parametrize("end", ["finished", "interrupted"])
 def test_no_thread_of_a_connection_outlives_it(end: str) -> None:
-    """A thread that frees a tensor while the interpreter exits aborts the process: exit code -6 after a good run."""
+    """A thread that frees a tensor during the interpreter's exit aborts the process: exit code -6 after a good run."""
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--no-python"]
     done = subprocess.run([*torchrun, sys.executable, "-c", LEAVING, end], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr

@@ -29,7 +29,7 @@ def rates_and_losses(folder: Path, last: int) -> list[tuple[int, float, float]]:
 
 
 def trained(folder: Path) -> dict[str, Any]:
-    """The newest snapshot's tensors, and the losses."""
+    """Return the newest snapshot's tensors, and the losses."""
     found = outcome(folder)
     kept = {name: content for name, content in found.items() if name.startswith("training/")}
     return {**kept, "log": [line for line in found["log"] if "loss" in line]}
@@ -51,7 +51,7 @@ def thirty(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(thirty: Path, tmp_path: Path) -> Path:
-    """A copy of it."""
+    """A copy of the finished run."""
     return Path(shutil.copytree(thirty, tmp_path / "copy"))
 
 

@@ -1,4 +1,4 @@
-"""Preparing plain text: the same after any number of kills, on any number of processes; done blocks stay done."""
+"""Preparing plain text gives the same result after any number of kills and with any number of processes."""
 
 import hashlib
 import random
@@ -60,7 +60,7 @@ def run(folder: Path, workers: int = 0, fatal: int = -1) -> tuple[int, str]:
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """A digest of every file that was prepared, hidden ones too."""
+    """Return a digest of every prepared file, including hidden ones."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted((folder / "cache").rglob("*"))
@@ -70,7 +70,7 @@ def contents(folder: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], int]:
-    """What an undisturbed process makes, and how many calls could have been its last."""
+    """Return the result of an uninterrupted process, and how many calls could have been its last."""
     folder = tmp_path_factory.mktemp("undisturbed")
     write(folder)
     _, calls = run(folder)
@@ -90,7 +90,7 @@ def test_a_killed_preparation_reuses_completed_blocks_and_gives_the_same_result(
         code, _ = run(tmp_path, fatal=fatal)
         after = blocks_done(tmp_path)
         assert code == -signal.SIGKILL
-        assert before.items() <= after.items()  # not one was made again
+        assert before.items() <= after.items()  # none was prepared again
         most = max(most, len(after))
     assert most > 20
     run(tmp_path, workers=2)
@@ -98,5 +98,5 @@ def test_a_killed_preparation_reuses_completed_blocks_and_gives_the_same_result(
 
 
 def blocks_done(folder: Path) -> dict[str, int]:
-    """The block files of unfinished work, with the time when each was made."""
+    """Return the block files of unfinished work, with their creation times."""
     return {str(path): path.stat().st_mtime_ns for path in (folder / "cache").glob(".*.unfinished/**/*.npz")}

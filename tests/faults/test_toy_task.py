@@ -1,4 +1,4 @@
-"""A task that the package knows nothing of: the sum of digits, learned by a bag of embeddings, as any task is trained.
+"""A task defined outside the package, the sum of digits learned by a bag of embeddings, is trained like any other.
 
 Run as a program, `test_toy_task.py THREADS [--resume]`, it trains in the working folder.
 """
@@ -31,7 +31,7 @@ MODULUS = 5
 
 @dataclass(frozen=True)
 class Numbers:
-    """(B, 3) digits, 10 at padding, and (B,) sums."""
+    """Digits (B, 3), with 10 as padding, and their sums (B,)."""
 
     digits: Tensor
     sums: Tensor

@@ -1,4 +1,4 @@
-"""A translation that is killed again and again, at any moment, ends as the one that never was: byte by byte."""
+"""A translation that is killed repeatedly, at any time, and resumed has the same bytes as an uninterrupted one."""
 
 import random
 import time
@@ -15,13 +15,13 @@ def size(text: Path) -> int:
 
 
 def wait_until_longer(text: Path, than: int, seconds: float) -> None:
-    """Or so long: the translation may be over."""
+    """Wait until the file is longer, or until the translation has ended."""
     end = time.monotonic() + seconds
     while size(text) <= than and time.monotonic() < end:
         time.sleep(0.002)
 
 
-def test_a_killed_translation_goes_on(server: Server, tmp_path: Path) -> None:
+def test_a_killed_translation_is_resumed(server: Server, tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder in (whole, killed):
         folder.mkdir()

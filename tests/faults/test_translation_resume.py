@@ -1,4 +1,4 @@
-"""`dragoman translate --resume`: what is kept, what it goes on with, and what it refuses."""
+"""`dragoman translate --resume`: the work that is kept, how it continues, and what it refuses."""
 
 import gzip
 import os
@@ -26,7 +26,7 @@ Stop = Callable[[int], None]
 
 @pytest.fixture(autouse=True)
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`in` of six windows, kept one by one; a prefix for every second line; a model."""
+    """`in` with six windows, committed one at a time; a prefix for every second line; a model."""
     monkeypatch.setattr("dragoman.translation.translator.WINDOW_BATCHES", 1)
     monkeypatch.setattr("dragoman.translation.files.translated_file.KEEP_EVERY", 0.0)
     monkeypatch.chdir(tmp_path)
@@ -37,7 +37,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def stop(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
-    """Lets the next command get a signal after a line, which lies within a window."""
+    """Let the next command receive a signal after a line within a window."""
     tell, signals = Progress.update, dict[int, int]()
 
     def telling(progress: Progress, done: int, said: str = "", total: int | None = None) -> None:
@@ -61,7 +61,7 @@ def half(stop: Stop, capfd: pytest.CaptureFixture[str]) -> None:
 
 @pytest.fixture
 def failure(capfd: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """What a command says that fails."""
+    """Return the message of a command that fails."""
 
     def run(*command: str, code: int = 2) -> str:
         assert main([*command]) == code
@@ -79,7 +79,7 @@ def failure(capfd: pytest.CaptureFixture[str]) -> Callable[..., str]:
         (["--sample", "--temperature", "2", "--nbest", "2"], "out.xz"),
     ],
 )
-def test_a_stopped_translation_goes_on_to_the_same_bytes(
+def test_a_stopped_translation_resumes_to_the_same_bytes(
     options: list[str], out: str, stop: Stop, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*COMMAND, *options, "-o", f"whole.{out}"]) == 0
@@ -92,7 +92,7 @@ def test_a_stopped_translation_goes_on_to_the_same_bytes(
         assert f"interrupted after line {kept}; " in told and "Resume with the same command and --resume" in told
         assert not Path(out).exists()
         with Path(f"{out}.partial/text").open("ab") as text:
-            text.write(b"half a wind")  # written, but not kept
+            text.write(b"half a wind")  # written, but not committed
     assert main([*command, "--resume"]) == 0
     assert "Resuming after line 16." in capfd.readouterr().err
     assert Path(out).read_bytes() == Path(f"whole.{out}").read_bytes()
@@ -121,26 +121,26 @@ def test_unfinished_work_is_not_lost_without_resume(failure: Callable[..., str])
         (["--precision", "float32"], "precision (was None, now 'float32')"),
     ],
 )
-def test_other_settings_are_told(options: list[str], different: str, failure: Callable[..., str]) -> None:
+def test_other_settings_are_reported(options: list[str], different: str, failure: Callable[..., str]) -> None:
     told = failure(*GREEDY, *options, "--resume")
     assert f"work with other options: {different}" in told and "delete that folder" in told
 
 
 @pytest.mark.usefixtures("half")
-def test_another_model_is_told(failure: Callable[..., str]) -> None:
+def test_another_model_is_reported(failure: Callable[..., str]) -> None:
     with Path("model/tokenizer.json").open("a") as tokenizer:
         tokenizer.write("\n")
     assert "work with other options: model (was" in failure(*GREEDY, "--resume")
 
 
 @pytest.mark.usefixtures("half")
-def test_a_changed_text_is_told_and_a_longer_one_is_not(failure: Callable[..., str]) -> None:
+def test_a_changed_text_is_refused_and_a_longer_one_accepted(failure: Callable[..., str]) -> None:
     lines = Path("in").read_text().splitlines(keepends=True)
     Path("in").write_text("".join([*lines[:6], "another\n", *lines[7:]]))
     assert "in has changed: something in lines 5 to 8 differs" in failure(*GREEDY, "--resume")
     Path("in").write_text("".join(lines[:7]))
     assert "in has 7 line(s), but 8 of it are already done" in failure(*GREEDY, "--resume")
-    Path("in").write_text("".join(lines) + "one more\n")  # nothing of what is done is another now
+    Path("in").write_text("".join(lines) + "one more\n")  # the completed part has not changed
     assert main([*GREEDY, "--resume"]) == 0
     shutil.move("out", "resumed")
     assert main(GREEDY) == 0
@@ -148,7 +148,7 @@ def test_a_changed_text_is_told_and_a_longer_one_is_not(failure: Callable[..., s
 
 
 @pytest.mark.usefixtures("half")
-def test_the_same_text_elsewhere_and_other_batches_go_on() -> None:
+def test_a_moved_text_and_other_batches_are_resumed() -> None:
     Path("packed.gz").write_bytes(gzip.compress(Path("in").read_bytes()))
     command = ["packed.gz" if word == "in" else word for word in GREEDY] + ["--resume"]
     command[command.index("--batch-size") + 1] = "3"
@@ -157,14 +157,14 @@ def test_the_same_text_elsewhere_and_other_batches_go_on() -> None:
     assert Path("out").read_bytes() == Path("whole").read_bytes()
 
 
-def test_changed_prefixes_are_told(stop: Stop, failure: Callable[..., str]) -> None:
+def test_changed_prefixes_are_reported(stop: Stop, failure: Callable[..., str]) -> None:
     stop(10)
     assert main([*GREEDY, "--prefix", "prefix"]) == 130
     Path("prefix").write_text("Zwei\n" * LINES)
     assert "prefix has changed: something in lines 1 to 4 differs" in failure(*GREEDY, "--prefix", "prefix", "--resume")
 
 
-def test_what_was_done_before_a_broken_line_is_kept_until_it_is_mended(failure: Callable[..., str]) -> None:
+def test_work_before_a_broken_line_is_kept_until_it_is_fixed(failure: Callable[..., str]) -> None:
     good = Path("in").read_bytes()
     Path("in").write_bytes(good.replace(b"runs 14.", b"runs \xff."))
     told = failure(*GREEDY, code=1)
@@ -175,8 +175,8 @@ def test_what_was_done_before_a_broken_line_is_kept_until_it_is_mended(failure: 
     assert Path("out").read_bytes() == Path("whole").read_bytes()
 
 
-def test_a_full_disk_loses_nothing_that_was_kept(failure: Callable[..., str]) -> None:
-    """A real limit on file sizes, above what the journal's database takes."""
+def test_a_full_disk_loses_no_committed_work(failure: Callable[..., str]) -> None:
+    """With a real limit on file sizes, above the size of the journal's database."""
     command = [*COMMAND, "--sample", "--nbest", "60", "-o", "out"]
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, hard))
@@ -191,7 +191,9 @@ def test_a_full_disk_loses_nothing_that_was_kept(failure: Callable[..., str]) ->
     assert Path("out").read_bytes() == Path("whole").read_bytes()
 
 
-def test_what_cannot_be_gone_on_with_is_refused(failure: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_translations_that_cannot_be_resumed_are_refused(
+    failure: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "name it with --output" in failure(*GREEDY[:-2], "--resume")
     os.mkfifo("pipe")
     again = "can be read only once: store the text in a file"
@@ -213,7 +215,7 @@ def test_a_stopped_translation_of_a_pipe_keeps_nothing(stop: Stop, failure: Call
     assert "a pipe cannot be read again" in told and not list(Path().glob("out*"))
 
 
-def test_a_folder_of_somebody_else_stays(failure: Callable[..., str]) -> None:
+def test_a_foreign_folder_is_not_touched(failure: Callable[..., str]) -> None:
     Path("out.partial").mkdir()
     Path("out.partial/mine").touch()
     assert "out.partial contains mine, which dragoman did not write" in failure(*GREEDY)
@@ -221,7 +223,7 @@ def test_a_folder_of_somebody_else_stays(failure: Callable[..., str]) -> None:
 
 
 @pytest.mark.usefixtures("half")
-def test_two_processes_and_lost_text_are_told(failure: Callable[..., str]) -> None:
+def test_two_processes_and_lost_text_are_reported(failure: Callable[..., str]) -> None:
     text = Path("out.partial/text")
     os.truncate(text, text.stat().st_size - 1)
     assert "text was truncated: delete" in failure(*GREEDY, "--resume", code=1)
@@ -232,7 +234,7 @@ def test_two_processes_and_lost_text_are_told(failure: Callable[..., str]) -> No
 
 
 class Killed(BaseException):
-    """In the place of a kill."""
+    """Raised in place of a kill."""
 
 
 @pytest.mark.parametrize("resume", [False, True])

@@ -1,4 +1,4 @@
-"""Tests of this folder need a GPU and are skipped without one; test_gpu_kernels.py can be interpreted on a CPU."""
+"""Tests in this folder need a GPU and are skipped without one; test_gpu_kernels.py can be interpreted on a CPU."""
 
 from pathlib import Path
 

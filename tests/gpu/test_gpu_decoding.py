@@ -1,4 +1,4 @@
-"""Decoding on a GPU: captured steps find what the PyTorch search finds on the CPU, and half precision is near."""
+"""Decoding on a GPU: captured steps give the results of the PyTorch search on the CPU, and half precision is close."""
 
 import copy
 import random
@@ -47,7 +47,7 @@ def test_captured_steps_find_what_the_search_finds(seed: int) -> None:
     same = sum(
         [each.tokens for each in found[number]] == [each.tokens for each in expected[number]] for number in found
     )
-    assert same >= 38  # two near-ties may be rounded otherwise
+    assert same >= 38  # two near-ties may be rounded differently
     for number, hypotheses in enumerate(expected):
         assert found[number][0].score == pytest.approx(hypotheses[0].score, abs=1e-3)
 

@@ -52,7 +52,7 @@ def test_a_resumed_run_ends_with_the_same_parameters(tmp_path: Path) -> None:
 
 
 def test_attention_does_not_plan_for_every_shape() -> None:
-    """Whatever kernels are left on: a shape that is met for the first time is not much slower than a known one."""
+    """With the kernels that remain enabled, a new shape is not much slower than a known one."""
     device = choose_device("cuda")
     seconds = []
     for length in (33, 34, 35, 36, 36, 36):

@@ -1,4 +1,4 @@
-"""Every variant of a model on a GPU: loss, gradient and searches are those of the CPU, half precision is finite."""
+"""Every model variant on a GPU has the loss, gradient and searches of the CPU, and finite values in half precision."""
 
 import copy
 import sys
@@ -32,7 +32,7 @@ def gradient(model: Seq2Seq, device: str) -> tuple[float, dict[str, Tensor]]:
 
 
 def distance(found: dict[str, Tensor], expected: dict[str, Tensor]) -> float:
-    """Relative, over all parameters."""
+    """Return the relative distance over all parameters."""
     squares = [
         (float((found[name].double() - each).square().sum()), float(each.square().sum()))
         for name, each in expected.items()
@@ -48,7 +48,7 @@ def tokens(model: Seq2Seq, device: str, beam: int) -> list[list[tuple[int, ...]]
 
 
 def draws(settings: Any) -> bool:
-    """Whether the loss depends on random numbers, which a GPU draws otherwise."""
+    """Return whether the loss depends on random numbers, which a GPU draws differently."""
     return any(word in str(settings) for word in ("hard", "drawn", "noise"))
 
 

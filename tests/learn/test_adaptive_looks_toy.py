@@ -1,4 +1,4 @@
-"""Hard attention that decides how often to look learns to look twice where one look cannot tell."""
+"""Hard attention with a learned number of steps learns to attend twice where one position is not enough."""
 
 import random
 from itertools import combinations_with_replacement
@@ -12,8 +12,8 @@ from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.attention.hard import HardAttention
 from dragoman.nn.attention.recording import recording
 
-# A source of three pairs of symbols; the target names each pair, whichever of the two comes first. What was written
-# before says nothing about the next pair, so who sees one symbol of it must guess the other one.
+# A source has three pairs of symbols; the target names each pair, whichever of the two comes first. Earlier tokens
+# say nothing about the next pair, so a model that sees one symbol of it has to guess the other one.
 SYMBOLS, PAIRS = range(4, 7), 3
 NAMES = {pair: 4 + number for number, pair in enumerate(combinations_with_replacement(SYMBOLS, 2))}
 STEPS, ROWS, PEAK = 400, 128, 5e-3
@@ -21,7 +21,7 @@ STARTS = 3
 """Choices have local optima: of 20 starts, reinforce left none behind and straight_through four (two Zen 3 cores)."""
 
 STACK = {"layers": 1, "heads": 1, "feedforward": 96, "norm": "pre"}
-# A kernel of one token: a state knows its own symbol and place, and nothing of its neighbours.
+# A kernel of one token: a state contains its own symbol and position, and nothing of its neighbours.
 ENCODER = {"kind": "convolutional", "layers": 1, "kernel": 1}
 
 
@@ -51,7 +51,7 @@ def trained(attention: dict[str, object], seed: int) -> Seq2Seq:
 
 @torch.no_grad()
 def found(model: Seq2Seq) -> tuple[float, float]:
-    """Of held-out sources: the share of pairs named right, and the mean number of looks at a pair."""
+    """Return, for held-out sources, the share of correctly named pairs and the mean number of steps per pair."""
     batch = batch_of(200, 1)
     with recording() as recorded:
         tokens = model(batch.source, batch.source_mask, batch.inputs).logits().argmax(-1)
@@ -61,7 +61,7 @@ def found(model: Seq2Seq) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("gradient", ["straight_through", "reinforce"])
-def test_looks_twice_where_it_must(gradient: str) -> None:
+def test_attends_twice_where_necessary(gradient: str) -> None:
     reached = []
     for seed in range(1, STARTS + 1):
         right, looks = found(trained({"adaptive": True, "looks": 2, "gradient": gradient}, seed))
@@ -71,7 +71,7 @@ def test_looks_twice_where_it_must(gradient: str) -> None:
     pytest.fail("; ".join(reached))
 
 
-def test_one_look_cannot_tell() -> None:
+def test_one_step_is_not_enough() -> None:
     right, looks = found(trained({"looks": 1}, 1))
     assert looks == 1
     assert right < 0.75, f"{right:.1%} of the pairs right"

@@ -1,4 +1,4 @@
-"""What word vectors are for: words that training says nothing about are translated as their neighbours are."""
+"""The purpose of word vectors: words without training examples are translated like their neighbours."""
 
 import random
 from pathlib import Path
@@ -76,7 +76,7 @@ def test_words_without_examples_are_translated_as_their_neighbours(
             right[name] = sum(map(str.__eq__, found, never.values())) / len(never)
     finally:
         torch.set_num_threads(threads)
-    assert right["random"] < 0.5  # chance is a quarter
+    assert right["random"] < 0.5  # chance level: a quarter
     assert right["frozen"] > 0.8
     assert right["random"] + 0.2 < right["learning"], (
         right

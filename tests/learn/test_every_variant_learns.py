@@ -1,4 +1,4 @@
-"""Every variant of a model learns a toy, enumerated from the settings: a new one must learn the day it is added."""
+"""Every model variant, enumerated from the settings, learns a toy task; new variants are included automatically."""
 
 import random
 from collections.abc import Iterator
@@ -29,8 +29,8 @@ PATIENT = {"reinforce": {220: 8e-3, 600: 8e-3}}
 
 
 def learning() -> Iterator[Any]:
-    """All cases. What another part of the model learns with as well, such as a scorer or a norm, is the same module
-    there, and is left to the slow tests; kinds of attention are not, of which each place has others.
+    """Yield all cases. Scorers, norms and the like, whose module is tested in another part of the model as well, are
+    left to the slow tests there; kinds of attention are not, because they differ from part to part.
     """
     seen = set()
     for case in sorted(cases(), key=lambda case: case[0].startswith(("decoder", "target_"))):
@@ -50,7 +50,7 @@ def batch_of(sources: list[list[int]], sort: bool) -> Batch:
 
 
 def share_right(settings: Settings, steps: int, peak: float, sort: bool) -> float:
-    """Of the tokens of held-out words, under teacher forcing, after so many updates."""
+    """Return the share of correct tokens of held-out words, under teacher forcing, after `steps` updates."""
     torch.manual_seed(1)
     model = ModelConfig.model_validate(settings).build(SYMBOLS.stop, SYMBOLS.stop)
     train = words(steps * ROWS, 1)
@@ -76,7 +76,7 @@ def test_learns(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", ORDERLESS, ids="-".join)
-def test_what_cannot_know_the_order_cannot_copy(case: Case) -> None:
-    """Or it would not belong on that list."""
+def test_models_without_order_cannot_copy(case: Case) -> None:
+    """Otherwise these settings would not belong in the list of exceptions."""
     share = share_right(cases()[case], *max(STEPS.items()), sort=False)
     assert share < RIGHT, f"{share:.1%} of the tokens right"

@@ -1,4 +1,4 @@
-"""Hard attention learns where to look, by either gradient: nothing else carries a symbol from its place to another."""
+"""Hard attention learns where to attend, with both gradients; no other path carries a symbol to another position."""
 
 import random
 from typing import Any
@@ -18,17 +18,17 @@ SYMBOLS = range(4, 12)
 STEPS, ROWS, PEAK = 300, 64, 5e-3
 
 STACK = {"layers": 1, "heads": 1, "feedforward": 96, "norm": "pre"}
-# By the usual settings: with less entropy, or a discount of 1, REINFORCE does not learn to reverse in time here.
+# The usual settings: with less entropy, or a discount of 1, REINFORCE does not learn to reverse in time here.
 DECODERS: dict[str, dict[str, Any]] = {
     "transformer": STACK,
     "recurrent": {"kind": "recurrent", "wiring": {"kind": "luong"}, "bridge": "none"},
 }
-# Kernels of one token: a state knows its own symbol and place, and nothing of its neighbours.
+# Kernels of one token: a state contains its own symbol and position, and nothing of its neighbours.
 ENCODER = {"kind": "convolutional", "layers": 1, "kernel": 1}
 
 
 def words(count: int, seed: int, task: str) -> list[list[int]]:
-    """Words to reverse are all of one length, because one look cannot find both the end and a symbol."""
+    """Words to reverse all have the same length, because one position cannot reveal both the end and a symbol."""
     draw = random.Random(seed)
     return [draw.choices(SYMBOLS, k=6 if task == "reverse" else draw.randint(3, 6)) for _ in range(count)]
 
@@ -51,7 +51,7 @@ def trained(decoder: str, task: str, seed: int, gradient: str = "reinforce") -> 
 
 @torch.no_grad()
 def shares(model: Seq2Seq, task: str) -> tuple[float, float]:
-    """Of held-out words: the tokens that are right, and the symbols that were looked up where they stand."""
+    """Return the shares of correct tokens and of attention to the right position, for held-out words."""
     batch = batch_of(words(200, 99, task), task)
     with recording() as recorded:
         found = model(batch.source, batch.source_mask, batch.inputs).logits().argmax(-1)
@@ -76,7 +76,7 @@ def _share(right: Tensor, counted: Tensor) -> float:
     ],
 )
 @pytest.mark.parametrize("decoder", DECODERS)
-def test_learns_where_to_look(gradient: str, decoder: str, task: str) -> None:
+def test_learns_where_to_attend(gradient: str, decoder: str, task: str) -> None:
     right, looked = shares(trained(decoder, task, 1, gradient), task)
     assert right >= 0.95, f"{right:.1%} of the tokens right, {looked:.1%} of the looks"
     assert looked >= 0.9, f"{right:.1%} of the tokens right, {looked:.1%} of the looks"
@@ -84,7 +84,7 @@ def test_learns_where_to_look(gradient: str, decoder: str, task: str) -> None:
 
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_without_the_policys_gradient_it_does_not(decoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Entropy and baseline are still trained, and so is all that reads what was seen."""
+    """Entropy and baseline are still trained, and so are all layers that read the attended states."""
     monkeypatch.setattr(reinforce, "policy_loss", lambda log_probability, *_: 0.0 * log_probability.sum())
     right, looked = shares(trained(decoder, "copy", 1), "copy")
     assert right < 0.7, f"{right:.1%} of the tokens right"

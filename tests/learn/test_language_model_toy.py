@@ -1,4 +1,4 @@
-"""A language model learns a toy text, from a recipe to what it writes and what is measured of it."""
+"""A language model learns a toy text: from a recipe to generated text and measured perplexity."""
 
 import json
 from pathlib import Path
@@ -35,7 +35,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_it_goes_on_far_past_its_window(run: Path) -> None:
+def test_it_generates_far_beyond_its_window(run: Path) -> None:
     model = LanguageModel.load(run / "run", "cpu")
     assert model.window == 24
     text = "one, two," + model.generate(["one, two,"], top_k=1, max_tokens=100)[0]

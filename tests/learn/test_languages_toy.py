@@ -1,4 +1,4 @@
-"""One model, several target languages: it does what the tag before its source says, and other tags may join later."""
+"""One model for several target languages follows the tag before its source, and new tags can be added later."""
 
 import json
 import random
@@ -28,7 +28,7 @@ def words(count: int, seed: int, without: list[str]) -> list[str]:
 
 
 def part(folder: Path, name: str, chosen: list[str]) -> list[dict[str, Any]]:
-    """A corpus a task, over the same sources."""
+    """Write one corpus per task, with the same sources."""
     corpora = []
     for task, does in TASKS.items():
         path = folder / f"{name}.{task}.tsv"
@@ -39,7 +39,7 @@ def part(folder: Path, name: str, chosen: list[str]) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """The run's folder, and words that it has not seen."""
+    """The run's folder, and unseen words."""
     folder = tmp_path_factory.mktemp("languages")
     train = words(1200, 1, [])
     held_out = words(100, 2, train)
@@ -71,7 +71,7 @@ def test_the_tag_decides(trained: tuple[Path, list[str]]) -> None:
         translator.translate(sources)
 
 
-def test_each_validation_set_is_told_and_their_mean_decides(trained: tuple[Path, list[str]]) -> None:
+def test_each_validation_set_is_logged_and_their_mean_decides(trained: tuple[Path, list[str]]) -> None:
     folder, _ = trained
     meta = read_meta(folder)
     assert meta.target_languages == ("same", "back")
@@ -89,7 +89,7 @@ def test_each_validation_set_is_told_and_their_mean_decides(trained: tuple[Path,
     assert "letters → same, back" in (folder / "README.md").read_text()
 
 
-def test_going_on_from_it(trained: tuple[Path, list[str]], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_starting_from_it(trained: tuple[Path, list[str]], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """A corpus without a language is refused; one with a new tag adds it and keeps the languages."""
     folder, held_out = trained
     pairs = tmp_path / "new.tsv"

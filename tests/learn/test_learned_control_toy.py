@@ -1,4 +1,4 @@
-"""A small model learns to copy symbols for spans it never saw, and the translation that stands beside a term."""
+"""A small model learns to copy symbols for unseen spans, and to use the translation given next to a term."""
 
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ def address(draw: random.Random) -> str:
 
 
 def pairs(count: int, seed: int, made: Callable[[random.Random], str] = address) -> list[tuple[str, str]]:
-    """The letters turned around. Among them an address, which is kept, and `k`, which any of FORMS may translate."""
+    """Reversed letters, with an address, which is kept, and `k`, which any of FORMS may translate."""
     draw, found = random.Random(seed), []
     for _ in range(count):
         words = draw.choices(LETTERS, k=draw.randint(2, 3))
@@ -59,7 +59,7 @@ STEPS = 300
 
 
 def outputs(translator: Translator, texts: list[str], request: Request) -> tuple[list[str], int]:
-    """Translations, and how many of them had to be searched for under constraints."""
+    """Return translations, and the number of them that needed a constrained search."""
     forced: list[Row] = []
     search = translator.engine.hypotheses
 
@@ -86,7 +86,7 @@ def test_unseen_spans_are_copied(trained: Translator) -> None:
     assert repeated <= 0.1 * len(texts), (repeated, len(texts))
 
 
-def test_terms_are_translated_as_they_are_told(trained: Translator) -> None:
+def test_terms_get_the_given_translations(trained: Translator) -> None:
     texts = [source for source, _ in pairs(100, 4) if "k" in source.split() and ":" not in source]
     (row,) = trained._codec.rows([(texts[0], trained.request(beam=1, glossary={"k": "u"}))], first=1)
     assert not row.constraints and len(row.expected.constraints) == 1, "any engine can do it"

@@ -33,7 +33,7 @@ FLAT = {"attention": {"kind": "window", "window": 4}, "cross_attention": {"kind"
 
 
 def draw(rng: np.random.Generator, rows: int, length: int, task: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Sources of random letters that hold the mark before one of them, or one marked letter; targets: that letter."""
+    """Sources of random letters that contain the mark before one of them, or one marked letter; target: that letter."""
     sources = rng.integers(4, MARK, (rows, length))
     places = rng.integers(1, length, rows)
     answers = sources[np.arange(rows), places]
@@ -103,7 +103,7 @@ def test_finds_one_token_among_8192(
     ids=["window", "linear"],
 )
 def test_a_decoder_remembers_a_token_among_8192(attention: dict[str, Any], positions: dict[str, Any]) -> None:
-    """Asked at the end of 8192 tokens of its own text: for the letter three tokens before, or for the marked one."""
+    """Asked at the end of 8192 target tokens: for the letter three tokens earlier, or for the marked one."""
     torch.manual_seed(4)
     rng = np.random.default_rng(3)
     windowed = attention["kind"] == "window"
@@ -114,7 +114,7 @@ def test_a_decoder_remembers_a_token_among_8192(attention: dict[str, Any], posit
     model = ModelConfig.model_validate({**settings, **positions}).build(SIZE, SIZE).train()
 
     def ask(rows: int, length: int, parts: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
-        """Logits after the last of `length` tokens, read in so many steps, and the letter asked for."""
+        """Return the logits after the last of `length` tokens, read in `parts` steps, and the expected letter."""
         texts, answers = draw(rng, rows, length, "letter after the mark" if windowed else "marked letter")
         tokens = torch.from_numpy(np.stack(texts))
         letters = tokens[:, -4].clone() if windowed else torch.from_numpy(np.stack(answers)[:, 0])

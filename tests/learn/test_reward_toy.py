@@ -35,7 +35,7 @@ def batch(draw: torch.Generator, rows: int = 32) -> Batch:
 
 @torch.no_grad()
 def right(model: Seq2Seq, pairs: Batch) -> float:
-    """The share of words copied by greedy search."""
+    """Return the share of words that greedy search copies."""
     model.eval()
     found = searched(model.decoder, model.encode(pairs.source, pairs.source_mask), SearchConfig(beam=1))
     wanted = [tuple(token for token in row if token > 3) for row in pairs.labels.tolist()]
@@ -61,7 +61,7 @@ def half_trained(seed: int, draw: torch.Generator, held_out: Batch) -> Seq2Seq:
 
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
-def test_reward_alone_goes_on_where_likelihood_stopped(seed: int) -> None:
+def test_reward_alone_improves_on_likelihood(seed: int) -> None:
     draw = torch.Generator().manual_seed(seed)
     held_out = batch(draw, 200)
     model = half_trained(seed, draw, held_out)
@@ -70,7 +70,7 @@ def test_reward_alone_goes_on_where_likelihood_stopped(seed: int) -> None:
     objective = SequenceReward(CrossEntropy(), reward, Letters(), drawn=drawn)  # type: ignore[arg-type]
 
     def earned() -> float:
-        """The mean reward of samples of held-out words."""
+        """Return the mean reward of samples of held-out words."""
         with torch.no_grad():
             return objective.minus_expected_reward(model.eval(), held_out)[1]
 

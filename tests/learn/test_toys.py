@@ -1,4 +1,4 @@
-"""Small models of every block learn to copy, to reverse or to sort, through the whole of a training run."""
+"""Small models of every block learn to copy, to reverse or to sort, in complete training runs."""
 
 import random
 from collections.abc import Callable

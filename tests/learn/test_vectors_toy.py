@@ -1,4 +1,4 @@
-"""From noisy vectors to letters by the command line: trained, resumed, translated, scored, evaluated, looked at."""
+"""From noisy vectors to letters on the command line: train, resume, translate, score, evaluate, inspect."""
 
 import json
 import random
@@ -33,7 +33,7 @@ SETTINGS = [
 
 
 def write(folder: Path, part: str, count: int, seed: int) -> list[str]:
-    """Words of two to four letters; each letter's vector is one-hot and noise of a deviation of 0.2."""
+    """Write words of two to four letters; each letter's vector is one-hot, plus noise with a deviation of 0.2."""
     draw, noise = random.Random(seed), np.random.default_rng(seed)
     words = ["".join(draw.choices(LETTERS, k=draw.randint(2, 4))) for _ in range(count)]
     lines = [

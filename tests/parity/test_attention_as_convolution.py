@@ -1,4 +1,4 @@
-"""A9: attention with relative positions, constructed, computes what torch's convolutions compute, to 1e-5."""
+"""A9: attention with constructed relative positions computes the same as torch's convolutions, to 1e-5."""
 
 import pytest
 import torch
@@ -40,7 +40,7 @@ def test_two_dimensions(rows: int, across: int) -> None:
 
 
 def test_a_causal_convolution_is_attention_with_a_cache() -> None:
-    """Offsets that only look back run in a decoder's self-attention, a token a step."""
+    """Offsets into the past run in a decoder's self-attention, one token per step."""
     torch.manual_seed(3)
     weight, states = torch.randn(5, 4, 3), torch.randn(2, 4, 10)
     padded = functional.pad(states, (2, 0))
@@ -53,7 +53,7 @@ def test_a_causal_convolution_is_attention_with_a_cache() -> None:
     torch.testing.assert_close(torch.cat(found[2:], 1).transpose(1, 2), expected, **CLOSE)
 
 
-def test_each_head_attends_one_distance() -> None:
+def test_each_head_attends_to_one_distance() -> None:
     attention = AttentionConvolution1d(torch.randn(2, 2, 3))
     with recording() as weights:
         attention(torch.randn(1, 2, 6))

@@ -59,7 +59,7 @@ def normalised(scores: list[float], normaliser: str) -> list[float]:
 
 
 def written_out(built: SoftAttention, queries: Array, states: Array, keep: Array) -> Array:
-    """One row, head, query and key at a time."""
+    """Compute one row, head, query and key at a time."""
     width = {name: getattr(built, name).out_features // HEADS for name in ("query", "key")}
     value_layer = built.key if built.config.tie_keys_and_values else built.value
     result = []
@@ -131,13 +131,13 @@ def test_dot_products_refuse_different_widths(scorer: str) -> None:
         attention(AttentionSizes(QUERY, MEMORY, QUERY, HEADS), scorer={"kind": scorer}, query_width=3, key_width=5)
 
 
-def test_tied_keys_and_values_must_be_as_wide_as_one_another() -> None:
+def test_tied_keys_and_values_must_have_equal_widths() -> None:
     with pytest.raises(ConfigError, match="have 3 and 4"):
         attention(AttentionSizes(QUERY, MEMORY, QUERY, HEADS), tie_keys_and_values=True, key_width=3)
 
 
 def test_without_projections_outputs_are_means_of_inputs() -> None:
-    """Deck 004: y_i = Σ_{j ≤ i} α_ij x_j with α_ij = softmax over j ≤ i of x_i · x_j; no parameter at all."""
+    """Deck 004: y_i = Σ_{j ≤ i} α_ij x_j with α_ij = softmax over j ≤ i of x_i · x_j, without any parameter."""
     built = attention(AttentionSizes(QUERY, QUERY, QUERY, 1), projections=False, scorer={"kind": "dot"})
     assert not list(built.parameters())
     inputs = states()[0]
@@ -151,7 +151,7 @@ def test_without_projections_outputs_are_means_of_inputs() -> None:
 
 @pytest.mark.parametrize("normaliser", ["softmax", "sum"])
 @pytest.mark.parametrize("scorer", SCORERS)
-def test_masked_keys_weigh_nothing_and_a_query_without_keys_gets_zeros(scorer: str, normaliser: str) -> None:
+def test_masked_keys_have_no_weight_and_a_query_without_keys_gets_zeros(scorer: str, normaliser: str) -> None:
     sizes = AttentionSizes(QUERY, MEMORY, QUERY, HEADS)
     built = attention(sizes, scorer={"kind": scorer}, normaliser=normaliser, combine="concatenate").float()
     queries, memory, keep = (each if each.dtype == torch.bool else each.float() for each in states())
@@ -164,7 +164,7 @@ def test_masked_keys_weigh_nothing_and_a_query_without_keys_gets_zeros(scorer: s
     assert bool((weights[~keep[:, None, None, :].expand_as(weights)] == 0).all())
     torch.testing.assert_close(weights.sum(-1)[[0, 2]], torch.ones(2, HEADS, LENGTH))
     assert bool((found[1] == 0).all())
-    (found * 1e3).sum().backward()  # a large gradient, as a summed loss has
+    (found * 1e3).sum().backward()  # a large gradient, as of a summed loss
     assert memory.grad is not None and bool(memory.grad.isfinite().all())
     assert bool((memory.grad[~keep] == 0).all()) and bool((memory.grad[keep] != 0).any())
     assert all(bool(parameter.grad.isfinite().all()) for parameter in built.parameters() if parameter.grad is not None)

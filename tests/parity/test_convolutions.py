@@ -54,14 +54,14 @@ def built(encoder: dict[str, Any], decoder: dict[str, Any]) -> Seq2Seq:
 
 
 def conv1d(convolution: Any, states: Tensor, left: int, right: int) -> Tensor:
-    """torch's, over one sentence's states (T, d)."""
+    """torch's convolution of one sentence's states (T, d)."""
     padded = functional.pad(states.T, (left, right))[None]
     weight = convolution.weight.transpose(1, 2)
     return functional.conv1d(padded, weight, convolution.bias, dilation=convolution.dilation)[0].T
 
 
 def attend(attention: Any, queries: Tensor, memory: Tensor) -> Tensor:
-    """One head by torch: of scaled dot products with projections, or of the plain ones without."""
+    """One head in torch, of scaled dot products with projections, or of plain ones without."""
     if not attention.config.projections:
         return (queries @ memory.T).softmax(1) @ memory
     parts = [
@@ -72,7 +72,7 @@ def attend(attention: Any, queries: Tensor, memory: Tensor) -> Tensor:
 
 
 def compare(model: Seq2Seq, plain: Any) -> None:
-    """Logits of the padded batch against `plain`, which reads one sentence."""
+    """Compare the logits of the padded batch with `plain`, which reads one sentence."""
     (source, keep), (inputs, _) = pad(SOURCES), pad(TARGETS)
     found = model(source, keep, inputs).logits()
     for row, (reading, writing) in enumerate(zip(SOURCES, TARGETS, strict=True)):
@@ -109,7 +109,7 @@ def test_convolutional_model_is_its_formula(attention: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("attends", [False, True])
 def test_bytenet_is_its_formula(attends: bool) -> None:
-    """The block of Kalchbrenner et al. 2016, figure 3; the source is not lengthened, and past its end are zeros."""
+    """The block of Kalchbrenner et al. 2016, figure 3; the source is not extended, and is followed by zeros."""
     common = {"kind": "bytenet", "layers": 3, "dilations": [1, 2]}
     model = built(common, {**common, "cross_attention": {} if attends else None, "stacked": not attends})
     assert model.encoder.layers[0].convolution.weight.shape == (WIDTH // 2, 3, WIDTH // 2)
@@ -163,7 +163,7 @@ def test_simple_encoders_are_their_formulas(kind: str, positions: str | None) ->
 
 @pytest.mark.parametrize("layers", [4, 24])
 def test_a_deep_convolutional_model_starts_with_a_usable_gradient(layers: int) -> None:
-    """Without a norm between the layers only the initial weights keep the states' variance."""
+    """Without a norm between the layers, only the initial weights preserve the states' variance."""
     torch.manual_seed(1)
     stack = {"kind": "convolutional", "layers": layers}
     given = {"preset": None, "width": 64, "encoder": stack, "decoder": stack}

@@ -25,7 +25,7 @@ pytest.importorskip("ctranslate2")
 STACK = {"layers": 2, "heads": 2, "feedforward": 16}
 POST = {**STACK, "norm": "post"}
 GATED = {**STACK, "activation": "swiglu", "normalisation": {"kind": "rms"}}
-# presets of two layers a side, and blocks and positions that they do not have
+# presets with two layers per side, and blocks and positions that they lack
 MODELS: dict[str, dict[str, Any]] = {
     "tiny": {"preset": "tiny", "width": 32, "encoder": {"layers": 2}, "decoder": {"layers": 2}},
     "small": {"preset": "small", "width": 32, "encoder": {"layers": 1}, "decoder": {"layers": 2}},
@@ -41,8 +41,8 @@ PENALTIES = {NoPenalty(): 0.0, GNMTPenalty(alpha=0.6): 0.6, MeanLogProbability()
 
 @cache
 def loaded(name: str) -> LoadedModel:
-    """A random model, with translations that end early, late and never."""
-    # a projection of its own, or the end's embedding would be longer than the others
+    """A random model whose translations end early, late and never."""
+    # a separate projection; otherwise the embedding of the end would be longer than the others
     config = ModelConfig.model_validate({"preset": None, "tie_projection": False, **MODELS[name]})
     return random_model(config, tiny_tokenizers(), seed=4, end=-3.0 if name == "none" else 3.0)
 
@@ -79,7 +79,7 @@ def same(one: list[list[Hypothesis]], other: list[list[Hypothesis]], tolerance: 
 
 
 def plain(loaded: LoadedModel, row: Row) -> list[Hypothesis]:
-    """CTranslate2's own result for a single row, called as in its documentation."""
+    """Return CTranslate2's own result for a single row, called as in its documentation."""
     exported = hand_over(loaded, Computing("float32", 1))
     config, symbols = row.decoding, names(exported.tokenizers.target)
     assert isinstance(config, SearchConfig)
@@ -151,8 +151,8 @@ def test_log_probabilities_are_those_of_forced_decoding() -> None:
     assert checked > 5
 
 
-def test_a_row_gets_what_it_gets_alone() -> None:
-    """For rows of all lengths and limits: none is cut or continued because of another."""
+def test_a_row_does_not_depend_on_its_batch() -> None:
+    """Rows have all lengths and limits: none is cut or continued because of another."""
     theirs, _ = engines(loaded("tiny"))
     rows = rows_of_every_kind(280, 24)
     batched = found(theirs, rows)
@@ -161,7 +161,7 @@ def test_a_row_gets_what_it_gets_alone() -> None:
     same([found(theirs, [row])[0] for row in rows], batched)
 
 
-def test_what_is_forbidden_is_never_written() -> None:
+def test_forbidden_tokens_are_never_generated() -> None:
     theirs, _ = engines(loaded("small"))
     forbid = tuple(range(3, 200))
     sources = random_texts(280, [9] * 12)

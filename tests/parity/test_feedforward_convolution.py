@@ -1,4 +1,4 @@
-"""The feed-forward network against two convolutions of kernel 1, torch's own, and against its formula."""
+"""The feed-forward network against two of torch's convolutions of kernel 1, and against its formula."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Our decoder-only Transformer with a random Hugging Face GPT-2's weights: the same logits, however computed."""
+"""Our decoder-only Transformer with the weights of a random Hugging Face GPT-2 has the same logits in every mode."""
 
 from math import sqrt
 from typing import Any
@@ -19,7 +19,7 @@ CLOSE: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-5}
 
 @pytest.fixture(scope="module", params=[True, False], ids=["tied", "untied"])
 def models(request: pytest.FixtureRequest) -> tuple[Any, DecoderOnly]:
-    """GPT-2, and ours with its parameters."""
+    """GPT-2, and our model with its parameters."""
     torch.manual_seed(5)
     config = transformers.GPT2Config(
         vocab_size=SIZE,
@@ -34,14 +34,14 @@ def models(request: pytest.FixtureRequest) -> tuple[Any, DecoderOnly]:
         eos_token_id=2,
         attn_implementation="eager",
     )
-    theirs = transformers.GPT2LMHeadModel(config).eval()
-    for parameter in theirs.parameters():  # biases and norms too, which begin at 0 and 1
+    original = transformers.GPT2LMHeadModel(config).eval()
+    for parameter in original.parameters():  # biases and norms too, whose initial values are 0 and 1
         parameter.data += 0.1 * torch.randn_like(parameter)
-    return theirs, ours_like(theirs, request.param)
+    return original, ours_like(original, request.param)
 
 
-def ours_like(theirs: Any, tied: bool) -> DecoderOnly:
-    """Our embedding is scaled by √d; what a tied projection thereby loses, the norm before it gets."""
+def ours_like(original: Any, tied: bool) -> DecoderOnly:
+    """Our embedding is scaled by √d; a tied projection is compensated for this by the norm before it."""
     settings = {
         "preset": None,
         "width": WIDTH,
@@ -51,7 +51,7 @@ def ours_like(theirs: Any, tied: bool) -> DecoderOnly:
         "tie_projection": tied,
     }
     model = LanguageModelConfig.model_validate(settings).build(SIZE).eval()
-    body, values = theirs.transformer, {}
+    body, values = original.transformer, {}
     scale = sqrt(WIDTH)
     values["embedding.tokens.weight"] = body.wte.weight / scale
     values["embedding.positions.encoding.table"] = body.wpe.weight
@@ -76,7 +76,7 @@ def ours_like(theirs: Any, tied: bool) -> DecoderOnly:
     last = scale if tied else 1.0
     values["norm.weight"], values["norm.bias"] = last * body.ln_f.weight, last * body.ln_f.bias
     if not tied:
-        values["projection.weight"] = theirs.lm_head.weight
+        values["projection.weight"] = original.lm_head.weight
     found = {name: value for name, value in model.decoder.named_parameters() if name != "projection.weight" or not tied}
     assert found.keys() == values.keys()
     with torch.no_grad():
@@ -86,32 +86,32 @@ def ours_like(theirs: Any, tied: bool) -> DecoderOnly:
 
 
 @torch.no_grad()
-def their_logits(theirs: Any, text: list[int]) -> Tensor:
-    logits: Tensor = theirs(torch.tensor([text])).logits[0]
+def original_logits(original: Any, text: list[int]) -> Tensor:
+    logits: Tensor = original(torch.tensor([text])).logits[0]
     return logits
 
 
 @torch.no_grad()
 def test_a_whole_text(models: tuple[Any, DecoderOnly]) -> None:
-    theirs, ours = models
+    original, ours = models
     for text in TEXTS:
-        torch.testing.assert_close(ours(torch.tensor([text])).logits()[0], their_logits(theirs, text), **CLOSE)
+        torch.testing.assert_close(ours(torch.tensor([text])).logits()[0], original_logits(original, text), **CLOSE)
 
 
 @torch.no_grad()
 def test_step_by_step(models: tuple[Any, DecoderOnly]) -> None:
-    theirs, ours = models
+    original, ours = models
     state, found = ours.decoder.start(None), []
     for token in TEXTS[0]:
         output, state = ours.decoder.step(torch.tensor([[token]]), state)
         found.append(output.last_logits()[0])
-    torch.testing.assert_close(torch.stack(found), their_logits(theirs, TEXTS[0]), **CLOSE)
+    torch.testing.assert_close(torch.stack(found), original_logits(original, TEXTS[0]), **CLOSE)
 
 
 @torch.no_grad()
-def test_ragged_prompts_and_what_follows(models: tuple[Any, DecoderOnly]) -> None:
-    """Padded on the left, read at once; then each goes on with two tokens."""
-    theirs, ours = models
+def test_ragged_prompts_and_their_continuation(models: tuple[Any, DecoderOnly]) -> None:
+    """Prompts are padded on the left and read at once, then each is continued with two tokens."""
+    original, ours = models
     longest, further = max(map(len, TEXTS)), [17, 23]
     left_padding = torch.tensor([longest - len(text) for text in TEXTS])
     rows = torch.tensor([[PAD] * (longest - len(text)) + text for text in TEXTS])
@@ -122,7 +122,7 @@ def test_ragged_prompts_and_what_follows(models: tuple[Any, DecoderOnly]) -> Non
         found.append(output.logits())
     logits = torch.cat(found, 1)
     for row, text in enumerate(TEXTS):
-        expected = their_logits(theirs, [*text, *further])
+        expected = original_logits(original, [*text, *further])
         torch.testing.assert_close(logits[row, longest - len(text) :], expected, **CLOSE)
 
 

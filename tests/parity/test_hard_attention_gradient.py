@@ -1,4 +1,4 @@
-"""REINFORCE against the exact gradient: on a model so small that every choice can be enumerated."""
+"""REINFORCE against the exact gradient, on a model so small that every choice can be enumerated."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,26 +21,26 @@ SOURCE, TARGET, SIZE, SMOOTHING = 3, 2, 9, 0.1
 
 
 class Forced:
-    """Stands where positions and coins are drawn: gives what it is told, and notes how probable that was."""
+    """Replaces the sampling of positions and coins: returns given values, and records their probability."""
 
     def __init__(self, places: list[list[int]], coins: list[list[bool]]) -> None:
         self.places, self.coins = iter(places), iter(coins)
         self.probability = 1.0
 
     def sampled(self, probabilities: Tensor) -> Tensor:
-        """One list of places a call, one for each real query, −1 for a query that has stopped."""
-        told = next(self.places)
-        for query, place in enumerate(told):
+        """Return the given positions: one list per call, one entry per real query, −1 for a query that has stopped."""
+        given = next(self.places)
+        for query, place in enumerate(given):
             self.probability *= 1.0 if place < 0 else float(probabilities[0, 0, query, place])
-        rest = probabilities.size(2) - len(told)
-        return torch.tensor([*(max(place, 0) for place in told), *[0] * rest]).view(1, 1, -1)
+        rest = probabilities.size(2) - len(given)
+        return torch.tensor([*(max(place, 0) for place in given), *[0] * rest]).view(1, 1, -1)
 
     def flipped(self, probabilities: Tensor) -> Tensor:
-        told = next(self.coins)
-        for query, coin in enumerate(told):
+        given = next(self.coins)
+        for query, coin in enumerate(given):
             self.probability *= float(probabilities[0, query]) if coin else 1 - float(probabilities[0, query])
-        rest = probabilities.size(1) - len(told)
-        return torch.tensor([*told, *[True] * rest]).view(1, -1)
+        rest = probabilities.size(1) - len(given)
+        return torch.tensor([*given, *[True] * rest]).view(1, -1)
 
 
 def model(layers: int, **settings: Any) -> Seq2Seq:
@@ -57,7 +57,7 @@ def model(layers: int, **settings: Any) -> Seq2Seq:
 
 
 def batch(source: int = SOURCE) -> Batch:
-    """One pair of so many source and two target tokens, padding behind both; what is drawn there counts nothing."""
+    """One pair with `source` and two target tokens, followed by padding, where the samples do not matter."""
     pair = collate([[5, 7][: source - 1], [6, 7, 8]], [[6], [4, 5]], [0, 1])
     names = ("source", "source_mask", "inputs", "labels", "target_mask")
     first: dict[str, Any] = {name: getattr(pair, name)[:1] for name in names}
@@ -67,14 +67,14 @@ def batch(source: int = SOURCE) -> Batch:
 Choice = tuple[list[list[int]], list[list[bool]]]
 
 
-def one_look(layers: int, source: int = SOURCE) -> Iterator[Choice]:
+def one_step(layers: int, source: int = SOURCE) -> Iterator[Choice]:
     """Every position for every layer and target token."""
     for places in product(range(source), repeat=layers * TARGET):
         yield [list(places[layer * TARGET :][:TARGET]) for layer in range(layers)], []
 
 
-def two_looks() -> Iterator[Choice]:
-    """A first position, whether to look again, and if so a second position that is another one."""
+def two_steps() -> Iterator[Choice]:
+    """A first position, whether to attend again, and if so a different second position."""
     ways = [(one, False, -1) for one in range(SOURCE)]
     ways += [(one, True, two) for one in range(SOURCE) for two in range(SOURCE) if two != one]
     for each in product(ways, repeat=TARGET):
@@ -89,10 +89,10 @@ def loss_of(built: Seq2Seq, pair: Batch) -> Tensor:
 
 
 CASES = {
-    "one layer": (lambda: model(1), lambda: one_look(1), SOURCE),
-    "two layers": (lambda: model(2), lambda: one_look(2, 2), 2),
-    "by the sum": (lambda: model(1, normaliser="sum", scorer={"kind": "additive"}), lambda: one_look(1), SOURCE),
-    "adaptive looks": (lambda: model(1, looks=2, adaptive=True), two_looks, SOURCE),
+    "one layer": (lambda: model(1), lambda: one_step(1), SOURCE),
+    "two layers": (lambda: model(2), lambda: one_step(2, 2), 2),
+    "by the sum": (lambda: model(1, normaliser="sum", scorer={"kind": "additive"}), lambda: one_step(1), SOURCE),
+    "adaptive looks": (lambda: model(1, looks=2, adaptive=True), two_steps, SOURCE),
 }
 
 
@@ -118,7 +118,7 @@ def expected_loss(built: Seq2Seq, pair: Batch, choices: list[Choice], monkeypatc
 def estimates(
     built: Seq2Seq, pair: Batch, choices: list[Choice], monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Tensor, float]:
-    """Mean and variance of the estimated gradient, over all that could be sampled."""
+    """Return mean and variance of the estimated gradient, over all possible samples."""
     objective = CrossEntropy(label_smoothing=SMOOTHING)
     policy = [parameter for name, parameter in built.named_parameters() if "baseline" not in name]
     gradients, chances = [], []
@@ -173,7 +173,7 @@ def test_the_estimates_expectation_is_the_gradient_of_the_expected_loss(
 
 
 def test_a_baseline_leaves_the_expectation_and_lowers_the_variance(monkeypatch: pytest.MonkeyPatch) -> None:
-    built, choices, pair = model(1), list(one_look(1)), batch()
+    built, choices, pair = model(1), list(one_step(1)), batch()
     set_baseline(built, 0.0)
     plain, noise = estimates(built, pair, choices, monkeypatch)
     set_baseline(built, -expected_loss(built, pair, choices, monkeypatch) / TARGET)
@@ -183,8 +183,8 @@ def test_a_baseline_leaves_the_expectation_and_lowers_the_variance(monkeypatch: 
 
 
 def test_a_decision_is_credited_with_later_rewards_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Crediting rewards before a decision too would keep the expectation and add noise; fewer would bias it."""
-    built, choices, pair = model(2), list(one_look(2, 2)), batch(2)
+    """Crediting earlier rewards to a decision would keep the expectation and add noise; too few would bias it."""
+    built, choices, pair = model(2), list(one_step(2, 2)), batch(2)
     full, noise = estimates(built, pair, choices, monkeypatch)
     monkeypatch.setattr(reinforce, "rewards_to_go", lambda rewards, discount: rewards.sum(1, True).expand_as(rewards))
     everything, more_noise = estimates(built, pair, choices, monkeypatch)
@@ -200,14 +200,14 @@ TARGETS = 2, 1, 0
 
 
 def rows(longest: int) -> Batch:
-    """The first row's source has so many tokens, the second's 2."""
+    """The first row's source has `source` tokens, the second's 2."""
     pair = collate([[5, 7][: longest - 1], [8], []], [[6], [], [5]], [0, 1, 2])
     keep = torch.arange(2) < torch.tensor(TARGETS)[:, None]
     return replace(pair, target_mask=keep, target_tokens=int(keep.sum()))
 
 
 def ways(layers: int, longest: int) -> list[Tensor]:
-    """All positions (layers, rows, targets), 0 where there is no target."""
+    """Return all positions (layers, rows, targets), 0 where there is no target."""
     sizes = [longest, longest, 2]
     found = []
     for places in product(*map(range, sizes * layers)):
@@ -218,7 +218,7 @@ def ways(layers: int, longest: int) -> list[Tensor]:
 
 
 def sample_as(monkeypatch: pytest.MonkeyPatch, places: Tensor) -> None:
-    """Let each layer look where it is told to, in a part of the batch too."""
+    """Make each layer attend to given positions, in parts of the batch too."""
     layers = iter(places)
     monkeypatch.setattr(hard, "sampled", lambda probabilities: next(layers)[:, None, : probabilities.size(2)])
 
@@ -226,7 +226,7 @@ def sample_as(monkeypatch: pytest.MonkeyPatch, places: Tensor) -> None:
 def exact_and_estimated(
     built: Seq2Seq, layers: int, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Tensor, Tensor]:
-    """The gradient of Σ P · loss over all that could be sampled, and the estimates' mean."""
+    """Return the gradient of Σ P · loss over all possible samples, and the mean of the estimates."""
     longest = 3 if layers == 1 else 2
     whole = rows(longest)
     parts = [whole, None] if how != "parts" else whole.split(2)
@@ -242,9 +242,9 @@ def exact_and_estimated(
     exact = estimated = chance = torch.zeros(())
     for places in ways(layers, longest):
         sample_as(monkeypatch, places)
-        with collecting() as told:
+        with collecting() as given:
             loss = loss_of(built, whole)
-        logarithms = [call.log_probability[whole.target_mask] for calls in told.decisions.values() for call in calls]
+        logarithms = [call.log_probability[whole.target_mask] for calls in given.decisions.values() for call in calls]
         probability = torch.stack([each.sum() for each in logarithms]).sum().exp()
         exact = exact + gradient(probability * loss)
         estimate, row = torch.zeros(()), 0
@@ -267,23 +267,23 @@ def test_rows_of_a_batch_and_parts_of_an_update(monkeypatch: pytest.MonkeyPatch,
     torch.testing.assert_close(estimated, exact, rtol=0, atol=1e-5)
 
 
-def test_the_mean_of_other_rows_is_what_makes_it_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The mean over all rows holds the row's own rewards: as a baseline it would bias the estimate."""
+def test_only_the_mean_of_other_rows_is_unbiased(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mean over all rows contains the row's own rewards: as a baseline it would bias the estimate."""
     monkeypatch.setattr(reinforce, "_mean_of_others", lambda rewards, real: rewards.sum() / real.sum())
     exact, estimated = exact_and_estimated(model(1), 1, "whole", monkeypatch)
     assert float((estimated - exact).abs().max()) > 1e-2
 
 
 @pytest.mark.parametrize("discount", [0.0, 0.5])
-def test_no_discount_has_a_bias_where_no_later_state_reads_the_choice(
+def test_a_discount_causes_no_bias_if_no_later_state_reads_the_choice(
     monkeypatch: pytest.MonkeyPatch, discount: float
 ) -> None:
     exact, estimated = exact_and_estimated(model(1, discount=discount), 1, "whole", monkeypatch)
     torch.testing.assert_close(estimated, exact, rtol=0, atol=1e-5)
 
 
-def test_what_a_discount_leaves_out_in_two_layers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two targets the estimate is linear in γ: exact at 1; at 0 it lacks what the second one owes to the choice."""
+def test_the_bias_of_a_discount_in_two_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With two targets the estimate is linear in γ: exact at 1; at 0 it lacks the choice's effect on the second one."""
     (exact, full), (_, half), (_, none) = (
         exact_and_estimated(model(2, discount=discount), 2, "whole", monkeypatch) for discount in (1.0, 0.5, 0.0)
     )

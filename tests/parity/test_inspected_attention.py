@@ -1,4 +1,4 @@
-"""What the inspector shows of a Transformer against what torch's own attention modules tell of themselves."""
+"""The inspector's weights of a Transformer against those that torch's own attention modules return."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Our Transformer with a random Hugging Face Marian's weights: the same logits, greedy and beam outputs."""
+"""Our Transformer with the weights of a random Hugging Face Marian has the same logits, greedy and beam outputs."""
 
 import pytest
 import torch

@@ -59,7 +59,7 @@ def loaded(folder: Path) -> LoadedModel:
 
 @torch.no_grad()
 def logits(theirs: Any, ours: LoadedModel) -> tuple[torch.Tensor, torch.Tensor]:
-    """Both logits in Marian's order; additional entries of ours get no probability."""
+    """Return both logits in Marian's order; our additional entries get no probability."""
     reads, writes = (rows(tokenizer) for tokenizer in (ours.tokenizers.source, ours.tokenizers.target))
     end, begin = theirs.config.eos_token_id, theirs.config.decoder_start_token_id
     source, source_mask = pad([[*each, end] for each in SOURCES])
@@ -173,7 +173,7 @@ def test_special_symbols_in_a_text_are_text(root: Path, tokenizers: Any) -> None
     assert EOS not in tokenizers["joint"][1].source.encode("dog</s> cat")
 
 
-# generate() forces an end at the longest output, where ours is cut: these outputs end before, at different lengths.
+# generate() forces an end at the maximum length, where ours is cut: these outputs end earlier, at different lengths.
 @pytest.mark.parametrize(("beam", "seed", "ends"), [(1, 2, 1.0), (1, 4, 1.0), (4, 2, 1.0), (4, 5, 0.0)])
 @torch.no_grad()
 def test_translations_equal_hugging_face(tmp_path: Path, beam: int, seed: int, ends: float) -> None:
@@ -184,7 +184,7 @@ def test_translations_equal_hugging_face(tmp_path: Path, beam: int, seed: int, e
     texts = lines("source")[:12]
     given_texts = tokenizer([f">>fr<<{text}" for text in texts], return_tensors="pt", padding=True)
     places = json.loads((tmp_path / "theirs" / "vocab.json").read_text())
-    never = [places[symbol] for symbol in ("<unk>", ">>de<<", ">>fr<<")]  # Hugging Face would write them
+    never = [places[symbol] for symbol in ("<unk>", ">>de<<", ">>fr<<")]  # Hugging Face would generate them
     expected = model.generate(
         **given_texts, num_beams=beam, suppress_tokens=never, early_stopping="never" if beam > 1 else False
     )

@@ -1,4 +1,4 @@
-"""Mixture of experts and its balance loss against Mixtral of Hugging Face, with the same random weights."""
+"""Mixture of experts and its balance loss against Hugging Face's Mixtral, with the same random weights."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ WIDTH, INNER = 6, 10
 
 @pytest.mark.parametrize("active", [1, 2, 4])
 def test_equals_mixtral(active: int) -> None:
-    """Same experts and router; for one expert Mixtral's gate is 1, where ours is the probability."""
+    """The experts and the router are the same; for one expert Mixtral's gate is 1, where ours is the probability."""
     modeling = pytest.importorskip("transformers.models.mixtral.modeling_mixtral")
     torch.manual_seed(3)
     config = modeling.MixtralConfig(

@@ -20,7 +20,7 @@ WIDTH, LENGTH = 24, 11
 
 
 def attention(heads: int, positions: PositionScheme, width: int = WIDTH) -> SoftAttention:
-    """With random parameters, biases too."""
+    """Attention with random parameters, including biases."""
     built = SoftAttentionConfig().build(AttentionSizes(width, width, width, heads), positions)
     assert isinstance(built, SoftAttention)
     with torch.no_grad():
@@ -30,7 +30,7 @@ def attention(heads: int, positions: PositionScheme, width: int = WIDTH) -> Soft
 
 
 def padding(rows: int, length: int) -> tuple[Tensor, Tensor]:
-    """keep (rows, length), the last row shorter, and Hugging Face's additive mask of it."""
+    """Return the mask (rows, length) of shorter last rows, and Hugging Face's additive form of it."""
     keep = torch.ones(rows, length, dtype=torch.bool)
     keep[-1, length - 3 :] = False
     return keep, torch.zeros(rows, 1, 1, length).masked_fill_(~keep[:, None, None], float("-inf"))
@@ -61,7 +61,7 @@ def test_rotary_equals_roformers_layer(heads: int) -> None:
 
 @pytest.mark.parametrize("base", [10000.0, 500.0])
 def test_rotary_scores_equal_gpt_neoxs_on_reordered_components(base: float) -> None:
-    """GPT-NeoX pairs component i with i + d/2 where the paper, and we, pair 2i with 2i + 1."""
+    """GPT-NeoX pairs component i with i + d/2, where the paper and our code pair 2i with 2i + 1."""
     neox = pytest.importorskip("transformers.models.gpt_neox.modeling_gpt_neox")
     torch.manual_seed(5)
     width, start, length = 8, 5, 9
@@ -75,7 +75,7 @@ def test_rotary_scores_equal_gpt_neoxs_on_reordered_components(base: float) -> N
     torch.testing.assert_close(ours.rotate(queries, start)[..., halves], left, rtol=0, atol=2e-6)
     found = ours.rotate(queries, start) @ ours.rotate(keys, start).mT
     torch.testing.assert_close(found, left @ right.mT, rtol=0, atol=1e-5)
-    # the score depends on the distance alone
+    # the score depends only on the distance
     torch.testing.assert_close(ours.rotate(queries, 700) @ ours.rotate(keys, 700).mT, found, rtol=0, atol=1e-4)
 
 
@@ -89,7 +89,7 @@ def test_alibi_equals_blooms_layer(heads: int) -> None:
     ours = attention(heads, AlibiConfig(), width)
 
     def together(kind: str) -> Tensor:
-        """Query, key and value of a head stand side by side in one matrix."""
+        """Query, key and value of a head are adjacent in one matrix."""
         parts = [getattr(getattr(ours, name), kind) for name in ("query", "key", "value")]
         return torch.stack([part.view(heads, 2, -1) for part in parts], 1).reshape(3 * width, -1).squeeze(-1)
 
@@ -109,12 +109,12 @@ def test_alibi_equals_blooms_layer(heads: int) -> None:
 def test_alibis_slopes_are_mpts(heads: int) -> None:
     mpt = pytest.importorskip("transformers.models.mpt.modeling_mpt")
     expected = mpt.build_mpt_alibi_tensor(heads, 2)[:, 0, 0].neg()
-    # those of no power of two stand in another order there, which is a renaming of heads
+    # slopes of other numbers than powers of two are ordered differently there, which only renames heads
     torch.testing.assert_close(torch.tensor(sorted(slopes(heads))), expected.sort().values, rtol=1e-6, atol=0)
 
 
 def shaw(parts: dict[str, Tensor], layer: Relative, config: RelativeConfig, keep: list[bool]) -> Tensor:
-    """Equations 3 and 4 of the paper for one sentence, a head and a query at a time; q, k, v: (h, S, width)."""
+    """Return equations 3 and 4 of the paper for one sentence, one head and query at a time; q, k, v: (h, S, width)."""
     query, key, value = parts["query"], parts["key"], parts["value"]
     heads, length, width = query.shape
     result = torch.zeros(heads, length, value.size(-1), dtype=query.dtype)
@@ -154,7 +154,7 @@ def test_shaws_tables_equal_two_plain_loops(options: dict[str, Any]) -> None:
 
 
 def test_shaws_fused_path_equals_the_explicit_one() -> None:
-    """From 256 keys on, scores go through the fused kernel; tables for the values always take the explicit path."""
+    """From 256 keys on, scores use the fused kernel; tables for the values always use the explicit path."""
     torch.manual_seed(4)
     ours = attention(2, RelativeConfig(distance=4, values=False))
     states = torch.randn(2, 300, WIDTH)
@@ -167,7 +167,7 @@ def test_shaws_fused_path_equals_the_explicit_one() -> None:
 
 @pytest.mark.parametrize("config", [RelativeConfig(distance=2), AlibiConfig()])
 def test_blocks_between_heads_and_queries_change_nothing(config: PositionScheme) -> None:
-    """Windows of queries are a dimension of their own; every block has the same offsets."""
+    """Windows of queries are an additional dimension; every block has the same offsets."""
     relation = config.build_relative(3, 4, 4, 5)
     assert relation is not None
     queries, offsets = torch.randn(2, 3, 6, 7, 4), torch.arange(9)[None] - torch.arange(7)[:, None] - 1

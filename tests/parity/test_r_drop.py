@@ -40,7 +40,7 @@ def leaves(dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def judged(one: Tensor, other: Tensor, weight: Tensor, alpha: float | None, smoothing: float = 0.1) -> ProjectedLosses:
-    """The losses of duplicated rows with the same labels."""
+    """Return the losses of duplicated rows with the same labels."""
     labels = torch.arange(len(one)) % len(weight)
     return projected_losses(torch.cat((one, other)), weight, labels.repeat(2), smoothing, None, alpha=alpha)
 

@@ -19,7 +19,7 @@ SOURCES = [[5, 9, 4, EOS], [7, EOS], [12, 4, 20, 11, 6, 5, EOS], [9, 31, 30, EOS
 
 
 class Marian:
-    """Hugging Face's decoder behind our interface; its cache is the tokens so far, which it reads anew every step."""
+    """Hugging Face's decoder with our interface; its cache is the tokens so far, which it reads again in every step."""
 
     def __init__(self, model: "transformers.MarianMTModel") -> None:
         self.model = model
@@ -39,8 +39,8 @@ class Marian:
         return GivenLogits(self.model.lm_head(hidden) + self.model.final_logits_bias), after
 
 
-# Seeds and offsets of the end symbol with which outputs end, at many different lengths: generate() lets unfinished
-# hypotheses compete at the longest output, where ours come last.
+# Seeds and biases of the end symbol with which outputs end, at many different lengths: generate() lets unfinished
+# hypotheses compete at the maximum length, where ours come last.
 @pytest.fixture(scope="module", params=[(29, 1.5), (16, 2.5)])
 def model(request: pytest.FixtureRequest) -> "transformers.MarianMTModel":
     seed, end = request.param
@@ -65,7 +65,7 @@ def model(request: pytest.FixtureRequest) -> "transformers.MarianMTModel":
     )
     model = transformers.MarianMTModel(config).eval()
     model.final_logits_bias[0, EOS] = end
-    model.model.decoder.embed_positions.weight.data.mul_(3)  # random models repeat one token otherwise
+    model.model.decoder.embed_positions.weight.data.mul_(3)  # otherwise random models repeat one token
     return model
 
 

@@ -1,4 +1,4 @@
-"""Segmentation against the program subword-nmt on the same merges: real text, learned merges, and any merges at all."""
+"""Segmentation against the program subword-nmt with the same merges: real text, learned merges and random merges."""
 
 import io
 import os
@@ -24,7 +24,7 @@ from dragoman.text.vocabularies.subword_nmt import (
 
 
 def corpus() -> tuple[list[str], list[str]]:
-    """Lines to learn from and lines to split: German of Multi30k where it is there, else of the grammar."""
+    """Lines to learn from and lines to split: German of Multi30k if available, else of the grammar."""
     root = os.environ.get("DRAGOMAN_DATA")
     if root is not None and (Path(root) / "multi30k").is_dir():
         train, val, test = (
@@ -48,7 +48,7 @@ def codes(lines: tuple[list[str], list[str]], tmp_path_factory: pytest.TempPathF
     return path
 
 
-def theirs(codes: str, lines: list[str]) -> list[str]:
+def original(codes: str, lines: list[str]) -> list[str]:
     program = BPE(io.StringIO(codes))
     return [program.process_line(line) for line in lines]
 
@@ -57,14 +57,14 @@ def test_codes_of_the_program_split_real_text_as_the_program_does(
     lines: tuple[list[str], list[str]], codes: Path
 ) -> None:
     tokenizer = SubwordNMTConfig(codes=codes).learn([*lines[0], *lines[1]])  # all characters are known
-    expected = theirs(codes.read_text(encoding="utf-8"), lines[1])
+    expected = original(codes.read_text(encoding="utf-8"), lines[1])
     found = [" ".join(tokenizer.pieces(ids)) for ids in tokenizer.encode_batch(lines[1])]
     assert found == expected
     assert sum("@@" in line for line in found) > len(found) / 2
     assert [tokenizer.decode(ids) for ids in tokenizer.encode_batch(lines[1])] == lines[1]
 
 
-def test_characters_that_were_never_seen_are_unknown_and_change_nothing_around_them(
+def test_unseen_characters_are_unknown_and_do_not_affect_their_neighbours(
     lines: tuple[list[str], list[str]], codes: Path
 ) -> None:
     tokenizer = SubwordNMTConfig(codes=codes).learn(lines[0])
@@ -91,15 +91,15 @@ HEADERS = {"usual": "#version: 0.2\n", "oldest": "", "oldest named": "#version: 
 
 @pytest.mark.parametrize("header", HEADERS)
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
-def test_codes_as_they_are_published(tmp_path: Path, header: str, ending: str) -> None:
-    """With and without a version, and with a line ending that a foreign editor left; each has its own end of word."""
+def test_published_codes(tmp_path: Path, header: str, ending: str) -> None:
+    """With and without a version, and with a line ending of another editor; each has its own end of word."""
     merges = "e n</w>|e r</w>|c h|i e</w>|d er</w>|u n|un d</w>" if header == "usual" else "e n|n </w>|en </w>|c h|d e"
     (tmp_path / "codes").write_bytes(
         ((HEADERS[header] + merges.replace("|", "\n")).replace("\n", ending) + ending).encode()
     )
     tokenizer = SubwordNMTConfig(codes=tmp_path / "codes").learn(["der und die Hunde rennen machen"])
     text = "und der machen die Hunde den en n"
-    assert [" ".join(tokenizer.pieces(tokenizer.encode(text)))] == theirs(
+    assert [" ".join(tokenizer.pieces(tokenizer.encode(text)))] == original(
         (tmp_path / "codes").read_text(encoding="utf-8"), [text]
     )
 
@@ -110,10 +110,10 @@ def test_merges_learned_here_split_text_as_the_program_does(lines: tuple[list[st
     assert len(merges) == 400
     written = "#version: 0.2\n" + "\n".join(" ".join(pair) for pair in merges)
     found = [" ".join(tokenizer.pieces(ids)) for ids in tokenizer.encode_batch(lines[1])]
-    assert found == theirs(written, lines[1])
+    assert found == original(written, lines[1])
 
 
-def test_merges_learned_here_are_those_of_the_program_where_pairs_are_not_equally_frequent(
+def test_learned_merges_equal_the_programs_unless_pairs_are_equally_frequent(
     lines: tuple[list[str], list[str]], codes: Path
 ) -> None:
     found = SubwordNMTConfig(merges=500).learn(lines[0])._codes.merges
@@ -122,7 +122,7 @@ def test_merges_learned_here_are_those_of_the_program_where_pairs_are_not_equall
     assert len(set(found) & set(expected)) > 470  # in the grammar many pairs are equally frequent
 
 
-def test_a_number_of_merges_is_the_programs_option(lines: tuple[list[str], list[str]], codes: Path) -> None:
+def test_the_number_of_merges_is_the_programs_option(lines: tuple[list[str], list[str]], codes: Path) -> None:
     tokenizer = SubwordNMTConfig(codes=codes, merges=100).learn(lines[1])
     program = BPE(io.StringIO(codes.read_text(encoding="utf-8")), merges=100)
     found = [" ".join(tokenizer.pieces(ids)) for ids in tokenizer.encode_batch(lines[1][:200])]
@@ -139,12 +139,12 @@ PAIR = st.tuples(SYMBOL, st.one_of(SYMBOL, SYMBOL.map(lambda symbol: symbol + "<
     words=st.lists(st.text(alphabet="ab<", min_size=1, max_size=12), min_size=1, max_size=6),
     version=st.sampled_from([OLDEST, USUAL]),
 )
-def test_any_merges_in_any_order_split_as_the_program_does(
+def test_any_merges_in_any_order_split_text_as_the_program_does(
     merges: list[tuple[str, str]], words: list[str], version: tuple[int, ...]
 ) -> None:
     header = "#version: 0.2\n" if version == USUAL else ""
     text = " ".join(words)
-    (expected,) = theirs(header + "\n".join(" ".join(pair) for pair in merges), [text])
+    (expected,) = original(header + "\n".join(" ".join(pair) for pair in merges), [text])
     tokenizer = SubwordNMTTokenizer(Codes(version, tuple(merges)), "ab<")
     ids = tokenizer.encode(text)
     assert " ".join(tokenizer.pieces(ids)) == expected

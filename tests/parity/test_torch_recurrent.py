@@ -25,14 +25,14 @@ def randomise(module: nn.Module) -> None:
 
 
 def finals(kind: str, found: object) -> list[torch.Tensor]:
-    """torch's last states as a list: h, or h and c."""
+    """Return torch's last states as a list: h, or h and c."""
     return list(found) if kind == "lstm" else [found]  # type: ignore[call-overload,list-item]
 
 
 @pytest.mark.parametrize("layers", [1, 3])
 @pytest.mark.parametrize("kind", CELLS)
 def test_a_stack_equals_torch(kind: str, layers: int) -> None:
-    """Outputs, final states and all gradients, from given first states."""
+    """Outputs, final states and all gradients, from given initial states."""
     torch.manual_seed(1)
     ours, theirs = Stack(CLASSES[kind], [5], 7, layers, 0.0), MODULES[kind](5, 7, layers)
     randomise(ours)
@@ -160,7 +160,7 @@ PLAIN = [
 def test_logits_and_gradients_equal_a_plain_unrolled_model(
     cell: str, wiring: str, bridge: str, attends: bool, layers: int
 ) -> None:
-    """In float64: torch's cells, one sentence and one token at a time, no masks, no batch."""
+    """In float64: torch's cells, one sentence and one token at a time, without masks or batches."""
     model = small_model(cell, wiring, bridge, attends=attends, layers=layers).double()
     source, source_mask = pad(SOURCES)
     inputs, keep = pad(TARGETS)

@@ -15,7 +15,7 @@ WIDTH, HEADS, LAYERS, SIZE = 16, 4, 2, 30
 
 
 def randomise(module: nn.Module, seed: int = 1) -> None:
-    """Biases and norms too: at their initial zeros and ones they hide mistakes."""
+    """Change biases and norms too, because their initial zeros and ones would hide mistakes."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in module.parameters():
@@ -65,7 +65,7 @@ def test_a_query_without_keys_gets_zeros(keys: int) -> None:
 
 
 def torch_twin(model: Seq2Seq, order: str) -> nn.Transformer:
-    """torch's Transformer with our weights; its final norms exist after pre-norm layers only, as ours do."""
+    """Return torch's Transformer with our weights; its final norms exist after pre-norm layers only, as ours do."""
     twin = nn.Transformer(
         WIDTH, HEADS, LAYERS, LAYERS, 24, dropout=0.0, batch_first=True, norm_first=order == "pre"
     ).eval()

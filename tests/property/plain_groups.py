@@ -13,7 +13,7 @@ from dragoman.text.symbols import EOS
 
 @dataclass(frozen=True)
 class Path:
-    """A state of deck 004's algorithm: its words, and its log-probability."""
+    """A state of deck 004's algorithm: its words and its log-probability."""
 
     words: tuple[int, ...]
     score: np.float32
@@ -24,7 +24,7 @@ class Path:
 
 
 def add_to_beam(state: Path, frontier: list[Path], width: int) -> list[Path]:
-    """Deck 004, ADDTOBEAM; of equally bad ones the last that came is the worst."""
+    """Deck 004, ADDTOBEAM; among equally bad ones the most recent is the worst."""
     if len(frontier) < width:
         return [*frontier, state]
     worst = min(reversed(frontier), key=lambda each: each.score)
@@ -34,7 +34,7 @@ def add_to_beam(state: Path, frontier: list[Path], width: int) -> list[Path]:
 
 
 def beam_decode(decoder: Decoder, memory: Memory, size: int, beam_width: int, most: int) -> tuple[list[Path], ...]:
-    """Deck 004, BEAMDECODE, line by line, and what is left in the frontier after `most` words, which it lacks."""
+    """Deck 004, BEAMDECODE, line by line, plus the remaining frontier after `most` words, which it lacks."""
     complete_paths: list[Path] = []
     frontier = [Path((), np.float32(0))]
     for _ in range(most):
@@ -57,7 +57,7 @@ def beam_decode(decoder: Decoder, memory: Memory, size: int, beam_width: int, mo
 
 @dataclass(frozen=True)
 class Member:
-    """A hypothesis of a group, its log-probability, and what it has lost for what it shares with groups before."""
+    """A hypothesis of a group, its log-probability, and its penalty for tokens shared with earlier groups."""
 
     tokens: tuple[int, ...]
     total: np.float32
@@ -67,7 +67,7 @@ class Member:
 def diverse_search(
     decoder: Decoder, memory: Memory, config: SearchConfig, prefix: Sequence[int] = ()
 ) -> list[Hypothesis]:
-    """Vijayakumar et al. 2018, algorithm 1, with Hamming diversity, to the longest output; all its groups' results."""
+    """Vijayakumar et al. 2018, algorithm 1, with Hamming diversity, up to the maximum length; results of all groups."""
     assert config.diversity is not None
     count, strength = config.diversity.groups, np.float32(config.diversity.strength)
     size = config.beam // count

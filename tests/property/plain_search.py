@@ -1,4 +1,4 @@
-"""Slow and plain reference searches: one sentence at a time, every hypothesis read from its beginning."""
+"""Slow, plain reference searches: one sentence at a time, every hypothesis read from its beginning."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from dragoman.text.symbols import BOS, EOS
 
 @dataclass(frozen=True)
 class Rules:
-    """What a search may do otherwise than `SearchConfig` says.
+    """Rules of a search that `SearchConfig` does not have.
 
-    allowed: whether a token may follow tokens; added: (V,) to what follows tokens; reward: to a score, a token, its end
-    counted; shrinks: each hypothesis that finishes takes a place of the beam with it, and no more are looked at than
-    there are places.
+    allowed: whether a token may follow tokens; added: (V,) to the next tokens' scores; reward: per token, including
+    the end; shrinks: each finished hypothesis reduces the beam by one, and no more continuations are considered than
+    the beam size.
     """
 
     allowed: Callable[[Sequence[int], int], bool] = lambda tokens, token: True
@@ -29,14 +29,14 @@ class Rules:
 
 
 def next_log_probabilities(decoder: Decoder, memory: Memory, tokens: Sequence[int]) -> np.ndarray:
-    """(V,) float32 after `tokens` for the one sentence of `memory`."""
+    """Return log-probabilities (V,) float32 after `tokens` for the one sentence of `memory`."""
     output, _ = decoder.step(torch.tensor([[BOS, *tokens]]), decoder.start(memory))
     logits = output.logits()[0, -1].float()
     return (logits - logits.logsumexp(0)).numpy()
 
 
 def coverage_penalty(decoder: Decoder, memory: Memory, tokens: Sequence[int], finished: bool) -> float:
-    """Equation 14 of Wu et al. 2016 without its β, over all steps that wrote `tokens` and, if finished, the end."""
+    """Return equation 14 of Wu et al. 2016 without its β, over the steps of all `tokens` and the end, if finished."""
     source = int(memory.mask.sum())  # these memories have no padding inside
     received = [0.0] * source
     read = [BOS, *tokens][: len(tokens) + finished]
@@ -58,7 +58,7 @@ def hypothesis(
     own: float | None = None,
     reward: float = 0.0,
 ) -> Hypothesis:
-    """own: the log-probability, where it is not the total."""
+    """own: the log-probability, if it is not the total."""
     length = len(tokens) + finished
     score = float(total) / config.length_penalty.divisor(length) + reward * length
     if config.coverage_penalty:
@@ -67,25 +67,25 @@ def hypothesis(
 
 
 def longest(memory: Memory, config: SearchConfig) -> int:
-    """Tokens, the end counted."""
+    """Return the maximum number of tokens, including the end."""
     relative = int(config.length_factor * int(memory.mask.sum()) + config.length_margin)
     return relative if config.maximum_length is None else min(relative, config.maximum_length)
 
 
 def shortest(memory: Memory, config: SearchConfig) -> int:
-    """Tokens, no end counted."""
+    """Return the minimum number of tokens, without the end."""
     least = max(config.minimum_length, int(config.minimum_factor * (int(memory.mask.sum()) - 1)))
     return least if config.maximum_length is None else min(least, config.maximum_length - 1)
 
 
 def repeats(tokens: Sequence[int], token: int, size: int) -> bool:
-    """Whether the last `size` tokens, `token` the last of them, stand in a row before already."""
+    """Return whether the last `size` tokens, ending with `token`, already occur as a sequence."""
     read = [BOS, *tokens, token]
     return size > 0 and any(read[-size:] == read[start : start + size] for start in range(len(read) - size))
 
 
 def may_follow(memory: Memory, config: SearchConfig, tokens: Sequence[int], token: int) -> bool:
-    """By the settings."""
+    """Return whether the settings allow a token."""
     long_enough = token != EOS or len(tokens) >= shortest(memory, config)
     return token not in config.forbid and long_enough and not repeats(tokens, token, config.no_repeat_ngram)
 
@@ -93,8 +93,8 @@ def may_follow(memory: Memory, config: SearchConfig, tokens: Sequence[int], toke
 def plain_search(
     decoder: Decoder, memory: Memory, config: SearchConfig, prefix: Sequence[int] = (), rules: Rules = Rules()
 ) -> list[Hypothesis]:
-    """Beam search as `search` defines it for one sentence, without stopping before the longest output."""
-    # tokens, what they are compared by, their log-probability
+    """Beam search as defined by `search`, for one sentence, without stopping before the maximum length."""
+    # tokens, their values in comparisons, their log-probability
     live: list[tuple[list[int], np.float32, np.float32]] = [([], np.float32(0), np.float32(0))]
     finished: list[Hypothesis] = []
     last = max(longest(memory, config), len(prefix) + 1, shortest(memory, config) + 1)
@@ -133,13 +133,13 @@ def plain_search(
 
 
 def brute_force(decoder: Decoder, memory: Memory, config: SearchConfig, size: int) -> list[Hypothesis]:
-    """Every finished output that `config` allows, best first."""
+    """Return every finished output that `config` allows, best first."""
     ordinary = [token for token in range(size) if token != EOS and token not in config.forbid]
     table: dict[tuple[int, ...], float] = {(): 0.0}
     results = []
     for length in range(max(longest(memory, config), shortest(memory, config) + 1)):
         for tokens in product(ordinary, repeat=length):
-            if tokens not in table:  # it repeats what must not be
+            if tokens not in table:  # it repeats a forbidden n-gram
                 continue
             following = next_log_probabilities(decoder, memory, tokens)
             for token in ordinary:

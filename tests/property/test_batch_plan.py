@@ -1,4 +1,4 @@
-"""The batch plan holds every pair once, keeps its budget, and depends on its arguments only."""
+"""The batch plan contains every pair once, keeps within its budget, and depends on its arguments only."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -51,7 +51,7 @@ def test_every_row_once_and_within_the_budget(
 def test_a_corpus_of_one_block_is_planned_as_runs_of_earlier_versions_were(
     lengths: NDArray[np.int32], tokens: int, sentences: int | None, seed: int, epoch: int
 ) -> None:
-    """Or they could not be resumed. The plan as version 0.1 made it, a sentence at a time."""
+    """Otherwise such runs could not be resumed. The plan of version 0.1, computed one sentence at a time."""
     rng = np.random.default_rng((seed, epoch))
     ties = rng.permutation(len(lengths))
     keys = [(int(t), int(s) if t % 2 else -int(s), int(ties[row])) for row, (s, t) in enumerate(lengths.tolist())]
@@ -86,13 +86,13 @@ def test_batches_do_not_come_sorted_by_length() -> None:
     assert abs(np.corrcoef(widths, np.arange(len(widths)))[0, 1]) < 0.3
 
 
-def test_little_is_padding() -> None:
+def test_there_is_little_padding() -> None:
     waste = plan_epoch(corpus(), BatchConfig(tokens=2000), 0, 0).padding_waste
     assert waste[1] < 0.05
     assert waste[0] < 0.15
 
 
-def test_a_long_pair_stands_alone() -> None:
+def test_a_long_pair_has_a_batch_of_its_own() -> None:
     lengths = np.array([[5, 5], [900, 5], [5, 6], [5, 5]], dtype=np.int32)
     plan = plan_epoch(lengths, BatchConfig(tokens=100), 0, 0)
     assert [1] in [batch.tolist() for batch in plan.batches]
@@ -104,4 +104,4 @@ def test_source_padding_stays_small_where_the_target_length_changes() -> None:
     source = (target * rng.uniform(0.7, 1.4, 3000)).astype(np.int32)
     lengths = np.stack([source, target], 1).astype(np.int32)
     waste = plan_epoch(lengths, BatchConfig(tokens=1000), 0, 0).padding_waste
-    assert waste[0] < 0.12  # 0.134 when source lengths jump back at every new target length
+    assert waste[0] < 0.12  # 0.134 if source lengths start again at every new target length

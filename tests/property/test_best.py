@@ -1,4 +1,4 @@
-"""The k best of a row equal those of a stable sort, ties and grouping included."""
+"""The k best of a row equal those of a stable sort, including ties and grouping."""
 
 import torch
 from hypothesis import given, settings
@@ -35,7 +35,7 @@ def test_equals_a_stable_sort_when_many_values_tie(rows: int, width: int, count:
 
 def test_equals_a_stable_sort_on_a_vocabulary() -> None:
     values = torch.randn(7, 10_007, generator=torch.Generator().manual_seed(0))
-    for rows in (values, values.bfloat16().float()):  # half precision ties often
+    for rows in (values, values.bfloat16().float()):  # half precision has many ties
         found, wanted = best(rows, 11), judge(rows, 11)
         assert torch.equal(found[0], wanted[0])
         assert torch.equal(found[1], wanted[1])

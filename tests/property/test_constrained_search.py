@@ -1,4 +1,4 @@
-"""Searches with constraints: always met, optimal with an exhaustive beam, and dynamic beam allocation."""
+"""Searches with constraints: always satisfied, optimal with an exhaustive beam, and dynamic beam allocation."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -55,7 +55,7 @@ def searched(
 def divisions(
     tokens: Sequence[int], left: Sequence[Constraint], place: int = 0
 ) -> Iterator[tuple[tuple[Constraint, ...], tuple[Constraint, int, int] | None]]:
-    """Every way to give phrases places of their own: those without one, and what the output ends in the middle of."""
+    """Return every way to place phrases apart: the tokens outside phrases, and the unfinished phrase at the end."""
     yield tuple(left), None
     for start in range(place, len(tokens)):
         for number, each in enumerate(left):
@@ -100,7 +100,7 @@ def need(tokens: Sequence[int], required: Sequence[Constraint]) -> int:
 def plain_allocation(
     decoder: RecurrentToy, memory: Memory, config: SearchConfig, required: Sequence[Constraint]
 ) -> list[Hypothesis]:
-    """Dynamic beam allocation for one sentence by its definition, never stopped early, all continuations looked at."""
+    """Dynamic beam allocation for one sentence by its definition, with all continuations and no early stopping."""
     size = sum(map(shortest, required))
     places, shares = config.beam + size, max(1, (config.beam + size) // (size + 1))
     live, finished = [((), np.float32(0))], []
@@ -151,7 +151,7 @@ def test_an_exhaustive_beam_finds_the_best_outputs_that_meet_the_constraints(toy
     for seed in range(2):
         decoder = toy(7, seed)
         plain = brute_force(decoder, one(memory, 0), config.model_copy(update={"length_margin": 5}), 7)
-        # a sentence at a time: each may be longer by the tokens of its own constraints
+        # one sentence at a time: each may be longer by the tokens of its own constraints
         for row, each in enumerate(required.of):
             alone = config.model_copy(update={"length_margin": 5 - least(each)})
             found = searched(decoder, one(memory, row), alone, Constraints([each], required.edges))[0]
@@ -214,7 +214,7 @@ def test_the_automaton_equals_brute_force(given: list, tokens: list) -> None:
 
 
 def test_words_do_not_run_together() -> None:
-    """4 and 5 are letters, 6 a blank: the phrase 4 is not met within 4 5, nor within 5 4."""
+    """4 and 5 are letters, 6 is a blank: the phrase 4 is not met within 4 5 or 5 4."""
     letters = np.array([token in (4, 5) for token in range(SIZE)])
     automaton = Automaton([(Alternative((4,), opens=True, closes=True),)], Edges(letters, letters))
 
@@ -230,7 +230,7 @@ def test_words_do_not_run_together() -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(decoder=TOYS, source=st.lists(st.integers(0, 9), min_size=1, max_size=3), config=CONFIGS, data=st.data())
-def test_words_do_not_run_together_in_little_room(
+def test_words_do_not_run_together_within_a_short_limit(
     decoder: RecurrentToy, source: list, config: SearchConfig, data: st.DataObject
 ) -> None:
     given = data.draw(st.lists(st.lists(st.sampled_from([4, 5]), min_size=1, max_size=2), min_size=1, max_size=3))
@@ -293,8 +293,8 @@ def test_log_probabilities_of_tokens_add_up(toy: type) -> None:
             assert sum(found.token_log_probabilities) == pytest.approx(found.log_probability, abs=1e-4)
 
 
-def test_the_beam_is_searched_in_whatever_the_model_computes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ties among continuations go to the lower rank and token, as they do without constraints."""
+def test_the_search_works_in_any_precision_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ties between continuations are broken by rank, then token, as without constraints."""
     memory = toy_memory([[1], [2]])
     for seed in range(4):
         decoder = MarkovToy(SIZE, seed, levels=2)

@@ -1,4 +1,4 @@
-"""What translations must hold stands in them, byte for byte, whatever Unicode it is and whatever the model does."""
+"""Translations contain the required text byte for byte, for any Unicode and any behaviour of the model."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -54,7 +54,7 @@ def tokenizers_of(kind: str) -> Tokenizers:
 
 @cache
 def translator(kind: str, limit: int | None = None) -> Translator:
-    """Random, of one layer a side."""
+    """A random model with one layer per side."""
     tokenizers = tokenizers_of(kind)
     positions = {} if limit is None else {"positions": {"kind": "learned", "limit": limit}}
     with torch.random.fork_rng(devices=[]):
@@ -78,7 +78,7 @@ KIND = st.sampled_from(list(KINDS))
     kind=KIND,
     lines=st.lists(st.tuples(SOURCE, st.lists(st.lists(PHRASES, min_size=1, max_size=2), max_size=3)), max_size=3),
 )
-def test_required_phrases_are_there_whatever_stands_beside_a_line(kind: str, lines: list) -> None:
+def test_required_phrases_are_present_in_any_batch(kind: str, lines: list) -> None:
     lines = [(text, phrases if text.strip() else []) for text, phrases in lines]
     texts = [text for text, _ in lines]
     requests = [translator(kind).request(constraints=phrases, search=SHORT) for _, phrases in lines]
@@ -94,7 +94,7 @@ def test_required_phrases_are_there_whatever_stands_beside_a_line(kind: str, lin
 
 @settings(max_examples=40, deadline=None)
 @given(kind=KIND, text=SOURCE)
-def test_kept_spans_are_there_as_often_as_in_the_source(kind: str, text: str) -> None:
+def test_kept_spans_occur_as_often_as_in_the_source(kind: str, text: str) -> None:
     keep = KeepRules.of(["all"])
     assert keep is not None
     (translation,) = translator(kind).translate([text], keep=["all"], search=SHORT)
@@ -124,7 +124,7 @@ def test_terms_and_spans_together(kind: str, terms: dict[str, str], data: st.Dat
 
 @settings(max_examples=10, deadline=None)
 @given(text=SOURCE)
-def test_where_positions_end_spans_are_kept_all_the_same(text: str) -> None:
+def test_spans_are_kept_at_the_position_limit(text: str) -> None:
     few = translator("bpe", 24)
     if len(few.tokenizers.source.encode(text)) > 20:
         text = text[:5]
@@ -136,8 +136,8 @@ def test_where_positions_end_spans_are_kept_all_the_same(text: str) -> None:
     assert {span: found[span] for span in wanted} == wanted
 
 
-class Deaf:
-    """An engine that writes `3 x` whatever it is asked for."""
+class IgnoresConstraints:
+    """An engine that always returns `3 x`."""
 
     limits = LengthLimits(LengthLimit("source", None, "x"), LengthLimit("target", None, "x"))
 
@@ -155,22 +155,22 @@ class Deaf:
         return [0.0 for _ in pairs]
 
 
-def test_whatever_the_engine_does_and_it_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_any_output_of_the_engine_is_handled_and_reported(capsys: pytest.CaptureFixture[str]) -> None:
     tokenizers = tokenizers_of("bpe")
-    deaf = Translator(Deaf(tokenizers), tokenizers)
+    ignoring = Translator(IgnoresConstraints(tokenizers), tokenizers)
     asked = {"keep": ["number", "url"], "glossary": {"dog": "Hund", "two": None}}
     texts = ["a man", "", "A dog (at www.x.de, 2) runs", "3 men", "3", "two dog 5", "the dog"]
-    found = deaf.translate(texts, **asked)
-    # parts with a number that the source does not have there stay as they are, but for the terms
+    found = ignoring.translate(texts, **asked)
+    # parts with a number that the source lacks there remain unchanged, except for the terms
     assert found == ["3 x", "", "A Hund (at www.x.de, 2) runs", "3 x", "3 x", "two Hund 5", "the Hund"]
     assert "3 line(s) have translations that were put together from parts" in capsys.readouterr().err
-    assert deaf.translate(["a man"], constraints=["Katze"], prefixes=["Katzen"]) == ["Katzen 3 x Katze"]
-    request = deaf.request(constraints=["Katze", "Katze", ["x", "y"]], prefix="Oh")
-    assert deaf.translate(["a man"], requests=request) == ["Oh 3 x Katze Katze"]
+    assert ignoring.translate(["a man"], constraints=["Katze"], prefixes=["Katzen"]) == ["Katzen 3 x Katze"]
+    request = ignoring.request(constraints=["Katze", "Katze", ["x", "y"]], prefix="Oh")
+    assert ignoring.translate(["a man"], requests=request) == ["Oh 3 x Katze Katze"]
 
 
-class Learned(Deaf):
-    """An engine that writes one text, whose symbols are in {}, until constraints are asked for."""
+class Learned(IgnoresConstraints):
+    """An engine that returns one text, with symbols in {}, until constraints are requested."""
 
     def __init__(self, tokenizers: Tokenizers, text: str) -> None:
         super().__init__(tokenizers)
@@ -198,8 +198,8 @@ class Learned(Deaf):
         ("Hund{⟨1⟩}", True, None),
     ],
 )
-def test_what_a_model_wrote_by_itself_is_looked_at(written: str, forced: bool, shown: str | None) -> None:
-    """Hunde is no Hund, each symbol stands there once, and no word runs together with what is kept."""
+def test_output_of_the_unconstrained_search_is_checked(written: str, forced: bool, shown: str | None) -> None:
+    """Hunde is not Hund, each symbol occurs once, and no word runs together with a kept span."""
     tokenizers = tokenizers_of(f"bpe{OWN}")
     learned = Learned(tokenizers, written)
     (found,) = Translator(learned, tokenizers).translate(["dog www.x.de/a"], keep=["url"], glossary={"dog": "Hund"})
@@ -207,7 +207,7 @@ def test_what_a_model_wrote_by_itself_is_looked_at(written: str, forced: bool, s
     assert found == shown or (forced and "www.x.de/a" in found and "Hund" in found)
 
 
-def test_what_was_not_written_by_itself_is_searched_for_together() -> None:
+def test_missing_phrases_are_searched_for_together() -> None:
     tokenizers = tokenizers_of(f"bpe{OWN}")
     learned = Learned(tokenizers, "Hund {⟨1⟩} .")
     texts = ["dog x@y.de", "cat x@y.de", "", "www.x.de/a", "cat dog www.x.de/a"]
@@ -217,7 +217,7 @@ def test_what_was_not_written_by_itself_is_searched_for_together() -> None:
     assert all("Katze" in each and kept in each for each, kept in ((found[1], "x@y.de"), (found[4], "www.x.de/a")))
 
 
-def test_stand_ins_are_read_and_put_back() -> None:
+def test_placeholders_are_read_and_restored() -> None:
     kind = translator("bpe")
     control = Control.of(keep=["url", "markup", "emoji"])
     text = "<b>two</b> dogs (https://a.b/c) 3 🐶🐶"
@@ -230,7 +230,7 @@ def test_stand_ins_are_read_and_put_back() -> None:
 
 @pytest.mark.parametrize("kind", ["bpe", "word", "character", "subword_nmt", "wordpiece"])
 @pytest.mark.parametrize("text", ["a dog runs .", "two dogs sleep", "man"])
-def test_a_required_word_is_a_word_of_its_own(kind: str, text: str) -> None:
+def test_a_required_word_must_be_a_whole_word(kind: str, text: str) -> None:
     words = ["Hund", "zwei", "im", "Park"]
     (translation,) = translator(kind).translate(
         [text], requests=translator(kind).request(constraints=words, search={**SHORT, "beam": 3})

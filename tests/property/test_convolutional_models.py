@@ -1,4 +1,4 @@
-"""The promises of encoders and decoders, kept by the convolutional, simple and mixed models of this page."""
+"""Invariants of encoders and decoders for convolutional, simple and mixed models."""
 
 from functools import cache
 from typing import Any
@@ -67,13 +67,13 @@ def model(name: str, size: int = SIZE, width: int = 8) -> Seq2Seq:
     encoder, decoder = PAIRS[name]
     config = ModelConfig.model_validate({"preset": None, "width": width, "encoder": encoder, "decoder": decoder})
     built = config.build(size, size).eval()
-    with torch.no_grad():  # at their initial values biases and running statistics hide mistakes
+    with torch.no_grad():  # initial values of biases and running statistics would hide mistakes
         for parameter in built.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)
         if any(isinstance(part, BatchNorm) for part in built.modules()):
             tokens, keep = pad([list(range(4, size)), [4, 5, 6]])
             built.train()
-            for _ in range(40):  # running statistics as training would leave them
+            for _ in range(40):  # running statistics as after training
                 built(tokens, keep, tokens)
     return built.eval()
 
@@ -120,7 +120,7 @@ def test_any_split_of_the_steps_equals_the_whole(name: str, sources: list[list[i
 def test_padding_order_and_beams_change_nothing(
     name: str, sources: list[list[int]], extra: int, data: st.DataObject
 ) -> None:
-    """Shuffled, padded, expanded to two hypotheses a sentence that are then swapped: each row as if read alone."""
+    """Shuffled, padded, expanded to two hypotheses per sentence and swapped: each row equals the row read alone."""
     built = model(name)
     order = data.draw(st.permutations(range(len(sources))))
     rows = torch.arange(len(sources)).repeat_interleave(2)
@@ -139,7 +139,7 @@ def test_padding_order_and_beams_change_nothing(
 
 @NAMES
 @torch.no_grad()
-def test_later_tokens_change_later_logits_alone_and_the_source_matters(name: str) -> None:
+def test_later_tokens_change_only_later_logits_and_the_source_matters(name: str) -> None:
     built, tokens = model(name), targets(2, 7)
     state = started(built, [[5, 6, 7], [8, 9, 10, 4]])
     whole = built.decoder.step(tokens, state)[0].logits()
@@ -176,7 +176,7 @@ def test_search_equals_a_plain_search_and_rescores(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["convolutional", "bytenet", "experts", "batch norm", "mean", "sum"])
 @torch.no_grad()
-def test_a_beam_that_holds_everything_finds_what_brute_force_finds(name: str) -> None:
+def test_an_exhaustive_beam_equals_brute_force(name: str) -> None:
     built = model(name, 7)
     memory = memory_of(built, [[4, 5, EOS]])
     config = SearchConfig(beam=300, nbest=20, length_factor=0, length_margin=4)
@@ -188,7 +188,7 @@ def test_a_beam_that_holds_everything_finds_what_brute_force_finds(name: str) ->
 
 @NAMES
 def test_gradients_equal_differences(name: str) -> None:
-    """In training, in double, with padding in both texts, along random directions through all parameters at once."""
+    """In training, in double precision, with padding on both sides, in random directions through all parameters."""
     given = {"preset": None, "width": 4, "encoder": PAIRS[name][0], "decoder": PAIRS[name][1], "dropout": 0.0}
     twin = ModelConfig.model_validate(given).build(9, 9).double()
     twin.load_state_dict(model(name, 9, 4).state_dict())

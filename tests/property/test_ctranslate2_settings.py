@@ -34,7 +34,7 @@ GROUPS = {*FAMILIES, "normalisation", "positions", "target_positions", "scorer"}
 
 
 def accepted(single: Single, refused: bool) -> Settings | None:
-    """The simplest settings with a value that form a model, and contain nothing else that is refused."""
+    """Return the simplest accepted settings with a value, which contain nothing else that is refused."""
     choice, level = single
     # some positions are concatenated by default, and tables can be frozen only with a separate projection
     added = {("positions", "join"): "add", ("target_positions", "join"): "add", ("tie_projection",): "false"}
@@ -45,7 +45,7 @@ def accepted(single: Single, refused: bool) -> Settings | None:
 
 
 def unused(path: tuple[str, ...], settings: Settings) -> bool:
-    """Whether the setting is a width of projections in settings without projections."""
+    """Return whether the setting is a width of projections in settings without projections."""
     group = settings
     for name in path[:-1]:
         group = group.get(name) or {}

@@ -1,4 +1,4 @@
-"""Every family, attention and other choice of a model can be described: the registry says which there are."""
+"""Every family, attention and other choice of a model, enumerated from the registry, can be described."""
 
 from math import prod
 from typing import Any
@@ -15,7 +15,7 @@ from dragoman.text.tokenizers import VocabularySizes
 
 SIZE, LENGTH = 12, 3
 SMALL = {"layers": 1, "heads": 2, "feedforward": 8, "window": 2, "limit": 8, "count": 3}
-# What a level needs beside it, where the usual settings are refused.
+# Additional settings that a level needs, if the usual ones are refused with it.
 BESIDE: dict[tuple[str, str], dict[str, Any]] = {
     ("positions", "fraction"): {"target_positions": {"kind": "none"}},
     ("join", "add"): {"target_positions": {"kind": "none"}},
@@ -35,9 +35,9 @@ def levels() -> dict[str, tuple[Choice, str]]:
         above = [choice.path[0], *inside] if len(inside) < 2 else inside[1:]
         for level in choice.levels:
             if (choice.path[-1], level) == ("target_positions", "fraction"):
-                continue  # never: a decoder does not know how long its text will be
+                continue  # never: a decoder does not know the length of its text
             if choice.path == ("decoder", "cross_attention") and level == "null" != choice.usual:
-                continue  # never: nothing of the source would reach a translator's decoder
+                continue  # never: a translator's decoder would have no access to the source
             found.setdefault("-".join([*above, choice.path[-1], level]), (choice, level))
     return found
 
@@ -46,7 +46,7 @@ LEVELS = levels()
 
 
 def configured(choice: Choice, level: str) -> ModelConfig:
-    """A small model with this level, and the usual ones beside."""
+    """A small model with this level, and the usual ones otherwise."""
     fixed = {**dict(choice.within), choice.path: level}
     settings, _ = assemble(ModelConfig, lambda each: fixed.get(each.path), SMALL)
     settings = {**settings, "preset": None, "width": 8, "dropout": 0.0}
@@ -58,12 +58,12 @@ def configured(choice: Choice, level: str) -> ModelConfig:
 
 @pytest.fixture(autouse=True)
 def _unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory has tests of its own, for every family."""
+    """Skip memory, which has separate tests for every family."""
     monkeypatch.setattr("dragoman.inspect.describe.measure", lambda *_, **__: Footprint(16, (1.0,), (1,), (1,), (1,)))
 
 
 def check_sums(found: Description) -> None:
-    """Each part has the parameters of its parts and its own, but for those that the part had that it is tied to."""
+    """The parameters of each part are its own and those of its parts, except for those tied to others."""
     assert sum(part.parameters for part in found.parts if part.depth == 0) == found.parameters
     for place, part in enumerate(found.parts):
         inner = []
@@ -86,7 +86,7 @@ def test_the_sums_of_all_parts() -> None:
     config = ModelConfig.model_validate({"preset": None, **settings})
     found = describe(config, VocabularySizes(SIZE, SIZE), LENGTH, depth=20)
     check_sums(found)
-    assert {1, 3, 9} <= {part.repeats for part in found.parts}  # three layers of three experts
+    assert {1, 3, 9} <= {part.repeats for part in found.parts}  # three layers with three experts
 
 
 @pytest.mark.parametrize("name", LEVELS)

@@ -1,4 +1,4 @@
-"""Deduplication on disk finds what a set in memory finds."""
+"""Deduplication on disk finds the same duplicates as a set in memory."""
 
 import tempfile
 from collections.abc import Iterator
@@ -23,10 +23,10 @@ from dragoman.data.cleaning.duplicates import mark_duplicates
 def test_all_but_the_first_of_equals_are_marked(
     blocks: list[list[tuple[int, bool]]], elsewhere: list[list[int]], bucket: int
 ) -> None:
-    """Each entry: a text's number, and whether the pair was dropped before. elsewhere: texts that come before all."""
+    """Entries are a text's number, and whether the pair was dropped before. elsewhere: texts of earlier corpora."""
     generator = np.random.default_rng(0)
     digests = generator.integers(0, 2**63, (13, 2)).astype(np.uint64)
-    digests[1, 0] = digests[0, 0]  # half a digest in common is no equality
+    digests[1, 0] = digests[0, 0]  # half a digest in common is not a duplicate
     pairs = [entry for block in blocks for entry in block]
     verdicts = np.array([5 if dropped else 0 for _, dropped in pairs], dtype=np.uint8)
     expected, seen = verdicts.copy(), {text for block in elsewhere for text in block}

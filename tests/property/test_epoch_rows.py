@@ -1,4 +1,4 @@
-"""Which rows an epoch reads: permutations, weights, and how well large corpora are mixed."""
+"""The rows of an epoch: permutations, weights, and the mixing of large corpora."""
 
 from collections import Counter
 
@@ -39,7 +39,7 @@ def test_a_network_is_a_permutation(size: int, key: int) -> None:
 
 
 def test_a_network_mixes_like_a_table() -> None:
-    """Cells of (place, number) in a 20 × 20 grid, steps between neighbours, and two keys beside one another."""
+    """Cells of (position, number) in a 20 × 20 grid, steps between neighbours, and two adjacent keys."""
     size = 1 << 20
     assert size > permutation.TABLE
     first, second = (Permutation(size, 5, key).at(np.arange(size)) for key in (0, 1))
@@ -58,7 +58,7 @@ def test_a_network_mixes_like_a_table() -> None:
     seed=st.integers(0, 2**63),
     epoch=st.integers(0, 99),
 )
-def test_whole_weights_read_every_row_so_often(parts: list[tuple[int, int]], seed: int, epoch: int) -> None:
+def test_integer_weights_read_every_row_that_often(parts: list[tuple[int, int]], seed: int, epoch: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         shrink(patch)
         found = Counter(row for block in rows([Part(*part) for part in parts], seed, epoch) for row in block)
@@ -68,7 +68,7 @@ def test_whole_weights_read_every_row_so_often(parts: list[tuple[int, int]], see
 
 
 @pytest.mark.parametrize(("size", "weight", "epochs"), [(10, 0.5, 2), (1000, 0.25, 4), (999, 1.5, 2), (7, 0.1, 70)])
-def test_parts_of_a_corpus_come_in_turn(small_blocks: None, size: int, weight: float, epochs: int) -> None:
+def test_parts_of_a_corpus_take_turns(small_blocks: None, size: int, weight: float, epochs: int) -> None:
     found = [[row for block in rows([Part(size, weight)], epoch=epoch) for row in block] for epoch in range(epochs)]
     counts = np.bincount(np.concatenate(found), minlength=size)
     assert counts.max() - counts.min() <= 1
@@ -80,12 +80,12 @@ def test_parts_of_a_corpus_come_in_turn(small_blocks: None, size: int, weight: f
     assert sorted(other) != sorted(found[0]) or size < 10
 
 
-def test_each_block_has_something_of_every_place_of_the_corpus(small_blocks: None) -> None:
-    """Sorted by domain, the corpus is read mixed: every block has about its share of every tenth."""
+def test_each_block_has_rows_from_all_over_the_corpus(small_blocks: None) -> None:
+    """A corpus sorted by domain is read mixed: every block contains about its share of every tenth."""
     blocks = rows([Part(6400, 1.0)])
     assert len(blocks) == 100
     tenths = np.array([np.bincount(np.array(block) // 640, minlength=10) for block in blocks])
-    # draws of 16 chunks: without replacement their variance is a little below 16 · 0.1 · 0.9
+    # draws of 16 chunks: without replacement their variance is slightly below 16 · 0.1 · 0.9
     assert 0.7 < (tenths / 4).var() / (16 * 0.1 * 0.9) < 1.3
     again = rows([Part(6400, 1.0)], epoch=1)
     common = [len(set(one) & set(other)) for one, other in zip(blocks, again, strict=True)]

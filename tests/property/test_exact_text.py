@@ -69,7 +69,7 @@ def test_any_ids_can_be_decoded_and_shown(tokenizer: Tokenizer, ids: list[int]) 
     assert len(tokenizer.pieces(ids)) == len(ids)
 
 
-def test_dropout_does_something(tokenizer: Tokenizer) -> None:
+def test_dropout_changes_the_pieces(tokenizer: Tokenizer) -> None:
     ids = tokenizer.encode(CORPUS[0])
     rng = np.random.default_rng(1)
     splits = {tuple(tokenizer.resample(ids, rng, 0.1)) for _ in range(50)}

@@ -1,4 +1,4 @@
-"""Preparing plain text: every token of every document is predicted exactly once, and no row holds two documents."""
+"""Preparing plain text: every token of every document is predicted exactly once, and no row mixes two documents."""
 
 import json
 import os
@@ -83,7 +83,7 @@ def test_every_token_is_predicted_once(
         assert predicted.tolist() == counts.tolist()
 
 
-def test_excerpts_overlap_by_the_token_that_the_next_begins_with() -> None:
+def test_an_excerpt_starts_with_the_last_token_of_the_previous_one() -> None:
     assert excerpts([4, 5, 6, 7], 2) == [[BOS, 4, 5], [5, 6, 7], [7, EOS]]
     assert excerpts([4, 5, 6], 4) == [[BOS, 4, 5, 6, EOS]]
     assert excerpts([], 3) == [[BOS, EOS]]

@@ -1,4 +1,4 @@
-"""Laws of the guard's detectors, whatever the texts are."""
+"""Laws of the guard's detectors that hold for any text."""
 
 import gzip
 import os
@@ -20,14 +20,14 @@ LATIN = Guard(frozenset({"LATIN"}))
 
 @given(TEXTS)
 @settings(max_examples=150, deadline=None)
-def test_a_text_is_wrong_beside_itself_only_as_a_copy(text: str) -> None:
+def test_a_text_as_its_own_translation_is_only_a_copy(text: str) -> None:
     assert {finding.kind for finding in Guard(two_languages=False).findings(text, text)} == set()
     assert {finding.kind for finding in LATIN.findings(text, text)} <= {"copy", "script"}
 
 
 @given(TEXTS, TEXTS)
 @settings(max_examples=150, deadline=None)
-def test_any_pair_can_be_looked_at(source: str, output: str) -> None:
+def test_any_pair_can_be_checked(source: str, output: str) -> None:
     found = LATIN.findings(source, output)
     assert len({finding.kind for finding in found}) == len(found)
     assert found == () or source.strip()
@@ -36,7 +36,7 @@ def test_any_pair_can_be_looked_at(source: str, output: str) -> None:
 
 @given(st.lists(st.text("bcd", min_size=2, max_size=5), min_size=1, max_size=5), st.integers(3, 6))
 @settings(max_examples=60, deadline=None)
-def test_what_stands_in_a_row_is_a_loop_unless_the_source_has_it_as_often(phrase: list[str], times: int) -> None:
+def test_repetitions_are_a_loop_unless_the_source_repeats_as_often(phrase: list[str], times: int) -> None:
     looped = " ".join(["so", *phrase * times, "on"])
     assert repeated_phrase("one text", looped) is not None
     assert repeated_phrase(looped, looped) is None
@@ -45,7 +45,7 @@ def test_what_stands_in_a_row_is_a_loop_unless_the_source_has_it_as_often(phrase
 
 @given(st.lists(st.text("bcdefgh", min_size=1, max_size=9), max_size=20, unique=True))
 @settings(max_examples=60, deadline=None)
-def test_distinct_words_are_no_loop(words: list[str]) -> None:
+def test_distinct_words_are_not_a_loop(words: list[str]) -> None:
     text = " ".join(word[:7] for word in words)
     if len({word[:7] for word in words}) == len(words):
         assert repeated_phrase("", text) is None
@@ -53,7 +53,7 @@ def test_distinct_words_are_no_loop(words: list[str]) -> None:
 
 @given(st.lists(st.integers(0, 10**7), max_size=6), st.permutations(list(range(6))))
 @settings(max_examples=80, deadline=None)
-def test_numbers_may_be_written_otherwise_and_stand_elsewhere(numbers: list[int], order: list[int]) -> None:
+def test_numbers_may_be_written_differently_and_moved(numbers: list[int], order: list[int]) -> None:
     english = " and ".join(f"{number:,}" for number in numbers)
     moved = [numbers[place] for place in order if place < len(numbers)]
     for separator in (".", " ", "\u202f", "’", ""):
@@ -73,13 +73,13 @@ def test_another_number_is_found(number: int, other: int) -> None:
 
 @given(st.text(max_size=30))
 @settings(max_examples=60, deadline=None)
-def test_what_is_blank_is_empty_beside_any_text(source: str) -> None:
+def test_a_blank_translation_of_any_text_is_empty(source: str) -> None:
     assert is_empty(source, " \u3000") == bool(source.strip())
 
 
 @given(st.text("абвгд ", min_size=1, max_size=20))
 @settings(max_examples=40, deadline=None)
-def test_letters_of_neither_side_are_found(letters: str) -> None:
+def test_letters_of_a_foreign_script_are_found(letters: str) -> None:
     assert (foreign_letters("a dog", f"ein {letters}", {"LATIN"}) is not None) == bool(letters.strip())
     assert foreign_letters("a dog", f"ein {letters}", {"LATIN", "CYRILLIC"}) is None
     assert foreign_letters("a dog", f"ein {letters}", ()) is None
@@ -87,7 +87,7 @@ def test_letters_of_neither_side_are_found(letters: str) -> None:
 
 @given(st.lists(st.text("bcdfg", min_size=1, max_size=6), min_size=4, max_size=12))
 @settings(max_examples=60, deadline=None)
-def test_a_copy_is_found_in_any_case_but_with_other_words_it_is_none(words: list[str]) -> None:
+def test_a_copy_is_found_in_any_case_unless_it_has_other_words(words: list[str]) -> None:
     source = " ".join(words)
     assert is_copied(source, source)
     assert is_copied(source, " ".join([*words, "."]))
@@ -104,8 +104,8 @@ REFERENCES = {
 
 @pytest.mark.skipif("DRAGOMAN_DATA" not in os.environ, reason="DRAGOMAN_DATA does not name the folder of corpora")
 @pytest.mark.parametrize("name", REFERENCES)
-def test_people_seldom_alarm_it(name: str) -> None:
-    """Under 1% of the references by each kind, and no loop, copy or empty line among these."""
+def test_human_translations_rarely_cause_alarms(name: str) -> None:
+    """Each kind reports fewer than 1% of the references, which contain no loops, copies or empty lines."""
     sides = []
     for side in REFERENCES[name]:
         with gzip.open(Path(os.environ["DRAGOMAN_DATA"]) / side, "rt", encoding="utf-8", newline="\n") as file:

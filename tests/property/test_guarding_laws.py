@@ -1,4 +1,4 @@
-"""Laws of searching again, whatever an engine writes."""
+"""Laws of repeated searches that hold for any output of an engine."""
 
 from collections.abc import Sequence
 from random import Random
@@ -17,7 +17,7 @@ SOURCES = st.sampled_from(["the dog runs in the park", "45 dogs", "", "  ", "a d
 
 
 def script(seed: int) -> ScriptedEngine:
-    """Writes what the text and the search's settings decide, as an engine does."""
+    """Return outputs that depend on the text and the search settings only, as an engine does."""
 
     def written(row: Row) -> Sequence[str]:
         decided = Random(f"{seed}{row.text}{row.decoding.model_dump_json(exclude={'forbid', 'nbest'})}")
@@ -28,7 +28,7 @@ def script(seed: int) -> ScriptedEngine:
 
 @given(st.lists(SOURCES, max_size=8), st.integers(0, 10**6), st.integers(1, 3), st.integers(1, 9))
 @settings(max_examples=120, deadline=None)
-def test_what_is_given_is_never_worse(texts: list[str], seed: int, nbest: int, batch_size: int) -> None:
+def test_the_returned_translation_is_never_worse(texts: list[str], seed: int, nbest: int, batch_size: int) -> None:
     translator = Translator(script(seed), TOKENIZERS)
     request = translator.request(guard=True, nbest=nbest, beam=3)
     guard = request.guard

@@ -1,4 +1,4 @@
-"""Every variant's gradient in bfloat16 and in float16 is that of float32, roughly: none overflows or loses a part."""
+"""The gradient of every variant in bfloat16 and float16 is close to float32's, without overflow or missing parts."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Symbols among words: what they replace comes back exactly, none is divided, and no text can spell one."""
+"""Symbols between words: replaced text is restored exactly, symbols are never divided, and no text can spell one."""
 
 from functools import cache
 
@@ -55,14 +55,14 @@ def first_symbol(own: Tokenizer) -> int:
 
 
 def shown(own: Tokenizer, ids: list[int], line: InlineText, meant: dict[str, str]) -> str:
-    """The text of ids, with what their symbols mean."""
+    """Return the text of ids, with the meaning of their symbols."""
     unknown = [meant[symbol] for symbol in line.symbols]
     return own.decode([UNK if number >= first_symbol(own) else number for number in ids], unknown)
 
 
 @settings(max_examples=60, deadline=None)
 @given(kind=KIND, source=LINE, target=LINE, seed=SEED)
-def test_what_is_replaced_comes_back(kind: str, source: str, target: str, seed: int) -> None:
+def test_replaced_spans_are_restored(kind: str, source: str, target: str, seed: int) -> None:
     own = tokenizer(kind)
     replaced = SPANS.replaced(source, target, np.random.default_rng(seed))
     meant = {symbol: source[start:end] for start, end, symbol in replaced[0]}
@@ -78,8 +78,8 @@ def test_what_is_replaced_comes_back(kind: str, source: str, target: str, seed: 
 
 @settings(max_examples=40, deadline=None)
 @given(kind=KIND, source=LINE, target=LINE, line=SEED)
-def test_marks_of_terms_come_off(kind: str, source: str, target: str, line: int) -> None:
-    """What is between ⟨as⟩ and ⟨/term⟩ stands in the target; without it, the source is what it was."""
+def test_marks_of_terms_can_be_removed(kind: str, source: str, target: str, line: int) -> None:
+    """The text between ⟨as⟩ and ⟨/term⟩ is in the target; without it, the source is unchanged."""
     pair = PairMarking(None, TERMS)(source, target, line)
     assert pair == PairMarking(None, TERMS)(source, target, line)
     assert pair.target == InlineText((target,))
@@ -110,7 +110,7 @@ def test_no_text_spells_a_symbol(kind: str, text: list[str]) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(source=LINE, target=LINE, seed=SEED)
-def test_subwords_drawn_anew_leave_symbols_and_text(source: str, target: str, seed: int) -> None:
+def test_resampled_subwords_keep_symbols_and_text(source: str, target: str, seed: int) -> None:
     own, random = tokenizer("bpe"), np.random.default_rng(seed)
     spans, _ = SPANS.replaced(source, target, random)
     meant = {symbol: source[start:end] for start, end, symbol in spans}

@@ -55,7 +55,7 @@ DECODERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "convolutional": ({"kind": "convolutional", "layers": 3, "cross_attention": None}, {"kind": "learned"}),
     "bytenet": ({"kind": "bytenet", "layers": 3, "stacked": False}, {"kind": "none"}),
 }
-# These look at a source where there is one, and can do without.
+# These attend to a source if there is one, but do not require it.
 LOOKING: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "transformer": (TRANSFORMER, {"kind": "sinusoidal"}),
     "hard": ({**TRANSFORMER, "norm": "pre", "cross_attention": {"kind": "hard"}}, {"kind": "rotary"}),
@@ -75,7 +75,7 @@ class Parts(Config):
 
 
 def decoder(settings: dict[str, Any], positions: dict[str, Any]) -> ProjectingDecoder:
-    """In float64 and for evaluation, with parameters that are all drawn at random."""
+    """In float64 and evaluation mode, with random parameters only."""
     torch.manual_seed(len(settings))
     parts = parse_settings({"decoder": settings, "positions": positions}, Parts, "")
     assert isinstance(parts.decoder, DecoderFamily)
@@ -91,14 +91,14 @@ def decoder(settings: dict[str, Any], positions: dict[str, Any]) -> ProjectingDe
 
 
 def padded(texts: list[list[int]]) -> tuple[Tensor, Tensor]:
-    """Tokens (R, T), and how much padding stands before each row."""
+    """Return tokens (R, T), and the amount of padding before each row."""
     longest = max(map(len, texts))
     left_padding = torch.tensor([longest - len(text) for text in texts])
     return torch.tensor([[PAD] * (longest - len(text)) + text for text in texts]), left_padding
 
 
 def read(built: ProjectingDecoder, state: State, *tokens: Tensor) -> tuple[list[Tensor], State]:
-    """The last logits after each of several reads."""
+    """Return the last logits after each of several reads."""
     found = []
     for each in tokens:
         output, state = built.step(each, state)
@@ -113,7 +113,7 @@ def alone(built: ProjectingDecoder, memory: Memory | None, text: list[int]) -> T
 
 @torch.no_grad()
 def check(built: ProjectingDecoder, memory: Memory | None) -> None:
-    """Read padded at once or token by token, reordered and read on: each row gives what it gives alone."""
+    """Read padded text at once or token by token, reorder and continue: each row gives the same as alone."""
     sources = [None if memory is None else one(memory, row) for row in range(len(TEXTS))]
     tokens, left_padding = padded(TEXTS)
     expected = torch.stack([alone(built, source, text) for source, text in zip(sources, TEXTS, strict=True)])
@@ -135,7 +135,7 @@ def one(memory: Memory, row: int) -> Memory:
 
 
 @pytest.mark.parametrize("name", DECODERS)
-def test_a_padded_row_of_a_language_model_gives_what_it_gives_alone(name: str) -> None:
+def test_a_padded_row_of_a_language_model_equals_the_row_alone(name: str) -> None:
     built = decoder(*DECODERS[name])
     check(built, None)
     with torch.no_grad():
@@ -146,7 +146,7 @@ def test_a_padded_row_of_a_language_model_gives_what_it_gives_alone(name: str) -
 
 
 @pytest.mark.parametrize("name", LOOKING)
-def test_a_padded_row_beside_a_source_gives_what_it_gives_alone(name: str) -> None:
+def test_a_padded_row_with_a_source_equals_the_row_alone(name: str) -> None:
     built = decoder(*LOOKING[name])
     keep = torch.arange(SOURCE) < torch.tensor([[4], [SOURCE], [2], [3]])
     check(built, Memory(torch.randn(len(TEXTS), SOURCE, WIDTH, dtype=torch.float64), keep))
@@ -155,7 +155,7 @@ def test_a_padded_row_beside_a_source_gives_what_it_gives_alone(name: str) -> No
 
 @torch.no_grad()
 def test_without_a_source_the_sublayer_is_left_out() -> None:
-    """A decoder shared by translation and language modelling is then one that never looks."""
+    """The decoder of translation and language modelling then never attends to a source."""
     settings = {**TRANSFORMER, "norm": "pre"}
     shared = decoder(settings, {"kind": "rotary"})
     blind = decoder({**settings, "cross_attention": None}, {"kind": "rotary"})

@@ -1,4 +1,4 @@
-"""The promises of encoders and decoders, kept by attention whose past does not grow, alone and mixed."""
+"""Invariants of encoders and decoders for attention with a bounded state, alone and mixed."""
 
 from functools import cache
 from random import Random
@@ -54,7 +54,7 @@ MODELS: dict[str, dict[str, Any]] = {
 
 @cache
 def model(name: str) -> Seq2Seq:
-    """Blocks are made smaller than the sentences, so that sentences reach over several."""
+    """Blocks are smaller than the sentences, so that sentences span several."""
     torch.manual_seed(6)
     stack = {"layers": 2, "heads": 2, "feedforward": 12}
     settings = MODELS[name]
@@ -65,7 +65,7 @@ def model(name: str) -> Seq2Seq:
         {"preset": None, "width": 8, "encoder": encoder, "decoder": decoder, **positions}
     )
     built = config.build(SIZE, SIZE).eval()
-    with torch.no_grad():  # at their initial values biases hide mistakes
+    with torch.no_grad():  # initial values of biases would hide mistakes
         for parameter in built.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)
     for module in built.modules():
@@ -116,7 +116,9 @@ def test_any_split_of_the_steps_equals_the_whole(name: str, sources: list[list[i
 @settings(max_examples=4, deadline=None)
 @given(sources=SENTENCES, data=st.data())
 @torch.no_grad()
-def test_reordered_hypotheses_go_on_as_if_read_alone(name: str, sources: list[list[int]], data: st.DataObject) -> None:
+def test_reordered_hypotheses_continue_as_if_read_alone(
+    name: str, sources: list[list[int]], data: st.DataObject
+) -> None:
     built = model(name)
     state, read, owners = (
         started(built, sources),
@@ -183,7 +185,7 @@ def test_the_cache_is_as_large_after_many_tokens_as_after_few(name: str) -> None
 
 @NAMES
 @torch.no_grad()
-def test_asking_for_attention_changes_nothing_else(name: str) -> None:
+def test_returning_attention_changes_nothing_else(name: str) -> None:
     built, tokens = model(name), targets(2, 9)
     sources = [[5, 6, 7, 8, 9], [10, 11]]
     plain, _ = built.decoder.step(tokens, started(built, sources))
@@ -209,4 +211,4 @@ def test_every_parameter_learns(name: str) -> None:
         each for each, parameter in built.named_parameters() if parameter.grad is None or not parameter.grad.any()
     ]
     built.zero_grad()
-    assert not [each for each in silent if not each.endswith("key.bias")]  # softmax does not see a key's bias
+    assert not [each for each in silent if not each.endswith("key.bias")]  # softmax is not affected by a key's bias

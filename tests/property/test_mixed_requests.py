@@ -1,4 +1,4 @@
-"""One call of the engine with requests of every kind: each row gets what it gets alone, whatever stands beside it."""
+"""One call of the engine with requests of every kind: each row gets the result that it gets alone."""
 
 from dataclasses import replace
 from functools import cache
@@ -56,7 +56,7 @@ samplings = st.builds(
 
 @st.composite
 def mixed(draw: st.DrawFn) -> list[tuple[str, Request]]:
-    """Texts with requests, of which several can be decoded together."""
+    """Texts with requests, several of which can be decoded together."""
     decodings = draw(st.lists(st.one_of(searches, searches, samplings), min_size=1, max_size=5))
     lines = []
     for text in draw(st.lists(st.sampled_from(TEXTS), min_size=2, max_size=8)):
@@ -70,7 +70,7 @@ def mixed(draw: st.DrawFn) -> list[tuple[str, Request]]:
 
 @cache
 def translator() -> Translator:
-    """Random; logits are far apart, so that rounding decides nothing, and most translations end and hold unknowns."""
+    """Random; logits are far apart, so that rounding does not matter; most translations end and contain unknowns."""
     text = {"subword": {"kind": "word", "min_frequency": 1}, "shared": False, "tags": ("to:de", "to:fr", "bt")}
     tokenizers = train_tokenizers(TextConfig.model_validate(text), SOURCES, TARGETS)
     stack = {"layers": 2, "heads": 2, "feedforward": 32}
@@ -114,7 +114,7 @@ def test_the_translations_are_worth_comparing() -> None:
     assert sum("<unk>" in each.tokens for each in best) > 10
 
 
-def test_rows_that_can_go_together_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compatible_rows_share_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Languages, tags, prefixes, penalties and seeds share a batch; beams of different sizes do not."""
     sizes: list[int] = []
     decoded = TorchEngine._decode

@@ -1,4 +1,4 @@
-"""A loss that dragoman does not have: one file and one line of the union, in a copy of the package, and it trains.
+"""A new loss takes one file and one line of the union: tested in a copy of the package, which trains with it.
 
 Run as a program with the folder of a recipe, this file trains with whatever dragoman comes first on the path.
 """
@@ -94,7 +94,7 @@ def test_a_new_loss_is_one_file_and_one_line(tmp_path: Path) -> None:
 
 
 def show() -> None:
-    """In a process of its own: dragoman is the copy."""
+    """Run in a separate process, where dragoman is the copy."""
     import json
 
     import pytest

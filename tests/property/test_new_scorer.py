@@ -1,4 +1,4 @@
-"""A scorer that dragoman has not: one class and one line of the union, in a copy of the package, and all works with it.
+"""A new scorer takes one class and one line of the union: everything works with it in a copy of the package.
 
 Run as a program with a folder this file shows it, with whatever dragoman stands first on the path.
 """
@@ -87,7 +87,7 @@ def test_a_new_scorer_is_one_class_and_one_line(tmp_path: Path) -> None:
 
 
 def show(folder: Path) -> None:
-    """In a process of its own: dragoman is the copy."""
+    """Run in a separate process, where dragoman is the copy."""
     import torch
     from tiny_model import write_tiny_model
     from typer.testing import CliRunner
@@ -103,7 +103,10 @@ def show(folder: Path) -> None:
 
     assert Path(dragoman.__file__).is_relative_to(folder), dragoman.__file__
 
-    for recipe in ("transformer", "recurrent"):  # it is read from YAML, works in both, and survives a model folder
+    for recipe in (
+        "transformer",
+        "recurrent",
+    ):  # it is read from YAML, works in both models and survives saving
         config = load_settings(folder / f"{recipe}.yaml", [], ModelConfig)
         check(config)
         written = write_tiny_model(folder / recipe, config=config).eval()
@@ -113,7 +116,7 @@ def show(folder: Path) -> None:
         assert "kind: nearness" in (folder / recipe / "config.yaml").read_text("utf-8")
         assert len(Translator.load(folder / recipe, device="cpu").translate(["a dog runs ."])) == 1
 
-    offered = [choice for choice in registry() if choice.path[-1] == "scorer"]  # the tests of every variant know it
+    offered = [choice for choice in registry() if choice.path[-1] == "scorer"]  # the tests of every variant include it
     assert len(offered) >= 10
     assert all("nearness" in choice.levels for choice in offered)
     new = {label(single): single for single in singles() if single[1] == "nearness"}

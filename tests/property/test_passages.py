@@ -1,4 +1,4 @@
-"""A document in passages is the same text and, where it has blanks, the same ids as in one piece."""
+"""A document in passages has the same text and, if it contains blanks, the same ids as in one piece."""
 
 import pytest
 from hypothesis import example, given, settings

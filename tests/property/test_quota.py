@@ -1,4 +1,4 @@
-"""Quotas: never more than a bucket and its rate, exactly as fractions say, under any schedule and from many threads."""
+"""Quotas never exceed the bucket and its rate, exactly in fractions, under any schedule and with many threads."""
 
 import sys
 import threading
@@ -25,7 +25,7 @@ STEPS = st.lists(
 
 
 class Clock:
-    """A clock of nanoseconds that is set by hand."""
+    """A clock in nanoseconds that is set by hand."""
 
     def __init__(self) -> None:
         self.now = 0
@@ -35,7 +35,7 @@ class Clock:
 
 
 def reserve(quotas: Quotas, account: Account, tokens: int, requests: int = 1) -> Reservation | QuotaExceeded:
-    """The reservation, or why it was refused."""
+    """Return the reservation, or the reason for the refusal."""
     try:
         return quotas.reserve(account, tokens, requests)
     except QuotaExceeded as exceeded:
@@ -83,7 +83,7 @@ def test_any_schedule_equals_plain_buckets(limits: list, steps: list) -> None:
     accounts = [Account(f"{number}", *each) for number, each in enumerate(limits)]
     plain = PlainBuckets(accounts)
     granted: list[tuple[Reservation, int]] = []
-    taken: list[list[tuple[int, int, int]]] = [[], [], []]  # of each account: when, requests, tokens
+    taken: list[list[tuple[int, int, int]]] = [[], [], []]  # for each account: time, requests, tokens
     for step in steps:
         plain.at(clock.now)
         if step[0] == "wait":
@@ -109,7 +109,7 @@ def test_any_schedule_equals_plain_buckets(limits: list, steps: list) -> None:
 
 
 def never_more(limit: int, taken: list[tuple[int, int]]) -> None:
-    """In no stretch of time is more taken than a bucket and its rate."""
+    """Check that no time interval uses more than the bucket and its rate."""
     for first in range(len(taken)):
         total = 0
         for moment, amount in taken[first:]:
@@ -124,7 +124,7 @@ def never_more(limit: int, taken: list[tuple[int, int]]) -> None:
     costs=st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 30 * SECOND)), max_size=10),
     wanted=st.integers(0, 5000),
 )
-def test_a_client_that_waits_for_retry_after_succeeds_and_not_a_second_sooner(
+def test_a_client_that_waits_for_retry_after_succeeds_and_no_sooner(
     limit: int, requests: int, costs: list, wanted: int
 ) -> None:
     clock = Clock()
@@ -149,15 +149,15 @@ def test_all_or_nothing() -> None:
     quotas = Quotas(clock=clock)
     account = Account("a", 3, 100)
     assert refused(quotas, account, 101) == ("tokens", None)
-    quotas.reserve(account, 100, requests=2)  # nothing was taken by the refused one
+    quotas.reserve(account, 100, requests=2)  # the refused one took nothing
     assert refused(quotas, account, 50) == ("tokens", 30)
-    quotas.reserve(account, 0, requests=1)  # nor a request by this one
+    quotas.reserve(account, 0, requests=1)  # nor did this one take a request
     assert refused(quotas, account, 50) == ("tokens", 30), "the resource that takes longest"
     assert refused(quotas, account, 1) == ("requests", 20)
     assert refused(quotas, account, 101, requests=1)[1] is None
 
 
-def test_requests_are_counted_beside_tokens() -> None:
+def test_requests_are_counted_besides_tokens() -> None:
     quotas = Quotas(clock=Clock())
     account = Account("a", 2, None)
     for _ in range(2):
@@ -209,7 +209,7 @@ def test_a_million_addresses_are_not_remembered() -> None:
     refused(quotas, recent, 0)
     for number in range(999):
         reserve(quotas, Account(f"x{number}", 1, None), 0)
-    refused(quotas, recent, 0)  # its last request makes it the most recent of those before
+    refused(quotas, recent, 0)  # its last request makes it the most recent of the earlier ones
     for number in range(1000):
         reserve(quotas, Account(f"y{number}", 1, None), 0)
     quotas.reserve(recent, 0)
@@ -236,7 +236,7 @@ def test_no_limit_below_one(limits: tuple) -> None:
 
 
 class SlowAccount(Account):
-    """One that lets other threads go on whenever its limits are read: in the middle of everything."""
+    """An account that lets other threads run whenever its limits are read."""
 
     @property
     def limits(self) -> tuple[int | None, int | None]:
@@ -245,7 +245,7 @@ class SlowAccount(Account):
 
 
 def in_threads(work: Callable[[int], None]) -> None:
-    """Eight of them, which take turns as often as can be."""
+    """Run in eight threads that switch as often as possible."""
     usual, start = sys.getswitchinterval(), threading.Barrier(8)
 
     def begin(number: int) -> None:
@@ -264,7 +264,7 @@ def in_threads(work: Callable[[int], None]) -> None:
 
 
 @pytest.mark.parametrize("turn", range(6))
-def test_threads_together_get_no_more_than_one_would(turn: int) -> None:
+def test_many_threads_get_no_more_than_one(turn: int) -> None:
     quotas = Quotas(clock=Clock())
     account = SlowAccount("a", 400, 500)
     got: list[tuple[int, int]] = []

@@ -1,4 +1,4 @@
-"""Recurrent decoders: any split of the steps, any beam, batch order and padding; any encoder before any decoder."""
+"""Recurrent decoders with any split of steps, beam, batch order and padding; any encoder with any decoder."""
 
 from functools import cache
 from itertools import product
@@ -66,7 +66,7 @@ def test_any_split_of_the_steps_equals_the_whole(model: Seq2Seq) -> None:
 
 
 @torch.no_grad()
-def test_hypotheses_of_a_beam_go_on_as_if_read_alone(model: Seq2Seq) -> None:
+def test_hypotheses_of_a_beam_continue_as_if_read_alone(model: Seq2Seq) -> None:
     """Expanded to a beam of three, shuffled within it, and the middle sentence dropped."""
     first, later = targets(3, 2), targets(9, 2, 1)
     _, state = model.decoder.step(first, started(model, SOURCES))
@@ -129,7 +129,7 @@ def test_a_text_of_padding_only_gives_numbers_and_gradients() -> None:
 
 @pytest.mark.parametrize("wiring", WIRINGS)
 @torch.no_grad()
-def test_attention_is_given_a_row_a_hypothesis_and_token(wiring: str) -> None:
+def test_attention_has_a_row_per_hypothesis_and_token(wiring: str) -> None:
     model = model_of("gru", wiring, "initial", "additive")
     tokens, keep = pad(SOURCES)
     memory = model.encode(tokens, keep)
@@ -162,7 +162,7 @@ TRANSFORMER = {"kind": "transformer", "layers": 1, "heads": 2, "feedforward": 12
 @pytest.mark.parametrize("wiring", WIRINGS)
 @torch.no_grad()
 def test_a_transformer_reads_for_a_recurrent_decoder(wiring: str) -> None:
-    """Deck 003's homework. The encoder has no last state: the mean of its states stands for it."""
+    """Deck 003's homework. The encoder has no last state: the mean of its states is used instead."""
     model = small_model("gru", wiring, "both", encoder=TRANSFORMER)
     test_any_split_of_the_steps_equals_the_whole(model)
     test_padding_and_the_batchs_order_change_nothing(model)

@@ -1,4 +1,4 @@
-"""Sampling: its distribution is the model's, truncation is Hugging Face's, and neither batch nor order matters."""
+"""Sampling follows the model's distribution, truncates like Hugging Face, and does not depend on batch or order."""
 
 from collections import Counter
 from math import exp, sqrt
@@ -25,7 +25,7 @@ SHORT = SamplingConfig(length_factor=0, length_margin=3)
 def probabilities(
     decoder: MarkovToy, memory: Memory, config: SamplingConfig
 ) -> dict[tuple[tuple[int, ...], bool], float]:
-    """Of every output up to the longest, by walking the tree of all of them."""
+    """Return the probability of every output up to the maximum length, by walking the tree of all of them."""
     found: dict[tuple[tuple[int, ...], bool], float] = {}
 
     def walk(tokens: tuple[int, ...], share: float) -> None:
@@ -58,7 +58,7 @@ def test_frequencies_of_outputs_are_their_probabilities(changes: dict[str, float
     drawn = sampled(decoder, memory, config, torch.rand(1, count, 3, dtype=torch.float64))[0]
     seen = Counter((each.tokens, each.finished) for each in drawn)
     assert set(seen) <= {what for what, share in expected.items() if share > 0}
-    # a count's deviation is √(N p (1 − p)); 4.5 of them for the largest of some hundred counts
+    # a count's deviation is √(N p (1 − p)); 4.5 deviations for the largest of some hundred counts
     for what, share in expected.items():
         assert abs(seen[what] - count * share) <= 4.5 * sqrt(count * share * (1 - share)) + 1
 

@@ -77,7 +77,7 @@ RULES = [
 @pytest.mark.parametrize("penalty", PENALTIES[1:], ids=lambda penalty: f"{penalty.kind}")
 @pytest.mark.parametrize("rules", RULES, ids=lambda rules: "-".join(rules))
 def test_early_stopping_never_misses_the_best_output(penalty: LengthPenalty, rules: dict) -> None:
-    """A beam that holds everything stops when it may; every output is looked at by the judge."""
+    """An exhaustive beam stops when allowed; the reference considers every output."""
     memory, decoder = toy_memory([[1, 2], [3], [4, 4, 4]]), AttendingToy(7, 1)
     settings = {"length_penalty": penalty, "length_factor": 0, "length_margin": 5, **rules}
     config = SearchConfig.model_validate({"beam": 500, "nbest": 1, **settings})
@@ -169,7 +169,7 @@ def test_coverage_an_exhaustive_beam_equals_brute_force(nbest: int) -> None:
         for row in range(3):
             same(found[row], brute_force(decoder, one(memory, row), config, 7)[:nbest])
             changed += found[row][0].tokens != plain[row][0].tokens
-    assert changed  # or the penalty would decide nothing here
+    assert changed  # otherwise the penalty would not matter here
 
 
 @settings(max_examples=40, deadline=None)
@@ -209,7 +209,7 @@ def test_greedy_takes_the_best_token_until_the_end() -> None:
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0, 1e4])
 def test_no_rounding_makes_a_log_probability_positive(scale: float) -> None:
-    """Or a sum could rise above what the search takes for its bound."""
+    """Otherwise a sum could exceed the bound of the search."""
     logits = scale * torch.randn(2000, 501, generator=torch.Generator().manual_seed(1))
     logits[::2, 7] = logits[::2].amax(1) + 20.0
     assert (logits - logits.logsumexp(1, keepdim=True)).max() <= 0

@@ -17,7 +17,7 @@ SIZE = 8
 
 
 class WithoutSource:
-    """A toy decoder as a language model: `start` gets no memory."""
+    """A toy decoder used as a language model: `start` gets no memory."""
 
     def __init__(self, toy: Any, sentences: int) -> None:
         self._toy, self._memory = toy, toy_memory([[0]] * sentences)

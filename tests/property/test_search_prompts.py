@@ -1,4 +1,4 @@
-"""Searches and samples from prompts: of a language model, of unequal length, at the last position."""
+"""Searches and samples from prompts: with a language model, of unequal length, and at the last position."""
 
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -27,8 +27,8 @@ from dragoman.text.symbols import BOS
 SIZE = 8
 
 
-class Toward:
-    """A language model in which every token read counts: no source, no memory, as many rows as its first tokens."""
+class SumOfTokens:
+    """A language model in which every read token counts: no source, no memory, as many rows as its first tokens."""
 
     def __init__(self, seed: int) -> None:
         generator = torch.Generator().manual_seed(seed)
@@ -47,10 +47,10 @@ class Toward:
 
 
 @dataclass(frozen=True)
-class After:
-    """A language model as the plain search asks it: what it is given after BOS stands after a prompt."""
+class Prompted:
+    """A language model for the plain search, whose input after BOS is appended to a prompt."""
 
-    decoder: Toward
+    decoder: SumOfTokens
     prompt: list[int]
 
     def start(self, memory: Memory, attention: bool = False) -> State:
@@ -67,7 +67,7 @@ TEXTS = [[BOS], [BOS, 5, 4, 4, 6], [5, 7], [BOS, 6, 6]]
 @pytest.mark.parametrize("beam", [1, 4])
 @pytest.mark.parametrize("rows", [[0, 1, 2, 3], [0], [2]])
 def test_a_language_model_continues_prompts(beam: int, rows: list[int]) -> None:
-    decoder, texts, limits = Toward(3), [TEXTS[row] for row in rows], [[3, 7, 1, 9][row] for row in rows]
+    decoder, texts, limits = SumOfTokens(3), [TEXTS[row] for row in rows], [[3, 7, 1, 9][row] for row in rows]
 
     def prompts() -> Prompts:
         return Prompts.after(decoder, texts, limits, torch.device("cpu"))
@@ -76,7 +76,7 @@ def test_a_language_model_continues_prompts(beam: int, rows: list[int]) -> None:
     found = search(decoder, prompts(), config)
     for hypotheses, text, limit in zip(found, texts, limits, strict=True):
         alone = config.model_copy(update={"length_factor": 0.0, "length_margin": limit})
-        same(hypotheses, plain_search(After(decoder, text), toy_memory([[1]]), alone))
+        same(hypotheses, plain_search(Prompted(decoder, text), toy_memory([[1]]), alone))
     drawn = sample(decoder, prompts(), SamplingConfig(top_k=1), torch.zeros(len(rows), 2, 9))
     greedy = search(decoder, prompts(), SearchConfig(beam=1))
     assert [[each.tokens for each in row] for row in drawn] == [[best.tokens] * 2 for (best,) in greedy]
@@ -85,7 +85,7 @@ def test_a_language_model_continues_prompts(beam: int, rows: list[int]) -> None:
 def test_outputs_end_at_the_last_position_of_the_decoder() -> None:
     def limits(*lengths: int) -> list[int]:
         texts = [[BOS] * length for length in lengths]
-        return Prompts.after(Toward(1), texts, [30] * len(texts), torch.device("cpu")).limits.tolist()
+        return Prompts.after(SumOfTokens(1), texts, [30] * len(texts), torch.device("cpu")).limits.tolist()
 
     assert limits(1, 20, 7) == [20, 1, 14]
     for wrong in (0, 21):
@@ -93,13 +93,13 @@ def test_outputs_end_at_the_last_position_of_the_decoder() -> None:
             limits(3, wrong)
 
 
-def test_prompts_that_leave_no_room_are_refused() -> None:
-    """A search of them would never come to its end."""
+def test_prompts_that_fill_the_positions_are_refused() -> None:
+    """A search from them would never end."""
     tokens = torch.tensor([[BOS, 4, 5], [BOS, 6, 7]])
     for limit, fits in ((1, False), (2, False), (3, True)):
         with nullcontext() if fits else pytest.raises(ConfigError, match="prompt 1: .* no room"):
-            prompts = Prompts(Toward(1).start(), tokens, np.array([9, limit]), np.array([2, 2]))
-            assert [len(best.tokens) <= 9 for (best,) in search(Toward(1), prompts, SearchConfig())] == [True] * 2
+            prompts = Prompts(SumOfTokens(1).start(), tokens, np.array([9, limit]), np.array([2, 2]))
+            assert [len(best.tokens) <= 9 for (best,) in search(SumOfTokens(1), prompts, SearchConfig())] == [True] * 2
 
 
 @pytest.mark.parametrize("toy", [MarkovToy, RecurrentToy, AttendingToy])

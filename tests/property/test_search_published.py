@@ -29,7 +29,7 @@ from dragoman.text.symbols import BOS, EOS
 
 @settings(max_examples=40, deadline=None)
 @given(decoder=TOYS, sources=SOURCES, beam=st.integers(1, 5), most=st.integers(1, 8))
-@example(decoder=MarkovToy(SIZE, 1), sources=[[1]], beam=3, most=3)  # an end takes the place of what would live on
+@example(decoder=MarkovToy(SIZE, 1), sources=[[1]], beam=3, most=3)  # a finished hypothesis replaces an unfinished one
 def test_the_shrinking_beam_is_deck_004s_algorithm(decoder: MarkovToy, sources: list, beam: int, most: int) -> None:
     memory = toy_memory(sources)
     config = SearchConfig(beam=beam, nbest=beam, shrinking=True, forbid=(), length_factor=0, length_margin=most)
@@ -54,7 +54,7 @@ def test_shrinking_and_fixed_beams_share_a_batch() -> None:
     found = searched(decoder, memory, mixed)
     for row, config in enumerate(mixed):
         same(found[row], plain_search(decoder, one(memory, row), config))
-    assert found[0] != searched(decoder, one(memory, 0), mixed[3])[0]  # or shrinking would change nothing here
+    assert found[0] != searched(decoder, one(memory, 0), mixed[3])[0]  # otherwise shrinking would change nothing here
 
 
 NOT_THE_FIRST = SearchConfig(
@@ -84,7 +84,7 @@ def in_groups(draw: st.DrawFn) -> SearchConfig:
 def test_groups_follow_the_published_algorithm(
     decoder: RecurrentToy, sources: list, config: SearchConfig, prefix: list
 ) -> None:
-    """Also that a sentence leaves no earlier than all of its groups may."""
+    """A sentence may leave the batch only when all of its groups may."""
     memory = toy_memory(sources, extra=1)
     prefixes = [prefix[row % 2 :] for row in range(len(sources))]
     for row, found in enumerate(searched(decoder, memory, config, prefixes)):
@@ -227,7 +227,7 @@ def test_every_token_of_a_sample_rescores() -> None:
 
 @pytest.mark.parametrize("penalty", [GNMTPenalty(), MeanLogProbability(), NoPenalty()], ids=lambda each: each.kind)
 def test_sentences_leave_before_the_longest_output(penalty: GNMTPenalty) -> None:
-    """Or that no early end changes a result would say nothing."""
+    """Otherwise the tests of early stopping would show nothing."""
     steps = 0
 
     class Counting(MarkovToy):

@@ -1,4 +1,4 @@
-"""Rules, decoders and mixed settings from outside the search, compared with the plain search."""
+"""Rules, decoders and mixed settings defined outside the search, compared with the plain search."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ SIZE = 8
 
 
 class NoDoubles(Restriction):
-    """No token right after itself, in the sentences that say so."""
+    """Forbids immediate repetition of a token, in the sentences that request this."""
 
     def __init__(self, wanted: list[bool]) -> None:
         self.wanted = torch.tensor(wanted)
@@ -42,7 +42,7 @@ class NoDoubles(Restriction):
 
 
 class NoRepeatedPairs(Restriction):
-    """No two tokens in a row that the same output has in a row already."""
+    """Forbids pairs of tokens that the same output already contains."""
 
     def start(self, prompts: Prompts) -> TensorTree:
         return prompts.tokens[:, :0]
@@ -56,7 +56,7 @@ class NoRepeatedPairs(Restriction):
 
 
 class Fusion(Addition):
-    """λ times the log-probabilities of another decoder, whose state it carries."""
+    """Adds λ times the log-probabilities of another decoder, whose state it carries."""
 
     def __init__(self, decoder: Decoder, memory: Memory, weight: float) -> None:
         self.decoder, self.memory, self.weight = decoder, memory, weight
@@ -77,7 +77,7 @@ def fused(decoder: Decoder, memory: Memory, weight: float, tokens: Sequence[int]
 
 
 class WordReward(Scoring):
-    """Something for each token, so that longer outputs win."""
+    """Rewards each token, so that longer outputs win."""
 
     def __init__(self, reward: float, limits: np.ndarray) -> None:
         self.reward, self.limits = reward, limits
@@ -90,7 +90,7 @@ class WordReward(Scoring):
 
 
 class Shrinking(BeamSizes):
-    """A beam that loses a place with each hypothesis that finishes."""
+    """A beam that shrinks by one with each finished hypothesis."""
 
     def __init__(self, beam: int) -> None:
         self.beam = beam
@@ -230,7 +230,7 @@ def test_tokens_are_yielded_as_drawn_and_samples_can_be_stopped() -> None:
 
 
 class Unused(Rule):
-    """Carries nothing, so nothing but where it starts is asked."""
+    """Carries no state, so only its start is called."""
 
     def read(self, state: TensorTree, step: Step) -> TensorTree:
         raise AssertionError
@@ -256,7 +256,7 @@ def test_rules_that_are_not_used_are_not_called(monkeypatch: pytest.MonkeyPatch)
 
 @dataclass(frozen=True)
 class Given:
-    """A decoder that starts with a memory of its own, whatever it is given."""
+    """A decoder that starts with its own memory instead of the given one."""
 
     decoder: Decoder
     memory: TensorTree
@@ -270,7 +270,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Ensemble:
-    """The mean of the log-probabilities of several decoders, each of which has a memory of its own."""
+    """The mean of the log-probabilities of several decoders, each with its own memory."""
 
     decoders: tuple[Decoder, ...]
 
@@ -288,7 +288,7 @@ class Ensemble:
 
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10**6), sources=SOURCES, config=configs())
-def test_an_ensemble_is_searched_as_any_decoder(seed: int, sources: list, config: SearchConfig) -> None:
+def test_an_ensemble_is_searched_like_any_decoder(seed: int, sources: list, config: SearchConfig) -> None:
     one_decoder, memory = RecurrentToy(SIZE, seed), toy_memory(sources)
     mixed = Ensemble((one_decoder, AttendingToy(SIZE, seed), one_decoder))
     twice = Ensemble((one_decoder, one_decoder))

@@ -1,4 +1,4 @@
-"""The search on a small random Transformer: its caches survive expansion, reordering and pruning."""
+"""The search on a small random Transformer: its caches are correct after expansion, reordering and pruning."""
 
 import pytest
 import torch
@@ -26,7 +26,7 @@ def model(request: pytest.FixtureRequest) -> Seq2Seq:
     stack = {**STACK, "norm": request.param}
     model = ModelConfig(width=16, encoder=stack, decoder=stack).build(SIZE, SIZE).eval()  # type: ignore[arg-type]
     with torch.no_grad():
-        for parameter in model.parameters():  # larger weights: outputs of many lengths that depend on what went before
+        for parameter in model.parameters():  # larger weights: outputs of many lengths that depend on earlier tokens
             if parameter.dim() > 1:
                 parameter.mul_(1.7)
     return model
@@ -103,7 +103,7 @@ def test_batch_order_and_padding_change_nothing(model: Seq2Seq, coverage: float)
 
 
 def test_sentences_finish_at_different_steps(model: Seq2Seq) -> None:
-    """Without this the tests above would say nothing about sentences that leave the batch."""
+    """Otherwise the tests above would not cover sentences that leave the batch."""
     found = searched(model.decoder, memory_of(model, SOURCES), SearchConfig(beam=2, length_factor=1, length_margin=6))
     assert len({len(best[0].tokens) for best in found}) > 2
 

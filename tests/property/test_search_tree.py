@@ -1,4 +1,4 @@
-"""The tree of a search: its sums add up, it contains what a plain search considers, and it determines the result."""
+"""The tree of a search: its sums add up, it has all continuations of a plain search, and it determines the result."""
 
 from collections import defaultdict
 
@@ -21,7 +21,7 @@ Decoder = MarkovToy | RecurrentToy | AttendingToy
 
 
 def result(tree: SearchTree, config: SearchConfig) -> list[tuple[tuple[int, ...], bool, float]]:
-    """The n-best list as docs/searching-rules.md says that it is read from a tree: tokens, whether finished, score."""
+    """The n-best list as read from a tree by docs/searching-rules.md: tokens, whether finished, score."""
     lists = defaultdict(list)
     for number in tree.ends():
         lists[tree[number].group].append(number)
@@ -55,7 +55,7 @@ def check_sums(tree: SearchTree, decoder: Decoder, memory: Memory) -> None:
 
 
 def check_steps(tree: SearchTree, decoder: Decoder, memory: Memory, config: SearchConfig) -> None:
-    """Each step's nodes are the best continuations that there are of what lived on, and those that are forbidden."""
+    """Each step's nodes are the best continuations of the surviving hypotheses, plus the forbidden ones."""
     steps = max(node.step for node in tree)
     finished = 0
     for step in range(1, steps + 1):
@@ -135,7 +135,7 @@ def test_a_tree_does_not_depend_on_the_batch(decoder: RecurrentToy, sources: lis
 
 
 def test_every_fate_occurs() -> None:
-    """Or the tests above would say nothing about some."""
+    """Otherwise the tests above would not cover some of them."""
     met = set()
     decoder, memory = MarkovToy(SIZE, 2), toy_memory([[1, 2, 3], [3], [4, 4]])
     plain = {"beam": 4, "length_factor": 0, "length_margin": 6, "tree": True}

@@ -1,4 +1,4 @@
-"""Whatever text and numbers a config holds, its YAML reads back equal."""
+"""A config with any text and numbers equals the one read back from its YAML."""
 
 import tempfile
 from pathlib import Path
@@ -18,7 +18,7 @@ class Everything(Config):
     flag: bool
 
 
-# Half surrogates are no Unicode text and cannot be written to a file.
+# Lone surrogates are not Unicode text and cannot be written to a file.
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 tricky = st.sampled_from(
     ["no", "1e5", "~", "", "${A}", "$$", "$${", "0x1", "1_0", "<<", "=", "2026-01-01", "1:30", "\u2028"]

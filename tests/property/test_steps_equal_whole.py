@@ -1,4 +1,4 @@
-"""The decoder's promise: tokens read at once equal tokens read step by step, for any split, beam, batch and padding."""
+"""The decoder's invariant: tokens read at once equal tokens read in steps, for any split, beam, batch and padding."""
 
 from functools import cache
 from random import Random
@@ -31,7 +31,7 @@ def model(norm: str, tied: bool, depths: tuple[int, int]) -> Seq2Seq:
         }
     )
     built = config.build(SIZE, SIZE if tied else SIZE + 3).eval()
-    with torch.no_grad():  # at their initial values biases hide mistakes
+    with torch.no_grad():  # initial values of biases would hide mistakes
         for parameter in built.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)
     return built
@@ -70,7 +70,7 @@ def test_any_split_of_the_steps_equals_the_whole(model: Seq2Seq, sources: list[l
 @settings(max_examples=20, deadline=None)
 @given(MODELS, SENTENCES, st.data())
 @torch.no_grad()
-def test_reordered_hypotheses_go_on_as_if_read_alone(
+def test_reordered_hypotheses_continue_as_if_read_alone(
     model: Seq2Seq, sources: list[list[int]], data: st.DataObject
 ) -> None:
     """Expansion to a beam, a shuffle within it, and pruning of sentences, against each row read from the start."""

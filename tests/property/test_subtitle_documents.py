@@ -1,4 +1,4 @@
-"""Subtitles, whole or broken: times and tags stay, no text is lost, no cue grows. pysubs2 judges what players read."""
+"""Subtitles, valid or broken: times and tags are kept, no text is lost, no cue grows. pysubs2 is the judge."""
 
 import re
 from collections import Counter
@@ -31,7 +31,7 @@ def time(seconds: int, format: str) -> str:
 
 
 def file(cues: list[tuple[int, int, list[str]]], format: str, end: str) -> str:
-    """Times overlap, as they come."""
+    """A file whose times may overlap."""
     head = [] if format == "srt" else ["WEBVTT", ""]
     blocks = [
         [str(number), f"{time(begin, format)} --> {time(begin + length, format)}", *text, ""]
@@ -105,7 +105,7 @@ def test_no_text_of_broken_files_is_lost(lines: list[str], format: str, end: str
     done = translated(text, format, upper)
 
     def letters(text: str) -> str:
-        """Of one case; what differs otherwise than by case and blanks is seen."""
+        """Return letters in one case, so that differences other than case and blanks are noticed."""
         return re.sub(r"\s+", "", re.sub("&(amp|lt|gt);", "&", text)).upper().casefold()
 
     if format == "srt" or not re.search("[&<>]", text.replace("-->", "")):

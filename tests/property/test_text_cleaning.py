@@ -1,4 +1,4 @@
-"""Cleaning documents: they are kept or dropped as a whole, however they are divided into passages and blocks."""
+"""Cleaning documents: they are kept or dropped as a whole, regardless of their division into passages and blocks."""
 
 import os
 import tempfile
@@ -32,7 +32,7 @@ DOCUMENTS = st.lists(
 
 
 def expected(documents: list[list[Passage]], config: TextCleaningConfig) -> list[set[str]]:
-    """The rules that may be named for each document, none where it stays: a plain second version."""
+    """Return the rules that may be named for each document, none if it is kept, by a plain second implementation."""
     found: list[set[str]] = []
     for parts in documents:
         text = "".join(part.text for part in parts)

@@ -34,10 +34,10 @@ def pieces(stream: TextStream, ids: Sequence[int]) -> list[str]:
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_any_tokens(kind: str, data: st.DataObject) -> None:
-    """Random bytes, too, which are no text."""
+    """Including random bytes that are not valid text."""
     tokenizer = KINDS[kind]
     prompt = tokenizer.encode(data.draw(st.sampled_from(PROMPTS)))
-    assume(UNK not in prompt)  # whose text decoding does not know
+    assume(UNK not in prompt)  # unknown to the decoder
     ids = data.draw(st.lists(st.integers(len(SPECIAL_SYMBOLS), tokenizer.size - 1), max_size=20))
     before = tokenizer.decode(prompt)
     assert before + "".join(pieces(TextStream(tokenizer, prompt), ids)) == tokenizer.decode([*prompt, *ids])
@@ -58,7 +58,7 @@ def test_any_text_up_to_a_stop_string(text: str, stop: list[str]) -> None:
 
 @pytest.mark.parametrize(("stop", "left"), [(["og", "d"], "a "), (["dogs", "og"], "a d"), (["g", "og"], "a d")])
 def test_several_stop_strings_in_one_token(stop: list[str], left: str) -> None:
-    """The one that is complete first counts, in whatever order they are given; of two that end together the longer."""
+    """The first complete stop string counts, in any order of the list; of two that end together, the longer one."""
     tokenizer = KINDS["word"]
     ids = tokenizer.encode("a dog")
     assert [tokenizer.surface(number) for number in ids] == [b" a", b" dog"]

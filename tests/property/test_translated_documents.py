@@ -1,4 +1,4 @@
-"""Documents: what is not translated stays byte for byte, and markup stays whole, whatever the translator does."""
+"""Documents: untranslated parts stay byte for byte, and markup stays valid, for any behaviour of the translator."""
 
 import re
 from collections import Counter
@@ -161,7 +161,7 @@ BLOCKS = st.sampled_from(
 
 
 def kinds(text: str) -> Counter[str]:
-    """The tokens of a document, each with where a link leads."""
+    """Yield the tokens of a document, with the targets of links."""
     from markdown_it import MarkdownIt
 
     found: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""The checks of every variant fail where they should: each is shown a model with a fault of its kind."""
+"""The checks of every variant detect faults: each is given a model with a fault of its kind."""
 
 from collections.abc import Callable
 from typing import Any
@@ -97,7 +97,7 @@ def score_is_off(patch: Patch) -> None:
         (derivative_is_off, lambda model: checks.check_gradient(model, 1), RECURRENT),
     ],
 )
-def test_a_fault_is_noticed(
+def test_a_fault_is_detected(
     monkeypatch: Patch, fault: Callable[[Patch], None], check: Callable[[Seq2Seq], None], side: dict[str, Any]
 ) -> None:
     sound = model(side)
@@ -108,7 +108,7 @@ def test_a_fault_is_noticed(
             check(sound)
 
 
-def test_an_unused_parameter_and_an_infinite_penalty_are_noticed(monkeypatch: Patch) -> None:
+def test_an_unused_parameter_and_an_infinite_penalty_are_detected(monkeypatch: Patch) -> None:
     checks.check_training(model().float())
     idle = model().float()
     idle.idle = nn.Linear(2, 2)

@@ -1,4 +1,4 @@
-"""Every variant, and every two variants in one model, enumerated from the settings: a new one is tested at once."""
+"""Every variant, and every two in one model, enumerated from the settings; new ones are tested automatically."""
 
 import json
 import pickle
@@ -30,7 +30,7 @@ from dragoman.lecture.choices import levels
 from dragoman.models.seq2seq import ModelConfig
 
 FIRST, SHARDS, ALL_SHARDS = 80, 8, 24
-"""The first models that are found hold most pairs, and are dealt to so many tests; all of them to so many slow ones."""
+"""The FIRST models, which contain most pairs, are divided among SHARDS tests; all, among ALL_SHARDS slow ones."""
 IMPOSSIBLE = {("target_positions",): "fraction"}
 """Levels that no model can have, nor what is inside them: a decoder does not know the length of its text."""
 REASONS = (
@@ -45,12 +45,12 @@ REASONS = (
 
 @cache
 def checked(config: str, seed: int) -> None:
-    """Many levels are usual ones: what was checked in this process is not checked again."""
+    """Many levels are defaults: models already checked in this process are not checked again."""
     check(ModelConfig.model_validate_json(config), seed)
 
 
 def passes(settings: Settings, seed: int) -> ModelConfig:
-    """Check a model; a failure says which."""
+    """Check a model; a failure names the model."""
     config = ModelConfig.model_validate(settings)
     try:
         checked(config.model_dump_json(), seed)
@@ -62,7 +62,7 @@ def passes(settings: Settings, seed: int) -> ModelConfig:
 
 @pytest.mark.parametrize("single", singles(), ids=label)
 def test_every_variant_keeps_the_promises(single: Single) -> None:
-    """A level that does not go with the plainest model must go with some other."""
+    """A level that is incompatible with the simplest model must be compatible with another one."""
     known = any(IMPOSSIBLE.get(path) == level for path, level in (*single[0].within, (single[0].path, single[1])))
     said = []
     for settings in holding(single):
@@ -77,7 +77,7 @@ def test_every_variant_keeps_the_promises(single: Single) -> None:
 
 
 def dealt(factory: pytest.TempPathFactory, most: int | None) -> Design:
-    """A design, which takes seconds to make; from bytes that only these tests wrote."""
+    """A design, which takes seconds to compute; read from bytes that only these tests wrote."""
 
     def make(folder: Path) -> None:
         (folder / "design").write_bytes(pickle.dumps(design(most)))
@@ -108,13 +108,13 @@ def held_pairs(made: Design) -> set[frozenset[Level]]:
 
 
 def strange(made: Design) -> set[str]:
-    """What was refused for none of the known reasons, so that a new refusal is noticed."""
+    """Return refusals for other than the known reasons, so that a new refusal is noticed."""
     return {why for why in made.impossible.values() if not any(reason in why for reason in REASONS)}
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_most_two_variants_keep_the_promises(shard: int, beginning: Design) -> None:
-    """In few models, each of which holds many pairs; they are dealt to shards that can run side by side."""
+    """Few models, each with many pairs, are distributed over shards that can run in parallel."""
     keep_the_promises(beginning.runs[shard::SHARDS])
 
 
@@ -131,7 +131,7 @@ def test_every_two_variants_keep_the_promises(shard: int, designed: Design) -> N
 
 @pytest.mark.slow
 def test_the_design_holds_every_pair_that_is_not_refused(designed: Design) -> None:
-    """And what is refused is refused for one of few reasons."""
+    """All refusals have one of few reasons."""
     made, held = designed, held_pairs(designed)
     for pair in pairs():
         assert (pair in made.refused) != (frozenset(pair) in held), pair
@@ -141,12 +141,12 @@ def test_the_design_holds_every_pair_that_is_not_refused(designed: Design) -> No
     assert [levels for levels in made.impossible if len(levels) == 1] == [frozenset(IMPOSSIBLE.items())]
 
 
-def test_what_cannot_be_enumerated_is_known() -> None:
-    """No member of a union has settings without a default, which only its own tests could give."""
+def test_no_variant_has_required_settings() -> None:
+    """No member of a union has a required setting, which only its own tests could provide."""
     assert not {(".".join(choice.path), kind) for choice in registry() for kind in choice.needs}
 
 
-def test_every_setting_is_varied_or_known() -> None:
-    """A new size or rate is given values to try, or a reason why not."""
+def test_every_setting_is_varied_or_listed() -> None:
+    """A new size or rate must be listed with values to try, or with a reason."""
     enumerated = {choice.path[-1] for choice in registry()}
     assert leaves() - {"kind"} == (leaves() & enumerated) | set(VALUES) | set(UNVARIED)

@@ -1,4 +1,4 @@
-"""Word documents of random runs, links, fields and changes: no text is lost, things stay, python-docx can open them."""
+"""Word documents with random runs, links, fields and changes: no text is lost, elements stay, the result opens."""
 
 from collections import Counter
 
@@ -67,13 +67,13 @@ def body(content: bytes) -> etree._Element:
 
 
 def things(content: bytes) -> Counter[str]:
-    """All elements that are neither text nor what gives it a format."""
+    """Return all elements that are neither text nor formatting."""
     names = (each.tag.rpartition("}")[2] for each in body(content).iter() if isinstance(each.tag, str))
     return Counter(name for name in names if name not in ("r", "rPr", "t", "b", "i", "lang", "color"))
 
 
 def words(content: bytes) -> list[list[str]]:
-    """Of each paragraph, what is read."""
+    """Return the visible text of each paragraph."""
     found = []
     for pieces in formatted(content):
         texts = [" " if text in ("<tab>", "<br>") else text for text, _, _ in pieces]

@@ -8,7 +8,7 @@ from dragoman.models.interface import Memory, State
 
 
 def toy_memory(sources: list[list[int]], extra: int = 0) -> Memory:
-    """Memory whose states (B, S, 1) are the source's numbers; `extra` more columns of padding, filled with rubbish."""
+    """Memory whose states (B, S, 1) are the source's numbers, with `extra` columns of padding that contain garbage."""
     width = max(map(len, sources)) + extra
     states = torch.full((len(sources), width, 1), 77.0)
     keep = torch.zeros(len(sources), width, dtype=torch.bool)
@@ -19,13 +19,13 @@ def toy_memory(sources: list[list[int]], extra: int = 0) -> Memory:
 
 
 def reading(state: State, count: int) -> Tensor:
-    """(T, R or 1, 1) bool: whether a row's text has begun with each of the next `count` tokens."""
+    """Return (T, R or 1, 1) bool: whether a row's text has begun at each of the next `count` tokens."""
     positions = torch.arange(state.position, state.position + count).view(-1, 1, 1)
     return positions >= (torch.zeros(1, 1) if state.left_padding is None else state.left_padding.unsqueeze(1))
 
 
 class MarkovToy:
-    """Logits from a random table, by the source's sum and the two tokens read last."""
+    """Logits from a random table, by the source's sum and the last two tokens."""
 
     def __init__(self, size: int, seed: int, levels: int | None = None) -> None:
         generator = torch.Generator().manual_seed(seed)
@@ -54,7 +54,7 @@ class MarkovToy:
 
 
 class RecurrentToy:
-    """A recurrent decoder that also averages all its past vectors: every cache tensor matters at every step.
+    """A recurrent decoder that also averages all its past vectors, so that every cache tensor matters in every step.
 
     A state that was passed in is spoilt, as a decoder that writes its cache in place spoils it.
     """
@@ -96,7 +96,7 @@ class RecurrentToy:
 
 
 class AttendingToy:
-    """A recurrent decoder that attends the source, sharply, and gives that attention where it is asked for it."""
+    """A recurrent decoder with sharp attention to the source, which it returns on request."""
 
     width = 6
 

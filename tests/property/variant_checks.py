@@ -1,4 +1,4 @@
-"""What every model must pass, whatever it is made of; in double precision, with weights other than the initial ones."""
+"""Checks that every model must pass, in double precision, with weights other than the initial ones."""
 
 from collections.abc import Iterable
 from math import isfinite
@@ -39,19 +39,19 @@ class Numbers:
 
 
 def built(config: ModelConfig, seed: int) -> Seq2Seq:
-    """A model with weights other than the initial ones."""
+    """Return a model with weights other than the initial ones."""
     torch.manual_seed(seed)
     model = config.build(SIZE, SIZE if config.tie_embeddings else SIZE + 1)
-    with torch.no_grad():  # at their initial values biases hide mistakes
+    with torch.no_grad():  # initial values of biases would hide mistakes
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.2)
     return model
 
 
 def check(config: ModelConfig, seed: int = 1) -> None:
-    """Every promise, once."""
+    """Check every invariant."""
     model = built(config, seed)
-    check_training(model)  # running statistics have something to hold then
+    check_training(model)  # running statistics then have values
     model = model.double()
     if not estimates(model):
         check_gradient(model.train(), seed)
@@ -64,16 +64,16 @@ def check(config: ModelConfig, seed: int = 1) -> None:
 
 
 def estimates(model: Seq2Seq) -> bool:
-    """Whether autograd gives another gradient than that of the loss in training, on purpose: test_straight_through."""
+    """Return whether training uses a gradient estimate instead of the loss's gradient (test_straight_through)."""
     hard = [module for module in model.modules() if isinstance(module, HardAttention)]
     return any(not module.drawn for module in hard)
 
 
 def check_training(model: Seq2Seq) -> None:
-    """An update exists, and each parameter has a finite gradient, whatever is minimised and read.
+    """Check that there is an update, and that each parameter has a finite gradient, for each objective and input.
 
-    That is: the reference as input, the model's own output, and the reward of sampled translations. What modules tell
-    the objective beside the loss is finite too.
+    The cases: the reference as input, the model's own output, and the reward of sampled translations. Auxiliary losses
+    and counts that modules report to the objective are finite too.
     """
     model.train()
     drawn = SamplingConfig(length_factor=0, length_margin=4, forbid=())
@@ -106,7 +106,7 @@ def targets(rows: int, length: int) -> Tensor:
 
 
 def check_steps(model: Seq2Seq) -> None:
-    """Any split of the steps equals the whole, and whether attention is asked for changes nothing else."""
+    """Any split of the steps equals the whole, and returning attention changes nothing else."""
     tokens = targets(len(SOURCES), 7)
     whole, after = model.decoder.step(tokens, started(model, SOURCES))
     for split, asked in (([1] * 7, True), ([3, 1, 3], False)):
@@ -122,10 +122,10 @@ def check_steps(model: Seq2Seq) -> None:
 
 
 def check_attention(model: Seq2Seq, tokens: Tensor, seen: Tensor) -> None:
-    """What was seen (R, T, S) step by step is what is seen at once: a distribution over the real positions."""
+    """Attention (R, T, S) step by step equals attention at once, and is a distribution over the real positions."""
     source, keep = pad(SOURCES, after=(EOS,))
     states = model.encode(source, keep).states
-    if (states - states[:, :1]).abs().max() > 1e-6:  # if all are alike, argmax may take any
+    if (states - states[:, :1]).abs().max() > 1e-6:  # if all are equal, argmax may return any
         state = started(model, SOURCES, attention=True)
         torch.testing.assert_close(model.decoder.step(tokens, state)[0].attention, seen, **CLOSE)
     torch.testing.assert_close(seen.sum(2), torch.ones_like(seen[:, :, 0]), **CLOSE)
@@ -134,7 +134,7 @@ def check_attention(model: Seq2Seq, tokens: Tensor, seen: Tensor) -> None:
 
 
 def check_padding_and_order(model: Seq2Seq) -> None:
-    """Neighbours in the batch, their order and padding change nothing."""
+    """Neighbours in the batch, order and padding change nothing."""
     tokens = targets(len(SOURCES), 4)
     order = [2, 0, 1]
     found = model.decoder.step(tokens[order], started(model, [SOURCES[row] for row in order], extra=2))[0].logits()
@@ -144,7 +144,7 @@ def check_padding_and_order(model: Seq2Seq) -> None:
 
 
 def check_reordering(model: Seq2Seq) -> None:
-    """Hypotheses that were expanded, shuffled and pruned go on as if each had been read alone."""
+    """Expanded, shuffled and pruned hypotheses continue as if each had been read alone."""
     tokens = targets(len(SOURCES), 4)
     _, state = model.decoder.step(tokens[:, :2], started(model, SOURCES))
     rows = torch.tensor([2, 2, 0, 0])  # sentence 1 leaves, the others get two hypotheses
@@ -161,7 +161,7 @@ def check_reordering(model: Seq2Seq) -> None:
 
 
 def check_gradient(model: Seq2Seq, seed: int) -> None:
-    """Autograd's directional derivative of the cross-entropy against a central difference, in double precision.
+    """Compare autograd's directional derivative of the cross-entropy with a central difference, in double precision.
 
     What is drawn in training is drawn alike each time; running statistics are left as they were.
     """
@@ -176,7 +176,7 @@ def check_gradient(model: Seq2Seq, seed: int) -> None:
     gradients = torch.autograd.grad(loss(), parameters, allow_unused=True)
     generator = torch.Generator().manual_seed(seed)
     found = []
-    for _ in range(4):  # a step may cross a kink of relu or a change of argmax; four need not
+    for _ in range(4):  # a step may cross a kink of relu or a change of argmax; four of them rarely do
         direction = [torch.randn(each.shape, generator=generator, dtype=torch.float64) for each in parameters]
         exact = sum(
             float((gradient * along).sum())
@@ -201,7 +201,7 @@ def check_gradient(model: Seq2Seq, seed: int) -> None:
 
 
 def check_search(model: Seq2Seq) -> None:
-    """A beam as wide as the space finds what brute force finds, and forced decoding scores it alike.
+    """An exhaustive beam equals brute force, and forced decoding gives the same scores.
 
     Four prefixes of two tokens have twelve continuations: a beam of twelve prunes nothing.
     """

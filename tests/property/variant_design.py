@@ -1,4 +1,4 @@
-"""Few models in which every two levels occur that can: a covering design over the registry."""
+"""A covering design over the registry: few models in which all compatible pairs of levels occur."""
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Run = tuple[Settings, frozenset[Level]]
 
 
 class Designer:
-    """Finds for a pair one model that holds it, and beside it as many pairs that no model holds yet as will go.
+    """Finds for a pair a model that contains it, together with as many uncovered pairs as possible.
 
     So all pairs are covered greedily (Cohen et al. 1997, "The AETG system", section 3).
 
@@ -40,7 +40,7 @@ class Designer:
         self.companions: list[tuple[frozenset[tuple[Path, str]], tuple[Path, str]]] = []
 
     def run(self, pair: tuple[Level, Level]) -> Run | None:
-        """A model, or None where there can be none."""
+        """Return a model, or None if there is none."""
         for host in self.hosts[pair]:
             base = self.possible(host)
             if base is not None:
@@ -52,7 +52,7 @@ class Designer:
         return None
 
     def possible(self, host: Fixed) -> Fixed | None:
-        """The host with companions, or None where no single one makes it possible."""
+        """Return the host with companions, or None if no single one makes it possible."""
         fixed = dict(host)
         if self.hopeless(fixed):
             return None
@@ -76,12 +76,12 @@ class Designer:
         return None
 
     def hopeless(self, fixed: Fixed) -> bool:
-        """Whether levels among these were refused before."""
+        """Return whether levels among these were refused before."""
         items = set(fixed.items())
         return any(levels <= items for levels in self.impossible)
 
     def filled(self, base: Fixed) -> tuple[Settings, dict[Choice, str]]:
-        """The other choices as they cover most pairs that are left, one after another; what is refused stays usual."""
+        """Set the other choices one by one to cover the most remaining pairs; refused levels stay at their defaults."""
         wished = self.greedy(base)
         kept: dict[Choice, str] = {}
 
@@ -98,7 +98,7 @@ class Designer:
         return made(base, lambda choice: kept.get(choice, choice.usual))
 
     def greedy(self, base: Fixed) -> dict[Choice, str]:
-        """For each choice the level with the most new pairs, of those that were not refused beside the ones before."""
+        """Return for each choice the level with the most new pairs that was not refused with the earlier ones."""
         fixed = dict(base)
         held = {
             (self.factors[choice], base[choice.path])
@@ -125,7 +125,7 @@ class Designer:
 
 @dataclass
 class Design:
-    """runs: models with the levels in them; refused: pairs that no model can hold.
+    """runs: models with their levels; refused: pairs that no model can contain.
 
     impossible: levels that do not go together, with what the config says: why those pairs are refused.
     """
@@ -137,9 +137,9 @@ class Design:
 
 @cache
 def design(most: int | None = None) -> Design:
-    """For all pairs of the registry, always the same one. It takes seconds, so it is not for collection.
+    """Return the design for all pairs of the registry, which is deterministic. It takes seconds, so not for collection.
 
-    most: only the first so many models as they are found, which hold most of the pairs.
+    most: number of models to return, in the order of discovery; the first ones contain most of the pairs.
     """
     designer = Designer()
     runs: list[Run] = []
@@ -157,7 +157,7 @@ def design(most: int | None = None) -> Design:
 
 
 def _without_idle(runs: list[Run]) -> list[Run]:
-    """Without those of which each pair is in another one as well."""
+    """Remove models whose pairs all occur in others."""
     times = Counter(pair for _, held in runs for pair in combinations(sorted(held), 2))
     kept = []
     for settings, held in runs:
