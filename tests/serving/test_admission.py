@@ -1,4 +1,4 @@
-"""Keys and quotas at the routes."""
+"""API keys and quotas in the routes."""
 
 import asyncio
 import threading

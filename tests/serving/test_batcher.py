@@ -24,7 +24,7 @@ def found(text: str) -> Hypotheses:
 
 
 class Shouting:
-    """Shouts; waits before each batch until it may go on, where it is held."""
+    """Shouts; waits before each batch for permission to continue, if it is held."""
 
     def __init__(self, held: bool = False) -> None:
         self.batches: list[list[str]] = []
@@ -49,7 +49,7 @@ class Shouting:
 
 
 class Answering(Shouting):
-    """Answers the same to everything."""
+    """Gives the same answer to every line."""
 
     def translate(self, lines: Sequence[TextRequest]) -> Iterator[Hypotheses]:
         return iter([found("other")] * len(lines))
@@ -184,12 +184,12 @@ def test_queued_lines_are_translated_before_shutdown() -> None:
 
 
 class Open:
-    """A batch that takes in lines while it is computed, and finds one line, the first, whenever it is asked.
+    """A batch that admits lines while it is decoded, and completes the first line at each call.
 
-    fails: whether it does when it is asked for the third time.
+    fails: whether the third call fails.
     """
 
-    def __init__(self, model: "Going", fails: bool = False) -> None:
+    def __init__(self, model: "Continuing", fails: bool = False) -> None:
         self._model, self._fails = model, fails
         self._lines: list[TextRequest] = []
         self._asked = 0
@@ -222,8 +222,8 @@ class Open:
         self.closed = True
 
 
-class Going:
-    """Whispers while others come, and shouts where it is not asked to; finds a line whenever it may go on."""
+class Continuing:
+    """Whispers while other lines arrive, otherwise shouts; completes a line whenever it may continue."""
 
     def __init__(self, fails: bool = False) -> None:
         self.put: list[list[str]] = []
@@ -248,12 +248,12 @@ class Going:
 
 
 def test_a_continuous_batch_admits_lines_while_it_is_decoded() -> None:
-    going, watched = Going(), []
+    going, watched = Continuing(), []
     batcher = Batcher(going, QueueConfig(batch_lines=4, gather_milliseconds=0), watched.append)
     first, second = ticket("a", "b"), ticket("c", "a", "b", "c")
     batcher.submit(first)
     assert going.asked.acquire(timeout=10)
-    batcher.submit(second)  # while a is computed
+    batcher.submit(second)  # while a is being computed
     going.may_go_on.release()
     going.go_on(2)
     assert texts(first) == ["a", "b"] and texts(second) == ["c", "a", "b", "c"]
@@ -264,7 +264,7 @@ def test_a_continuous_batch_admits_lines_while_it_is_decoded() -> None:
 
 
 def test_a_single_line_is_not_batched_continuously() -> None:
-    going = Going()
+    going = Continuing()
     batcher = Batcher(going, QueueConfig())
     one = ticket("a")
     batcher.submit(one)
@@ -273,8 +273,8 @@ def test_a_single_line_is_not_batched_continuously() -> None:
 
 
 def test_lines_that_a_batch_refuses_follow_it_soon() -> None:
-    """Nothing else is taken in before it, however much comes."""
-    going = Going()
+    """No other line is admitted before it, regardless of how many arrive."""
+    going = Continuing()
     batcher = Batcher(going, QueueConfig(gather_milliseconds=0))
     first, later = ticket("a", "control", "b"), ticket("c", "d")
     batcher.submit(first)
@@ -290,7 +290,7 @@ def test_lines_that_a_batch_refuses_follow_it_soon() -> None:
 
 
 def test_a_batch_that_fails_is_retried_line_by_line() -> None:
-    going = Going(fails=True)
+    going = Continuing(fails=True)
     batcher = Batcher(going, QueueConfig(gather_milliseconds=0))
     one = ticket("a", "b", "c", "bad")
     batcher.submit(one)
@@ -303,7 +303,7 @@ def test_a_batch_that_fails_is_retried_line_by_line() -> None:
 
 
 def test_a_continuous_batch_ends_when_the_backend_is_replaced() -> None:
-    going = Going()
+    going = Continuing()
     batcher = Batcher(going, QueueConfig(gather_milliseconds=0))
     first, after = ticket("a", "b"), ticket("c", "d")
     batcher.submit(first)

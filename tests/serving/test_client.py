@@ -25,7 +25,7 @@ Answer = tuple[int, dict[str, str], bytes]
 
 @contextmanager
 def answering(answer: Callable[[int], Answer | None]) -> Iterator[tuple[str, list[bytes]]]:
-    """The address of a server that answers its n-th request so, or closes the connection; and what was sent."""
+    """A server whose n-th response is given, or that closes the connection; yields its address and requests."""
     sent: list[bytes] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -118,7 +118,7 @@ def test_refusals_are_reported(given: Answer | None, status: int | None, tries: 
         assert error.value.status == status and len(sent) == tries
 
 
-def test_waits() -> None:
+def test_waiting_times() -> None:
     retry = Retry(attempts=9, first=1, longest=10, draw=random.Random(1))
     waits = [retry.wait(attempt, 503, {}) for attempt in range(1, 9)]
     for wait, most in zip(waits, [1, 2, 4, 8, 10, 10, 10, 10], strict=True):
@@ -131,7 +131,7 @@ def test_waits() -> None:
     assert (retry.wait(1, 429, {"retry-after": "soon"}) or 0) <= 1
 
 
-def test_the_verb(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "in.txt").write_text("a dog\n\nb\n", encoding="utf-8")
     asked = ["-i", str(tmp_path / "in.txt"), "-t", "de", "-q"]
     with served({"en-de": shouting}) as service, listening(service) as url:

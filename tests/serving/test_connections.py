@@ -49,7 +49,7 @@ def test_headers_that_do_not_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
             slow.sendall(b"POST /translate HTTP/1.1\r\n")
             assert asked(url) == GOOD
             began = time.monotonic()
-            for _ in range(100):  # a header every now and then does not help
+            for _ in range(100):  # an occasional header does not help
                 try:
                     slow.sendall(b"X-A: b\r\n")
                 except OSError:
@@ -58,10 +58,10 @@ def test_headers_that_do_not_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
             assert received(slow) == received(silent) == b""
             assert time.monotonic() - began < 3
         with connected(url) as kept:
-            for _ in range(2):  # the second request of a connection has its own time
+            for _ in range(2):  # the time limit applies to each request of a connection separately
                 kept.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY)
                 found = b""
-                while GOOD not in found:  # head and body may come apart
+                while GOOD not in found:  # head and body may arrive separately
                     part = kept.recv(4096)
                     assert part
                     found += part
@@ -162,7 +162,7 @@ def test_a_client_that_disconnects_leaves_nothing_in_the_queue() -> None:
 
 
 def test_answers_are_sent_at_once() -> None:
-    """A head whose body follows by itself would wait for the client's acknowledgement, 40 ms late."""
+    """A body sent separately from its head would wait for the client's acknowledgement, 40 ms late."""
 
     async def options() -> list[int]:
         found: list[int] = []

@@ -1,4 +1,4 @@
-"""The files in deploy/, checked by the programs that read them."""
+"""The files in deploy/, checked by the programs that use them."""
 
 import json
 import re
@@ -29,7 +29,7 @@ def free_port() -> int:
 
 @contextmanager
 def proxied(folder: Path, servers: list[str]) -> Iterator[str]:
-    """The address of nginx before these servers."""
+    """The address of nginx in front of these servers."""
     assert NGINX is not None
     port = free_port()
     text = (DEPLOY / "nginx.conf").read_text(encoding="utf-8")
@@ -93,7 +93,7 @@ def test_the_containerfile_passes_its_linter() -> None:
 
 
 def test_the_containerfile() -> None:
-    """Not built here; what it must not do can be seen."""
+    """It is not built here; only its contents are checked."""
     lines = (DEPLOY / "Containerfile").read_text(encoding="utf-8").replace("\\\n", " ").split("\n")
     steps = [line.split(maxsplit=1) for line in lines if line and not line.startswith("#")]
     names = [name for name, *_ in steps]

@@ -24,7 +24,7 @@ def sent(client: httpx.AsyncClient, name: str, content: bytes, **fields: str) ->
 
 
 def fetched(service: Any, name: str, content: bytes, **fields: str) -> tuple[str, bytes]:
-    """The name and the content of its translation."""
+    """Return the name and the content of the translation."""
 
     async def work(client: httpx.AsyncClient) -> httpx.Response:
         answer = await sent(client, name, content, **fields)

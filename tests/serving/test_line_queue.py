@@ -43,7 +43,7 @@ COSTS = st.lists(st.integers(1, 9), min_size=1, max_size=4)
     ),
 )
 def test_tokens_are_counted_exactly_under_any_schedule(most: int, steps: list) -> None:
-    """Beside a model of it: lists of lines that wait and that are being translated."""
+    """Compared with a model of the queue: lists of waiting lines and of lines in progress."""
     queue = LineQueue(most)
     tickets: list[Ticket] = []
     inside: list[tuple[Ticket, int]] = []
@@ -75,7 +75,7 @@ def test_tokens_are_counted_exactly_under_any_schedule(most: int, steps: list) -
         assert queue.lines == len(inside)
 
 
-def test_a_book_does_not_keep_a_sentence_waiting() -> None:
+def test_a_long_ticket_does_not_delay_a_short_one() -> None:
     queue = LineQueue(1000)
     book, sentence = put(queue, *[1] * 50), put(queue, 1)
     taken = queue.take(3, 64, gather=0)
@@ -83,7 +83,7 @@ def test_a_book_does_not_keep_a_sentence_waiting() -> None:
     assert [each.position for each in taken] == [0, 0, 1]
 
 
-def test_a_line_beyond_the_budget_is_taken_alone() -> None:
+def test_a_line_beyond_the_budget_has_a_batch_of_its_own() -> None:
     queue = LineQueue(10)
     big, small = put(queue, 50), None
     with pytest.raises(Overloaded):

@@ -1,4 +1,4 @@
-"""The OpenAPI document: requests that schemathesis generates from it get answers that it describes."""
+"""The OpenAPI document: requests that schemathesis generates from it get the responses that it describes."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -33,7 +33,7 @@ def test_answers_are_as_described(described: Any) -> None:
         def answered(case: schemathesis.Case, known: bool) -> None:
             if known and isinstance(case.body, dict) and "target" in case.body:
                 case.body = {**case.body, "source": "en", "target": "de"}
-            # what the document allows may still be a language that is not served
+            # the document may allow a language that is not served
             case.call_and_validate(excluded_checks=[positive_data_acceptance])
 
         answered()

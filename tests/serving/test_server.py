@@ -24,7 +24,7 @@ from dragoman.cli.main import main
 
 @contextmanager
 def running(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str, list[str]]]:
-    """The verb's process, its address once it is ready, and the lines of its log."""
+    """Start the command's process; yields it, its address once it is ready, and the lines of its log."""
     environment = {**os.environ, "COLUMNS": "200"}
     command = [sys.executable, "-m", "dragoman", "serve", *arguments, "--port", "0"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
@@ -69,7 +69,7 @@ def test_a_server_from_start_to_shutdown(tmp_path: Path) -> None:
     with running("--config", str(config), "--engine", "torch") as (process, url, lines):
         before = translated(url)
         assert translated(url) == before
-        # another model replaces the folder: it is soon served, and no request fails meanwhile
+        # another model replaces the folder: it is served soon, and no request fails meanwhile
         write_tiny_model(tmp_path / "new", seed=2)
         shutil.move(model, tmp_path / "old")
         shutil.move(tmp_path / "new", model)
@@ -121,7 +121,7 @@ def test_accepted_requests_are_answered_before_shutdown(tmp_path: Path) -> None:
 
 
 def processes_of(parent: int) -> list[int]:
-    """Its children and theirs."""
+    """Return the process's children and their descendants."""
     found = []
     for status in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -151,7 +151,7 @@ def test_workers_killed_under_load(tmp_path: Path) -> None:
             while not over.is_set():
                 try:
                     answers.append(translated(url))
-                except HTTPError as error:  # both processes that a batch was given to were killed
+                except HTTPError as error:  # both processes that had received a batch were killed
                     answers.append(error.code)
                 except OSError as error:
                     answers.append(error)

@@ -26,7 +26,7 @@ import dragoman.serving
 
 @contextmanager
 def server(tmp_path: Path, settings: str, **how: Any) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    """Its process, and its address once it is ready."""
+    """Start a server; yields its process, and its address once it is ready."""
     write_tiny_model(tmp_path / "model")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -51,7 +51,7 @@ def server(tmp_path: Path, settings: str, **how: Any) -> Iterator[tuple[subproce
 
 
 def asked(url: str, text: str) -> str | int:
-    """The translation, or the status of an error."""
+    """Return the translation, or the status of an error."""
     body = json.dumps({"q": text, "source": "en", "target": "de"}).encode()
     request = urllib.request.Request(f"{url}/translate", body, {"content-type": "application/json"})
     try:
@@ -72,7 +72,7 @@ def test_a_log_that_cannot_be_written(log: str, tmp_path: Path) -> None:
         os.close(reader)
         wanted = asked(url, "a dog")
         assert isinstance(wanted, str)
-        (tmp_path / "model" / "model.safetensors").write_bytes(b"nothing")  # of which it would warn
+        (tmp_path / "model" / "model.safetensors").write_bytes(b"nothing")  # it would warn about this
         time.sleep(0.5)
         assert [asked(url, "a dog") for _ in range(3)] == [wanted] * 3
         process.send_signal(signal.SIGTERM)
@@ -82,7 +82,7 @@ def test_a_log_that_cannot_be_written(log: str, tmp_path: Path) -> None:
 
 
 def test_a_clock_that_jumps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Quotas, files that are kept, time limits: nothing of the server's goes by the clock that people set."""
+    """Quotas, stored files and time limits of the server do not depend on the system clock."""
     real, offset = time.time, [0.0]
     monkeypatch.setattr(time, "time", lambda: real() + offset[0])
     document = {"files": {"file": ("a.txt", b"a dog")}, "data": {"source": "en", "target": "de"}}
@@ -97,7 +97,7 @@ def test_a_clock_that_jumps(monkeypatch: pytest.MonkeyPatch) -> None:
         years = 365 * 86_400.0
         for place, offset[0] in enumerate((10 * years, -10 * years, 3600, -3600, 0)):
             assert await status(f"text {place}") == 200, offset
-        for offset[0] in (10 * years, -10 * years):  # the minute is not over before it is over
+        for offset[0] in (10 * years, -10 * years):  # the quota's minute has not passed before it has passed
             assert await status("one more") == 429, offset
             assert (await client.get(kept)).status_code == 200
 

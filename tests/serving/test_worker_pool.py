@@ -57,7 +57,7 @@ def pids(pool: WorkerPool) -> list[int]:
 
 
 def kill(process: int) -> None:
-    """One that has ended is not missed."""
+    """Kill a process, which may have ended already."""
     with suppress(ProcessLookupError):
         os.kill(process, signal.SIGKILL)
 
@@ -179,7 +179,7 @@ def test_errors_of_workers_are_raised(translator: Translator, pool: WorkerPool, 
     with pytest.raises(LineError, match="nothing to translate") as raised:
         texts(pool, [("", translator.request(constraints=["Hund"]))])
     assert raised.value.place == 0
-    assert texts(pool, lines(translator))  # it goes on
+    assert texts(pool, lines(translator))  # the pool continues
 
     class Odd(Exception):
         pass
@@ -189,7 +189,7 @@ def test_errors_of_workers_are_raised(translator: Translator, pool: WorkerPool, 
 
 
 def test_a_worker_that_hangs_is_killed(translator: Translator, capsys: pytest.CaptureFixture[str]) -> None:
-    """Stopped, as one is that waits for a lock for ever; what it had at hand another one gets."""
+    """The worker is stopped, like one that waits for a lock forever; another one gets its batch."""
     pool = WorkerPool(spec(translator.folder, worker_seconds=4), 1, translator.tokenizers.target)  # type: ignore[attr-defined]
     try:
         asked = lines(translator)
@@ -208,7 +208,7 @@ def test_a_worker_that_hangs_is_killed(translator: Translator, capsys: pytest.Ca
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux limits the memory of a process so")
 def test_memory_of_a_worker_is_limited(tmp_path: Path) -> None:
-    """What does not fit is an error; the worker lives, and translates what does."""
+    """An allocation beyond the limit is an error; the worker survives and translates smaller batches."""
     write_tiny_model(tmp_path, config=tiny_config(width=64, encoder={"layers": 1, "heads": 2, "feedforward": 8192}))
     translator = Translator.load(tmp_path, engine="torch")
     free, narrow = (

@@ -1,4 +1,4 @@
-"""What a training step with additive multi-head attention allocates at its peak: scores, and no hidden layer a pair."""
+"""Peak memory of a training step with additive multi-head attention: scores, but no hidden layer per pair."""
 
 import pytest
 import torch
@@ -16,7 +16,7 @@ LENGTHS = (64, 128, 256)
 
 
 class Allocated(TorchDispatchMode):
-    """Bytes of all tensors that operations have made and that are still held, and the most there were at any time."""
+    """Bytes of all tensors that operations have created and that are still alive, and their maximum so far."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,14 +29,14 @@ class Allocated(TorchDispatchMode):
             if isinstance(each, Tensor):
                 storage = each.untyped_storage()
                 self.held[storage._cdata] = StorageWeakRef(storage), storage.nbytes()  # type: ignore[no-untyped-call]
-        if sum(size for _, size in self.held.values()) > self.peak:  # perhaps: some may be gone
+        if sum(size for _, size in self.held.values()) > self.peak:  # an upper bound: some may have been freed
             self.held = {key: each for key, each in self.held.items() if not each[0].expired()}
             self.peak = max(self.peak, sum(size for _, size in self.held.values()))
         return result
 
 
 def peak(length: int, width: int) -> int:
-    """Bytes of an update: one layer each side, so three attentions of B·h·T·S pairs; `width` a head inside tanh."""
+    """Bytes of an update: one layer per side, so three attentions of B·h·T·S pairs; `width` per head inside tanh."""
     scorer = {"scorer": {"kind": "additive", "width": width}}
     side = {"kind": "transformer", "layers": 1, "heads": HEADS, "feedforward": 16, "attention": scorer}
     settings = {"preset": None, "width": 16, "encoder": side, "decoder": {**side, "cross_attention": scorer}}
@@ -52,14 +52,14 @@ def peak(length: int, width: int) -> int:
 
 
 def matrices(peaks: list[int]) -> float:
-    """How often B·h·T·S float32 the peak grows: the second coefficient of a parabola through the three lengths."""
+    """Growth of the peak in units of B·h·T·S float32: the second coefficient of a parabola by three lengths."""
     (one, two, three), (first, second, third) = LENGTHS, peaks
     curvature = ((third - second) / (three - two) - (second - first) / (two - one)) / (three - one)
     return curvature / (4 * PAIRS * HEADS)
 
 
 def test_memory_of_a_training_step_grows_as_the_scores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twice as wide a hidden layer adds nothing to what grows with T·S; three attentions keep what they must."""
+    """A hidden layer twice as wide does not change the growth with T·S; three attentions keep only what they must."""
     monkeypatch.setattr(additive, "_BLOCK", BLOCK)
     narrow, wide = (matrices([peak(length, width) for length in LENGTHS]) for width in (8, 16))
     assert 3 < narrow < 8

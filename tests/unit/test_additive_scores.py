@@ -1,4 +1,4 @@
-"""Additive scores in blocks: the plain formula's values and gradients, in memory that grows as the scores do."""
+"""Additive scores in blocks have the plain formula's values and gradients, in memory that grows like the scores."""
 
 import pytest
 import torch
@@ -24,13 +24,13 @@ def inputs(
 
 @pytest.fixture(params=[1, 60, 500, 100_000], ids=lambda block: f"block {block}")
 def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Less than one key, part of a row, some rows, and everything at once."""
+    """Block sizes: less than one key, part of a row, some rows, and everything at once."""
     monkeypatch.setattr(additive, "_BLOCK", request.param)
     monkeypatch.setattr(additive, "_SMALL", 0)
 
 
 @pytest.mark.parametrize("before", [(2, 3), (2, 3, 2)], ids=["heads", "heads and blocks"])
-def test_values_and_gradients_are_the_formulas(blocks: None, before: tuple[int, ...]) -> None:
+def test_values_and_gradients_equal_the_formulas(blocks: None, before: tuple[int, ...]) -> None:
     ours, theirs = inputs(*before), inputs(*before)
     found, expected = additive_scores(*ours), plain(*theirs)
     torch.testing.assert_close(found, expected)
@@ -41,7 +41,7 @@ def test_values_and_gradients_are_the_formulas(blocks: None, before: tuple[int, 
         torch.testing.assert_close(one.grad, two.grad)
 
 
-def test_the_gradient_is_the_functions(blocks: None) -> None:
+def test_the_gradient_equals_finite_differences(blocks: None) -> None:
     assert torch.autograd.gradcheck(additive_scores, inputs(1, 2, length=2, keys=3, width=2), fast_mode=True)
 
 
@@ -61,7 +61,7 @@ def test_large_scores_saturate() -> None:
 
 
 class Memory(TorchDispatchMode):
-    """Notes the most elements that any result has."""
+    """Records the largest number of elements of any result."""
 
     largest = 0
 

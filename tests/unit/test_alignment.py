@@ -1,4 +1,4 @@
-"""Word alignments by attention: batches as single pairs, every layer and head, pieces to words for any Unicode."""
+"""Word alignments by attention: batches equal single pairs, every layer and head, pieces to words for any Unicode."""
 
 from collections.abc import Sequence
 from io import BytesIO
@@ -32,7 +32,7 @@ FAMILIES = {
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_many_pairs_at_a_time_are_as_each_alone(family: str) -> None:
+def test_a_batch_of_pairs_equals_single_pairs(family: str) -> None:
     model = tiny_model(ModelConfig.model_validate(FAMILIES[family]), tiny_tokenizers()).eval()
     pairs = [([5, 6, 7], [8, 9]), ([9], [4, 5, 6, 7, 8]), ([4, 4, 8, 9, 10, 11], [12])]
     layers = len(source_attentions(model))
@@ -49,7 +49,7 @@ def test_many_pairs_at_a_time_are_as_each_alone(family: str) -> None:
     )
 
 
-def test_a_head_is_one_of_its_layers() -> None:
+def test_a_head_belongs_to_its_layer() -> None:
     model = tiny_model(ModelConfig.model_validate(FAMILIES["transformer"]), tiny_tokenizers()).eval()
     heads = [source_attention(model, [([5, 6], [7, 8])], 1, head)[0] for head in (1, 2)]
     assert not np.allclose(*heads)
@@ -85,12 +85,12 @@ def test_each_piece_belongs_to_its_word(learned: dict[str, Tokenizer], kind: str
     if not any(character.isspace() and character not in " \t\n" for character in text):
         assert set(given_places) == set(range(len(text.split())))
     if tokenizer.lossless:
-        assert places == places_by_bytes(tokenizer, text, ids)
+        assert places == words_by_bytes(tokenizer, text, ids)
 
 
-def places_by_bytes(tokenizer: Tokenizer, text: str, ids: Sequence[int]) -> list[int | None]:
-    """The first word that each piece's tokenizer word has a character of, by counting bytes of all pieces."""
-    word_of_byte: list[int | None] = [None]  # the blank in front
+def words_by_bytes(tokenizer: Tokenizer, text: str, ids: Sequence[int]) -> list[int | None]:
+    """Return the word of each piece's first character, computed by counting the bytes of all pieces."""
+    word_of_byte: list[int | None] = [None]  # the blank before the word
     number = -1
     for place, character in enumerate(text):
         if not character.isspace() and (place == 0 or text[place - 1].isspace()):
@@ -106,7 +106,7 @@ def places_by_bytes(tokenizer: Tokenizer, text: str, ids: Sequence[int]) -> list
 
 @given(text=TEXT)
 @example(" a\u00a0b\u2003c\u3000d\x1fe\x85")
-def test_words_stand_where_split_has_them(text: str) -> None:
+def test_word_boundaries_equal_those_of_split(text: str) -> None:
     spans = word_spans(text)
     assert [text[begin:end] for begin, end in spans] == text.split()
     assert all(first[1] < second[0] for first, second in pairwise(spans))
@@ -124,7 +124,7 @@ def test_sentencepiece_knows_which_characters_it_read(text: str) -> None:
         assert next(place for place in places if place is not None) == 0 and places[-1] == len(text.split()) - 1
 
 
-def test_sentencepiece_counts_the_bytes_of_what_no_piece_has() -> None:
+def test_sentencepiece_counts_the_bytes_of_unknown_characters() -> None:
     library = pytest.importorskip("sentencepiece")
     file = BytesIO()
     library.SentencePieceTrainer.train(
@@ -140,7 +140,7 @@ def test_sentencepiece_counts_the_bytes_of_what_no_piece_has() -> None:
 
 
 def test_pieces_of_weight_become_links_of_words() -> None:
-    """An engine whose attention is known: each target piece looks at the mirrored source piece."""
+    """With an engine whose attention is known: each target piece attends to the mirrored source piece."""
     tokenizers = tiny_tokenizers()
 
     class Mirror(AttentionTorchEngine):

@@ -1,4 +1,4 @@
-"""The memory of tensors: large blocks are kept, and tcmalloc takes glibc's place where it is installed."""
+"""Memory of tensors: large blocks are kept, and tcmalloc replaces glibc's allocator if it is installed."""
 
 import json
 import os
@@ -55,7 +55,7 @@ def _restarted(found: str | None, **given: str) -> tuple[dict[str, str | None], 
 
 
 def test_a_restart_keeps_the_command_line_and_the_environment() -> None:
-    told, arguments, utf8 = _restarted("libm.so.6")  # any library of the system stands for tcmalloc
+    told, arguments, utf8 = _restarted("libm.so.6")  # any library of the system serves as tcmalloc
     assert told["LD_PRELOAD"] == "libm.so.6"
     assert int(told["TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD"] or 0) > 2**35
     assert told["KEPT"] == "yes"

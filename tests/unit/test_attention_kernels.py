@@ -1,4 +1,4 @@
-"""The choice of attention kernels on a GPU, from made-up measurements; `tests/gpu` has the real ones."""
+"""The choice of attention kernels on a GPU, from made-up measurements; `tests/gpu` has real ones."""
 
 import pytest
 import torch
@@ -18,7 +18,7 @@ def _measuring(**seconds: float | None) -> attention_kernels.Measure:
         (0.120, 0.0005, True),  # as measured on an H100
         (0.0006, 0.0005, False),  # a GPU on which plans are cheap
         (None, 0.0005, False),  # cuDNN does not run there, so PyTorch does not choose it
-        (0.120, None, False),  # nothing else would
+        (0.120, None, False),  # otherwise nothing would be chosen
     ],
 )
 def test_cudnn_is_slow_if_new_shapes_cost_several_times_as_much(

@@ -1,4 +1,4 @@
-"""Back-translation: rules, loops, the journal, resuming, and what the verb says of wrong use."""
+"""Back-translation: rules, loops, the journal, resuming, and the command's messages about wrong use."""
 
 import gzip
 import json
@@ -33,7 +33,7 @@ TRANSLATIONS = dict(PAIRS)
 
 @pytest.fixture(scope="module")
 def translator() -> Translator:
-    """It writes German. That the text is English makes it the reverse model of German → English."""
+    """A translator into German. The English text makes it the reverse model of German → English."""
     loaded = Translator.load(MODEL, "cpu")
     loaded.report_cut = False
     return loaded
@@ -66,14 +66,14 @@ def task(folder: Path, lines: list[str], **changes: object) -> BackTranslation:
         (None, Judged("ein Hund", "a dog", True, -0.1)),
         ("empty", Judged("ein Hund", "…", True, -0.1)),
         ("repeats", Judged("ein Hund", "the end of it the end of it the end of it the end of it", True, -0.1)),
-        (None, Judged("der sehr große Hund", "the very very very big dog", True, -0.1)),  # three times only
+        (None, Judged("der sehr große Hund", "the very very very big dog", True, -0.1)),  # only three times
         (None, Judged("ein Hund", "a dog . . . . . .", True, -0.1)),
         (None, Judged("Hans Maier", "Hans Maier", True, -0.1)),  # names are the same in many languages
         (None, Judged("läuft oben heute", "läuft oben heute", True, -0.1)),  # too short to judge
-        (None, Judged("ho ho ho ho ho ho", "ha ha ha ha ha", True, -0.1)),  # the line does it too
+        (None, Judged("ho ho ho ho ho ho", "ha ha ha ha ha", True, -0.1)),  # the line does so too
     ],
 )
-def test_each_rule_drops_its_own_and_can_be_switched_off(rule: str | None, pair: Judged) -> None:
+def test_each_rule_drops_its_case_and_can_be_switched_off(rule: str | None, pair: Judged) -> None:
     config = FilterConfig(min_score=-2.0)
     assert broken_rule(pair, config) == rule
     if rule in (None, "control_characters"):
@@ -122,7 +122,7 @@ def test_compressed_in_and_out(tmp_path: Path, translator: Translator, ending: s
 
 
 class Stopped(Exception):
-    """In the place of a kill."""
+    """Raised in place of a kill."""
 
 
 def stop_after(windows: int):
@@ -136,7 +136,7 @@ def stop_after(windows: int):
 
 
 @pytest.mark.parametrize("drawn", [False, True])
-def test_a_stopped_run_goes_on_to_the_same_bytes(tmp_path: Path, translator: Translator, drawn: bool) -> None:
+def test_a_stopped_run_resumes_to_the_same_bytes(tmp_path: Path, translator: Translator, drawn: bool) -> None:
     lines = [f"{line} {number % 4}" for number in range(9) for line in KNOWN]
     changes = (
         {"request": Request(Sampling(SamplingConfig(temperature=1.3), seed=5)), "filters": ALL_OFF} if drawn else {}
@@ -155,10 +155,10 @@ def test_a_stopped_run_goes_on_to_the_same_bytes(tmp_path: Path, translator: Tra
     assert again.run(translator) == counts
     assert again.output.read_bytes() == (whole / "pairs.tsv").read_bytes()
     assert counts["lines"] == len(lines)
-    assert (counts["duplicates"] > 10) is not drawn  # found across windows and stops
+    assert (counts["duplicates"] > 10) is not drawn  # found across windows and interruptions
 
 
-def test_other_settings_do_not_go_on(tmp_path: Path, translator: Translator) -> None:
+def test_other_settings_are_not_resumed(tmp_path: Path, translator: Translator) -> None:
     lines = [f"{line} {number}" for number in range(9) for line in KNOWN]
     with pytest.raises(Stopped):
         task(tmp_path, lines).run(translator, stop_after(1))
@@ -172,14 +172,14 @@ def test_other_settings_do_not_go_on(tmp_path: Path, translator: Translator) -> 
         other.run(translator)
 
 
-def test_two_processes_do_not_work_at_one_output(tmp_path: Path) -> None:
+def test_two_processes_cannot_write_the_same_output(tmp_path: Path) -> None:
     with OutputJournal(tmp_path / "out", {}), pytest.raises(ConfigError, match="another process is working"):
         OutputJournal(tmp_path / "out", {})
     with OutputJournal(tmp_path / "out", {}):
         pass
 
 
-def test_a_damaged_journal_is_told(tmp_path: Path) -> None:
+def test_a_damaged_journal_is_reported(tmp_path: Path) -> None:
     with OutputJournal(tmp_path / "out", {}) as journal:
         journal.write(1, b"x")
         journal.commit()
@@ -221,7 +221,7 @@ def mono(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_verb_writes_pairs_and_yaml(mono: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_pairs_and_yaml(mono: Path, capfd: pytest.CaptureFixture[str]) -> None:
     command = ["backtranslate", str(MODEL), "--input", str(mono / "mono.en"), "--out", str(mono / "bt.tsv")]
     assert main([*command, "--language", "en"]) == 0
     said = capfd.readouterr()
@@ -282,7 +282,7 @@ def test_sampling_is_seeded(mono: Path) -> None:
         (["--out", "nowhere/bt.tsv"], "there is no folder nowhere"),
     ],
 )
-def test_wrong_use_is_told(
+def test_wrong_use_is_reported(
     mono: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], options: list[str], message: str
 ) -> None:
     monkeypatch.chdir(mono)
@@ -304,7 +304,7 @@ def test_many_copies_make_the_direction_suspect(mono: Path, capfd: pytest.Captur
     assert "reverse direction" not in capfd.readouterr().err
 
 
-def test_the_model_and_the_method_are_part_of_what_is_gone_on_with(tmp_path: Path) -> None:
+def test_another_model_or_method_is_not_resumed(tmp_path: Path) -> None:
     copied = tmp_path / "model"
     shutil.copytree(MODEL, copied)
     first = task(tmp_path, KNOWN)

@@ -1,4 +1,4 @@
-"""Batch normalisation beside padding of any size, as it grows from layer to layer where one token alone is real."""
+"""Batch normalisation next to padding with values of any size that grow from layer to layer."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""A kind of model that the package does not know, a count-based bigram model, is fused by the search and scored."""
+"""A count-based bigram model, defined outside the package, is used for fusion in the search and for scoring."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -43,7 +43,7 @@ class Following(NamedTuple):
 
 
 class Bigram(nn.Module):
-    """log p(token | token before) = log((count + δ) / (Σ count + δ · V)), a decoder without any cache."""
+    """log p(token | previous token) = log((count + δ) / (Σ count + δ · V)), a decoder without a cache."""
 
     unbounded, limits = True, (LengthLimit("target", None, ""),)
 
@@ -103,7 +103,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path
 
 
 def by_hand(tokens: Sequence[int]) -> float:
-    """log p of tokens and what ends them, from the counts of the three targets."""
+    """Return log p of tokens and the end, from the counts of the three targets."""
     tokenizer = tiny_tokenizers().target
     texts = [[BOS, *tokenizer.encode(text), EOS] for text in TARGETS]
     pairs = [pair for text in texts for pair in pairwise(text)]
@@ -114,7 +114,7 @@ def by_hand(tokens: Sequence[int]) -> float:
     return total
 
 
-def test_score_scores_with_it_and_verbs_that_it_does_not_serve_refuse_it(folders: tuple[Path, Path]) -> None:
+def test_score_supports_it_and_unsupported_commands_refuse_it(folders: tuple[Path, Path]) -> None:
     texts = [*TARGETS, "ein Mann schlafen ."]
     scores = dragoman.score(folders[1], texts)
     expected = [by_hand([*tiny_tokenizers().target.encode(text), EOS]) for text in texts]

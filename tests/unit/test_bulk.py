@@ -55,7 +55,7 @@ def test_shards_keep_their_records_in_order(model: Path, tmp_path: Path) -> None
     done = translate_shards(model, tmp_path / "in", out, source_field="t.en", **HOW)
     translator = Translator.load(model, engine="torch")
     assert (done.shards, done.records) == (5, 80)
-    for file in (files[0], files[1], files[4]):  # lines of text: the file that `dragoman translate` writes
+    for file in (files[0], files[1], files[4]):  # for lines of text, the file that `dragoman translate` writes
         translate_file(model, file, tmp_path / file.name, **HOW)
         assert (out / file.name).read_bytes() == (tmp_path / file.name).read_bytes()
     before = zstandard.decompress(files[2].read_bytes()).decode().splitlines()
@@ -137,12 +137,13 @@ def test_invalid_lines_are_repaired_or_left_blank(
     translate_file(model, text, tmp_path / "whole", on_error=on_error, **HOW)
     assert (tmp_path / "out" / "a.txt").read_bytes() == (tmp_path / "whole").read_bytes()
     lines = (tmp_path / "out" / "b.jsonl").read_text("utf-8").splitlines()
-    mended = Translator.load(model, engine="torch").translate(["a �", "a �", "", "", "a 😀"], **SEARCH)
-    wanted = mended if on_error == "replace" else ["", "", *mended[2:]]
+    repaired = Translator.load(model, engine="torch").translate(["a �", "a �", "", "", "a 😀"], **SEARCH)
+    wanted = repaired if on_error == "replace" else ["", "", *repaired[2:]]
     assert [json.loads(line)["translation"] if line else "" for line in lines] == wanted
     assert lines[0].startswith('{"t": "a �", "u": "�", ')
-    assert f"3 line(s) of broken UTF-8 were {'mended' if on_error == 'replace' else 'left blank'}: line a.txt:2, " in (
-        " ".join(capsys.readouterr().err.split())
+    assert (
+        f"3 line(s) of broken UTF-8 were {'mended' if on_error == 'replace' else 'left blank'}: line a.txt:2, "
+        in (" ".join(capsys.readouterr().err.split()))
     )
     assert entries(tmp_path / "out")[1]["counts"] != {}
 
@@ -220,7 +221,7 @@ def test_a_machine_with_another_model_does_not_translate(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.txt").write_text("a dog\n")
-    found = iter(["one", "other"])  # on the machine that runs the command, and on an actor's
+    found = iter(["one", "other"])  # on the machine that runs the command, and on an actor's machine
     monkeypatch.setattr("dragoman.translation.bulk.job.fingerprint_of", lambda folders: next(found))
     with pytest.raises(ModelError, match=r"would translate differently .*: model \(was 'one', now 'other'\)"):
         translate_shards(model, tmp_path / "a.txt", tmp_path / "out", **HOW)
@@ -319,7 +320,7 @@ def test_rays_client_needs_its_own_extra(monkeypatch: pytest.MonkeyPatch) -> Non
         (["--cluster", "auto", "-i", ".", "pyproject.toml"], "For several files use a quoted pattern"),
     ],
 )
-def test_options_that_do_not_go_together(options: list[str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conflicting_options(options: list[str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(Path(__file__).parents[2])
     result = CliRunner().invoke(app, ["translate", "no model", *options])
     assert isinstance(result.exception, ConfigError)

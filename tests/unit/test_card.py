@@ -1,4 +1,4 @@
-"""The model card says what is known, and says so where nothing is."""
+"""The model card contains the known facts, and says so where nothing is known."""
 
 from dragoman.checkpoint.card import UNKNOWN, model_card
 from dragoman.checkpoint.meta import Meta, Score, dump_meta, parse_meta

@@ -1,4 +1,4 @@
-"""SSRU and average attention, which only read on, against their papers' formulas as plain loops in float64."""
+"""SSRU and average attention, which are purely recurrent, against their papers' formulas as plain loops in float64."""
 
 from collections.abc import Callable
 from typing import Any
@@ -34,7 +34,7 @@ def built(name: str) -> Attention:
 
 
 def plain_ssru(module: Attention, text: Tensor) -> Tensor:
-    """Kim et al. 2019: one text (T, d), a token after another, a number after another."""
+    """Kim et al. 2019, for one text (T, d), one token and one number at a time."""
     assert isinstance(module, SSRU)
     cell = [0.0] * WIDTH
     rows = []
@@ -92,7 +92,7 @@ def test_the_formula_with_its_gradients(name: str) -> None:
 @pytest.mark.parametrize("name", CONFIGS)
 @torch.no_grad()
 def test_a_beam_and_padding_on_the_left(name: str) -> None:
-    """Hypotheses that are expanded and shuffled go on as if each had been read alone; padding before a text is none."""
+    """Expanded and shuffled hypotheses continue as if each had been read alone; padding before a text is ignored."""
     module = built(name)
     states = torch.randn(ROWS, 4, WIDTH, dtype=torch.float64)
     left_padding = torch.tensor([0, 2, 1])
@@ -107,15 +107,15 @@ def test_a_beam_and_padding_on_the_left(name: str) -> None:
             assert_close(found[row, -1], PLAIN[name](module, read[row, ahead:])[-1])
 
 
-def test_the_recurrence_can_begin_anywhere() -> None:
-    """Gradients with respect to the state before the first token too."""
+def test_the_recurrence_can_start_anywhere() -> None:
+    """Includes gradients with respect to the state before the first token."""
     given = [torch.rand(ROWS, LENGTH, 2, dtype=torch.float64), torch.randn(ROWS, LENGTH, 2, dtype=torch.float64)]
     given.append(torch.randn(ROWS, 2, dtype=torch.float64))
     assert torch.autograd.gradcheck(recurrence, [each.requires_grad_() for each in given])
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_sums_keep_their_digits_in_bfloat16(name: str) -> None:
+def test_sums_keep_their_precision_in_bfloat16(name: str) -> None:
     module = built(name).float()
     states = torch.randn(ROWS, 60, WIDTH)
     exact, _ = module.causal_self_attend(states, None, causal(0, 60))
@@ -140,6 +140,6 @@ def test_positions_inside_attention_are_refused(kind: str, positions: str) -> No
         CONFIGS[kind].build(SIZES, config.positions)
 
 
-def test_encoders_have_no_such_kinds() -> None:
+def test_encoders_do_not_support_them() -> None:
     with pytest.raises(ValueError, match="ssru"):
         ModelConfig.model_validate({"encoder": {"attention": {"kind": "ssru"}}})

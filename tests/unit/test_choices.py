@@ -1,4 +1,4 @@
-"""Choices of a config class, against all configs of small classes, made one by one."""
+"""Choices of a config class, compared with the enumeration of all configs of small classes."""
 
 from functools import cache
 from itertools import combinations, product
@@ -49,7 +49,7 @@ def named(choice: Choice) -> str:
 
 @cache
 def configs() -> list[dict[Choice, str]]:
-    """The levels of every config there is, by assembling all picks."""
+    """Return the levels of every possible config, by assembling all picks."""
     every = {}
     for picks in product(*(choice.levels for choice in FOUND)):
         settings, chosen = assemble(Whole, dict(zip(FOUND, picks, strict=True)).get, {"rate": 0.25}, NUMBERS)
@@ -83,7 +83,7 @@ def test_all_configs_can_be_assembled() -> None:
     assert len(configs()) == (2 + 6) * (1 + 2 + 6) * (1 + 2)
 
 
-def test_two_levels_are_compatible_where_some_config_has_both() -> None:
+def test_two_levels_are_compatible_if_some_config_has_both() -> None:
     singles = [(choice, level) for choice in FOUND for level in choice.levels]
     for one, other in combinations(singles, 2):
         if one[0] != other[0]:
@@ -104,7 +104,7 @@ def test_a_config_has_the_levels_that_were_picked(data: st.DataObject) -> None:
         assert fixed.items() <= chosen.items()
 
 
-def test_what_is_not_picked_is_left_out() -> None:
+def test_levels_that_are_not_picked_are_left_out() -> None:
     assert assemble(Whole, lambda choice: None) == ({}, {})
     settings, chosen = assemble(Whole, lambda choice: "rich" if choice.path == ("other",) else None, {"rate": 1.0})
     assert settings == {"other": {"kind": "rich"}, "rate": 1.0}

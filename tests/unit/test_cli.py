@@ -1,4 +1,4 @@
-"""The command line as a user meets it: names that others rely on, streams, files and formats."""
+"""The command line for users: names that others rely on, streams, files and formats."""
 
 import json
 import math
@@ -21,7 +21,7 @@ from dragoman.translation.window import WindowTranslation
 
 SOURCES = ["A dog runs .", "", "Two men sleep over the grass .", "  ", "A child"]
 
-# Names that scripts of others use: take none away. A new one is added here.
+# Names that other people's scripts use: do not remove any. New ones are added here.
 FROZEN = {
     "train": "recipe --source --target --tsv --valid-source --valid-target --valid-tsv --out --resume --profile "
     "--quiet -q",
@@ -101,12 +101,12 @@ def test_the_command_line_is_frozen() -> None:
 @pytest.mark.parametrize(
     "arguments", [["--help"], ["data", "check", "--help"], *([verb, "-h"] for verb in FROZEN if " " not in verb)]
 )
-def test_every_verb_has_help(arguments: list[str], capsys: pytest.CaptureFixture) -> None:
+def test_every_command_has_help(arguments: list[str], capsys: pytest.CaptureFixture) -> None:
     assert main(arguments) == 0
     assert "Usage" in capsys.readouterr().out
 
 
-def test_the_version_is_told(capsys: pytest.CaptureFixture) -> None:
+def test_the_version_is_printed(capsys: pytest.CaptureFixture) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"dragoman {__version__}\n"
 
@@ -139,7 +139,7 @@ def test_translate_answers_before_the_pipe_is_closed(tiny_model_folder: Path) ->
         for sentence in (b"A dog runs .\n", b"Two men sleep .\n"):
             process.stdin.write(sentence)
             process.stdin.flush()
-            assert process.stdout.readline().strip()  # hangs if the verb waits for the end of its input
+            assert process.stdout.readline().strip()  # hangs if the command waits for the end of its input
         process.stdin.close()
         assert process.wait(30) == 0
 
@@ -163,16 +163,14 @@ def test_nbest_lines_carry_index_text_and_score(
     assert all(math.isfinite(float(row[-1])) for row in rows)
 
 
-def test_scores_stand_before_the_text(tiny_model_folder: Path, source: Path, capfd: pytest.CaptureFixture) -> None:
+def test_scores_precede_the_text(tiny_model_folder: Path, source: Path, capfd: pytest.CaptureFixture) -> None:
     assert main(["translate", str(tiny_model_folder), "-i", str(source), "--scores"]) == 0
     rows = [line.split("\t", 1) for line in capfd.readouterr().out.removesuffix("\n").split("\n")]
     assert len(rows) == len(SOURCES)
     assert all(float(row[0]) < 0 for row, line in zip(rows, SOURCES, strict=True) if line.strip())
 
 
-def test_settings_of_the_search_stand_behind_the_model(
-    tiny_model_folder: Path, source: Path, capfd: pytest.CaptureFixture
-) -> None:
+def test_search_settings_follow_the_model(tiny_model_folder: Path, source: Path, capfd: pytest.CaptureFixture) -> None:
     command = ["translate", str(tiny_model_folder), "-i", str(source), "--nbest", "2"]
     translator = Translator.load(tiny_model_folder)
     for setting, search in [("minimum_length=9", {"minimum_length": 9}), ("length_penalty=mean", {})]:
@@ -212,7 +210,7 @@ def test_translations_start_with_the_lines_of_the_prefix_file(
     assert (tmp_path / "stdout").read_text().removesuffix("\n").split("\n") == lines
 
 
-def test_unequal_numbers_of_lines_and_prefixes_are_told(
+def test_unequal_numbers_of_lines_and_prefixes_are_reported(
     server: Server, tiny_model_folder: Path, source: Path, tmp_path: Path, capfd: pytest.CaptureFixture
 ) -> None:
     prefix = tmp_path / "prefix.de"
@@ -231,7 +229,7 @@ def test_unequal_numbers_of_lines_and_prefixes_are_told(
         assert lines in told and f"has {count}:" in told and "standard input" in told
 
 
-def test_score_prints_a_line_a_pair_and_the_perplexity(
+def test_score_prints_one_line_per_pair_and_the_perplexity(
     tiny_model_folder: Path, source: Path, capfd: pytest.CaptureFixture
 ) -> None:
     assert main(["score", str(tiny_model_folder), "--source", str(source), "--target", str(source)]) == 0
@@ -305,7 +303,7 @@ def test_evaluate_translates_with_a_model(
 OF_SEARCH = ("beam", "length_penalty", "coverage_penalty", "unknown")
 
 
-def test_evaluate_translates_as_translate_does(
+def test_evaluate_translates_like_translate(
     tiny_model_folder: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     configs: list[Any] = []
@@ -331,7 +329,7 @@ def test_the_average_of_one_model_is_that_model(tiny_model_folder: Path, tmp_pat
     assert Translator.load(out).translate(SOURCES) == Translator.load(tiny_model_folder).translate(SOURCES)
 
 
-def test_data_check_tells_rules_and_lines(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_data_check_reports_rules_and_lines(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     source, target = tmp_path / "a", tmp_path / "b"
     source.write_text("one two\n\nsame same\none two\nvery " * 1 + "long " * 30 + "\n")
     target.write_text("eins zwei\nleer\nsame same\neins zwei\nkurz\n")
@@ -378,7 +376,7 @@ def test_data_check_of_plain_text(tmp_path: Path, capsys: pytest.CaptureFixture)
         ([], "give the corpus as"),
     ],
 )
-def test_data_check_refuses_what_does_not_go_together(
+def test_data_check_refuses_conflicting_options(
     arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""`dragoman translate` with constraints, a glossary and what is kept."""
+"""`dragoman translate` with constraints, a glossary and kept spans."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ SHORT = ["search.length_factor=0.5", "search.length_margin=3"]
 
 @pytest.fixture
 def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """To translate `in`, of four lines, the third blank, two of which are read at a time."""
+    """Return a command that translates `in`, four lines of which the third is blank, two lines at a time."""
     monkeypatch.setattr("dragoman.translation.translator.WINDOW_BATCHES", 1)
     monkeypatch.chdir(tmp_path)
     write_tiny_model(tmp_path / "model")
@@ -22,7 +22,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return ["translate", "model", *SHORT, "-i", "in", "--batch-size", "2", "--beam", "2"]
 
 
-def test_all_of_it_at_once(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_options_together(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     Path("phrases").write_text("Katze|Kater\tein Haus\n\n\na\\|b\n")
     Path("terms").write_text("dog\tHund\tHunde\nman\n")
     arguments = ["--constraints", "phrases", "--glossary", "terms", "--keep", "url,number", "--keep-pattern", "see"]
@@ -40,7 +40,7 @@ def test_all_of_it_at_once(command: list[str], capsys: pytest.CaptureFixture[str
     assert [each.text for (each,) in translator.translate_nbest(["a dog"], request)] == [first]
 
 
-def test_what_a_translation_depends_on_says_what_it_must_hold(command: list[str]) -> None:
+def test_constraints_are_part_of_the_journal(command: list[str]) -> None:
     translator = Translator.load("model", "cpu", engine="torch")
     Path("terms").write_text("dog\tHund\n")
     before = translator.request(glossary="terms").settings()
@@ -63,7 +63,7 @@ def test_what_a_translation_depends_on_says_what_it_must_hold(command: list[str]
         (["--engine", "ctranslate2", "--keep", "url"], "", 2, "several constraints"),
     ],
 )
-def test_what_is_wrong_is_told(
+def test_invalid_constraints_are_reported(
     command: list[str],
     arguments: list[str],
     content: str,
@@ -79,7 +79,7 @@ def test_what_is_wrong_is_told(
     assert not Path("out").exists()
 
 
-def test_what_must_be_held_is_not_drawn(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_constraints_and_sampling_are_refused_together(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["translate", "model", "-i", "in", "--sample", "--keep", "url"]) == 2
     assert "--keep can only be used without --sample" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="leave out sampling"):

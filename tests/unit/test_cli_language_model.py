@@ -70,7 +70,7 @@ def test_unknowns_are_reported(folder: Path, tmp_path: Path, capfd: pytest.Captu
     assert "1 tokens (12.50%) are unknown: each is predicted as one token" in capfd.readouterr().out
 
 
-def test_options_of_the_other_kind_are_refused(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_options_of_translation_models_are_refused(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     text = str(folder / "text")
     for arguments, message in (
         (["score", "writes", "--target", text, "--source", text], "--source can only be used with a translation model"),

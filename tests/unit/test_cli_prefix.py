@@ -1,4 +1,4 @@
-"""`dragoman translate --prefix`: both files are read once, together; unequal ones are told, and leave no file."""
+"""`dragoman translate --prefix` reads both files once, in parallel; unequal lengths are reported and leave no file."""
 
 import os
 from collections import Counter
@@ -17,7 +17,7 @@ LINES, WINDOW = 13, 4
 
 @pytest.fixture
 def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """To translate `in`, of three windows and a line."""
+    """Return a command that translates `in`, three windows and one line."""
     monkeypatch.setattr("dragoman.translation.translator.WINDOW_BATCHES", 2)
     monkeypatch.chdir(tmp_path)
     write_tiny_model(tmp_path / "model")
@@ -53,9 +53,7 @@ def test_input_and_prefixes_are_read_once_and_can_be_pipes(
 
 
 @pytest.mark.parametrize("prefixes", [8, 9, 12, 20])
-def test_a_mismatch_that_is_found_late_leaves_no_file(
-    command: list[str], prefixes: int, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_late_mismatch_leaves_no_file(command: list[str], prefixes: int, capfd: pytest.CaptureFixture[str]) -> None:
     Path("prefix").write_text("Ein\n" * prefixes)
     assert main([*command, "prefix", "-i", "in", "-o", "out"]) == 1
     told = " ".join(capfd.readouterr().err.split())

@@ -1,4 +1,4 @@
-"""`dragoman train`: settings from options, recipes and overrides, and a whole run that is resumed."""
+"""`dragoman train`: settings from options, recipes and overrides, and a complete run that is resumed."""
 
 import json
 from pathlib import Path
@@ -37,7 +37,7 @@ def corpus(tmp_path: Path) -> list[str]:
 
 @pytest.fixture
 def given(monkeypatch: pytest.MonkeyPatch):
-    """Run the verb without training; returns the settings and whether to resume."""
+    """Run the command without training; returns the settings and whether to resume."""
     seen: list[tuple[TranslationRun, bool]] = []
 
     def run(config: TranslationRun, open_job: OpenJob, resume: bool, profile: bool):

@@ -1,4 +1,4 @@
-"""Whose request it is, behind proxies and before people who write headers of their own."""
+"""Client addresses behind proxies, and with forged headers."""
 
 from ipaddress import ip_address
 
@@ -14,23 +14,23 @@ OWN = networks(["10.0.0.0/8", "::1", "fd00::/8"])
     ("peer", "forwarded", "client"),
     [
         ("203.0.113.5", [], "203.0.113.5"),
-        # nobody's proxy: what it says is not looked at
+        # not a trusted proxy: its header is ignored
         ("203.0.113.5", ["198.51.100.1"], "203.0.113.5"),
         ("203.0.113.5", ["10.0.0.1"], "203.0.113.5"),
         ("10.0.0.1", [], "10.0.0.1"),
         ("10.0.0.1", ["198.51.100.1"], "198.51.100.1"),
         ("::1", ["198.51.100.1"], "198.51.100.1"),
-        # what stands left of the client's own address the client may have written
+        # the client may have written everything to the left of its own address
         ("10.0.0.1", ["1.1.1.1, 198.51.100.1"], "198.51.100.1"),
         ("10.0.0.1", ["10.0.0.7, 198.51.100.1"], "198.51.100.1"),
         ("10.0.0.1", ["127.0.0.1,::1,198.51.100.1"], "198.51.100.1"),
-        # through two proxies of one's own
+        # through two trusted proxies
         ("10.0.0.1", ["198.51.100.1, 10.0.0.2"], "198.51.100.1"),
         ("10.0.0.1", ["1.1.1.1, 198.51.100.1, 10.0.0.2, 10.9.9.9"], "198.51.100.1"),
-        # the client, and then a proxy that adds a header of its own
+        # the client, and then a proxy that adds a separate header
         ("10.0.0.1", ["1.1.1.1", "198.51.100.1"], "198.51.100.1"),
         ("10.0.0.1", ["1.1.1.1", "198.51.100.1", "10.0.0.2"], "198.51.100.1"),
-        # all of one's own
+        # all trusted
         ("10.0.0.1", ["10.0.0.3, 10.0.0.2"], "10.0.0.3"),
         # a proxy that writes no address
         ("10.0.0.1", ["198.51.100.1, unknown"], "10.0.0.1"),
@@ -38,7 +38,7 @@ OWN = networks(["10.0.0.0/8", "::1", "fd00::/8"])
         ("10.0.0.1", [""], "10.0.0.1"),
         ("10.0.0.1", [" , ,, "], "10.0.0.1"),
         ("10.0.0.1", ["198.51.100.1, "], "198.51.100.1"),
-        ("10.0.0.1", ["198.51.100.01"], "10.0.0.1"),  # octal to some: no address
+        ("10.0.0.1", ["198.51.100.01"], "10.0.0.1"),  # octal for some programs: not an address
         # ports, brackets, mapped addresses, zones
         ("10.0.0.1", ["198.51.100.1:4711"], "198.51.100.1"),
         ("10.0.0.1", ['"[2001:db8::1]:4711"'], "2001:db8::1"),
@@ -59,7 +59,7 @@ def test_the_rightmost_untrusted_address(peer: str | None, forwarded: list[str],
 
 def test_clients_cannot_forge_their_address() -> None:
     for written in ("", "10.0.0.1", "::1", "8.8.8.8, 10.0.0.1", "x" * 10_000, ",".join(["10.0.0.1"] * 1000), "\0", "é"):
-        # the proxy appends the address that it was asked from, to the header or as another one
+        # the proxy appends the address of its client, to the header or in another one
         for forwarded in ([f"{written}, 198.51.100.1"], [written, "198.51.100.1"]):
             assert client_address("10.0.0.1", forwarded, OWN) == ip_address("198.51.100.1")
         assert client_address("198.51.100.1", [written], OWN) == ip_address("198.51.100.1")

@@ -31,7 +31,7 @@ SHAPES = ((4, 8, 9), (3, 11, 12), (5, 16, 16), (2, 24, 25), (7, 10, 10))
 
 @pytest.fixture(autouse=True)
 def nothing_compiled_yet() -> Iterator[None]:
-    """torch counts compilations per process."""
+    """Reset torch's count of compilations, which is per process."""
     torch._dynamo.reset()
     yield
     torch._dynamo.reset()

@@ -1,4 +1,4 @@
-"""Continuous batching gives the results of window translation, and leaves to it the lines that are not plain."""
+"""Continuous batching gives the results of window translation, and leaves special lines to it."""
 
 import random
 import time
@@ -96,7 +96,7 @@ def test_only_plain_lines_are_accepted(translator: Translator) -> None:
 
 
 def test_an_invalid_line_leaves_all_lines_to_window_translation(translator: Translator) -> None:
-    """A tag that the vocabulary lacks: window translation then reports the line."""
+    """A tag that the vocabulary lacks is reported by window translation."""
     plain = translator.request()
     wrong = type(plain)(plain.decoding, tags=("<2xx>",))
     lines = [(SOURCES[0], plain), (SOURCES[1], wrong)]

@@ -1,4 +1,4 @@
-"""Convolutional and simple families as parts of the whole: settings, caches, attention, memory, model folders."""
+"""Convolutional and simple families in the whole program: settings, caches, attention, memory, model folders."""
 
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ def built(encoder: dict[str, Any], decoder: dict[str, Any], width: int = 8) -> S
 
 
 @EACH
-def test_a_model_folder_loads_and_translates_alike(
+def test_a_loaded_model_folder_translates_equally(
     tmp_path: Path, encoder: dict[str, Any], decoder: dict[str, Any]
 ) -> None:
     model = write_tiny_model(tmp_path / "model", config=tiny_config(encoder=encoder, decoder=decoder))
@@ -77,7 +77,7 @@ def test_memory_is_measured() -> None:
 
 
 @torch.no_grad()
-def test_attention_is_given_where_there_is_one() -> None:
+def test_attention_is_returned_if_there_is_one() -> None:
     (tokens, keep), inputs = pad([[5, 6, 7, 2], [8, 2]]), torch.randint(4, SIZE, (2, 5))
     for encoder, decoder in FAMILIES:
         model = built(encoder, decoder)
@@ -117,12 +117,12 @@ def test_attention_is_given_where_there_is_one() -> None:
         ({"encoder": CONVOLUTIONAL, "positions": {"kind": "rotary"}}, "which a convolutional encoder does not have"),
     ],
 )
-def test_what_does_not_go_together_is_refused_early(given: dict[str, Any], message: str) -> None:
+def test_incompatible_settings_are_refused_early(given: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         ModelConfig.model_validate({"preset": None, "width": 8, **given})
 
 
-def test_defaults_are_models() -> None:
+def test_defaults_build_models() -> None:
     for kind in ("convolutional", "bytenet"):
         given = {"encoder": {"kind": kind}, "decoder": {"kind": kind}}
         config = ModelConfig.model_validate(given)

@@ -1,4 +1,4 @@
-"""Settings of one corpus or several: forms, overrides, errors that name the key, and what contradicts."""
+"""Settings of one corpus or several: forms, overrides, errors that name the key, and contradictions."""
 
 from pathlib import Path
 
@@ -62,12 +62,12 @@ def test_one_corpus_stays_one_and_a_list_a_list(tmp_path: Path) -> None:
         ("data.temperature=5", "leave out the weight of b.tsv"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_key(tmp_path: Path, override: str, message: str) -> None:
+def test_errors_name_their_key(tmp_path: Path, override: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message) as error:
         load(tmp_path, LIST, override)
     assert "settings are wrong" not in str(error.value)
 
 
-def test_an_error_in_one_corpus_does_not_speak_of_lists(tmp_path: Path) -> None:
+def test_an_error_in_a_single_corpus_does_not_mention_lists(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^unknown setting data\.train\.tvs .*did you mean data\.train\.tsv"):
         load(tmp_path, ONE, "data.train.tvs=x")

@@ -1,4 +1,4 @@
-"""The engine for GPUs finds what the PyTorch search finds. All but the capture of its step is checked on a CPU."""
+"""The engine for GPUs gives the results of the PyTorch search. All but the capture of its step is checked on a CPU."""
 
 import random
 from collections.abc import Callable
@@ -35,14 +35,14 @@ BASE: dict[str, Any] = {
 
 
 def some_model(chance: random.Random, seed: int) -> Seq2Seq:
-    """One that the engine decodes."""
+    """A model that the engine supports."""
     while unsupported(model := random_model(random_settings(chance), seed)) is not None:
         pass
     return model
 
 
 def some_search(chance: random.Random) -> Search:
-    """One that the engine does not refuse."""
+    """Search settings that the engine supports."""
     return random_search(chance)
 
 
@@ -69,7 +69,7 @@ def found(session: CudaSession) -> dict[int, list[Hypothesis]]:
 
 
 def close(found: list[Hypothesis], expected: list[Hypothesis]) -> bool:
-    """The same hypotheses; two whose scores differ by no more than rounding may have changed places."""
+    """Compare hypotheses; two whose scores differ only by rounding may be swapped."""
     if [each.tokens for each in found] != [each.tokens for each in expected]:
         scores = [each.score for each in (*found, *expected)]
         return len(found) == len(expected) and any(abs(a - b) < 1e-4 for a, b in pairwise(scores))
@@ -81,7 +81,7 @@ def close(found: list[Hypothesis], expected: list[Hypothesis]) -> bool:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_finds_what_the_search_finds(seed: int) -> None:
-    """With prefixes, n-best lists, length limits and penalties; sentences take the places of others meanwhile."""
+    """With prefixes, n-best lists, length limits and penalties; finished sentences are replaced by others."""
     chance = random.Random(seed)
     model = some_model(chance, seed)
     searches = [some_search(chance) for _ in range(24)]
@@ -89,7 +89,7 @@ def test_finds_what_the_search_finds(seed: int) -> None:
     engine = Model(model, TARGETS)
     with CudaSession(engine, requests(model, searches), chance.choice([1, 3, 8]), no_fallback) as session:
         session.submit(requests(model, later[:5]))
-        done = dict(session.completed(0.0))  # one round, whatever it completes
+        done = dict(session.completed(0.0))  # one round, regardless of the number of completed sentences
         session.submit(requests(model, later[5:]))
         done |= found(session)
     assert sorted(done) == list(range(32))
@@ -99,7 +99,7 @@ def test_finds_what_the_search_finds(seed: int) -> None:
 
 
 def test_the_last_sentences_continue_in_fewer_slots(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And longer ones in longer slots; what has been written stays."""
+    """Longer sentences get longer slots; generated tokens are kept."""
     chance = random.Random(3)
     model = random_model(BASE, 3)
     sizes: list[tuple[int, int]] = []
@@ -141,7 +141,7 @@ def test_a_batch_that_does_not_fit_is_halved(monkeypatch: pytest.MonkeyPatch) ->
         found(CudaSession(Model(model, TARGETS), requests(model, searches), 64, no_fallback))
 
 
-def test_what_has_no_numbers_is_searched_by_the_reference() -> None:
+def test_sources_without_tokens_are_searched_by_the_reference() -> None:
     chance = random.Random(5)
     model = random_model(BASE, 5)
     searches = [some_search(chance) for _ in range(6)]
@@ -199,7 +199,7 @@ def test_unsupported_models_are_named(settings: dict[str, Any], named: str | Non
     assert reason is None if named is None else named in (reason or "")
 
 
-def test_requests_that_it_refuses_are_named(tmp_path: Any) -> None:
+def test_unsupported_requests_are_named(tmp_path: Any) -> None:
     class Tokenizer:
         lossless, size = True, TARGETS
 

@@ -42,7 +42,7 @@ def test_the_latest_record_counts(tmp_path: Path) -> None:
     assert Journal(tmp_path / "journal").get("halvings", 3) == 2
 
 
-def test_no_decision_leaves_no_trace(tmp_path: Path) -> None:
+def test_a_missing_decision_writes_nothing(tmp_path: Path) -> None:
     decisions = Journal(tmp_path / "journal")
     assert decisions.decide("stop", 5, lambda: None) is None
     assert not (tmp_path / "journal").exists()
@@ -93,7 +93,7 @@ def test_an_edited_journal_is_refused(tmp_path: Path, line: bytes) -> None:
         Journal(path)
 
 
-def test_forgetting_is_for_good(tmp_path: Path) -> None:
+def test_forgetting_is_permanent(tmp_path: Path) -> None:
     decisions = Journal(tmp_path / "journal")
     decisions.record("end", 20, 371)
     decisions.clear()

@@ -1,4 +1,4 @@
-"""What is said of a model, against sums and products written down here."""
+"""Descriptions of models, compared with sums and products written out here."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ def described(settings: dict, vocabulary: int = 40, length: int = 8, depth: int 
 
 @pytest.fixture
 def unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory is measured by running the model, for which large ones take too long here."""
+    """Skip the measurement of memory, which runs the model and takes too long for large ones."""
     monkeypatch.setattr("dragoman.inspect.describe.measure", lambda *_, **__: Footprint(16, (1.0,), (1,), (1,), (1,)))
 
 
@@ -40,7 +40,7 @@ def multiply(rows: int, inner: int, columns: int) -> int:
 
 
 def transformer(d: int, inner: int, layers: int, vocabulary: int, n: int) -> tuple[int, int]:
-    """FLOPs of a source and of a target sentence of n tokens, by Vaswani et al. 2017, equations 1 and 2."""
+    """FLOPs of a source and a target sentence of n tokens, by Vaswani et al. 2017, equations 1 and 2."""
     projection = multiply(n, d, d)
     pairs = 2 * multiply(n, d, n)  # scores and weighted mean, all heads
     feedforward = 2 * multiply(n, d, inner)
@@ -56,7 +56,7 @@ def transformer(d: int, inner: int, layers: int, vocabulary: int, n: int) -> tup
     [("base", 512, 2048, 63_082_496, 300), ("big", 1024, 4096, 214_245_376, 8)],
 )
 def test_the_paper_s_models(preset: str, d: int, inner: int, expected: int, length: int) -> None:
-    """Parameters and operations; 300 tokens because from 256 on torch's fused attention is at work."""
+    """Parameters and operations; 300 tokens because torch uses fused attention from 256 on."""
     attention, norm = 4 * (d * d + d), 2 * d
     feedforward = d * inner + inner + inner * d + d
     encoder = 6 * (attention + feedforward + 2 * norm)
@@ -76,7 +76,7 @@ def test_operations_of_a_recurrent_model() -> None:
     n, d, vocabulary = 10, 256, 500
     found = described({"preset": "rnn"}, vocabulary=vocabulary, length=n).operations
     step = 2 * multiply(1, d, 3 * d)  # Wx and Uh of a GRU
-    source = n * (2 * step + multiply(1, 2 * d, d)) + multiply(1, 2 * d, d)  # both directions, back to d, the summary
+    source = n * (2 * step + multiply(1, 2 * d, d)) + multiply(1, 2 * d, d)  # both directions, projection, summary
     source += multiply(1, d, d) + multiply(n, d, d)  # the first state, and the keys' half of the scores
     look = multiply(1, d, d) + multiply(n, d, 1) + multiply(1, n, d)  # the query's half, wᵀtanh, the mean
     target = n * (look + step + multiply(1, d, 3 * d) + multiply(1, 3 * d, d) + multiply(1, d, vocabulary))
@@ -107,7 +107,7 @@ def test_operations_of_additive_attention(length: int) -> None:
 
 @pytest.mark.usefixtures("unmeasured")
 def test_operations_of_linear_attention() -> None:
-    """φ(k)vᵀ is summed once, and met by each φ(q); Katharopoulos et al. 2020, equation 5."""
+    """φ(k)vᵀ is summed once and multiplied by each φ(q); Katharopoulos et al. 2020, equation 5."""
     heads, width, n = 2, 16, 300
     of_head = width // heads
     layers = {"layers": 1, "heads": heads, "feedforward": 8}
@@ -148,7 +148,7 @@ def test_only_the_active_experts_work(active: int) -> None:
         },
     ],
 )
-def test_without_storage_as_many_operations_are_counted_as_are_done(settings: dict) -> None:
+def test_operations_on_the_meta_device_equal_the_real_ones(settings: dict) -> None:
     small = {"layers": 1, "heads": 2, "feedforward": 8}
     sides = {}
     for side in ("encoder", "decoder"):
@@ -166,7 +166,7 @@ def test_without_storage_as_many_operations_are_counted_as_are_done(settings: di
     assert (found.reading + found.writing) * length == counter.get_total_flops()
 
 
-def test_memory_is_what_the_model_takes() -> None:
+def test_memory_is_the_memory_used_by_the_model() -> None:
     settings = {"width": 16, "encoder": {"layers": 2, "heads": 2}, "decoder": {"layers": 2, "heads": 2}}
     found = described(settings, vocabulary=60, length=20)
     config = ModelConfig.model_validate({"preset": None, **settings})
@@ -196,7 +196,7 @@ def told(capsys: pytest.CaptureFixture, *arguments: str) -> dict:
     return json.loads(capsys.readouterr().out)
 
 
-def test_the_verb_reads_a_model_a_recipe_and_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_the_command_reads_a_model_a_recipe_and_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     model = {"preset": "tiny", "encoder": {"layers": 1}}
     alone, recipe = tmp_path / "model.yaml", tmp_path / "recipe.yaml"
     alone.write_text(dump_yaml(model))
@@ -223,7 +223,7 @@ def test_the_verb_reads_a_model_a_recipe_and_a_folder(tmp_path: Path, capsys: py
 
 
 @pytest.mark.usefixtures("unmeasured")
-def test_what_is_assumed_is_said(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_assumptions_are_stated(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     path = tmp_path / "empty.yaml"
     path.write_text("")
     notes = " ".join(told(capsys, str(path), "--length", "2")["notes"])
@@ -253,7 +253,7 @@ def test_what_is_assumed_is_said(tmp_path: Path, capsys: pytest.CaptureFixture) 
         ([str(FORMAT_1.parent)], "not a model folder"),
     ],
 )
-def test_mistakes_are_told(arguments: list[str], message: str, capsys: pytest.CaptureFixture) -> None:
+def test_mistakes_are_reported(arguments: list[str], message: str, capsys: pytest.CaptureFixture) -> None:
     assert main(["describe", *arguments]) in (1, 2)
     captured = capsys.readouterr()
     assert message in captured.err

@@ -1,4 +1,4 @@
-"""Which language a text is in, how sure that is, and what codes of languages mean."""
+"""Language identification, its confidence, and the meaning of language codes."""
 
 import gzip
 import os
@@ -19,7 +19,7 @@ from dragoman.serving.detection.languages import known_code, language_of, name_o
 pytest.importorskip("py3langid")
 pytest.importorskip("langcodes")
 
-# The first article of the Universal Declaration of Human Rights, the first sentence.
+# The first sentence of the first article of the Universal Declaration of Human Rights.
 SENTENCES = {
     "ar": "يولد جميع الناس أحرارًا متساوين في الكرامة والحقوق.",
     "cs": "Všichni lidé rodí se svobodní a sobě rovní co do důstojnosti a práv.",

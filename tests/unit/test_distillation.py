@@ -1,4 +1,4 @@
-"""Distillation: the student's recipe, what the teacher's translations become, and what the verb says of wrong use."""
+"""Distillation: the student's recipe, the use of the teacher's translations, and the command's messages."""
 
 import json
 import shutil
@@ -39,7 +39,7 @@ SMALL = [
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder, with a teacher, and a corpus where its recipe names one; not the one that it has learned."""
+    """The working folder, with a teacher and a corpus at the path in its recipe that is not its training data."""
     monkeypatch.chdir(tmp_path)
     shutil.copytree(FIXTURE, TEACHER)
     write(Path("pairs.tsv"), [(source, f"{target} oder nicht") for source, target in KNOWN])
@@ -64,7 +64,7 @@ def command(*options: str) -> int:
 
 
 def test_one_command_makes_a_student(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """An ordinary run folder with the teacher's vocabulary, whose card says where it comes from."""
+    """The result is an ordinary run folder with the teacher's vocabulary, and its card names the teacher."""
     assert command(*SMALL) == 0
     said = capfd.readouterr()
     assert "4 of 4 lines kept (100.0%)" in said.err
@@ -123,7 +123,7 @@ def test_corpora_keep_their_weights_tags_and_languages(folder: Path) -> None:
 
 
 def test_the_closest_hypothesis_is_taken() -> None:
-    """Kim & Rush 2016, section 3.3: by sentence BLEU; where two are as close, the more probable one."""
+    """Kim & Rush 2016, section 3.3: by sentence BLEU; of two equally close ones, the more probable."""
 
     target = tiny_tokenizers().target
     beam = [Translation(text, -1.0, -1.0, (), target) for text in ("a b c x y", "a b c d e", "e d c b a", "a b c d e")]
@@ -135,7 +135,7 @@ def test_the_closest_hypothesis_is_taken() -> None:
 
 
 def test_the_closest_hypotheses_of_a_corpus(folder: Path) -> None:
-    """References that the beam holds are found; each pair of source and reference counts."""
+    """References in the beam are found; each pair of source and reference counts."""
     translator = Translator.load(TEACHER, "cpu")
     source = PAIRS[0][0]
     request = translator.request(beam=5, nbest=5)
@@ -184,27 +184,29 @@ def test_a_student_may_have_another_shape_and_another_vocabulary(
         (["--beam", "0"], "--beam"),
     ],
 )
-def test_wrong_use_is_told(folder: Path, capfd: pytest.CaptureFixture[str], options: list[str], message: str) -> None:
+def test_wrong_use_is_reported(
+    folder: Path, capfd: pytest.CaptureFixture[str], options: list[str], message: str
+) -> None:
     assert command(*options) in (1, 2)
     assert message in " ".join(capfd.readouterr().err.split())
     assert not STUDENT.exists()
     assert not Path("distilled").exists()
 
 
-def test_teachers_that_are_none(folder: Path) -> None:
+def test_invalid_teachers_are_refused(folder: Path) -> None:
     with pytest.raises(ModelError, match="nowhere"):
         student_recipe(Path("nowhere"), "tiny-fast", STUDENT)
     write_tiny_language_model(Path("writer"))
     with pytest.raises(ConfigError, match=r"writer is a language model.*it cannot be distilled into a student"):
         student_recipe(Path("writer"), "tiny-fast", STUDENT)
-    write_tiny_model(Path("bare"))  # its config.yaml knows the model alone, as that of an imported one
+    write_tiny_model(Path("bare"))  # its config.yaml contains only the model, like that of an imported one
     with pytest.raises(ConfigError, match="the setting data is missing"):
         student_recipe(Path("bare"), "tiny-fast", STUDENT)
     data = ["data.train.tsv=pairs.tsv", "data.valid.tsv=pairs.tsv"]
     assert student_recipe(Path("bare"), "tiny-fast", STUDENT, [], data).train.teacher == Path("bare")
 
 
-def test_what_is_unfit_to_learn_from_ends_it(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_unusable_translations_end_the_distillation(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write(Path("pairs.tsv"), [("dog " * 200, "x"), ("\x01", "y")])
     assert command(*SMALL, "data.cleaning.max_tokens=20") == 1
     said = " ".join(capfd.readouterr().err.split())

@@ -126,7 +126,7 @@ def test_contradictory_settings_are_rejected(settings: dict[str, Any], message: 
 
 
 class Data(Config):
-    """Settings with such a field."""
+    """Settings with a field for corpora."""
 
     train: TextCorpora
 

@@ -1,4 +1,4 @@
-"""Dropout: how often, where, and with what it multiplies."""
+"""Dropout: its rate, its positions, and the factor of the remaining values."""
 
 from concurrent.futures import ThreadPoolExecutor
 from math import sqrt
@@ -21,7 +21,7 @@ def rounded(rate: float) -> float:
 
 
 def bound(rate: float, draws: int) -> float:
-    """Five standard deviations of a share: a right implementation fails one seed in a million."""
+    """Five standard deviations of a share: a correct implementation fails for one seed in a million."""
     return 5 * sqrt(rate * (1 - rate) / draws)
 
 
@@ -36,8 +36,8 @@ def test_the_rate_and_the_mean_are_kept(rate: float) -> None:
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.3, 0.5, 0.75])
-def test_every_place_is_dropped_alike(rate: float) -> None:
-    """Masks are cut from 64-bit draws: draws with fewer bits would spoil every eighth place."""
+def test_every_position_is_dropped_equally_often(rate: float) -> None:
+    """Masks are cut from 64-bit draws: draws with fewer bits would spoil every eighth position."""
     places = (dropped(rate).view(-1, 8) == 0).double().mean(0)
     share = rounded(rate)
     assert float((places - share).abs().max()) < bound(share, SIZE // 8), places
@@ -115,7 +115,7 @@ def test_a_share_of_the_rate_is_dropped(share: float) -> None:
     assert float((dropped(0.4) == 0).double().mean()) > 0.39, "it ends with the context"
 
 
-def test_a_share_is_one_threads() -> None:
-    """Threads that divide an update each open their own; others are not touched."""
+def test_a_share_applies_to_one_thread() -> None:
+    """Threads that divide an update each set their own; others are not affected."""
     with dropping(0.0), ThreadPoolExecutor(1) as pool:
         assert float((pool.submit(dropped, 0.4).result() == 0).double().mean()) > 0.39

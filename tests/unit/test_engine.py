@@ -1,4 +1,4 @@
-"""One optimiser step: gradients independent of how batches are cut, clipping, seeding, devices."""
+"""One optimiser step: gradients that do not depend on the division of batches, clipping, seeding, devices."""
 
 from pathlib import Path
 
@@ -46,7 +46,7 @@ def values(model: Seq2Seq) -> torch.Tensor:
 
 
 def moved(engine: Engine, step: int, batches: list[Batch]) -> torch.Tensor:
-    """The change of the parameters in a step of rate 1: the clipped gradient."""
+    """Return the change of the parameters in a step with rate 1: the clipped gradient."""
     before = values(engine.model)
     engine.step(Update(batches), TrainingPoint(step), 1.0)
     return before - values(engine.model)
@@ -62,7 +62,7 @@ def test_accumulated_parts_have_the_gradient_of_the_whole(tmp_path: Path, size: 
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-6)
 
 
-def test_the_result_is_the_mean_over_tokens_and_the_gradient_that_of_it(tmp_path: Path) -> None:
+def test_the_result_is_the_mean_over_tokens_and_so_is_the_gradient(tmp_path: Path) -> None:
     subject = engine(tmp_path)
     model, whole = subject.model, batch(0, 8)
     logits = model(whole.source, whole.source_mask, whole.inputs).logits()[whole.target_mask]
@@ -102,7 +102,7 @@ def test_the_same_seed_and_step_give_the_same_result_whatever_ran_before(tmp_pat
     assert not torch.equal(result(0, step=8), expected)
 
 
-def test_parts_of_a_step_have_masks_of_their_own(tmp_path: Path) -> None:
+def test_parts_of_a_step_have_different_masks(tmp_path: Path) -> None:
     twice = moved(engine(tmp_path, dropout=0.3), 7, [batch(0, 4), batch(0, 4)])
     once = moved(engine(tmp_path, dropout=0.3), 7, [batch(0, 4)])
     assert not torch.allclose(twice, once, rtol=1e-2)

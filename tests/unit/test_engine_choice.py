@@ -1,4 +1,4 @@
-"""The choice of an engine, and the messages when it cannot compute a model or a request."""
+"""The choice of an engine, and the messages if it does not support a model or a request."""
 
 from pathlib import Path
 from typing import Any
@@ -123,10 +123,10 @@ def test_an_exported_folder_has_one_engine(model: Path, tmp_path: Path) -> None:
             Translator.load(out, "cuda")
 
 
-def test_a_gpu_has_an_engine_of_its_own(
+def test_a_gpu_has_its_own_engine(
     model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Half precision is what it computes in unless told otherwise; the choice is checked without a GPU."""
+    """Half precision is the default; the choice is checked without a GPU."""
     made: list[torch.dtype] = []
     engine = CudaEngine.__init__
 
@@ -162,7 +162,7 @@ def test_a_model_that_the_gpu_engine_does_not_decode(tmp_path: Path, capsys: pyt
 
 
 def test_texts_through_the_gpu_engine(model: Path) -> None:
-    """From texts to texts, with requests that it refuses among them."""
+    """From texts to texts, including requests that the engine refuses."""
     loaded = load_model_folder(model, CPU, "translate")
     reference = TorchEngine(loaded.model, loaded.tokenizers, CPU)
     engine = CudaEngine(loaded.model, loaded.tokenizers, reference, torch.float32)

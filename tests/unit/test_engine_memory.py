@@ -1,4 +1,4 @@
-"""A step that does not fit the memory is cut, with the same gradient; the cut is recorded."""
+"""A step that does not fit the memory is divided, with the same gradient, and the division is recorded."""
 
 from pathlib import Path
 
@@ -110,7 +110,7 @@ def test_a_single_pair_that_does_not_fit_ends_the_run(tmp_path: Path, capsys: py
     assert "step 5 does not fit the memory" in capsys.readouterr().err
 
 
-def test_one_of_several_ranks_does_not_cut_by_itself(tmp_path: Path) -> None:
+def test_one_of_several_ranks_does_not_cut_alone(tmp_path: Path) -> None:
     """The other ranks would wait for the additional parts."""
     short, model = engine(tmp_path / "journal", rows=2)
     parts = [MicroBatch(np.arange(3), (0,))]

@@ -1,4 +1,4 @@
-"""Ensembles: the mean of probabilities, whatever the families, and what is refused."""
+"""Ensembles: the mean of probabilities for any families, and refused combinations."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ TEXTS = [*SOURCES, "", "dogs run and run in the park with the man .", "a"]
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """A Transformer, another one, and a recurrent model."""
+    """Two Transformers and a recurrent model."""
     base = tmp_path_factory.mktemp("members")
     for name, seed, config in (("one", 1, None), ("two", 2, None), ("rnn", 3, RNN)):
         write_tiny_model(base / name, seed=seed, config=config)
@@ -37,7 +37,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def sharpened(model: SourceModel) -> SourceModel:
-    """Random parameters of a tiny model hardly prefer one token; these do."""
+    """Sharpen the model: random parameters of a tiny model hardly prefer any token."""
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(2)
@@ -58,13 +58,13 @@ def test_the_mean_of_probabilities_at_once_and_step_by_step_in_a_beam() -> None:
     for column in range(3):
         output, state = ensemble.decoder.step(inputs[:, column : column + 1], state)
         assert_close(output.last_logits().exp(), expected[:, column])
-    rows = torch.tensor([2, 2, 0, 0])  # a beam of two, and a sentence has left
+    rows = torch.tensor([2, 2, 0, 0])  # a beam of two, after a sentence has left
     output, _ = ensemble.decoder.step(inputs[rows, 3:4], state.reorder(rows, 2))
     assert_close(output.last_logits().exp(), expected[rows, 3])
 
 
 @pytest.mark.parametrize("settings", [{"beam": 1}, {"beam": 4, "nbest": 3}, {"beam": 3, "coverage_penalty": 0.2}])
-def test_a_model_twice_is_the_model(folders: list[Path], settings: dict[str, float]) -> None:
+def test_an_ensemble_of_a_model_with_itself_equals_the_model(folders: list[Path], settings: dict[str, float]) -> None:
     once, twice = Translator.load(folders[0], "cpu", "torch"), Translator.load([folders[0]] * 2, "cpu")
     request = once.request(**settings)  # type: ignore[arg-type]
     for one, two in zip(once.translate_nbest(TEXTS, request), twice.translate_nbest(TEXTS, request), strict=True):
@@ -108,7 +108,7 @@ def test_the_search_finds_what_reading_each_hypothesis_with_both_models_finds(se
     np.testing.assert_allclose([each.score for each in found], [score for _, score in expected], atol=1e-4)
 
 
-def test_neither_batches_nor_order_change_anything(folders: list[Path]) -> None:
+def test_batches_and_order_change_nothing(folders: list[Path]) -> None:
     translator = Translator.load(folders, "cpu")
     request = translator.request(beam=3, nbest=2)
     alone = [translator.translate_nbest([text], request)[0] for text in TEXTS]
@@ -182,7 +182,7 @@ def test_the_command_line_translates_scores_and_evaluates(
     assert " + " in capfd.readouterr().out
 
 
-def test_prefixes_and_unknown_words_go_as_with_one_model() -> None:
+def test_prefixes_and_unknown_words_work_as_with_one_model() -> None:
     words = train_tokenizers(
         TextConfig.model_validate({"subword": {"kind": "word", "min_frequency": 1}, "shared": False}), SOURCES, TARGETS
     )
@@ -192,7 +192,7 @@ def test_prefixes_and_unknown_words_go_as_with_one_model() -> None:
     twice = Translator(TorchEngine(Ensemble([model, model]), words, torch.device("cpu")), words)
     texts = ["Xaver sees a dog .", "Quentin", "two Zebras sleep in Yverdon ."]
     prefixes = ["", "ein Wolf", "zwei"]
-    others = [each for each in range(words.target.size) if each not in (EOS, UNK)]  # so unknowns are written
+    others = [each for each in range(words.target.size) if each not in (EOS, UNK)]  # so that unknowns are generated
     search = {"forbid": others, "minimum_length": 2, "maximum_length": 4}
     one = alone.translate(texts, prefixes=prefixes, unknown="copy", search=search)
     assert twice.translate(texts, prefixes=prefixes, unknown="copy", search=search) == one

@@ -1,4 +1,4 @@
-"""Batches that will not fit the memory are cut before a run starts, and as much after it is resumed."""
+"""Batches that will not fit the memory are divided before a run starts, and at least as much after it is resumed."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ CORPUS = {"source": "a", "target": "b"}
 
 
 class _Job(TranslationJob):
-    """A job with the lengths of short pairs, without data."""
+    """A job with short pairs' lengths, without data."""
 
     lengths = np.full((2000, 2), 10, np.int32)
 
@@ -27,7 +27,7 @@ class _Job(TranslationJob):
 
 
 def cut(folder: Path, monkeypatch: pytest.MonkeyPatch, mebibytes: float) -> int:
-    """How often batches are halved with this much free memory."""
+    """Return how often batches are halved with this much free memory."""
     model = tiny_config()
     config = TranslationRun.model_validate(
         {"data": {"train": CORPUS, "valid": CORPUS, "batch": {"tokens": 20_000}}, "model": model, "out": "run"}

@@ -129,7 +129,7 @@ def test_a_corpus_is_checked_from_settings_or_a_config(tmp_path: Path) -> None:
         dragoman.check_data(corpus, {"max_word": 2})
 
 
-def test_averages_and_exports_refuse_to_lose_anything(tmp_path: Path) -> None:
+def test_averages_and_exports_do_not_overwrite_anything(tmp_path: Path) -> None:
     write_tiny_model(tmp_path / "a")
     write_tiny_model(tmp_path / "b", seed=2)
     assert dragoman.average([tmp_path / "a", str(tmp_path / "b")], tmp_path / "mean") == tmp_path / "mean"

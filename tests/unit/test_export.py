@@ -91,7 +91,7 @@ def refused(**changes: Any) -> str:
     return str(found.value)
 
 
-def test_all_that_is_refused_is_named() -> None:
+def test_all_refused_parts_are_named() -> None:
     stack = {"layers": 1, "heads": 2, "feedforward": 16}
     rms = {"kind": "rms", "epsilon": 1e-6}
     message = refused(

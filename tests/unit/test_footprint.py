@@ -1,4 +1,4 @@
-"""Estimates of memory: what torch's own profiler counts, also for texts far longer than those tried out."""
+"""Estimates of memory equal the counts of torch's profiler, also for texts much longer than the trial ones."""
 
 import json
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def model(encoder: dict[str, Any]) -> Seq2Seq:
 
 
 def profiled(run: Callable[[], object], folder: Path) -> int:
-    """The most bytes that torch's allocator held during `run` above what it held before."""
+    """Return the peak of torch's allocator during `run`, relative to its start, in bytes."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
         run()
     profile.export_chrome_trace(str(folder / "trace.json"))
@@ -66,7 +66,7 @@ def test_estimates_are_what_the_profiler_counts(kind: str, length: int, tmp_path
     assert 1 < evaluate(footprint.training, length) / training < 2
 
 
-def test_a_window_wider_than_the_short_trial_is_not_taken_for_all_pairs() -> None:
+def test_a_window_wider_than_the_short_trial_is_not_extrapolated_quadratically() -> None:
     built = model({**TRANSFORMER, "attention": {"kind": "window", "window": 256}})
     short = measure(built, 128, training=False)
     assert short.measured == 128
@@ -86,14 +86,14 @@ def test_additive_scores_of_all_pairs_stay_quadratic() -> None:
     assert evaluate(long.encoding, 65536) > 500 * evaluate(long.encoding, 2048)
 
 
-def test_no_trial_is_made_that_would_not_fit() -> None:
+def test_trials_that_would_not_fit_are_not_run() -> None:
     built = model({**TRANSFORMER, "attention": {"scorer": {"kind": "additive"}}})
     short = measure(built, 128, training=False)
     assert refined(short, built, 65536, training=False, free=2**18) is short
 
 
 @pytest.mark.parametrize("kind", ["window", "linear"])
-def test_training_keeps_as_much_a_token_of_long_texts_as_of_short_ones(kind: str) -> None:
+def test_memory_per_token_is_equal_for_long_and_short_texts(kind: str) -> None:
     footprint = measure(model({**TRANSFORMER, "attention": {"kind": kind}}), LONG_TRIAL, training=True)
     assert evaluate(footprint.training, 65536) / 65536 == pytest.approx(
         evaluate(footprint.training, 2048) / 2048, rel=0.05

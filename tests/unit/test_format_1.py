@@ -1,4 +1,4 @@
-"""Model folders of format 1 are read for ever: the frozen one translates and scores as on the day it was written."""
+"""Model folders of format 1 remain readable: the frozen one translates and scores as on the day it was written."""
 
 import hashlib
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from dragoman.translation.translator import Translator
 
 FOLDER = Path(__file__).resolve().parents[1] / "fixtures" / "format-1"
-# The folder is never written again: a change that cannot read it needs a new format version and a way to convert.
+# The folder is never rewritten: a change that cannot read it needs a new format version and a conversion.
 DIGESTS = {
     "README.md": "bb0e1c3d2e85b1be",
     "config.yaml": "b9dd395f2c578c24",
@@ -43,7 +43,7 @@ def test_it_scores_as_it_did(translator: Translator) -> None:
     assert wrong.log_probability == pytest.approx(-45.359067, abs=1e-3)
 
 
-def test_it_says_where_it_comes_from(translator: Translator) -> None:
+def test_it_names_its_origin(translator: Translator) -> None:
     meta = translator.meta
     assert (meta.format_version, meta.step, meta.averaged_steps) == (1, 600, (400, 600))
     assert (meta.source_language, meta.target_language, meta.licence) == ("en", "de", "CC0-1.0")

@@ -1,4 +1,4 @@
-"""The fused kernel computes what the explicit path computes, values and gradients, for every mask that models have."""
+"""The fused kernel has the values and gradients of the explicit path, for every mask that models use."""
 
 import pytest
 import torch
@@ -25,7 +25,7 @@ def states(rows: int, length: int) -> torch.Tensor:
 
 
 def both(compute) -> None:  # type: ignore[no-untyped-def]
-    """compute() → (result, what it depends on), on the usual path and on the explicit one."""
+    """compute() → (result, its inputs), on the usual path and on the explicit one."""
     results = []
     for explicit in (False, True):
         if explicit:

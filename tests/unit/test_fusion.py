@@ -25,7 +25,7 @@ def fused_with(folder: Path, weight: float = 0.1) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A translation model, and a language model of its vocabulary with random parameters and 16 positions."""
+    """A translation model, and a language model with its vocabulary, random parameters and 16 positions."""
     base = tmp_path_factory.mktemp("fused")
     write_tiny_model(base / "translation")
     positions = {"kind": "learned", "limit": 16}
@@ -76,7 +76,7 @@ def test_the_command_line_and_its_errors(
     printed, told = capfd.readouterr()
     expected = Translator.load(folders[0], "cpu").translate(TEXTS, search=fused_with(folders[1], 0.5))
     assert printed.split("\n")[:-1] == expected
-    assert told.count("has no fusion") <= 1  # of the native engine, where it is there
+    assert told.count("has no fusion") <= 1  # of the native engine, if it is available
     assert main([*verb, "--fusion", "0.5"]) == 2
     assert main([*verb, "--language-model", language_model, "--fusion", "-1"]) == 2
     assert main([*verb, "--sample", "--language-model", language_model]) == 2

@@ -1,4 +1,4 @@
-"""The default cleaning rules do no harm to good corpora."""
+"""The default cleaning rules keep good corpora intact."""
 
 import os
 from pathlib import Path
@@ -35,7 +35,7 @@ def test_tatoeba_keeps_every_pair() -> None:
     assert report.counts == {}
 
 
-def test_wikitext_and_shakespeare_are_read_as_others_count_them() -> None:
+def test_wikitext_and_shakespeare_have_the_published_sizes() -> None:
     """2.09M, 218k and 246k words and ends of lines: Merity et al. 2016, table 1. Shakespeare's characters are kept."""
     names, found = ("train", "valid", "test"), []
     for name in names:

@@ -29,13 +29,13 @@ def fingerprint(corpus: EmbeddedCorpus) -> str:
 
 
 def tokens(text: str) -> set[str]:
-    """The words of a sentence, found otherwise than the generator finds them."""
+    """Return the words of a sentence, found in another way than by the generator."""
     letters = "".join(c.lower() if c.isalnum() or c in "-œ" else " " for c in text)
     return set(letters.split())
 
 
 def walk(value: object) -> Iterator[object]:
-    """Every node of a tree, through the fields of the dataclasses; an antecedent is no part of the sentence."""
+    """Yield every node of a tree, through the fields of the dataclasses; an antecedent is not part of the sentence."""
     yield value
     if dataclasses.is_dataclass(value):
         for field in dataclasses.fields(value):
@@ -70,7 +70,7 @@ def has_relative(node: object) -> bool:
 
 
 def structures(utterance: Utterance) -> set[str]:
-    """The structure combinations of a tree, written without the generator's own functions."""
+    """Return the structure combinations of a tree, without the generator's own functions."""
     found = set()
     for clause in clauses(utterance):
         if clause.tense == "past" and not clause.modal and isinstance(clause.receiver, Pronoun):
@@ -94,7 +94,7 @@ def structures(utterance: Utterance) -> set[str]:
     return found
 
 
-def test_sizes_are_as_asked(corpus: EmbeddedCorpus) -> None:
+def test_sizes_are_the_requested_ones(corpus: EmbeddedCorpus) -> None:
     assert {name: len(getattr(corpus, name)) for name in SIZES} == SIZES
 
 
@@ -116,7 +116,7 @@ def test_same_seed_same_corpus_in_another_process_with_another_hash_seed(corpus:
 
 
 def test_corpus_is_the_recorded_one() -> None:
-    """The same on every platform and Python version; a change of the grammar changes this value on purpose."""
+    """The same on every platform and Python version; changes of the grammar change this value intentionally."""
     assert fingerprint(generate(1, 2000, 50, 0)) == "d1d0e63dfefdf98da6cd11f51d675b2cc28d5b7ce88eb51ffb3be8de728482ed"
 
 
@@ -132,7 +132,7 @@ def test_no_sentence_twice_in_any_language(corpus: EmbeddedCorpus) -> None:
         assert len(set(texts)) == len(texts)
 
 
-def test_every_sentence_carries_its_derivation(corpus: EmbeddedCorpus) -> None:
+def test_every_sentence_has_its_derivation(corpus: EmbeddedCorpus) -> None:
     for sentence in (*corpus.train, *corpus.valid, *corpus.test):
         assert isinstance(corpus.derivations[sentence], Utterance)
 
@@ -149,7 +149,7 @@ def test_every_test_sentence_shows_a_combination_that_training_never_shows(corpu
     for sentence in corpus.test:
         tree = corpus.derivations[sentence]
         pairs = {c.words for c in held_out(tree) if c.words}
-        # A pair of the generator is (adjective, noun), (verb, noun) or (noun, verb): compare without its order.
+        # A pair of the generator is (adjective, noun), (verb, noun) or (noun, verb), so compare without order.
         unseen = {frozenset(pair[1:]) for pair in word_pairs(tree) - seen}
         assert structures(tree) or {frozenset(pair) for pair in pairs} & unseen, sentence
         assert {frozenset(pair) for pair in pairs} <= unseen
@@ -195,7 +195,7 @@ def test_vocabulary_is_a_few_hundred_words(corpus: EmbeddedCorpus) -> None:
         assert len(set().union(*(tokens(getattr(sentence, language)) for sentence in corpus.train))) > 700
 
 
-def test_sentences_are_short_whole_and_punctuated(corpus: EmbeddedCorpus) -> None:
+def test_sentences_are_short_complete_and_punctuated(corpus: EmbeddedCorpus) -> None:
     for sentence in (*corpus.train, *corpus.valid, *corpus.test):
         for text in sentence:
             assert 4 <= len(text.split()) <= 20
@@ -214,7 +214,7 @@ def test_write_makes_nine_parallel_files(corpus: EmbeddedCorpus, tmp_path: Path)
         assert len(rows[0]) == size
 
 
-def test_impossible_sizes_are_an_error_that_says_what_to_do() -> None:
+def test_impossible_sizes_are_an_error_with_advice() -> None:
     with pytest.raises(ConfigError, match="must not be negative"):
         generate(1, -1, 0, 0)
     with pytest.raises(ConfigError, match="more training sentences"):

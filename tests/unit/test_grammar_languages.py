@@ -1,4 +1,4 @@
-"""The three languages against small tables written by hand, and laws that every sentence keeps."""
+"""The three languages against small handwritten tables, and laws that hold for every sentence."""
 
 import re
 

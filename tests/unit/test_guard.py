@@ -1,4 +1,4 @@
-"""What the guard's detectors find, and what they leave alone."""
+"""Findings of the guard's detectors, and harmless cases."""
 
 import pytest
 from tiny_model import tiny_tokenizers
@@ -101,7 +101,7 @@ def test_scripts() -> None:
     assert usual_scripts(tiny_tokenizers(261).target) <= {"LATIN"}
 
 
-def test_what_is_told_of_a_text_in_parts() -> None:
+def test_findings_in_a_text_in_parts() -> None:
     loop, numbers = Finding("repetition", "a b"), Finding("numbers", "12")
     parts = [
         None,

@@ -1,4 +1,4 @@
-"""What the guard finds is searched again, and nothing else is touched; an engine writes what it is told to."""
+"""Translations with findings are searched again, and others are not touched; the engine's output is prescribed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ def translator(script: Callable[[Row], Sequence[str]], **changes: object) -> tup
 
 
 def name_of(row: Row) -> str:
-    """Which of the searches it is."""
+    """Return which search this is."""
     config = row.decoding
     if row.constraints:
         return "kept numbers"
@@ -41,7 +41,7 @@ def name_of(row: Row) -> str:
 
 
 def good_by(search: str, bad: str) -> Callable[[Row], list[str]]:
-    """The first text is bad until it is searched so; the others are good at once."""
+    """The first text is bad until the search named here; the others are good at once."""
     return lambda row: [
         bad if row.text == "a dog runs fast" and name_of(row) != search else GOOD.get(row.text.strip(), row.text)
     ]
@@ -81,7 +81,7 @@ def test_nothing_is_searched_again_without_guard_or_without_cause() -> None:
     assert len(engine.asked) == 2
 
 
-def test_the_first_stays_where_nothing_is_better() -> None:
+def test_the_first_translation_is_kept_if_nothing_is_better() -> None:
     guarded, engine = translator(lambda row: ["Hund Hund Hund" + " Hund" * (name_of(row) != "first")])
     ((best,),) = guarded.translate_nbest(["a dog"], guarded.request(guard=True))
     assert best.text == "Hund Hund Hund"
@@ -90,7 +90,7 @@ def test_the_first_stays_where_nothing_is_better() -> None:
 
 
 def test_fewer_findings_are_better_than_more() -> None:
-    """And of the list the first with the fewest; what is unfinished is not taken for what is finished."""
+    """Of a list, the first translation with the fewest findings; unfinished ones come after finished ones."""
     bad = {"first": ["Hund Hund Hund 4"], "list": ["ja ja ja 7", "ja ja ja 30", "30…"], "wide": ["30 30 30"]}
     guarded, _ = translator(lambda row: bad.get(name_of(row), bad["first"]))
     ((best,),) = guarded.translate_nbest(["30 dogs"], guarded.request(guard=True))
@@ -100,7 +100,7 @@ def test_fewer_findings_are_better_than_more() -> None:
     assert best.guarded.outcomes() == {"repeated a phrase": False, "had other numbers than their source": True}
 
 
-def test_what_a_text_gets_depends_on_no_other() -> None:
+def test_results_do_not_depend_on_other_texts() -> None:
     texts = ["a dog runs fast", "12 dogs", "two dogs sleep", "45 men", "a dog runs fast", "a man"] * 2
     guarded, _ = translator(
         lambda row: ["viele"] if row.text == "45 men" and name_of(row) != "wide" else good_by("list", "")(row)
@@ -115,7 +115,7 @@ def test_what_a_text_gets_depends_on_no_other() -> None:
     assert guarded.translate(texts, guard=True) == [best[0].text for best in together]
 
 
-def test_of_a_list_those_are_given_that_nothing_is_wrong_with() -> None:
+def test_lists_contain_translations_without_findings() -> None:
     guarded, engine = translator(lambda row: ["Hund Hund Hund", "ein Hund", "Hunde Hunde Hunde", "der Hund"])
     request = guarded.request(guard=True, nbest=4)
     (found,) = guarded.translate_nbest(["a dog"], request)
@@ -128,8 +128,8 @@ def test_of_a_list_those_are_given_that_nothing_is_wrong_with() -> None:
     ]
 
 
-def test_what_a_translation_must_hold_it_holds_after_another_search() -> None:
-    """The first search's request goes on: phrases, prefix and tags; what lost them is no candidate."""
+def test_constraints_hold_after_another_search() -> None:
+    """The request stays the same, with phrases, prefix and tags; results that violate them are not candidates."""
     outputs = {1: ["Katze Katze Katze"], 5: ["ein Tier", "ein Hund", "die Katze"]}
     guarded, engine = translator(lambda row: outputs[row.decoding.nbest])
     request = guarded.request(guard=True, constraints=["Katze"], prefix="Die")
@@ -150,7 +150,7 @@ def test_numbers_are_kept_where_they_changed() -> None:
     assert not best.guarded.left
 
 
-def test_what_an_engine_cannot_do_is_left_out() -> None:
+def test_searches_that_an_engine_does_not_support_are_skipped() -> None:
     guarded, engine = translator(good_by("wide", "Hund Hund Hund"), refused=("no_repeat_ngram",))
     assert guarded.translate(["a dog runs fast"], guard=True) == [GOOD["a dog runs fast"]]
     assert "no repetition" not in [name_of(call[0]) for call in engine.asked]
@@ -187,13 +187,13 @@ def test_a_search_without_repetition_can_write_a_phrase_twice_in_a_row_and_not_t
         assert (len(set(runs)) == len(runs)) == (times == 2)
 
 
-def test_what_is_drawn_is_refused() -> None:
+def test_sampling_is_refused() -> None:
     guarded, _ = translator(lambda row: ["ein Hund"])
     with pytest.raises(ConfigError, match="samples are not searched for"):
         guarded.request(guard=True, sampling=Sampling())
 
 
-def test_other_searches_keep_all_else_that_was_asked_for() -> None:
+def test_other_searches_keep_the_other_settings() -> None:
     guarded, engine = translator(lambda row: ["Hund Hund Hund"])
     request = guarded.request(guard=True, length_penalty=1.5, search={"maximum_length": 30, "no_repeat_ngram": 2})
     guarded.translate_nbest(["a dog"], replace(request, tags=()))
@@ -202,14 +202,14 @@ def test_other_searches_keep_all_else_that_was_asked_for() -> None:
         assert call[0].decoding.no_repeat_ngram == 2
 
 
-@pytest.mark.parametrize(("search", "mended"), [("no repetition", True), ("never", False)])
-def test_a_document_tells_what_was_found_in_it(search: str, mended: bool) -> None:
+@pytest.mark.parametrize(("search", "repaired"), [("no repetition", True), ("never", False)])
+def test_a_document_reports_its_findings(search: str, repaired: bool) -> None:
     pytest.importorskip("sentencex")
     bad = "Hund Hund Hund Hund Hund"
     guarded, _ = translator(good_by(search, bad))
     page = "  two dogs sleep\n\na dog runs fast\n"
     done = translate_document(guarded, page, guard=True)
-    assert done.text == f"  zwei Hunde schlafen\n\n{GOOD['a dog runs fast'] if mended else bad}\n"
-    assert (done.sentences, done.mended, done.wrong) == (2, mended, not mended)
+    assert done.text == f"  zwei Hunde schlafen\n\n{GOOD['a dog runs fast'] if repaired else bad}\n"
+    assert (done.sentences, done.mended, done.wrong) == (2, repaired, not repaired)
     unguarded = translate_document(guarded, page)
     assert (unguarded.mended, unguarded.wrong) == (0, 0)

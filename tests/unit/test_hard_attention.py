@@ -1,4 +1,4 @@
-"""Hard attention: what it looks at, what it tells the objective, and what it refuses."""
+"""Hard attention: the positions it attends to, its reports to the objective, and its refusals."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def inputs(length: int = 4) -> tuple[Tensor, Tensor]:
 
 
 def looked(built: SoftAttention, queries: Tensor, states: Tensor, keep: Tensor = KEEP) -> tuple[Tensor, Tensor]:
-    """The result, and the weights (B, h, T, S) that it was made with."""
+    """Return the result, and the weights (B, h, T, S) behind it."""
     padding = Mask.padding(keep)
     with recording() as recorded:
         result = built.cross_attend(queries, built.project_memory(states, padding), padding)
@@ -56,7 +56,7 @@ def soft_twin(built: HardAttention) -> SoftAttention:
 
 @pytest.mark.parametrize("looks", [1, 2, 4])
 @torch.no_grad()
-def test_translation_looks_at_the_most_probable_positions(looks: int) -> None:
+def test_translation_attends_to_the_most_probable_positions(looks: int) -> None:
     built = attention(looks=looks).eval()
     _, soft = looked(soft_twin(built), *inputs())
     result, weights = looked(built, *inputs())
@@ -80,7 +80,7 @@ def test_training_samples_positions_by_their_weights() -> None:
 
 
 @torch.no_grad()
-def test_later_looks_are_drawn_from_the_rest() -> None:
+def test_later_positions_are_drawn_from_the_rest() -> None:
     """P(second = j) = Σ_{i≠j} α_i α_j / (1 − α_i)."""
     built = attention(looks=2).train()
     _, states = inputs()
@@ -133,7 +133,7 @@ def told(
     return auxiliary.decisions[built][0], recorded[built][0], auxiliary.counts
 
 
-def test_decisions_hold_log_probability_and_entropy_over_all_heads() -> None:
+def test_decisions_have_log_probability_and_entropy_over_all_heads() -> None:
     built = attention(entropy_weight=0.3, baseline_weight=0.4).train()
     decisions, weights, _ = told(built)
     _, soft = looked(soft_twin(built), *inputs())
@@ -145,13 +145,13 @@ def test_decisions_hold_log_probability_and_entropy_over_all_heads() -> None:
     assert bool((decisions.log_probability[2] == 0).all()), "a single position is no choice"
 
 
-def test_nothing_is_told_in_translation() -> None:
+def test_nothing_is_reported_in_translation() -> None:
     with collecting() as auxiliary:
         looked(attention(adaptive=True).eval(), *inputs())
     assert not auxiliary.decisions and not auxiliary.counts
 
 
-def test_a_query_without_keys_looks_nowhere() -> None:
+def test_a_query_without_keys_attends_to_nothing() -> None:
     built = attention(looks=2, adaptive=True, combine="concatenate").train()
     keep = KEEP & torch.tensor([[True], [False], [True]])
     padding = Mask.padding(keep)
@@ -167,7 +167,7 @@ def test_a_query_without_keys_looks_nowhere() -> None:
 
 @pytest.mark.parametrize(("bias", "number"), [(-100.0, 1), (100.0, 3)])
 @pytest.mark.parametrize("training", [True, False])
-def test_a_step_decides_how_often_it_looks(bias: float, number: int, training: bool) -> None:
+def test_a_query_decides_how_often_it_attends(bias: float, number: int, training: bool) -> None:
     built = attention(adaptive=True).train(training)
     assert built.again is not None
     with torch.no_grad():
@@ -178,8 +178,8 @@ def test_a_step_decides_how_often_it_looks(bias: float, number: int, training: b
 
 
 @torch.no_grad()
-def test_translation_looks_again_where_that_is_the_more_probable_choice() -> None:
-    """Each decision of the first look, made again from the query and the value that it saw."""
+def test_translation_attends_again_if_that_is_more_probable() -> None:
+    """Each decision after the first step, computed again from the query and the attended value."""
     built = attention(looks=2, adaptive=True).eval()
     assert built.again is not None
     queries, states = inputs(40)
@@ -195,7 +195,7 @@ def test_translation_looks_again_where_that_is_the_more_probable_choice() -> Non
     assert {1, 2} == set(number.tolist())
 
 
-def test_looks_are_counted_at_real_targets() -> None:
+def test_attention_steps_are_counted_at_real_targets() -> None:
     keep = torch.tensor([[True, True, True, True], [True, False, False, False], [True, True, False, False]])
     _, weights, counts = told(attention(adaptive=True).train(), keep)
     number = (weights > 0).sum(-1)[:, 0][keep]
@@ -244,6 +244,6 @@ def test_steps_equal_the_whole_and_padding_changes_nothing(settings: dict[str, A
     ("settings", "positions", "message"),
     [({"adaptive": True, "looks": 1}, None, "raise looks"), ({}, SinusoidalConfig(), "source only")],
 )
-def test_settings_that_do_not_go_together(settings: dict[str, Any], positions: Any, message: str) -> None:
+def test_incompatible_settings(settings: dict[str, Any], positions: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         HardAttentionConfig.model_validate(settings).build(SIZES, positions)

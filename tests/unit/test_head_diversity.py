@@ -1,4 +1,4 @@
-"""The penalty on heads that look alike: its formula, its way into the loss, and what it does."""
+"""The penalty on similar heads: its formula, its part in the loss, and its effect."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def batch() -> Batch:
 
 
 def overlap(weights: Tensor) -> float:
-    """Mean of α_s · α_j over pairs of different heads, one query after another."""
+    """Return the mean of α_s · α_j over pairs of different heads, one query at a time."""
     total = count = 0.0
     for row in weights.transpose(1, 2).flatten(0, 1):
         for one in range(len(row)):
@@ -60,7 +60,7 @@ def test_the_penalty_is_its_formula() -> None:
     assert float(head_diversity(weights, None)[1]) == 8
 
 
-def test_heads_that_each_look_at_a_place_of_their_own_cost_nothing() -> None:
+def test_heads_that_attend_to_different_positions_have_no_penalty() -> None:
     weights = torch.eye(3, 5)[None, :, None, :]
     assert float(head_diversity(weights, None)[0]) == 0
     assert float(head_diversity(weights[:, [0, 0, 0]], None)[0]) == 6
@@ -68,7 +68,7 @@ def test_heads_that_each_look_at_a_place_of_their_own_cost_nothing() -> None:
 
 @pytest.mark.parametrize("kind", ["soft", "hard"])
 def test_it_reaches_the_loss_with_its_weight(kind: str) -> None:
-    """Against the recorded weights; for hard attention those before a position is drawn, so it looks at all."""
+    """Compared with the recorded weights; for hard attention with those before sampling, so it attends everywhere."""
     looks = {"gradient": "reinforce", "entropy_weight": 0.0, "baseline_weight": 0.0} if kind == "hard" else {}
     objective, pairs = CrossEntropy(), batch()
     losses = []
@@ -89,7 +89,7 @@ def test_it_reaches_the_loss_with_its_weight(kind: str) -> None:
 
 
 def test_parts_of_a_batch_give_the_gradient_of_the_whole() -> None:
-    """Padding counts for nothing, also where source and target differ in length from part to part."""
+    """Padding has no effect, also if parts differ in their source and target lengths."""
     built, objective, pairs = model(0.5, 0.5), CrossEntropy(), batch()
     whole = torch.autograd.grad(objective(built, pairs).total, list(built.parameters()))
     for part in pairs.cut(2):
@@ -98,7 +98,7 @@ def test_parts_of_a_batch_give_the_gradient_of_the_whole() -> None:
         torch.testing.assert_close(parameter.grad, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_it_makes_heads_look_at_different_places() -> None:
+def test_it_makes_heads_attend_to_different_positions() -> None:
     pairs = batch()
     after = {}
     for weight in (0.0, 1.0):

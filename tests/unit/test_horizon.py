@@ -1,4 +1,4 @@
-"""The share of a run that is done at a step: fitted to the clock, recorded, and adapted to new limits."""
+"""The completed share of a run at a step: fitted to the clock, recorded, and adapted to new limits."""
 
 import json
 import math
@@ -153,7 +153,7 @@ def test_new_limits_stretch_the_rest_of_a_run() -> None:
 
 
 def test_new_minutes_before_the_first_step_leave_everything_to_do() -> None:
-    """A snapshot at step 0 took some seconds, from which no speed follows."""
+    """A snapshot at step 0 took some seconds, which say nothing about the speed."""
     minutes = config(max_minutes=2)
     joined = Horizon.initial(minutes, 17).after_change(minutes, 0, 0.3)
     assert joined.progress_at(0) == 0

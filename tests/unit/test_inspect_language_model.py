@@ -1,4 +1,4 @@
-"""What the inspector tells of a language model: what it attends, and what it is made of."""
+"""The inspector's view of a language model: its attention and its parts."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from tiny_language_model import tiny_language_model
 from dragoman.base.errors import DataError
 
 
-def test_a_text_attends_itself_and_what_stands_before(tmp_path: Path) -> None:
+def test_a_text_attends_to_itself_and_to_the_start_symbol(tmp_path: Path) -> None:
     model = tiny_language_model(tmp_path / "model")
     maps = model.attention("a dog")
     assert [each.name for each in maps] == [f"decoder.layers.{layer}.self_attention" for layer in (0, 1)]

@@ -1,4 +1,4 @@
-"""`dragoman inspect`: the weights of every family as arrays and pictures, and what it says where there are none."""
+"""`dragoman inspect`: the weights of every family as arrays and pictures, and messages where there are none."""
 
 import json
 import os
@@ -25,7 +25,7 @@ TRANSFORMER = {"kind": "transformer", "layers": 2, "heads": 2, "feedforward": 16
 LAYERS = {"layers": 2}
 SINUSOIDAL = {"target_positions": {"kind": "sinusoidal"}}
 
-# Settings of a model, the layers of each kind that has weights, and what is said of the kinds that have none.
+# Settings of a model, the layers of each kind that has weights, and the messages about kinds without weights.
 FAMILIES: dict[str, tuple[dict[str, Any], dict[str, int], list[str]]] = {
     "transformer": ({}, {ENCODER: 2, DECODER: 2, CROSS: 2}, []),
     "recurrent": (
@@ -81,7 +81,7 @@ FAMILIES: dict[str, tuple[dict[str, Any], dict[str, int], list[str]]] = {
 
 @pytest.fixture(autouse=True)
 def _few_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is drawn is checked, not how finely."""
+    """Draw at a low resolution, which is not tested."""
     monkeypatch.setattr("dragoman.inspect.pictures.figure.RESOLUTION", 30)
 
 
@@ -91,7 +91,7 @@ def translator(folder: Path, **changes: Any) -> Translator:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_family_shows_what_it_has(tmp_path: Path, family: str) -> None:
+def test_every_family_shows_its_weights(tmp_path: Path, family: str) -> None:
     changes, kinds, absent = FAMILIES[family]
     inspection = translator(tmp_path / "model", **changes).inspect(SOURCE, TARGET)
     assert {kind: len(maps) for kind, maps in inspection.kinds.items()} == kinds
@@ -182,7 +182,7 @@ def test_without_a_target_the_best_translation_is_shown(tmp_path: Path) -> None:
     assert inspection.tokens["target"] == (*best.tokens, "</s>")
 
 
-def test_a_language_model_attends_itself(tmp_path: Path) -> None:
+def test_a_language_model_attends_to_itself(tmp_path: Path) -> None:
     inspection = tiny_language_model(tmp_path / "model").inspect("a dog")
     assert set(inspection.kinds) == {DECODER}
     assert inspection.source is None
@@ -224,7 +224,7 @@ def test_the_command_takes_a_language_model(tmp_path: Path, capsys: pytest.Captu
         (["nothing", SOURCE], "there is no model folder"),
     ],
 )
-def test_what_cannot_be_shown_is_told(
+def test_errors_are_reported(
     tmp_path: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_tiny_model(tmp_path / "model")
@@ -235,7 +235,7 @@ def test_what_cannot_be_shown_is_told(
     assert sorted(os.listdir(tmp_path)) == before
 
 
-def test_a_model_without_attention_says_what_it_is(tmp_path: Path) -> None:
+def test_a_model_without_attention_names_its_family(tmp_path: Path) -> None:
     bytenet = {"encoder": {"kind": "bytenet"}, "decoder": {"kind": "bytenet"}}
     reason = (
         "no attention to show. encoder.self_attention: the encoder, a ByteNetEncoder, has none; "

@@ -57,7 +57,7 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str, message: str) -> None:
         list(read_pairs(corpus(tmp_path, '{"source": "a", "target": "b"}', line)))
 
 
-def test_a_wrong_field_is_found_early(tmp_path: Path) -> None:
+def test_a_wrong_field_is_detected_early(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="line 1: there is no field 'en'"):
         check_readable(corpus(tmp_path, '{"source": "a", "target": "b"}', source_field="en"))
 

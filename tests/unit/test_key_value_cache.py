@@ -1,4 +1,4 @@
-"""Caches with room: the same bits as without, written in place, and no more memory than was asked for."""
+"""Preallocated caches give the same bits, are written in place, and take no more memory than requested."""
 
 from dataclasses import replace
 from typing import Any
@@ -17,7 +17,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "additive": {"kind": "soft", "scorer": {"kind": "additive", "width": 5}, "value_width": 6},
     "window": {"kind": "window", "window": 4},
 }
-# (tokens read, then rows taken and hypotheses a sentence): greedy with pruning, a beam, samples, some of which end
+# (tokens read, then rows taken and hypotheses per sentence): greedy with pruning, a beam, samples, some of which end
 GREEDY = [(1, None, 1), (3, None, 1), (1, [0, 2], 1), (1, None, 1), (9, None, 1), (1, [1], 1), (1, None, 1)]
 BEAM = [
     (1, [0, 0, 1, 1, 2, 2], 2),
@@ -55,15 +55,15 @@ def read(built: Seq2Seq, capacity: int | None, script: list[Any]) -> tuple[list[
 
 @pytest.mark.parametrize("script", [GREEDY, BEAM, SAMPLES], ids=["greedy", "beam", "samples"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_room_changes_no_bit(kind: str, script: list[Any]) -> None:
+def test_preallocation_changes_no_bit(kind: str, script: list[Any]) -> None:
     built = model(kind)
     expected, _ = read(built, None, script)
-    for capacity in (2, 5, CAPACITY):  # also where more is read than was promised
+    for capacity in (2, 5, CAPACITY):  # also if more is read than announced
         found, _ = read(built, capacity, script)
         assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
 
 
-def test_greedy_search_writes_in_place_and_a_beam_copies_what_is_held() -> None:
+def test_greedy_search_writes_in_place_and_a_beam_copies_the_used_part() -> None:
     _, states = read(model("soft"), CAPACITY, GREEDY)
     first, second = ([cache.keys.data_ptr() for cache in state.cache] for state in states[:2])
     assert first == second
@@ -82,7 +82,7 @@ def test_a_window_needs_no_more_than_two() -> None:
 
 
 @torch.no_grad()
-def test_a_far_limit_makes_no_more_room_than_twice_what_is_held() -> None:
+def test_a_large_limit_allocates_at_most_twice_the_used_part() -> None:
     cache = None
     for length in range(1, 301):
         cache = extended(cache, Keys(torch.full((1, 1, 1, 2), length), torch.zeros(1, 1, 1, 3)), 10**12)
@@ -91,7 +91,7 @@ def test_a_far_limit_makes_no_more_room_than_twice_what_is_held() -> None:
     assert cache.read().keys[0, 0, :, 1].tolist() == list(range(1, 301))
 
 
-def test_where_gradients_flow_nothing_is_written_in_place() -> None:
+def test_nothing_is_written_in_place_if_gradients_are_needed() -> None:
     def keys(length: int) -> Keys:
         return Keys(*(torch.randn(2, 3, length, 4, requires_grad=True) for _ in range(2)))
 
@@ -104,8 +104,8 @@ def test_where_gradients_flow_nothing_is_written_in_place() -> None:
         torch.testing.assert_close(part.keys.grad, 2 * part.keys)
 
 
-def test_what_is_not_held_is_not_copied() -> None:
-    """The places without a token may hold anything."""
+def test_unused_positions_are_not_copied() -> None:
+    """Positions without a token may contain anything."""
     keys = torch.full((10, 3, 1, 1), torch.nan)
     keys[:4] = torch.arange(4.0).view(4, 1, 1, 1)
     cache = KeyValueCache(keys.permute(1, 2, 0, 3), keys.permute(1, 2, 0, 3), 1, 4)

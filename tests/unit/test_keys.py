@@ -1,4 +1,4 @@
-"""API keys: what is stored, who is let in, and who is told what."""
+"""API keys: their storage, the accepted ones, and the messages."""
 
 import os
 import sqlite3
@@ -55,7 +55,7 @@ def test_the_file_contains_no_key_and_is_private(tmp_path: Path) -> None:
     stored = b"".join(path.read_bytes() for path in files)
     for each in made:
         secret = each.text.rpartition("_")[2]
-        assert each.key.id.encode() in stored  # so it is the right file that is looked at
+        assert each.key.id.encode() in stored  # this shows that the right file is checked
         assert secret.encode() not in stored
         assert secret[:12].encode() not in stored
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
@@ -112,7 +112,7 @@ def test_a_clock_that_jumps(keys: Keys, clock: list[datetime]) -> None:
     keys.revoke("gone")
     for clock[0] in (datetime(1970, 1, 2, tzinfo=UTC), datetime(2037, 1, 1, tzinfo=UTC), NOW):
         assert refused(keys, gone.text).reason == "revoked"
-    assert keys.check(lasting.text)  # a jump forward leaves nothing behind
+    assert keys.check(lasting.text)  # a jump forward has no lasting effect
     clock[0] = datetime(1970, 1, 2, tzinfo=UTC)
     assert keys.check(keys.add("of the past").text)
 
@@ -125,7 +125,7 @@ def test_names_and_ids_revoke(keys: Keys) -> None:
     second = keys.add("Ada")
     third = keys.add("Grace")
     revoked = keys.revoke(first.key.id)
-    assert revoked == keys.revoke(first.key.id)  # and the second of that name lives on
+    assert revoked == keys.revoke(first.key.id)  # and the second key of that name remains valid
     assert keys.check(second.text).name == "Ada"
     keys.revoke(third.text)
     assert refused(keys, third.text).reason == "revoked"

@@ -1,4 +1,4 @@
-"""Kinds of models and tasks: what one that the package does not know may be asked for, and how it is refused."""
+"""Kinds of models and tasks defined outside the package: supported commands, and how others are refused."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,7 +64,7 @@ GRAPH = ModelKind(
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """A model folder of the kind, which is known while it is used."""
+    """A model folder of the kind, which is registered meanwhile."""
     register(GRAPH)
     config = GraphConfig()
     section = dump_settings(config).replace("\n", "\n  ").strip()
@@ -87,7 +87,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     ],
     ids=lambda each: each if isinstance(each, str) else "",
 )
-def test_a_verb_that_a_kind_does_not_serve_is_refused_in_words(
+def test_a_command_that_a_kind_does_not_support_is_refused_with_a_reason(
     folder: Path, command: list[str], verb: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([command[0], str(folder), *command[1:]]) == 1
@@ -139,7 +139,7 @@ def test_languages_are_those_of_the_sides() -> None:
     assert LANGUAGE_MODEL.languages(None, "de") == "de"
 
 
-def test_names_are_taken_once() -> None:
+def test_names_are_unique() -> None:
     assert register(TRANSLATION_MODEL) is TRANSLATION_MODEL
     with pytest.raises(ValueError, match="another kind of model called 'decoder_only'"):
         register(ModelKind("decoder_only", GraphConfig, "graph", (), "labels", frozenset(), ""))

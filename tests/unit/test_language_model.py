@@ -1,4 +1,4 @@
-"""`LanguageModel`: what it writes and scores, against plain loops over its own logits."""
+"""`LanguageModel`: its generated text and scores, against plain loops over its own logits."""
 
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ def next_logits(model: LanguageModel, tokens: list[int]) -> torch.Tensor:
 
 
 def greedy(model: LanguageModel, prompt: str, count: int, repeats: bool = True) -> list[int]:
-    """By hand: reads all again for each token, and the last half of the window where it is full."""
+    """By hand: read all tokens again for each new one, and the last half of the window once it is full."""
     ids = model.tokenizer.encode(prompt)
     context, written = [BOS, *ids], []
     while len(written) < count:
@@ -58,7 +58,7 @@ def test_greedy_past_the_window_as_by_hand(model: LanguageModel) -> None:
     assert max(map(len, found)) > 20
 
 
-def test_a_seed_decides_whatever_stands_beside(model: LanguageModel) -> None:
+def test_the_seed_decides_in_any_batch(model: LanguageModel) -> None:
     request = model.request(seed=7, samples=2, max_tokens=30, temperature=1.3, top_p=0.95)
     texts = model.generate(PROMPTS, request)
     assert len(texts) == 10
@@ -72,7 +72,7 @@ def test_a_seed_decides_whatever_stands_beside(model: LanguageModel) -> None:
 
 @pytest.mark.parametrize("prompt", PROMPTS)
 def test_pieces_join_to_the_whole(model: LanguageModel, prompt: str) -> None:
-    """A random byte-level model writes many a half character: a piece never holds one, unless the text does."""
+    """A random byte-level model generates many incomplete characters, which a piece contains only if the text does."""
     for seed in range(3):
         pieces = list(model.stream(prompt, seed=seed, max_tokens=40))
         assert "".join(pieces) == model.generate([prompt], seed=seed, max_tokens=40)[0]
@@ -98,7 +98,7 @@ def test_a_text_ends_before_a_stop_string(model: LanguageModel) -> None:
         ({"stop": [""]}, "a stop string is empty"),
     ],
 )
-def test_senseless_requests_are_refused(model: LanguageModel, settings: dict[str, Any], message: str) -> None:
+def test_invalid_requests_are_refused(model: LanguageModel, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         model.generate(["a"], **settings)
     with pytest.raises(ConfigError, match="2 samples cannot be streamed"):
@@ -107,7 +107,7 @@ def test_senseless_requests_are_refused(model: LanguageModel, settings: dict[str
 
 @torch.no_grad()
 def plain_score(model: LanguageModel, text: str, stride: int) -> float:
-    """Each token by a pass of its own over the window in which it is predicted."""
+    """Score each token by a separate pass over the window in which it is predicted."""
     ids = [BOS, *model.tokenizer.encode(text), EOS]
     total = 0.0
     for place in range(1, len(ids)):
@@ -129,7 +129,7 @@ def test_scores_are_those_of_each_token_in_its_window(model: LanguageModel, stri
     assert not any(score.unknown for score in found)
 
 
-def test_every_label_stands_in_one_window_with_enough_before_it() -> None:
+def test_every_label_is_in_one_window_with_enough_context() -> None:
     for labels in range(1, 40):
         for window, stride in [(8, 1), (8, 3), (8, 8), (1, 1), (50, 7)]:
             parts = list(windows(labels, window, stride))
@@ -170,7 +170,7 @@ def test_the_stride_is_at_most_the_window(model: LanguageModel) -> None:
             model.score(["a"], stride)
 
 
-def test_another_documents_token_changes_nothing(model: LanguageModel) -> None:
+def test_tokens_of_another_document_change_nothing(model: LanguageModel) -> None:
     (alone,) = model.score(["a dog sleeps"])
     for beside in (["x"], ["The man " * 9, "Two"]):
         assert model.score([*beside, "a dog sleeps"])[-1].log_probability == pytest.approx(alone.log_probability)
@@ -192,7 +192,7 @@ def test_unknowns_are_counted(tmp_path: Path) -> None:
     ],
     ids=["lstm", "learned positions", "window"],
 )
-def test_every_family_slides(tmp_path: Path, sections: dict[str, Any]) -> None:
+def test_every_family_has_a_sliding_window(tmp_path: Path, sections: dict[str, Any]) -> None:
     model = tiny_language_model(tmp_path / "model", **sections)
     texts = model.generate(["a dog", "Two dogs sleep"], top_k=1, max_tokens=40)
     for prompt, text in zip(["a dog", "Two dogs sleep"], texts, strict=True):
@@ -200,7 +200,7 @@ def test_every_family_slides(tmp_path: Path, sections: dict[str, Any]) -> None:
         assert prompt + text == model.tokenizer.decode([*ids, *greedy(model, prompt, 40)])
 
 
-def test_each_loader_says_what_the_other_kind_of_folder_can_do(tmp_path: Path) -> None:
+def test_each_loader_names_the_functions_for_the_other_kind_of_folder(tmp_path: Path) -> None:
     write_tiny_language_model(tmp_path / "writes")
     write_tiny_model(tmp_path / "translates")
     with pytest.raises(ModelError, match=r"is a language model; it cannot translate: use `dragoman generate`"):
@@ -215,7 +215,7 @@ def test_each_loader_says_what_the_other_kind_of_folder_can_do(tmp_path: Path) -
     assert "dragoman generate" in card
 
 
-def test_a_kind_that_there_is_not(tmp_path: Path) -> None:
+def test_an_unknown_kind(tmp_path: Path) -> None:
     write_tiny_language_model(tmp_path)
     config = tmp_path / "config.yaml"
     config.write_text(config.read_text(encoding="utf-8").replace("kind: decoder_only", "kind: diffusion"), "utf-8")
@@ -223,7 +223,7 @@ def test_a_kind_that_there_is_not(tmp_path: Path) -> None:
         LanguageModel.load(tmp_path)
 
 
-def test_the_mean_of_two(tmp_path: Path) -> None:
+def test_the_average_of_two(tmp_path: Path) -> None:
     for seed in (1, 2):
         write_tiny_language_model(tmp_path / str(seed), step=seed, seed=seed)
     average([tmp_path / "1", tmp_path / "2"], tmp_path / "mean")
@@ -234,7 +234,7 @@ def test_the_mean_of_two(tmp_path: Path) -> None:
         torch.testing.assert_close(value, (first[name] + second[name]) / 2)
 
 
-def test_its_own_settings_say_how_long_texts_are_and_what_does_not_come_twice(model: LanguageModel) -> None:
+def test_its_own_settings_have_the_length_and_forbidden_repetitions(model: LanguageModel) -> None:
     own = LanguageModel(model.model, model.tokenizer, model.meta, model.window, {"maximum_length": 9})
     assert own.generate(PROMPTS) == model.generate(PROMPTS, max_tokens=9) != own.generate(PROMPTS, max_tokens=4)
     once = LanguageModel(model.model, model.tokenizer, model.meta, model.window, {"no_repeat_ngram": 1})

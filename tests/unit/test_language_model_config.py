@@ -1,4 +1,4 @@
-"""A language model's settings: presets, what is refused, and that all that is built is used."""
+"""A language model's settings: presets, refusals, and that every part of the model is used."""
 
 from typing import Any
 
@@ -27,13 +27,13 @@ def config(**settings: Any) -> LanguageModelConfig:
 
 @pytest.mark.parametrize(("preset", "parameters"), [("base", 124_439_808), ("large", 354_823_168)])
 def test_the_sizes_of_gpt_2(preset: str, parameters: int) -> None:
-    """Radford et al. 2019, as counted in the weights that were published."""
+    """Radford et al. 2019, as counted in the published weights."""
     with torch.device("meta"):
         assert count_parameters(LanguageModelConfig(preset=preset).build(50_257)) == parameters
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_everything_that_is_built_is_used(family: str) -> None:
+def test_every_part_is_used(family: str) -> None:
     """No part waits for a source: it would never learn, and ranks would wait for its gradient."""
     torch.manual_seed(1)
     model = config(decoder=FAMILIES[family], dropout=0.0).build(20)
@@ -51,12 +51,12 @@ def test_everything_that_is_built_is_used(family: str) -> None:
         ({"kind": "bytenet", "stacked": True}, "stacked"),
     ],
 )
-def test_what_leads_to_a_source_is_refused(decoder: dict[str, Any], name: str) -> None:
+def test_settings_for_a_source_are_refused(decoder: dict[str, Any], name: str) -> None:
     with pytest.raises(ValidationError, match=f"decoder: {name} would connect to a source, which a language model"):
         config(decoder=decoder)
 
 
-def test_other_parts_that_do_not_go_together_are_refused() -> None:
+def test_other_incompatible_settings_are_refused() -> None:
     with pytest.raises(ValidationError, match="decoder: a width of 8 is not divisible by 3 heads"):
         config(decoder={"heads": 3})
     with pytest.raises(ValidationError, match="choose another kind for positions"):
@@ -86,10 +86,10 @@ def test_keys_override_a_preset_one_by_one() -> None:
     ("tokens", "preset"),
     [(1, "tiny"), (10_000_000, "tiny"), (10_000_001, "small"), (10**9, "medium"), (10**12, "base")],
 )
-def test_auto_goes_by_the_text_and_keeps_what_was_set(tokens: int, preset: str) -> None:
+def test_auto_depends_on_the_text_and_keeps_explicit_settings(tokens: int, preset: str) -> None:
     given: dict[str, Any] = {"decoder": {"layers": 1}, "dropout": 0.0}
     found = LanguageModelConfig.model_validate(given).resolved(tokens)
     assert found == LanguageModelConfig.model_validate({"preset": preset, **given})
     assert (found.width, found.decoder.layers) == (PRESETS[preset]["width"], 1)
-    # 300 is not divisible by the class's own 8 heads, but by tiny's 4
+    # 300 is not divisible by the class's default of 8 heads, but by tiny's 4
     assert LanguageModelConfig.model_validate({"width": 300}).resolved(1).width == 300
