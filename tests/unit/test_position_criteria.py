@@ -89,7 +89,9 @@ def test_weights_of_relations_are_those_of_equal_tokens() -> None:
         (["kind=none"], []),
     ],
 )
-def test_the_command(tmp_path: Path, scheme: list[str], pictures: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(
+    tmp_path: Path, scheme: list[str], pictures: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     sizes = ["--width", "16", "--heads", "2", "--length", "12", "--layers", "2"]
     assert main(["positions", *scheme, *sizes, "--out", str(tmp_path / "deep" / "pictures")]) == 0
     out = capsys.readouterr().out
