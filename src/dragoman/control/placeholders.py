@@ -42,7 +42,7 @@ class PlaceholdersConfig(Config):
         ge=0,
         le=1,
         description="Probability that a symbol that replaces nothing is added at the start or the end of both sides. "
-        "For corpora with few such spans at all.",
+        "For corpora with hardly any such spans.",
     )
     share: float = Field(default=0.5, gt=0, le=1, description="Share of the pairs in which spans are replaced.")
     symbols: int = Field(

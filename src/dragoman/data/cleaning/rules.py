@@ -64,7 +64,7 @@ class CleaningConfig(Config):
     The defaults are our own, chosen on Multi30k and Tatoeba to drop next to nothing from a good corpus.
     """
 
-    enabled: bool = Field(default=True, description="Drop pairs at all. If false, broken UTF-8 is an error.")
+    enabled: bool = Field(default=True, description="Apply the cleaning rules. If false, broken UTF-8 is an error.")
     empty: bool = Field(default=True, description="Drop pairs with a blank side.")
     max_tokens: int | None = Field(
         default=250, ge=1, description="Drop pairs with more subword tokens than this on either side; null: no limit."
@@ -239,7 +239,7 @@ class TextCleaningConfig(Config):
     There is no length limit, because documents are divided.
     """
 
-    enabled: bool = Field(default=True, description="Drop documents at all. If false, broken UTF-8 is an error.")
+    enabled: bool = Field(default=True, description="Apply the cleaning rules. If false, broken UTF-8 is an error.")
     empty: bool = Field(default=True, description="Drop blank documents.")
     duplicates: bool = Field(default=True, description="Keep only the first of identical documents.")
     broken_utf8: Literal["skip", "error"] = Field(

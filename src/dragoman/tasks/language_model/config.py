@@ -65,7 +65,7 @@ class TextDataConfig(CorporaConfig):
 
 
 _Smoothing = Annotated[
-    float, Field(ge=0, lt=1, description="ε, probability mass moved off the next token; any amount raises perplexity")
+    float, Field(ge=0, lt=1, description="ε, probability mass moved away from the next token; it raises perplexity.")
 ]
 
 
