@@ -19,7 +19,7 @@ from dragoman.nn import scorers
 from dragoman.tasks.translation.config import TranslationRun
 
 PAGE = (Path(__file__).parents[2] / "docs" / "variants.md").read_text(encoding="utf-8")
-REFUSED = "## What does not go together"
+REFUSED = "## Incompatible settings"
 SNIPPET = re.compile(r"`(\{?(?:data|text|model|train|search|auxiliary_tasks): .*?)`")
 # A recipe needs these too.
 REST = ("data={train: {tsv: corpus.tsv}, valid: {tsv: corpus.tsv}}", "out=run")
