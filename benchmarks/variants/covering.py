@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import combinations, product
 from random import Random
 
-from factors import DEAR, NEEDED, Levels, build, cost, refusal
+from factors import LEVEL_COSTS, NEEDED, Levels, build, cost, refusal
 
 Level = tuple[str, str]
 """A factor and its level."""
@@ -111,8 +111,8 @@ class _Maker:
             options = []
             for level in self.known[factor]:
                 brought = {frozenset(((factor, level), other)) for other in levels.items()}
-                dear = DEAR.get(factor, {}).get(level, 1.0)
-                options.append((len(brought & left) / dear, -dear, self.random.random(), (factor, level)))
+                level_cost = LEVEL_COSTS.get(factor, {}).get(level, 1.0)
+                options.append((len(brought & left) / level_cost, -level_cost, self.random.random(), (factor, level)))
             for *_, option in sorted(options, reverse=True):
                 if self._add(levels, option):
                     break

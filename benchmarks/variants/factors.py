@@ -47,7 +47,7 @@ NEEDED = {
 """Additional settings for factors that the centres lack, or lack some levels of."""
 SAME = {"positions": "sinusoidal", "combine": "project"}
 """The meaning of null at the Transformer's centre."""
-DEAR: dict[str, dict[str, float]] = {
+LEVEL_COSTS: dict[str, dict[str, float]] = {
     "subword": {"character": 2.7},
     "teacher_forcing": {"linear": 2.7, "exponential": 2.7, "inverse_sigmoid": 2.7},
     "encoder": {"recurrent": 1.3},
@@ -82,7 +82,7 @@ Levels = dict[str, str]
 
 def cost(levels: Levels) -> float:
     """The product over all levels."""
-    return prod(DEAR.get(factor, {}).get(level, 1.0) for factor, level in levels.items())
+    return prod(LEVEL_COSTS.get(factor, {}).get(level, 1.0) for factor, level in levels.items())
 
 
 def name(choice: Choice) -> str | None:

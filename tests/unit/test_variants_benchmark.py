@@ -185,7 +185,7 @@ def test_the_dozen_is_twelve_models(benchmark: SimpleNamespace) -> None:
 
 def test_dear_levels_exist_and_count_together(benchmark: SimpleNamespace) -> None:
     known = benchmark.factors.factors()
-    for factor, costs in benchmark.factors.DEAR.items():
+    for factor, costs in benchmark.factors.LEVEL_COSTS.items():
         assert set(costs) <= set(known[factor])
     dear = {"subword": "character", "decoder": "recurrent", "norm": "pre"}
     assert benchmark.factors.cost(dear) == pytest.approx(2.7 * 1.7)
