@@ -61,7 +61,7 @@ def translated(text: str, format: str, write: Write = upper) -> str:
 
 def test_subrip() -> None:
     assert translated(SRT, "srt") == (
-        SRT.replace("Hi</i> there, my\r\ndear ", "HI</i> THERE, MY LEVEL_COSTS ")
+        SRT.replace("Hi</i> there, my\r\ndear ", "HI</i> THERE, MY DEAR ")
         .replace("friend<", "FRIEND<")
         .replace("Who is it", "WHO IS IT")
         .replace("Me.", "ME.")
