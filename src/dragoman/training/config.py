@@ -12,8 +12,8 @@ from dragoman.training.optimisers.union import OptimiserConfig
 
 
 class AverageConfig(Config):
-    """Checkpoint averaging: the mean of several checkpoints' parameters (Vaswani et al. 2017, section 6.1), used if
-    it is better on `valid`.
+    """Checkpoint averaging (Vaswani et al. 2017, section 6.1): the mean of several checkpoints' parameters is used
+    if it is better on `valid`.
     """
 
     count: int = Field(
@@ -44,13 +44,13 @@ class LoopConfig(Config):
     start: Path | None = Field(
         None,
         description="Model folder that the run starts from. If its model is of the same kind: all parameters, the "
-        "vocabularies, and the sections model and text if they are not given. If not: the parts that fit, and the "
-        "vocabularies if text is not given. null: random parameters.",
+        "vocabularies, and the sections model and text if they are not given. Otherwise: the parts that fit, and "
+        "the vocabularies if text is not given. null: random parameters.",
     )
     start_parts: tuple[str, ...] | None = Field(
         None,
         min_length=1,
-        description="Parts to take from `start`, such as encoder, encoder.embedding or decoder.projection. null: all "
+        description="Parts to copy from `start`, such as encoder, encoder.embedding or decoder.projection. null: all "
         "that fit.",
     )
     seed: int = Field(
@@ -82,12 +82,12 @@ class LoopConfig(Config):
     accumulate: int = Field(
         1,
         ge=1,
-        description="Number of batches whose gradients are accumulated for one update, over all processes together.",
+        description="Number of batches whose gradients are accumulated for one update, over all processes.",
     )
     parallel: Literal["ddp", "fsdp"] = Field(
         "ddp",
-        description="How the processes started by torchrun hold the model. ddp: each holds all of it. fsdp: each "
-        "holds a shard of parameters, gradients and optimiser state. A single process holds all of it.",
+        description="Distribution of the model over the processes started by torchrun. ddp: each holds the whole "
+        "model. fsdp: each holds a shard of parameters, gradients and optimiser state. No effect on a single process.",
     )
     clip: float | None = Field(
         1.0, gt=0, description="Maximum norm of the gradient of the mean loss; null: no clipping."
@@ -95,16 +95,16 @@ class LoopConfig(Config):
     optimiser: OptimiserConfig = Field(AdamConfig(), description="Optimiser.")
     schedule: ScheduleConfig | None = Field(
         None,
-        description="Learning-rate schedule. null: chosen for the model width. Below 512, with `ema` and without "
-        "`start`, constant after 250 updates; otherwise a cosine that ends with the run if max_steps, "
-        "max_epochs or max_minutes is set, and inverse_sqrt if none is.",
+        description="Learning-rate schedule. null: chosen by the model width. Below 512, with `ema` and without "
+        "`start`: constant after 250 updates. Otherwise: a cosine that ends with the run if max_steps, max_epochs or "
+        "max_minutes is set, else inverse_sqrt.",
         json_schema_extra={"kind": "inverse_sqrt"},
     )
     precision: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         "auto",
         description="Precision of matrix products. auto: bfloat16 if the hardware multiplies it faster, float16 on "
-        "GPUs without another fast format. Sums are float32. The loss is scaled for float16, which has "
-        "few exponent bits.",
+        "GPUs where it is the only fast format. Sums are float32. With float16, which has few exponent bits, the loss "
+        "is scaled.",
     )
     device: str = Field("auto", description="cpu, cuda, cuda:1 …; auto: a GPU if there is one.")
     compile: bool = Field(
@@ -121,11 +121,11 @@ class LoopConfig(Config):
 
     @classmethod
     def default_kinds(cls, settings: dict[str, Any]) -> dict[str, str]:
-        """A run with a limit uses a schedule that ends with it."""
+        """Choose a schedule that ends with the run if the length of the run is limited."""
         return {"schedule": "cosine"} if any(settings.get(limit) is not None for limit in _LIMITS) else {}
 
     def resolved(self, width: int) -> Self:
-        """Returns the settings with schedule and dropout epochs chosen, if they were open. width: the model's d."""
+        """Return the settings with schedule and dropout epochs chosen if they were null. width: the model's d."""
         averaged = self.ema is not None and self.start is None  # fine-tuning needs a rate that decays
         schedule = self.schedule or default_schedule(width, self.limited, averaged)
         return self.model_copy(update={"schedule": schedule, "dropout_epochs": self.dropout_epochs or 0.0})

@@ -1,4 +1,4 @@
-"""torch.compile for the layers that every update runs many times, and for nothing else."""
+"""torch.compile, applied only to the layers that every update runs many times."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,9 +14,9 @@ from dragoman.base.log import warn
 def compile_layers(model: nn.Module, device: torch.device, backend: str | Callable[..., Any] = "inductor") -> None:
     """Compile the `compilable` modules (Transformer layers) on their first call; identical layers share one graph.
 
-    Sequence length and batch size are symbolic, so that batches of any shape use the same graph; torch compiles another
-    one for batches of one sentence. Parameters and their names do not change. backend: as for `torch.compile`. Raises
-    ConfigError if the model has no such module.
+    Sequence length and batch size are symbolic, so that batches of any shape use the same graph; torch compiles a
+    separate graph for batches of one sentence. Parameters and their names do not change. backend: as for
+    `torch.compile`. Raises ConfigError if the model has no such module.
     """
     layers = [module for module in model.modules() if getattr(module, "compilable", False)]
     if not layers:
@@ -29,7 +29,7 @@ def compile_layers(model: nn.Module, device: torch.device, backend: str | Callab
 
 @contextmanager
 def uncompiled(compiled: bool) -> Iterator[None]:
-    """While open, layers run without compilation, as for decoding, which calls them with one token at a time.
+    """Run layers without compilation within this context, for example for decoding, which processes single tokens.
 
     compiled: whether layers were compiled at all; if not, torch's compiler is not imported, which takes a second.
     """
@@ -42,7 +42,7 @@ def uncompiled(compiled: bool) -> Iterator[None]:
 
 @contextmanager
 def compilation_explained() -> Iterator[None]:
-    """Converts errors of torch's compiler to ConfigError."""
+    """Convert errors of torch's compiler to ConfigError within this context."""
     try:
         yield
     except RuntimeError as error:

@@ -11,8 +11,8 @@ from types import FrameType
 class Interruption:
     """A signal handler that records the first signal and raises KeyboardInterrupt at the second.
 
-    received: the signal, or None. grace: seconds in which a second signal counts as the first one, because a launcher
-    may forward a signal that the process has received as well.
+    received: the signal, or None. grace: seconds during which a second signal is ignored, because a launcher may
+    forward a signal that the process has already received.
     """
 
     def __init__(self, grace: float = 0.0) -> None:
@@ -29,9 +29,9 @@ class Interruption:
 
 @contextmanager
 def interruption(grace: float = 0.0) -> Iterator[Interruption]:
-    """Catch SIGINT and SIGTERM while open; without effect outside the main thread.
+    """Catch SIGINT and SIGTERM within this context; no effect outside the main thread.
 
-    A signal that the process was started to ignore, as shells do for background jobs, stays ignored. grace: as for
+    Signals that were ignored when the process was started, as in background jobs of shells, stay ignored. grace: as in
     `Interruption`.
     """
     request = Interruption(grace)

@@ -12,11 +12,10 @@ from dragoman.base.errors import ModelError
 class Journal:
     """An append-only journal, which is synced to disk before a decision takes effect.
 
-    A run that is killed and resumed from an earlier step reaches the same decisions again and takes them from the
-    journal, so that it continues as if it had never stopped. Values must survive JSON unchanged. Raises ModelError for
-    a damaged journal.
+    A run that is killed and resumed from an earlier step reads its decisions from the journal, so that it continues as
+    if it had never stopped. Values must survive JSON unchanged. Raises ModelError for a damaged journal.
 
-    owned: False for all ranks but the first; they make the same decisions and write nothing.
+    owned: whether this process writes the journal. False for all ranks but the first, which make the same decisions.
     """
 
     def __init__(self, path: Path, owned: bool = True) -> None:
@@ -26,7 +25,7 @@ class Journal:
             intact = 0
             with path.open("rb") as journal:
                 for line in journal:
-                    # A kill during a write leaves an incomplete last line: that decision took no effect.
+                    # A kill during a write leaves an incomplete last line, whose decision has not taken effect.
                     if not line.endswith(b"\n"):
                         break
                     try:
@@ -42,7 +41,7 @@ class Journal:
                 os.truncate(path, intact)
 
     def decide(self, name: str, step: int, compute: Callable[[], Any]) -> Any:
-        """The recorded value of `name` at `step`, or else that of `compute()`, which is recorded unless it is None."""
+        """Return the recorded value of `name` at `step`, or else `compute()`, which is recorded unless it is None."""
         key = name, step
         if key not in self._made:
             value = compute()
@@ -69,5 +68,5 @@ class Journal:
             self.path.unlink(missing_ok=True)
 
     def get(self, name: str, step: int) -> Any:
-        """The decision recorded for `name` at `step`, or None."""
+        """Return the decision recorded for `name` at `step`, or None."""
         return self._made.get((name, step))

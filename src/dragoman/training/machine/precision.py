@@ -1,4 +1,4 @@
-"""The number type of a run's matrix products: how it is chosen, and the loss scale that float16 needs."""
+"""The number type of a run's matrix products, its automatic choice, and loss scaling for float16."""
 
 import time
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ _TOO_SLOW = 2.0
 
 
 def choose_precision(name: str, device: torch.device) -> torch.dtype:
-    """The number type of matrix products; `auto` is bfloat16 if this machine multiplies it at least 1.3 times as fast.
+    """Choose the number type of matrix products; `auto` is bfloat16 if its products are at least 1.3 times as fast.
 
-    A GPU without bfloat16 whose tensor cores multiply float16 uses float16. The choice is stored with the run, because
-    it depends on a measurement.
+    A GPU without bfloat16 uses float16 if its tensor cores support it. The choice is stored with the run, because it
+    depends on a measurement.
     """
     if name != "auto":
         return PRECISIONS[name]
@@ -33,7 +33,7 @@ def choose_precision(name: str, device: torch.device) -> torch.dtype:
 
 
 def warn_of_slow_products(name: str, device: torch.device, resumed: bool) -> None:
-    """Warn if this machine is slow in the run's precision, which may have been chosen on another machine.
+    """Warn if this machine is slow at the run's precision, which may have been chosen on another machine.
 
     resumed: whether the run resumes a snapshot.
     """
@@ -46,9 +46,9 @@ def warn_of_slow_products(name: str, device: torch.device, resumed: bool) -> Non
 
 
 def bfloat16_speed(device: torch.device) -> float:
-    """The speed of a product of a feed-forward layer's size in bfloat16, relative to float32.
+    """Return the speed in bfloat16, relative to float32, of a matrix product of a feed-forward layer's size.
 
-    On a GPU nothing is measured: infinity if it supports bfloat16, 0 if it would emulate it.
+    On a GPU nothing is measured: the result is infinity if it supports bfloat16, 0 if it would emulate it.
     """
     if device.type == "cuda":
         return float("inf") if torch.cuda.is_bf16_supported(including_emulation=False) else 0.0
@@ -60,9 +60,9 @@ def bfloat16_speed(device: torch.device) -> float:
 
 
 def _product_seconds(rows: int, rounds: int, *kinds: torch.dtype) -> list[float]:
-    """The shortest time (seconds) of several products of each type.
+    """Return the shortest time (seconds) of several products, per type.
 
-    Types are measured in turn, so that other load on the machine affects all of them.
+    Types are measured alternately, so that other load on the machine affects all of them.
     """
     factors = [(torch.ones(rows, 512, dtype=kind), torch.ones(512, 1024, dtype=kind)) for kind in kinds]
     seconds = [float("inf")] * len(kinds)
@@ -95,7 +95,7 @@ class LossScale:
     steps: int = 0
 
     def update(self, overflowed: bool, step: int) -> None:
-        """Adjust the scale after the gradients of update `step`. Raises DivergenceError when no scale helps."""
+        """Adjust the scale after the gradients of update `step`. Raises DivergenceError if every scale overflows."""
         self.steps += 1
         if overflowed:
             self.value, self.steps = self.value / 2, 0

@@ -11,15 +11,15 @@ Work = TypeVar("Work")
 Result = TypeVar("Result")
 
 _MIN_TOKENS = 1024
-"""Minimum of target tokens per thread: with fewer, summing the gradients of threads would cost too much."""
+"""Minimum number of target tokens per thread: with fewer, summing the gradients of threads takes too long."""
 
 
 class Threads:
     """A thread pool for data parallelism within a process.
 
     Cores that share each operation synchronise thousands of times per update; threads that each process a part of the
-    batch synchronise once. This is faster on an idle machine and several times as fast on a busy one, where the slower
-    core delays the others at every synchronisation (docs/EXPERIMENTS.md).
+    batch synchronise once. This is faster on an idle machine, and several times as fast on a busy one, where the
+    slowest core delays the others at every synchronisation (docs/EXPERIMENTS.md).
     """
 
     def __init__(self, count: int, cores: int) -> None:
@@ -30,9 +30,9 @@ class Threads:
         )
 
     def map(self, function: Callable[[Work], Result], shares: Sequence[Work], together: bool = True) -> list[Result]:
-        """Apply `function` to each share; returns the results in order. Errors are raised once all threads are done.
+        """Apply `function` to each share and return the results in order. Errors are raised once all threads are done.
 
-        together: False to compute the shares one after another in the calling thread, for profiling.
+        together: whether to use threads; False computes the shares one by one in the calling thread, for profiling.
         """
         if not together:
             before = torch.get_num_threads()
@@ -51,10 +51,11 @@ class Threads:
 
 
 def build_threads(model: nn.Module, divisible: bool, device: torch.device, cores: int, tokens: int) -> Threads | None:
-    """As many threads as divide `cores` and get enough of a batch of `tokens` each; None if that is one.
+    """Build the largest pool whose number of threads divides `cores`, and whose threads get enough of `tokens` each.
 
-    Also None if a part of a batch is not computed as within the whole (running statistics, modules that read whole
-    batches), if the objective needs the model to itself, and on devices other than a CPU.
+    Returns None if that is a single thread, if the result for a part of a batch depends on the rest (running
+    statistics, modules that read whole batches), if the objective needs exclusive use of the model, and on devices
+    other than a CPU.
 
     divisible: whether threads may compute the objective on parts of a batch at the same time.
     """

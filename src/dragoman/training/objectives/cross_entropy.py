@@ -21,10 +21,10 @@ from dragoman.training.objectives.reinforce import credit
 
 
 class LabelSmoothingConfig(ObjectiveConfig):
-    """Base of the losses with cross-entropy against q' = (1 − ε)δ + ε·u (Szegedy et al. 2016, section 7)."""
+    """Base class of losses with label smoothing: q' = (1 − ε)δ + ε·u (Szegedy et al. 2016, section 7)."""
 
     label_smoothing: float = Field(
-        0.1, ge=0, lt=1, description="ε, probability mass moved away from the reference (paper: 0.1)."
+        0.1, ge=0, lt=1, description="ε, probability mass taken from the reference token (paper: 0.1)."
     )
     prior: Literal["uniform", "unigram"] = Field(
         "uniform",
@@ -51,11 +51,11 @@ class CrossEntropyConfig(LabelSmoothingConfig):
 class CrossEntropy:
     """Label-smoothed cross-entropy, summed over target tokens.
 
-    Modules that sample (hard attention) are rewarded with the negative of exactly this loss, smoothing included, so
-    that their gradient is an unbiased estimate of the gradient of the expected loss.
+    Modules that sample (hard attention) receive the negative of exactly this loss as reward, including the smoothing
+    term, so that their gradient is an unbiased estimate of the gradient of the expected loss.
 
-    label_smoothing: ε. prior: (V,) probabilities u of the smoothing term; None means uniform. predict: how the model
-    reads a batch.
+    label_smoothing: ε. prior: (V,) probabilities u of the smoothing term; None means uniform. predict: runs the model
+    on a batch.
     """
 
     divisible = True
@@ -66,13 +66,13 @@ class CrossEntropy:
         self.smoothing, self.prior, self.predict = label_smoothing, prior, predict
 
     def __call__(self, model: Any, batch: Any, point: TrainingPoint = FIRST) -> Loss:
-        """The loss of one batch."""
+        """Compute the loss of one batch."""
         with collecting(point.step) as auxiliary:
             output = self.predict(model, batch, point)
         return self.loss(output, batch, auxiliary)
 
     def loss(self, output: ProjectedOutput, batch: Any, auxiliary: Auxiliary, alpha: float | None = None) -> Loss:
-        """The loss of a model's output for `batch`, with the auxiliary losses that its modules have reported.
+        """Compute the loss of a model's output for `batch`, with the auxiliary losses that its modules have reported.
 
         alpha: None, or the weight of the divergence between the two halves of the batch, which contain the same
         examples (see `RDrop`).

@@ -34,16 +34,16 @@ def projected_cross_entropy(
     factors: Tensor | None = None,
     bias: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Σ cross-entropy of softmax(hWᵀ + b) against the smoothed labels, and the same without smoothing (detached).
+    """Sum the cross-entropy of softmax(hWᵀ + b) against the smoothed labels, and the one without smoothing (detached).
 
     hidden (N, d), weight (V, d), labels (N,) int64, prior (V,) or None for uniform, bias (V,) or None. The gradient is
     computed in the forward pass, chunk by chunk, so that the (N, V) logits never exist as a whole.
 
-    factors: (N,) weights of the tokens' losses in the first sum, without smoothing; None for 1. Raises ValueError if
-    both factors and smoothing are given.
+    factors: (N,) weights of the tokens' losses in the first sum, only without smoothing; None for 1. Raises ValueError
+    if both factors and smoothing are given.
     """
     if factors is not None and smoothing:
-        raise ValueError("factors and smoothing do not go together")
+        raise ValueError("factors and smoothing exclude each other")
     total, plain, _, _ = _ProjectedCrossEntropy.apply(  # type: ignore[no-untyped-call]
         hidden, weight, labels, smoothing, prior, False, factors, None, bias
     )
@@ -71,7 +71,7 @@ def projected_losses(
 
 
 class _ProjectedCrossEntropy(torch.autograd.Function):
-    """Computes the gradients together with the sums, in the forward pass."""
+    """Autograd function that computes the gradients together with the sums, in the forward pass."""
 
     @staticmethod
     def forward(
@@ -105,7 +105,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             of_bias = smoothing * (bias.mean() if prior is None else (prior * bias).sum())
             total -= len(labels) * of_bias
             each_loss = None if each_loss is None else each_loss - of_bias
-        # Differences of two rows are small, and so is a label's probability at first: float16 ends at 6e-8.
+        # Differences of two rows are small, and so is a label's probability at first; the smallest float16 is 6e-8.
         precise = alpha is not None or kind == torch.float16
         copies = 1 if alpha is None else 2
         count, step = len(labels) // copies, max(1, _CHUNK_ROWS // copies)
@@ -180,12 +180,12 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
 
 
 def _copies(tensor: Tensor, copies: int) -> Tensor:
-    """(N, …) as (copies, N / copies, …)."""
+    """Reshape (N, …) to (copies, N / copies, …)."""
     return tensor.view(copies, len(tensor) // copies, *tensor.shape[1:])
 
 
 def _divergence(logits: Tensor, probabilities: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Σ ½ (KL(p‖q) + KL(q‖p)), with p in the first half of the rows and q in the second, and twice its gradients.
+    """Return Σ ½ (KL(p‖q) + KL(q‖p)), p in the first half of the rows, q in the second, and twice its gradients.
 
     With δ the difference of the logits, the sum of both divergences is Σᵥ (pᵥ − qᵥ) δᵥ. Its gradient with respect to
     the logits of p is (p − q) + p (δ − Σᵥ pᵥ δᵥ), and −(p − q) − q (δ − Σᵥ qᵥ δᵥ) with respect to those of q.

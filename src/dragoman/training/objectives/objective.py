@@ -1,4 +1,4 @@
-"""`Objective`: what training minimises, the config that builds one, and the `Loss` that it returns."""
+"""`Objective`: the function that training minimises, the config that builds it, and the `Loss` that it returns."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -38,8 +38,8 @@ END = TrainingPoint(1 << 40, 1.0)
 class Loss:
     """Sums over a batch: total (scalar, differentiable), its cross-entropy part (nats), and the tokens to divide by.
 
-    cross_entropy: stays a tensor on a GPU, so that reading it does not block before the value is needed.
-    auxiliary: per-token means of auxiliary losses by name, unweighted. counts: counters of modules by name.
+    cross_entropy: remains a tensor on a GPU, so that nothing blocks before the value is needed. auxiliary: per-token
+    means of auxiliary losses by name, unweighted. counts: counters of modules by name.
     """
 
     total: Tensor
@@ -60,7 +60,7 @@ class Objective(Protocol):
     def divisible(self) -> bool: ...
 
     def __call__(self, model: Any, batch: Any, point: TrainingPoint = FIRST) -> Loss:
-        """The loss of `model` on `batch`, both of the task's types, at `point` of the run."""
+        """Compute the loss of `model` on `batch`, both of the task's types, at `point` of the run."""
         ...
 
 
@@ -75,10 +75,10 @@ def teacher_forcing(model: Any, batch: Any, point: TrainingPoint) -> ProjectedOu
 
 @dataclass(frozen=True)
 class LossContext:
-    """What a task provides to the loss that it builds.
+    """The context in which a task builds a loss.
 
     target: the tokenizer of the labels. count_targets: returns how often each of V vocabulary entries occurs in the
-    training targets (V,). device: of the model. predict: how the model reads a batch.
+    training targets (V,). device: device of the model. predict: runs the model on a batch.
     """
 
     target: Tokenizer
@@ -87,17 +87,17 @@ class LossContext:
     predict: Predict = teacher_forcing
 
     def unigram(self) -> Tensor:
-        """The relative frequencies (V,) of the vocabulary's entries in the training targets."""
+        """Return the relative frequencies (V,) of the vocabulary's entries in the training targets."""
         counts = self.count_targets(self.target.size).astype(np.float64)
         return torch.from_numpy(counts / counts.sum()).float().to(self.device)
 
 
 class ObjectiveConfig(Config):
-    """Base class of the configs of losses. A subclass has a `kind` and is listed in the unions of the tasks it fits."""
+    """Base class of the configs of losses. Subclasses have a `kind` and are listed in the unions of suitable tasks."""
 
     @property
     def passes(self) -> int:
-        """Forward passes over each example in an update, for the estimates of memory and FLOPs."""
+        """Number of forward passes over each example in an update, for the estimates of memory and FLOPs."""
         return 1
 
     @property
@@ -111,11 +111,11 @@ class ObjectiveConfig(Config):
 
 
 def former_section(section: str, kind: str, renamed: Mapping[str, str] | None = None) -> Callable[[Any], Any]:
-    """Returns a validator that reads a loss from the section that configured it before there was a `kind`.
+    """Return a validator that reads the deprecated form of a loss, a section instead of a `kind`.
 
     `{label_smoothing: 0.1, r_drop: {alpha: 5}}` is read as `{kind: r_drop, label_smoothing: 0.1, alpha: 5}`, with one
-    warning that names the new spelling. renamed: new names of keys of the section. Raises ValueError where another
-    kind is set as well.
+    warning that names the new form. renamed: new names of keys of the section. Raises ValueError if another kind is
+    set as well.
     """
 
     def read(settings: Any) -> Any:

@@ -14,8 +14,8 @@ class RDropConfig(LabelSmoothingConfig):
     """R-Drop (Liang et al. 2021, "R-Drop: Regularized Dropout for Neural Networks", equations 2 to 4).
 
     Per token: −log p₁(y) − log p₂(y) + α · ½ (KL(p₁‖p₂) + KL(p₂‖p₁)), where p₁ and p₂ come from two passes with
-    independent dropout masks; both likelihood terms are label-smoothed. Half of this sum is minimised, so that α = 0
-    gives the loss of a single pass, over twice the batch. An update takes 2.3 to 2.4 times as long on a CPU.
+    independent dropout masks; both likelihood terms are label-smoothed. Half of this sum is minimised, so with α = 0 it
+    equals the loss of a single pass over twice the batch. An update takes 2.3 to 2.4 times as long on a CPU.
     YAML: `train: {objective: {kind: r_drop, alpha: 5}}`.
     """
 
@@ -44,7 +44,7 @@ class RDrop:
         self.divisible = objective.divisible
 
     def __call__(self, model: Any, batch: Any, point: TrainingPoint = FIRST) -> Loss:
-        """The loss of one batch."""
+        """Compute the loss of one batch."""
         both = batch.repeat_rows()
         with collecting(point.step) as auxiliary:
             output = self.objective.predict(model, both, point)

@@ -1,4 +1,4 @@
-"""REINFORCE: gradients of sampled decisions from the rewards that followed (Williams 1992)."""
+"""REINFORCE: gradients of sampled decisions from the rewards that follow them (Williams 1992)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from dragoman.nn.auxiliary import Decisions
 
 
 def policy_loss(log_probability: Tensor, reward: Tensor, baseline: Tensor | float = 0.0) -> Tensor:
-    """−Σ (G − b) · log π of the samples, any shape → scalar.
+    """Return −Σ (G − b) · log π of the samples, any shape → scalar.
 
     If b does not depend on the sample, the expected gradient is that of −E[G]. No gradient flows through G and b.
     """
@@ -20,12 +20,12 @@ def policy_loss(log_probability: Tensor, reward: Tensor, baseline: Tensor | floa
 
 
 def baseline_loss(reward: Tensor, baseline: Tensor) -> Tensor:
-    """Σ (b − G)², any shape → scalar; only the baseline gets a gradient."""
+    """Return Σ (b − G)², any shape → scalar; only the baseline gets a gradient."""
     return (baseline - reward.detach()).square().sum()
 
 
 def rewards_to_go(rewards: Tensor, discount: float = 1.0) -> Tensor:
-    """Σ_{t' ≥ t} γ^(t' − t) · r_t' of rewards (R, T): the rewards that a decision at t can influence."""
+    """Return Σ_{t' ≥ t} γ^(t' − t) · r_t' of rewards (R, T): the rewards that a decision at t can influence."""
     to_go, reach = rewards, 1  # Σ over t ≤ t' < t + reach
     while reach < rewards.size(1) and discount:
         further = functional.pad(to_go[:, reach:], (0, reach))
@@ -45,12 +45,12 @@ class Credit:
 
 
 def credit(decisions: Mapping[nn.Module, Sequence[Decisions]], rewards: Tensor, keep: Tensor) -> Credit:
-    """The loss of decisions that modules sampled while they read (R, T) target positions.
+    """Compute the loss of decisions that modules sampled while they read (R, T) target positions.
 
     rewards: (R, T) of at least float32, the reward of the prediction at each position; keep: (R, T) bool, False at
     padding, which is ignored. A decision is credited with all rewards from its position on, because it influences later
     states as well. Rewards are centred on the mean reward per token of the batch's other rows, which no decision of
-    this row influences (without batch normalisation): advantages are therefore small from the first step on, whatever
+    this row influences (without batch normalisation). Advantages are therefore small from the first step on, whatever
     the size of the vocabulary. A baseline learns the mean of the rewards from its position on. The number of remaining
     tokens does not depend on the sample, so the product of both is a valid baseline.
     """
@@ -79,6 +79,6 @@ def credit(decisions: Mapping[nn.Module, Sequence[Decisions]], rewards: Tensor, 
 
 
 def _mean_of_others(rewards: Tensor, real: Tensor) -> Tensor:
-    """(R, 1): the mean over the real tokens of all other rows, or 0 if there are none."""
+    """Return, per row, the mean over the tokens of all other rows that are not padding (R, 1); 0 if there are none."""
     sums, counts = rewards.sum(1, keepdim=True), real.sum(1, keepdim=True)
     return (sums.sum() - sums) / (counts.sum() - counts).clamp_min(1)

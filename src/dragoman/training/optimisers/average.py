@@ -12,8 +12,8 @@ from dragoman.checkpoint.tensors import fill
 class ParameterAverage:
     """shadow ← δ · shadow + (1 − δ) · parameter after update t, with δ = min(decay, (1 + t)/(10 + t)).
 
-    The average thus forgets the initial parameters, and at first spans about a tenth of the updates made so far (the
-    decay of TensorFlow's ExponentialMovingAverage with `num_updates`).
+    The average thus forgets the initial parameters, and at first spans about a tenth of the updates so far. The decay
+    is that of TensorFlow's ExponentialMovingAverage with `num_updates`.
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:
@@ -34,7 +34,7 @@ class ParameterAverage:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """While open, the model's parameters are the averages."""
+        """Use the averages as the model's parameters within this context."""
         kept = {name: value.detach().clone() for name, value in self._parameters.items()}
         fill(self._parameters, self.shadow)
         try:

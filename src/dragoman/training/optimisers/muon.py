@@ -16,7 +16,7 @@ from dragoman.training.ranks.parallel import gather_full, local_shard
 # a, b, c of three polynomials p(σ) = aσ + bσ³ + cσ⁵ that are applied in turn. Their composition maps 0.01 … 1 as close
 # to 1 as possible (Amsel et al. 2025, "The Polar Express"): each is optimal on the range of the previous one (Remez).
 _QUINTICS = ((8.0934, -23.6204, 17.4462), (3.6366, -2.7219, 0.5365), (2.6613, -1.9772, 0.4526))
-_MARGIN = 1.01  # for rounding up in bfloat16: above 1 the first polynomial grows fast
+_MARGIN = 1.01  # allows for rounding up in bfloat16: the first polynomial grows fast above 1
 _RMS_OF_ADAM = 0.2
 
 
@@ -37,8 +37,8 @@ class MuonConfig(AdamConstants):
     def build(self, model: nn.Module, precision: torch.dtype, threads: Threads | None = None) -> torch.optim.Optimizer:
         """Build the optimiser of all trainable parameters; tied parameters count once.
 
-        precision: of the matrix products that orthogonalise updates. threads: share the matrices among them; None: all
-        cores work on one operation at a time.
+        precision: number type of the matrix products that orthogonalise updates. threads: pool that shares the
+        matrices; None: all cores work on one operation at a time.
         """
         linear = {module.weight for module in model.modules() if isinstance(module, nn.Linear)}
         parameters = trainable_parameters(model)
@@ -47,9 +47,9 @@ class MuonConfig(AdamConstants):
 
 
 class Muon(torch.optim.AdamW):
-    """Muon for `matrices`, Adam for `others`, with one learning rate, which `param_groups` holds.
+    """Muon for `matrices` and Adam for `others`, with one learning rate in `param_groups`.
 
-    precision: of the matrix products that orthogonalise an update. The state of a matrix is its "momentum".
+    precision: number type of the matrix products that orthogonalise an update. The state of a matrix is its "momentum".
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Muon(torch.optim.AdamW):
         self.threads = threads
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drop the gradients of all parameters; they are never filled with zeros."""
+        """Set the gradients of all parameters to None, never to zeros."""
         super().zero_grad(set_to_none=True)
         for matrix in self.matrices:
             matrix.grad = None
@@ -98,7 +98,7 @@ class Muon(torch.optim.AdamW):
                 matrix.sub_(local_shard(update.to(matrix.dtype), matrix), alpha=scale)
 
     def _direction(self, matrix: nn.Parameter) -> Tensor:
-        """Nesterov momentum: (1 − μ)G + μM with the updated M."""
+        """Return the Nesterov momentum (1 − μ)G + μM with the updated M."""
         gradient, state = matrix.grad, self.state[matrix]
         assert gradient is not None
         if "momentum" not in state:
@@ -108,7 +108,7 @@ class Muon(torch.optim.AdamW):
 
 
 def orthogonal(matrices: Tensor, precision: torch.dtype = torch.float32) -> Tensor:
-    """Orthogonalises matrices (N, rows, columns): keeps singular vectors, moves singular values to 0.73 … 1.28.
+    """Orthogonalise matrices (N, rows, columns): keep singular vectors, and move singular values to 0.73 … 1.28.
 
     Three steps X ← aX + (bA + cA²)X with A = XXᵀ (Newton–Schulz iteration; Bernstein & Newhouse 2024), from
     X = M/‖MMᵀ‖^½, whose divisor is at least the largest singular value. Singular values below a hundredth of it stay
@@ -127,7 +127,7 @@ def orthogonal(matrices: Tensor, precision: torch.dtype = torch.float32) -> Tens
 
 
 def _lengths(matrices: Tensor) -> Tensor:
-    """Frobenius norms (N, 1, 1), never zero."""
+    """Return the Frobenius norms (N, 1, 1), never zero."""
     lengths: Tensor = torch.linalg.matrix_norm(matrices, keepdim=True)
     return lengths.clamp(min=torch.finfo(torch.float32).tiny)
 

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from dragoman.base.settings.config import Config
 
-_WARMUP = "Linear warm-up: a number of steps if at least 1, or a share of the run if below 1 (paper: 4000 steps)."
+_WARMUP = "Length of the linear warm-up: a number of steps, or a share of the run if below 1 (paper: 4000 steps)."
 
 
 class _Schedule(Config):
@@ -19,13 +19,13 @@ class _Schedule(Config):
         return 0 < self.warmup < 1
 
     def warmed(self, step: int, progress: float) -> float:
-        """The progress of the warm-up: 0 at the start, 1 after its end."""
+        """Return the progress of the warm-up: 0 at the start, 1 after its end."""
         if self.warmup == 0:
             return 1.0
         return min(1.0, step / self.warmup if self.warmup >= 1 else progress / self.warmup)
 
     def decayed(self, step: int, progress: float) -> float:
-        """The share (0…1) of the steps after the warm-up that are done."""
+        """Return the share (0…1) of the steps after the warm-up that are done."""
         # progress grows by about the same amount per step, which converts a warm-up in steps into a share.
         start = self.warmup if self.warmup < 1 else min(1.0, progress * self.warmup / max(step, 1))
         if start >= 1:  # the run ends within its warm-up
@@ -56,11 +56,11 @@ class InverseSquareRootConfig(_Schedule):
 class _Decaying(_Schedule):
     warmup: float = Field(0.05, ge=0, description=_WARMUP)
     peak: float = Field(1e-3, gt=0, description="Maximum learning rate, reached at the end of the warm-up.")
-    floor: float = Field(0.0, ge=0, le=1, description="Final learning rate of the decay (share of peak).")
+    floor: float = Field(0.0, ge=0, le=1, description="Final learning rate, as a share of the peak.")
 
     @property
     def needs_length(self) -> bool:
-        """True: the decay ends with the run."""
+        """Return True, because the decay ends with the run."""
         return True
 
 
@@ -110,9 +110,9 @@ _PAPER_WARMUP = 4000
 
 
 def default_schedule(width: int, limited: bool, averaged: bool) -> ScheduleConfig:
-    """The schedule of a run that does not set one: cosine if the run is `limited`, else the paper's, which has no end.
+    """Return the default schedule: cosine if the run is `limited`, else the paper's, which has no end.
 
-    Models narrower than the paper's have a higher peak and a shorter warm-up. With a moving average of the parameters
+    Models narrower than the paper's get a higher peak and a shorter warm-up. With a moving average of the parameters,
     their rate stays constant, because the average has the effect of a decaying rate (Hägele et al. 2024); this was
     measured to be better (docs/EXPERIMENTS.md). width: d. averaged: whether a moving average is kept.
     """

@@ -1,4 +1,4 @@
-"""The time of torch's operators, by operator and by group."""
+"""The time of torch operators, by operator and by group."""
 
 import os
 import re
@@ -28,12 +28,12 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     ),
 )
 _BOOKKEEPING = "views, bookkeeping, others"
-"""Operators that compute nothing, autograd's bookkeeping, and operators of no group."""
+"""Group of operators that compute nothing, of autograd's bookkeeping, and of all operators without another group."""
 
 
 @dataclass(frozen=True)
 class Operator:
-    """One of torch's operators. seconds: per update, without operators that it calls; calls: per update."""
+    """A torch operator. seconds: time per update, excluding the operators that it calls; calls: calls per update."""
 
     name: str
     group: str
@@ -42,7 +42,7 @@ class Operator:
 
 
 def group_of(name: str) -> str:
-    """The group of an operator, by the name that torch's profiler reports."""
+    """Return the group of an operator by its name in torch's profiler."""
     plain = name.removeprefix("aten::").removeprefix("mkldnn::")
     if name.startswith(("autograd::", "torch::autograd")) or re.search(r"Backward\d*$", name):
         return _BOOKKEEPING
@@ -64,7 +64,7 @@ class Tracer:
         self._profile.start()
 
     def stop(self, updates: int) -> Sequence[Operator]:
-        """Stop recording; returns the operators, the slowest first. updates: the number of recorded updates."""
+        """Stop recording and return the operators, the slowest first. updates: the number of recorded updates."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
         self._profile.stop()
@@ -80,7 +80,7 @@ class Tracer:
 
 
 def by_group(operators: Sequence[Operator]) -> dict[str, float]:
-    """Seconds per update by group, the slowest first."""
+    """Return the seconds per update by group, the slowest first."""
     seconds: dict[str, float] = {}
     for operator in operators:
         seconds[operator.group] = seconds.get(operator.group, 0.0) + operator.seconds

@@ -1,4 +1,4 @@
-"""`Profiler`: measures where the time of training steps goes, while the run continues."""
+"""`Profiler`: measures how long each part of a training step takes, while the run continues."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -26,13 +26,13 @@ _EVERY = {"validation": "train.validate_every", "checkpoint": "train.checkpoint_
 
 
 class NullProfiler:
-    """Does nothing, at no cost: for runs that are not profiled."""
+    """The profiler of runs that are not profiled. It does nothing, at no cost."""
 
     active = False
     """Whether updates are being timed or recorded, so that nothing else may run at the same time."""
 
     def phase(self, name: str) -> AbstractContextManager[object]:
-        """Context of a phase of an update."""
+        """Return the context of a phase of an update."""
         return nullcontext()
 
     def batches(self, batches: Iterator[T]) -> Iterator[T]:
@@ -40,23 +40,23 @@ class NullProfiler:
         return batches
 
     def separate(self, name: str) -> AbstractContextManager[object]:
-        """Context of a validation or a checkpoint."""
+        """Return the context of a validation or a checkpoint."""
         return nullcontext()
 
     def after_update(self) -> None:
-        """Called after each update, its validation and its checkpoint."""
+        """Advance the profile; called after each update, including its validation and checkpoint."""
 
     def close(self) -> None:
-        """Called when the run ends."""
+        """Finish the profile; called when the run ends."""
 
 
 class Profiler(NullProfiler):
-    """After 5 warm-up updates, 20 are timed part by part and 5 recorded by torch.profiler; then the run continues.
+    """Profiles some updates: after 5 for warm-up, it times the parts of 20, and records 5 with torch.profiler.
 
     The results of the run do not change, but during profiling threads compute their shares one after another. The
     profile is written to profile.txt and profile.json in the run's folder and shown on stderr. It is written again once
-    the first validation and the first checkpoint after that have been timed, or when the run ends. On a GPU, timed
-    updates synchronise at every part, so they are slower than others.
+    the following validation and checkpoint have been timed, or when the run ends. On a GPU, timed updates synchronise
+    at every part, so they are slower than others.
     """
 
     def __init__(self, folder: Path, model: nn.Module, device: torch.device, precision: str) -> None:
@@ -81,7 +81,7 @@ class Profiler(NullProfiler):
         return self.watch.part(name)
 
     def batches(self, batches: Iterator[T]) -> Iterator[T]:
-        """Time the waiting for data."""
+        """Time how long updates wait for data."""
         while True:
             with self.watch.part("waiting for data"):
                 batch = next(batches, None)
@@ -91,7 +91,7 @@ class Profiler(NullProfiler):
 
     @contextmanager
     def separate(self, name: str) -> Iterator[None]:
-        """Time a validation or a checkpoint; it does not count towards the update."""
+        """Time a validation or a checkpoint, which is not part of the update."""
         running, self.watch.running = self.watch.running, False
         begin = self.watch.now()
         try:
@@ -179,7 +179,7 @@ class Profiler(NullProfiler):
 
 
 def _with_rest(seconds: dict[PartPath, float], total: float) -> Iterator[tuple[PartPath, float]]:
-    """Parts in order: children after their parent, and after them the time that none of them accounts for."""
+    """Return the parts in order: children after their parent, followed by the parent's remaining time."""
 
     def below(parent: PartPath, whole: float, rest: str) -> Iterator[tuple[PartPath, float]]:
         children = [path for path in order if path[:-1] == parent]
@@ -201,7 +201,7 @@ _REST = {("forward", "the rest"): "projection and loss"}
 
 
 def _as_text(values: dict[str, Any]) -> str:
-    """The profile as tables of text."""
+    """Format the profile as plain-text tables."""
     lines = [
         f"Profiler of {values['updates']} updates on {values['device']}, {values['precision']}, "
         f"{values['threads']} threads, torch {values['torch']}",

@@ -24,14 +24,14 @@ class Stopwatch:
         self._open: list[tuple[str, float]] = []
 
     def now(self) -> float:
-        """The time of a monotonic clock (seconds)."""
+        """Return the time of a monotonic clock (seconds)."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
         return time.perf_counter()
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """While open, time counts towards `name` within the parts that are already open."""
+        """Count the time within this context towards `name`, inside the parts that are already open."""
         if not self.running:
             yield
             return
@@ -46,7 +46,7 @@ class Stopwatch:
 
 @contextmanager
 def watching(watch: Stopwatch, model: nn.Module) -> Iterator[None]:
-    """While open, `watch` times the methods that the classes of modules list in `timed`, with the names of their parts.
+    """Time, within this context, the methods that module classes list in `timed` with the names of their parts.
 
     The methods are replaced on the instances, because attention and decoders are not called like modules.
     """

@@ -33,7 +33,7 @@ class Utilisation:
         return self.flops_per_token * tokens_per_second / (self.rate * self.devices)
 
     def describe(self) -> str:
-        """Both numbers, for display."""
+        """Return both numbers as text."""
         times = f"{self.devices} times " if self.devices > 1 else ""
         return (
             f"MFU is relative to {times}{self.rate / 1e9:,.0f} GFLOP/s, measured with a large matrix product; "
@@ -42,9 +42,10 @@ class Utilisation:
 
 
 def measure_rate(device: torch.device, precision: torch.dtype) -> float:
-    """FLOP/s of a square matrix product: the fastest within a tenth of a second, after one to warm up.
+    """Measure the FLOP/s of a square matrix product: the fastest within a tenth of a second, after one for warm-up.
 
-    The matrix has 1024 rows on a CPU, with torch's current number of threads, and 8192 on a GPU, which needs that many.
+    The matrices have 1024 rows on a CPU, with torch's current number of threads, and 8192 rows on a GPU, which smaller
+    ones would not keep busy.
     """
     size = _SIZE.get(device.type, 1024)
     matrix = torch.ones(size, size, dtype=precision, device=device)

@@ -6,20 +6,20 @@ from dragoman.training.config import LoopConfig
 from dragoman.training.machine.journal import Journal
 
 _GUESS = 10_000
-"""Assumed number of steps of a run that is limited only by time, until its speed is known."""
+"""Assumed number of steps of a run limited only by time, until its speed is known."""
 
 _FIRST_FIT = 5
 _FIT_EVERY = 200
 _FITS = 20
-"""Refits while the remaining time shrinks by a factor of e; at least every `_FIT_EVERY` steps."""
+"""Number of refits while the remaining time shrinks by a factor of e; at least one every `_FIT_EVERY` steps."""
 
 
 @dataclass(frozen=True)
 class Horizon:
-    """At `step` the share `progress` of the run was done; the rest is spread evenly up to the step `end`.
+    """At `step`, the share `progress` of the run was done; the rest is spread evenly over the steps up to `end`.
 
-    end: None for a run that only `patience` ends. After the horizon was fitted to elapsed time, pace: seconds per
-    update, including validations and checkpoints; seconds: elapsed time of the run at `step`.
+    end: None for a run that only `patience` ends. pace: seconds per update, including validations and checkpoints;
+    seconds: elapsed time of the run at `step`; both are set once the horizon has been fitted to elapsed time.
     """
 
     step: int
@@ -30,12 +30,12 @@ class Horizon:
 
     @staticmethod
     def initial(config: LoopConfig, steps_per_epoch: int) -> "Horizon":
-        """The horizon of a new run, before its speed is known."""
+        """Return the horizon of a new run, before its speed is known."""
         end = _limit(config, steps_per_epoch)
         return Horizon(0, 0.0, _GUESS if end is None and config.max_minutes else end)
 
     def after_change(self, config: LoopConfig, step: int, seconds: float) -> "Horizon":
-        """The horizon of a run whose limits were changed at `step`, after `seconds`."""
+        """Return the horizon of a run whose limits were changed at `step`, after `seconds`."""
         if config.max_minutes is None or step == 0:
             return self
         by_clock = int(step * config.max_minutes * 60 / seconds)
@@ -44,7 +44,7 @@ class Horizon:
         return Horizon(step, min(1.0, step / end) if end else 1.0, end)
 
     def progress_at(self, step: int) -> float:
-        """The share (0…1) of the run that is done after `step` updates."""
+        """Return the share (0…1) of the run that is done after `step` updates."""
         if self.end is None:
             return 0.0
         if step >= self.end:
@@ -54,10 +54,10 @@ class Horizon:
     def refit(
         self, config: LoopConfig, steps_per_epoch: int, step: int, seconds: float, decisions: Journal
     ) -> "Horizon":
-        """The horizon after `step` updates in `seconds`, refitted to `max_minutes` by the recent speed if that is due.
+        """Return the horizon after `step` updates in `seconds`; if due, refit it to `max_minutes` by the recent speed.
 
-        Refits become more frequent towards the end, so that a run whose speed changes still ends in time and with its
-        schedule completed. Each refit is recorded in the journal, because it depends on the clock.
+        Refits become more frequent towards the end, so that a run whose speed changes still ends in time and completes
+        its schedule. Each refit is recorded in the journal, because it depends on the clock.
         """
         if config.max_minutes is None or not self._is_due(step):
             return self

@@ -1,4 +1,4 @@
-"""`RunProgress`: the position of a run as plain values that a snapshot stores, and the detection of divergence."""
+"""`RunProgress`: the position of a run as plain values stored in snapshots, and the detection of divergence."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -13,7 +13,7 @@ from dragoman.training.updates.update import StepResult
 
 _MEMORY = 0.98
 _RISE = 3.0
-"""Nats per token. No run is known to have recovered after its loss rose this far above its lowest running mean."""
+"""Nats per token. No run is known to have recovered after its mean loss rose this far above its lowest value."""
 
 
 @dataclass
@@ -24,7 +24,7 @@ class DivergenceWatch:
     lowest: float = float("inf")
 
     def check(self, step: int, result: StepResult) -> None:
-        """Raises DivergenceError if the loss or the gradient is not finite, or if the loss has exploded."""
+        """Raise DivergenceError if the loss or the gradient is not finite, or if the loss has exploded."""
         if not (isfinite(result.loss) and isfinite(result.gradient_norm)):
             self._raise(step, f"the loss is {result.loss}, the gradient norm {result.gradient_norm}")
         self.mean = result.loss if self.mean is None else _MEMORY * self.mean + (1 - _MEMORY) * result.loss
@@ -61,11 +61,12 @@ class PendingSums:
 class RunProgress:
     """The position of a run.
 
-    step: updates made; epoch, batch: the next batch to read; seconds, target_tokens: of the whole run so far.
-    scores: validation scores by step, higher is better; best_step: the step of the highest; waited: validations since
-    then. finished: the reason why the run ended, or None. limits: the limits that `horizon` was computed for. data,
-    valid: fingerprints of the corpora and of the validation sets. ranks: number of processes that trained last.
-    loss_scale: of the next update, for float16. unlogged: sums since the last training line of the log.
+    step: number of updates so far; epoch, batch: the next batch to read; seconds, target_tokens: totals of the run so
+    far. scores: validation scores by step, higher is better; best_step: the step with the best score; waited: number of
+    validations since then. finished: the reason why the run ended, or None. limits: the limits that `horizon` was
+    computed for. data, valid: fingerprints of the corpora and of the validation sets. ranks: number of processes that
+    trained last. loss_scale: the scale of the next update, for float16. unlogged: sums since the last training line of
+    the log.
     """
 
     horizon: Horizon
@@ -87,23 +88,23 @@ class RunProgress:
     unlogged: PendingSums = field(default_factory=PendingSums)
 
     def add_score(self, score: tuple[float, ...]) -> bool:
-        """Add the score of the current step; returns whether it is the best so far."""
+        """Add the score of the current step and return whether it is the best so far."""
         self.scores[self.step] = score
         better = self.best_step is None or score > self.scores[self.best_step]
         self.best_step, self.waited = (self.step, 0) if better else (self.best_step, self.waited + 1)
         return better
 
     def ranked(self) -> list[int]:
-        """The validated steps, best first; among equals the earlier comes first, as for `best_step`."""
+        """Return the validated steps, best first; among equal scores, the earlier step comes first."""
         return sorted(self.scores, key=lambda step: (self.scores[step], -step), reverse=True)
 
     def to_json(self) -> dict[str, Any]:
-        """The progress as values that JSON represents exactly."""
+        """Return the progress as values that JSON represents exactly."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "RunProgress":
-        """The progress from the values of `to_json`, read back from JSON."""
+        """Restore the progress from the values of `to_json`, after a round trip through JSON."""
         values = dict(values)
         values["horizon"] = Horizon(**values["horizon"])
         values["watch"] = DivergenceWatch(**values["watch"])
@@ -114,5 +115,5 @@ class RunProgress:
 
 
 def added(one: Sequence[float], other: Sequence[float]) -> list[float]:
-    """The element-wise sums of two lists of counts; the shorter one is padded with zeros."""
+    """Return the element-wise sums of two lists of counts; the shorter one is padded with zeros."""
     return [a + b for a, b in zip_longest(one, other, fillvalue=0)]

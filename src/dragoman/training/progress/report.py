@@ -24,7 +24,7 @@ LOG_FILE, CURVES_FILE = "log.jsonl", "curves.png"
 
 @dataclass(frozen=True)
 class RunStatus:
-    """The position of a run after an update. epoch: from 1; seconds, tokens: of the whole run so far.
+    """The position of a run after an update. epoch: from 1; seconds, tokens: totals of the run so far.
 
     last: whether the run ends with this update, which is then always logged.
     """
@@ -42,8 +42,8 @@ class Reporter:
     """A context manager that reports on a run while it is open.
 
     The numbers of a training line are means over the steps since the previous line; counters of modules are summed.
-    unlogged: the sums behind these means, which are part of the run's state. utilisation: converts tokens per second
-    to model FLOPs utilisation, which the log contains as a share in `utilisation`; None: it is not reported. ranks:
+    unlogged: the sums from which these means are computed, part of the run's state. utilisation: converts tokens per
+    second to model FLOPs utilisation, which is logged as a share in `utilisation`; None: it is not reported. ranks:
     number of processes.
     """
 
@@ -135,7 +135,7 @@ class Reporter:
     def validation(self, validation: Validation, where: Mapping[str, Any], better: bool) -> None:
         """Report a validation in the log and on stderr, and draw the learning curve.
 
-        where: step, epoch and seconds of the log's line.
+        where: fields of the log's line: step, epoch and seconds.
         """
         self._write({**where, **validation.log_line()})
         info(f"step {where['step']} · validation: {validation}{' · best so far' if better else ''}")
@@ -145,7 +145,7 @@ class Reporter:
         self.resume_clock()
 
     def resume_clock(self) -> None:
-        """Exclude the time since the last step, which was not spent on training, from tokens per second."""
+        """Exclude the time since the last step from tokens per second, because it was not spent on training."""
         self._since = time.monotonic()
 
     def sync(self) -> None:
@@ -182,7 +182,7 @@ def _time_left(status: RunStatus) -> str:
 
 
 class NullReporter(Reporter):
-    """Reports nothing: for all ranks but the first."""
+    """A reporter that reports nothing, for all ranks but the first."""
 
     def __init__(self, unlogged: PendingSums) -> None:
         self.unlogged = unlogged
@@ -211,7 +211,7 @@ _VALID = "valid_"
 
 @dataclass(frozen=True)
 class ValidationRecord:
-    """A validation in the log. step: updates made; epoch: from 1; seconds: of the run so far.
+    """A validation in the log. step: number of updates; epoch: from 1; seconds: duration of the run so far.
 
     measures: values by key, such as `loss`, `perplexity` and `bleu`.
     """
@@ -223,7 +223,7 @@ class ValidationRecord:
 
 
 def read_history(log: Path) -> tuple[ValidationRecord, ...]:
-    """The validations in a run's `log.jsonl`, in order, including those before the run was resumed."""
+    """Read the validations in a run's `log.jsonl`, in order, including those before the run was resumed."""
     found = []
     for text in log.read_text(encoding="utf-8").splitlines():
         line = json.loads(text)
