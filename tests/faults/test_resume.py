@@ -196,7 +196,7 @@ def test_another_corpus_is_refused(server: Server, folder: Path, command: list[s
         target.write("god wen a\n")
     process = server.start(folder, *command, "--resume")
     assert process.wait() == 2
-    assert "has changed since the run began" in process.said
+    assert "has changed since the run started" in process.said
     assert differences(outcome(folder), before) == []
 
 
@@ -206,7 +206,7 @@ def test_another_validation_set_is_refused(server: Server, folder: Path, command
     (folder / "valid.b").write_text((folder / "valid.a").read_text())
     process = server.start(folder, *command, "--resume")
     assert process.wait() == 2
-    assert "valid.a + valid.b has changed since the run began" in process.said
+    assert "valid.a + valid.b has changed since the run started" in process.said
     assert differences(outcome(folder), before) == []
 
 

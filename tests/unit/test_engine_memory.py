@@ -1,4 +1,4 @@
-"""A step that does not fit the memory is divided, with the same gradient, and the division is recorded."""
+"""A step that does not fit in memory is divided, with the same gradient, and the division is recorded."""
 
 from pathlib import Path
 
@@ -107,7 +107,7 @@ def test_a_single_pair_that_does_not_fit_ends_the_run(tmp_path: Path, capsys: py
     assert model.seen == [3, 1, 1]
     assert all(torch.equal(one, other) for one, other in zip(before, parameters(model), strict=True))
     assert not (tmp_path / "journal").exists()
-    assert "step 5 does not fit the memory" in capsys.readouterr().err
+    assert "step 5 does not fit in memory" in capsys.readouterr().err
 
 
 def test_one_of_several_ranks_does_not_cut_alone(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_a_changed_second_set_is_noticed(corpora: Path) -> None:
         train(config("train.max_steps=4"))
         lines = (corpora / "valid.b").read_text().splitlines()
         (corpora / "valid.b").write_text("".join(f"{line}\n" for line in [*lines[:-1], "another line"]))
-        with pytest.raises(ConfigError, match="forward, backward has changed since the run began"):
+        with pytest.raises(ConfigError, match="forward, backward has changed since the run started"):
             train(config("train.max_steps=8"), resume=True)
     finally:
         torch.set_num_threads(threads)

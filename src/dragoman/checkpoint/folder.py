@@ -222,7 +222,7 @@ def _place(model: nn.Module, device: torch.device) -> nn.Module:
     try:
         return model.to(device)
     except torch.OutOfMemoryError as error:
-        raise ResourceError(f"the model does not fit the memory of {device}; try --device cpu") from error
+        raise ResourceError(f"the model does not fit in the memory of {device}; try --device cpu") from error
     except (RuntimeError, AssertionError) as error:
         raise ResourceError(f"cannot use the device {device}: {error}") from error
 

@@ -34,8 +34,8 @@ from dragoman.training.validation import Validation
 class Batch(Protocol):
     """Examples as tensors.
 
-    task: name of the task they belong to, if a run has several; target_tokens: number of tokens, or whatever else the
-    task predicts, that the loss is a sum over; rows: positions of the examples in the corpus.
+    task: name of the task of the examples, if a run has several; target_tokens: number of tokens, or of other predicted
+    units, that the loss is summed over; rows: positions of the examples in the corpus.
     """
 
     @property
@@ -48,11 +48,11 @@ class Batch(Protocol):
     def rows(self) -> tuple[int, ...]: ...
 
     def to(self, device: torch.device) -> Self:
-        """The batch with its tensors on `device`."""
+        """Return the batch with its tensors on `device`."""
         ...
 
     def split(self, count: int) -> list[Self]:
-        """`count` parts of about equal numbers of examples, or fewer if there are fewer examples."""
+        """Split into `count` parts with about equal numbers of examples, or fewer if there are fewer examples."""
         ...
 
 
@@ -75,23 +75,23 @@ class RunConfig(Config):
 
     task: Task = Field(description="Task to learn.")
     train: LoopConfig = Field(LoopConfig(), description="Training loop.")
-    out: Path = Field(description="Folder of the run; when training ends it is a model folder.")
+    out: Path = Field(description="Folder of the run; at the end of training, it is a model folder.")
 
     def chosen_as(self, stored: Self) -> Self:
-        """The settings, with those that are chosen by the data taken from the stored run."""
+        """Return the settings, with those that depend on the data taken from the stored run."""
         return self
 
 
 @dataclass(frozen=True)
 class Content:
-    """Data that must not change before a run is resumed. name: for messages; fingerprint: of the content."""
+    """Data that must not change before a run is resumed. name: name for messages; fingerprint: hash of the content."""
 
     name: str
     fingerprint: str
 
 
 class Job(ABC):
-    """A task in one run. `prepare` is called first, then `build`, then the other methods.
+    """The task of one run. `prepare` is called first, then `build`, then the other methods.
 
     run: the settings; `prepare` chooses those that depend on the data. start: the model of `train.start`, or None.
     notes: results of `initialise` that are kept with the run. tasks: names of the tasks whose batches an update mixes;
@@ -103,7 +103,7 @@ class Job(ABC):
     tasks: tuple[str, ...] = ("",)
 
     def __init__(self, run: Any, start: Start | None = None) -> None:
-        """start: the model of `train.start`, if it is loaded already."""
+        """start: the model of `train.start`, if it is already loaded."""
         self.run, self.notes = run, {}
         self.start = start
         if start is None and run.train.start is not None:
@@ -111,7 +111,7 @@ class Job(ABC):
 
     @property
     def tokenizers(self) -> Tokenizers | None:
-        """The tokenizers of the examples, None for a task without text. By default those of the start."""
+        """The tokenizers of the examples, None for a task without text; by default those of the initial model."""
         return None if self.start is None else self.start.loaded.text
 
     # Before the loop:
@@ -126,14 +126,14 @@ class Job(ABC):
     def build(self) -> nn.Module:
         """Build a model, initialised from torch's default generator. Raises ConfigError if examples do not fit.
 
-        By default the one that the section `model` describes, for the vocabularies of the examples.
+        By default, it is built from the section `model` for the vocabularies of the examples.
         """
         sizes = VocabularySizes(0, 0) if self.tokenizers is None else self.tokenizers.sizes
         model: nn.Module = self.run.model.build_for(sizes)
         return model
 
     def initialise(self, model: nn.Module) -> Mapping[str, float]:
-        """Set initial values that are not random, in a new run: here the parts of `train.start`. Returns the notes.
+        """Set the initial values of a new run that are not random, by default the parts of `train.start`; return notes.
 
         Raises ConfigError if no part fits the model.
         """
@@ -153,13 +153,13 @@ class Job(ABC):
         return 0
 
     def outline(self, model: nn.Module) -> str:
-        """One line that describes the model and the examples."""
+        """Return one line that describes the model and the examples."""
         return f"{count_parameters(model):,} parameters · {self.examples:,} examples"
 
     @property
     @abstractmethod
     def contents(self) -> Mapping[str, Content]:
-        """The corpora as `data`, and the held-out examples as `valid`."""
+        """The corpora under the key `data`, and the held-out examples under `valid`."""
 
     @property
     def examples(self) -> int:
@@ -171,7 +171,7 @@ class Job(ABC):
     @property
     @abstractmethod
     def lengths(self) -> NDArray[np.int32]:
-        """(N, sides) tokens of every example, by which work is divided."""
+        """Number of tokens of every example (N, sides), used to divide work."""
 
     @property
     @abstractmethod
@@ -183,9 +183,9 @@ class Job(ABC):
         return max(self.batch_tokens, int(self.lengths.max()) + 1)
 
     def activation_bytes(self, model: Any, tokens: int, free: int) -> int:
-        """An estimate of the bytes that a forward pass over `tokens` tokens holds at its end; free: free bytes.
+        """Estimate the bytes held at the end of a forward pass over `tokens` tokens. free: free bytes.
 
-        0 if it is unknown: batches are then cut only once they have not fitted.
+        0 if unknown: batches are then cut only after one did not fit.
         """
         return 0
 
@@ -193,10 +193,10 @@ class Job(ABC):
 
     @abstractmethod
     def plan(self, epoch: int) -> BatchPlan:
-        """The batches of an epoch: a pure function of the epoch's number."""
+        """Return the plan of an epoch's batches, a pure function of the epoch's number."""
 
     def padding(self, plan: BatchPlan) -> str:
-        """A description of the padding in a plan's batches."""
+        """Return a description of the padding in a plan's batches."""
         return ""
 
     @property
@@ -206,26 +206,26 @@ class Job(ABC):
 
     @abstractmethod
     def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Iterable[Any]:
-        """The plan's batches from number `start` on; pin: use page-locked memory, for a GPU."""
+        """Load the plan's batches from number `start` on; pin: use page-locked memory, for a GPU."""
 
     @abstractmethod
     def objective(self, device: torch.device) -> Objective:
         """The loss."""
 
     def trial(self, model: Any) -> Any:
-        """A small batch, for observing a pass over it."""
+        """Return a small batch, for observing a pass over it."""
         return next(iter(self.batches(self.plan(0), 0, 0, pin=False)))
 
     @abstractmethod
     def validator(self, model: Any, device: torch.device) -> Validator:
-        """The validator of the model."""
+        """Return the validator of the model."""
 
     def flops_per_target_token(self) -> float:
-        """FLOPs of the matrix products per target token, forward and backward; 0 if unknown."""
+        """Return the FLOPs of the matrix products per target token, forward and backward; 0 if unknown."""
         return 0.0
 
     def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:
-        """The metadata of a model folder of the parameters of `step`. validation: of these parameters, or None."""
+        """Return the metadata of a model folder of the parameters of `step`. validation: theirs, or None."""
         measures = () if validation is None else validation.measures
         name = self.contents["valid"].name
         scores = [Score(metric=each.name, value=each.value, signature=each.signature, data=name) for each in measures]
@@ -239,7 +239,7 @@ class Job(ABC):
         validation: Validation | None,
         averaged_steps: tuple[int, ...] = (),
     ) -> None:
-        """Write parameters as a model folder; validation: of these parameters, or None."""
+        """Write parameters as a model folder. validation: the validation of these parameters, or None."""
         meta = self.meta(step, validation, averaged_steps)
         write_model_folder(folder, parameters, dump_settings(self.run), self.tokenizers, meta)
 
@@ -248,4 +248,4 @@ class Job(ABC):
 
 
 OpenJob = Callable[[Any], Job]
-"""Makes a job for a run after checking all that is cheap to check. Raises ConfigError and DataError."""
+"""A function that creates the job of a run after all cheap checks. Raises ConfigError and DataError."""

@@ -12,8 +12,8 @@ from dragoman.metrics.metric import Metric, Outputs, Score
 class Measure:
     """The value of a metric. key: its name in settings and logs; name: for display.
 
-    better: the direction of improvement; None for a value that decides nothing because it restates another one.
-    signature: how it was computed, if there is a choice. digits: decimal places for display.
+    better: whether higher or lower values are better; None for a value that restates another one and decides nothing.
+    signature: how the value was computed, if there are several ways. digits: decimal places for display.
     """
 
     key: str
@@ -25,20 +25,20 @@ class Measure:
 
     @staticmethod
     def of(metric: Metric, score: Score) -> "Measure":
-        """The measure of a metric's score."""
+        """Create a measure from a metric's score."""
         better = metric.better if metric.restates is None else None
         return Measure(metric.key, metric.name, score.value, better, score.signature, metric.digits)
 
     @property
     def merit(self) -> float:
-        """The value, negated where lower is better."""
+        """The value, negated if lower is better."""
         return -self.value if self.better == "lower" else self.value
 
     def __str__(self) -> str:
         return f"{self.name} {self.value:.{self.digits}f}"
 
     def full(self) -> str:
-        """With the signature that makes it comparable."""
+        """Return the value with the signature that makes it comparable."""
         return f"{self.name} = {self.value:.{self.digits}f}" + (f" ({self.signature})" if self.signature else "")
 
 
@@ -54,20 +54,20 @@ class Validation:
     sets: Mapping[str, "Validation"] = field(default_factory=dict)
 
     def __getitem__(self, key: str) -> Measure:
-        """The measure of that key. Raises KeyError."""
+        """Return the measure with that key. Raises KeyError if there is none."""
         for measure in self.measures:
             if measure.key == key:
                 return measure
         raise KeyError(key)
 
     def score(self, metric: str) -> tuple[float, ...]:
-        """The key by which validations are compared, higher is better: `metric` first, then the other measures."""
+        """Return the sort key of the validation, higher is better: `metric` first, then the other measures."""
         deciding = [measure for measure in reversed(self.measures) if measure.better is not None]
         deciding.sort(key=lambda measure: measure.key != metric)
         return tuple(measure.merit for measure in deciding)
 
     def log_line(self) -> dict[str, Any]:
-        """The validation as a line of the run's log."""
+        """Return the validation as a line of the run's log."""
         line: dict[str, Any] = {}
         for measure in self.measures:
             line[f"valid_{measure.key}"] = measure.value
@@ -83,7 +83,7 @@ class Validation:
         return " · ".join(map(str, self.measures))
 
     def brief(self) -> str:
-        """The measures that decide, without those that restate them."""
+        """Format the measures, without those that restate others."""
         return " · ".join(str(measure) for measure in self.measures if measure.better is not None)
 
 
@@ -102,7 +102,7 @@ def validate(metrics: Sequence[Metric], outputs: Outputs, started: float) -> Val
 
 
 def mean_of(metrics: Sequence[Metric], sets: Mapping[str, Validation]) -> Validation:
-    """The unweighted means over several sets; seconds are summed. The result contains the sets as well."""
+    """Return the unweighted means over several sets; seconds are summed. The result includes the sets."""
     measures: list[Measure] = []
     for metric in metrics:
         scores = [Score(metric.name, one[metric.key].value, one[metric.key].signature) for one in sets.values()]

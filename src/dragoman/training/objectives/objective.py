@@ -31,7 +31,7 @@ class TrainingPoint:
 
 FIRST = TrainingPoint()
 END = TrainingPoint(1 << 40, 1.0)
-"""A point after every update: schedules have reached their final values."""
+"""A point after the last update, where schedules have reached their final values."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,11 @@ class Objective(Protocol):
 
 
 Predict = Callable[[Any, Any, TrainingPoint], ProjectedOutput]
-"""Runs a model on a batch and returns its output at every target position."""
+"""A function that runs a model on a batch and returns its output at every target position."""
 
 
 def teacher_forcing(model: Any, batch: Any, point: TrainingPoint) -> ProjectedOutput:
-    """Reads the whole reference in one pass."""
+    """Run the model on the whole reference in one pass."""
     return model(*batch.model_inputs)  # type: ignore[no-any-return]
 
 

@@ -29,7 +29,7 @@ class NullProfiler:
     """The profiler of runs that are not profiled. It does nothing, at no cost."""
 
     active = False
-    """Whether updates are being timed or recorded, so that nothing else may run at the same time."""
+    """Whether updates are being timed or recorded, during which nothing else may run."""
 
     def phase(self, name: str) -> AbstractContextManager[object]:
         """Return the context of a phase of an update."""

@@ -102,7 +102,7 @@ class Reporter:
         self._progress.update(
             step,
             f"step {step:,}{'' if end is None else f' of {end:,}'} · epoch {epoch} · {speed:,.0f} tokens/s{left} · "
-            f"loss {result.loss:.3f}{shown}",  # what a narrow terminal cuts off comes last
+            f"loss {result.loss:.3f}{shown}",  # last, because narrow terminals cut it off
             end,
         )
         if step % self.log_every and not status.last:
@@ -173,7 +173,7 @@ class Reporter:
 
 
 def _time_left(status: RunStatus) -> str:
-    """The remaining time at the speed that the horizon was fitted to, or else at the mean speed of the run."""
+    """Return the remaining time at the speed that the horizon was fitted to, or else at the run's mean speed."""
     horizon, step = status.horizon, status.step
     if horizon.end is None:
         return ""

@@ -22,10 +22,10 @@ from dragoman.training.ranks.ranks import RankLost, Ranks
 Value = TypeVar("Value")
 
 _AGREED = (Interrupted, DivergenceError)
-"""Errors that every rank raises at the same step, so that only the first reports them."""
+"""Errors that every rank raises at the same step, so that only the first rank reports them."""
 
 JOINING = timedelta(minutes=5)
-"""How long processes wait for one another at the start: a first rank killed before it listens would never come."""
+"""Timeout for connecting at the start: if the first rank was killed before it listens, the others would hang."""
 
 _POLL, _POLLS = 0.05, 100
 """Polling interval (seconds), and the number of polls before the first rank exits."""
@@ -33,7 +33,7 @@ _DONE = "done"
 
 
 class Group(Ranks):
-    """This process as one of several.
+    """The processes of a distributed run, as seen by one of them.
 
     Messages use gloo between CPUs, so that they never wait for a GPU; NCCL is used for gradients and parameters only.
     Messages are JSON; nothing is pickled.
@@ -57,19 +57,19 @@ class Group(Ranks):
         self._turns = 0
 
     def sum(self, values: Sequence[float]) -> list[float]:
-        """One small all-reduce."""
+        """Sum over all ranks with one small all-reduce."""
         sums = torch.tensor(values, dtype=torch.float64)
         dist.all_reduce(sums, group=self.group)
         return sums.tolist()
 
     def max(self, value: int) -> int:
-        """One small all-reduce."""
+        """Find the maximum over all ranks with one small all-reduce."""
         highest = torch.tensor(value)
         dist.all_reduce(highest, dist.ReduceOp.MAX, group=self.group)
         return int(highest)
 
     def broadcast(self, value: Value) -> Value:
-        """Two broadcasts: of the length, and of the content."""
+        """Broadcast in two steps: the length, then the content."""
         content = _bytes(value) if self.is_main else torch.empty(0, dtype=torch.uint8)
         length = torch.tensor(len(content))
         dist.broadcast(length, 0, group=self.group)
@@ -78,7 +78,7 @@ class Group(Ranks):
         return value if self.is_main else _value(content)
 
     def gather(self, value: Value) -> list[Value]:
-        """Two rounds: for the lengths, and for the contents."""
+        """Gather in two steps: the lengths, then the contents."""
         content = _bytes(value)
         lengths = [torch.tensor(0) for _ in range(self.size)]
         dist.all_gather(lengths, torch.tensor(len(content)), group=self.group)
@@ -90,13 +90,13 @@ class Group(Ranks):
         return [_value(each[: int(length)]) for each, length in zip(found, lengths, strict=True)]
 
     def wait(self) -> None:
-        """A sum whose result is ignored, which is what gloo's barrier does."""
+        """Compute a sum and ignore its result, as gloo's barrier does."""
         self.sum([0.0])
 
     def leave(self) -> None:
-        """Close the connection, once all ranks have ended alike.
+        """Close the connection once all ranks have ended in the same way.
 
-        gloo's threads end with the last reference to the group. A thread that still frees its messages while the
+        gloo's threads end with the last reference to the group. A thread that is still freeing its messages while the
         interpreter exits would abort the process (pytorch/pytorch#179291).
         """
         dist.destroy_process_group()
@@ -104,7 +104,7 @@ class Group(Ranks):
 
     @contextmanager
     def in_turn(self) -> Iterator[None]:
-        """The other ranks poll the rendezvous store, so that no timeout of a collective applies."""
+        """Run the body on the first rank first; the others poll the rendezvous store, so no collective times out."""
         key = f"turn/{self._turns}"
         self._turns += 1
         if not self.is_main:
@@ -128,7 +128,7 @@ class Group(Ranks):
             raise SystemExit(int(outcome))
 
     def _wait_for_readers(self, key: str) -> None:
-        """Wait until the others have read the outcome: the store may live in this process, which is about to exit."""
+        """Wait until the others have read the outcome: the store may be in this process, which is about to exit."""
         for _ in range(_POLLS):
             if self._store.add(f"{key}/seen", 0) == self.size - 1:
                 return
@@ -137,7 +137,7 @@ class Group(Ranks):
 
 @contextmanager
 def open_group(device: str) -> Iterator[Group]:
-    """Join the group. All ranks but the first are silent, except for errors of their own."""
+    """Join the group. All ranks but the first print nothing except their own errors."""
     rank, quiet = int(os.environ["RANK"]), console.quiet
     console.quiet = rank > 0
     try:
@@ -169,7 +169,7 @@ def open_group(device: str) -> Iterator[Group]:
 
 
 def _own_device(name: str, local_rank: int, local_size: int) -> torch.device:
-    """The CPU, or the GPU of this rank. Raises ConfigError if there are fewer GPUs than ranks."""
+    """Return the CPU, or the GPU of this rank. Raises ConfigError if there are fewer GPUs than ranks."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cpu":
@@ -191,7 +191,7 @@ def _own_device(name: str, local_rank: int, local_size: int) -> torch.device:
 
 
 def _is_lost(error: RuntimeError) -> bool:
-    """Whether a collective failed because of the connection; torch has no class for gloo's errors."""
+    """Return whether a collective failed because of the connection; torch has no class for gloo's errors."""
     message = str(error).lower()
     return isinstance(error, dist.DistError) or "gloo" in message or "nccl" in message or "connection " in message
 
@@ -213,7 +213,7 @@ def _value(content: Tensor) -> Any:
 def open_ranks(device: str) -> Iterator[Ranks]:
     """Join the processes that torchrun started (RANK and WORLD_SIZE in the environment), or run alone.
 
-    Raises ConfigError for a device that is not available to each of them, RankLost when one of them has ended.
+    Raises ConfigError if the device is not available to all processes, RankLost if one of them has ended.
     """
     if "RANK" not in os.environ or int(os.environ.get("WORLD_SIZE", "1")) < 2:
         yield Ranks(device)
@@ -223,5 +223,5 @@ def open_ranks(device: str) -> Iterator[Ranks]:
 
 
 def restarted() -> bool:
-    """Whether torchrun has restarted this process after a failure; the run is then resumed."""
+    """Return whether torchrun has restarted this process after a failure; the run is then resumed."""
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0

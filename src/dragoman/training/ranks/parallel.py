@@ -1,4 +1,4 @@
-"""How the ranks hold a model: `SingleProcess`, `Replicated` (DDP) or `Sharded` (FSDP2)."""
+"""Strategies for distributing a model over ranks: `SingleProcess`, `Replicated` (DDP) and `Sharded` (FSDP2)."""
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -20,9 +20,9 @@ from dragoman.training.ranks.ranks import Ranks
 class SingleProcess:
     """One process that holds the whole model, and the base class of the distributed strategies.
 
-    trained: the module that is trained; model: the module that validation uses, which is the same unless the model is
-    sharded. whole_batches: whether the result of a sentence depends on others of its batch, so that batches must not be
-    cut. sharded: whether each rank holds only a shard of the parameters.
+    trained: the module that is trained; model: the module used for validation, identical to `trained` unless the model
+    is sharded. whole_batches: whether the result of a sentence depends on the rest of its batch, so that batches must
+    not be cut. sharded: whether each rank holds only a shard of the parameters.
     """
 
     whole_batches = False
@@ -34,15 +34,15 @@ class SingleProcess:
 
     @contextmanager
     def micro_batch(self, last: bool) -> Iterator[None]:
-        """Context of one micro-batch's passes; ranks exchange gradients in the last one of an update."""
+        """Return the context of a micro-batch's passes; ranks exchange gradients in the last one of an update."""
         yield
 
     def loss(self, batch: Any, point: TrainingPoint) -> Loss:
-        """The loss of a batch."""
+        """Compute the loss of a batch."""
         return self.objective(self.model, batch, point)
 
     def gather(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Gather tensors that are held like the parameters of their names. A collective: every rank must call it."""
+        """Gather tensors that are distributed like the parameters of the same names; all ranks must call this."""
         return dict(tensors)
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
@@ -50,14 +50,14 @@ class SingleProcess:
         fill(model_parameters(self.model), tensors)
 
     def release(self) -> None:
-        """Release what `load` has loaded, after a validation."""
+        """Release the tensors loaded by `load`, after a validation."""
 
     def shard_like(self, tensor: Tensor, trained: Tensor) -> Tensor:
-        """Hold `tensor`, which is complete on every rank, as the parameter `trained` is held."""
+        """Distribute `tensor`, which is complete on every rank, like the parameter `trained`."""
         return tensor
 
     def check_equal(self) -> None:
-        """Warn once if the parameters of the ranks differ. A collective: every rank must call it."""
+        """Warn once if the parameters of the ranks differ; all ranks must call this."""
 
 
 class _Distributed(SingleProcess):
@@ -72,14 +72,14 @@ class _Distributed(SingleProcess):
         self.ranks = ranks
 
     def loss(self, batch: Any, point: TrainingPoint) -> Loss:
-        """The loss of a batch, computed through torch's wrapper."""
+        """Compute the loss of a batch through torch's wrapper."""
         total = self._wrapped(batch, point)
         last = self.joined.last
         return replace(last, total=total)
 
 
 class JoinedLoss(nn.Module):
-    """Model and objective as one module. last: the last loss, whose total forward returns."""
+    """Model and objective as one module. last: the most recent loss; forward returns its total."""
 
     last: Loss
 
@@ -88,7 +88,7 @@ class JoinedLoss(nn.Module):
         self.model, self.objective = model, objective
 
     def forward(self, batch: Any, point: TrainingPoint) -> Tensor:
-        """The total loss of a batch, a scalar."""
+        """Return the total loss of a batch, a scalar."""
         self.last = self.objective(self.model, batch, point)
         return self.last.total
 
@@ -96,8 +96,8 @@ class JoinedLoss(nn.Module):
 class Replicated(_Distributed):
     """Every rank holds the whole model and optimiser; gradients are averaged during the backward pass (DDP).
 
-    DDP searches for unused parameters in each micro-batch, so that variants without gradients for some of them cannot
-    make ranks wait for one another forever. This also keeps gradients in the same buckets in every step, so that a
+    DDP searches for unused parameters in each micro-batch, so that ranks never wait forever for gradients that a
+    variant of the model does not compute. This also keeps gradients in the same buckets in every step, so that a
     resumed run sums them in the same order.
     """
 
@@ -105,7 +105,7 @@ class Replicated(_Distributed):
         super().__init__(model, objective, ranks, whole_batches)
         from torch.nn.parallel import DistributedDataParallel
 
-        # DDP warns on every rank if it finds no unused parameter, so there is one
+        # DDP warns on every rank if it finds no unused parameter, so one is added
         self.joined.register_parameter("never_used", nn.Parameter(torch.zeros(1, device=ranks.device)))
         with warnings.catch_warnings():  # torch 2.13 renamed broadcast_buffers, 2.11 lacks the new name
             warnings.simplefilter("ignore", FutureWarning)
@@ -114,7 +114,7 @@ class Replicated(_Distributed):
 
     @contextmanager
     def micro_batch(self, last: bool) -> Iterator[None]:
-        """Gradients are exchanged in the last micro-batch only."""
+        """Exchange gradients only in the last micro-batch."""
         if last:
             yield
             return
@@ -123,13 +123,13 @@ class Replicated(_Distributed):
 
     @torch.no_grad()
     def check_equal(self) -> None:
-        """Compare the sums of the parameters' bytes: each rank applies the common gradients itself."""
+        """Compare sums over the bytes of the parameters, because each rank applies the common gradients itself."""
         parameters = [each.contiguous().view(-1).view(torch.uint8) for each in self.model.parameters()]
         sums = [int(each.sum(dtype=torch.int64)) for each in parameters]
         apart = [rank for rank, other in enumerate(self.ranks.gather(sums)) if other != sums]
         if apart and self.ranks.is_main and not self._warned:
             warn(
-                f"the parameters of rank {apart[0]} differ from those of rank 0: its machine computes differently, or "
+                f"the parameters of rank {apart[0]} differ from those of rank 0: its machine computes differently or "
                 "wrongly. Those of rank 0 are saved"
             )
             self._warned = True
@@ -165,7 +165,7 @@ class Sharded(_Distributed):
 
     @contextmanager
     def micro_batch(self, last: bool) -> Iterator[None]:
-        """Gradients stay complete on each rank until the last micro-batch, in which they are reduced and scattered."""
+        """Keep gradients complete on each rank until the last micro-batch, which reduces and scatters them."""
         self._wrapped.set_requires_gradient_sync(last)
         yield
 
@@ -187,16 +187,16 @@ class Sharded(_Distributed):
             parameter.data = parameter.data.new_empty(0)
 
     def shard_like(self, tensor: Tensor, trained: Tensor) -> Tensor:
-        """This rank's shard of `tensor`."""
+        """Return this rank's shard of `tensor`."""
         return local_shard(tensor.to(self.ranks.device), trained)
 
 
 @dataclass(frozen=True)
 class ParallelSettings:
-    """How several ranks hold a model.
+    """The settings of a strategy for several ranks.
 
-    kind: see `LoopConfig.parallel`; batches: planned batches per update; separate: finds the modules that FSDP may
-    shard separately.
+    kind: see `LoopConfig.parallel`; batches: number of planned batches per update; separate: finds the modules that
+    FSDP may shard separately.
     """
 
     kind: Literal["ddp", "fsdp"]
@@ -215,9 +215,9 @@ def build_parallel(holding: ParallelSettings, ranks: Ranks, model: nn.Module, ob
 
 
 def check_statistics(model: nn.Module, ranks: Ranks, accumulate: int) -> bool:
-    """Whether batches must not be cut, because a module's result for a sentence depends on the rest of its batch.
+    """Return whether batches must not be cut, because a module's result for a sentence depends on its whole batch.
 
-    Raises ConfigError for modules that keep running statistics, and if whole batches would leave ranks idle.
+    Raises ConfigError for modules with running statistics, and if uncut batches would leave ranks idle.
     """
     stored = model.state_dict(keep_vars=True).items()
     statistics = [name for name, tensor in stored if not isinstance(tensor, nn.Parameter)]
@@ -242,7 +242,7 @@ def gather_full(tensor: Tensor) -> Tensor:
 
 
 def local_shard(tensor: Tensor, held: Tensor) -> Tensor:
-    """This rank's shard of `tensor`, which is complete on every rank, if `held`, of the same shape, is sharded."""
+    """Return this rank's shard of `tensor`, which is complete on every rank, if `held` of the same shape is sharded."""
     from torch.distributed.tensor import DTensor, distribute_tensor
 
     if not isinstance(held, DTensor) or tensor.shape != held.shape:

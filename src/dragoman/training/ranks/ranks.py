@@ -1,4 +1,4 @@
-"""`Ranks`: the processes that train one model together, and their communication apart from gradients."""
+"""`Ranks`: the processes that train one model together, and their communication other than gradients."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,8 +20,8 @@ class RankLost(DragomanError):
 class Ranks:
     """A run of one process. `ranks.group.Group` is a run of several, started by torchrun.
 
-    rank: of this process; size: number of processes; local_size: number of processes on this machine; device: of this
-    process; group: torch's process group of all processes, for tensors on the CPU.
+    rank: rank of this process; size: number of processes; local_size: number of processes on this machine; device:
+    device of this process; group: torch's process group of all processes, for tensors on the CPU.
     """
 
     rank = 0
@@ -35,7 +35,7 @@ class Ranks:
 
     @property
     def is_main(self) -> bool:
-        """Whether this is the process that writes, logs and prints."""
+        """Whether this is the first rank, which writes, logs and prints."""
         return self.rank == 0
 
     @property
@@ -44,19 +44,19 @@ class Ranks:
         return self.size > 1
 
     def sum(self, values: Sequence[float]) -> list[float]:
-        """The sums over all ranks, on every rank, in float64."""
+        """Return, on every rank, the sums over all ranks in float64."""
         return list(values)
 
     def max(self, value: int) -> int:
-        """The largest value of all ranks."""
+        """Return the largest value of all ranks."""
         return value
 
     def broadcast(self, value: Value) -> Value:
-        """The first rank's value, on every rank; it must survive JSON unchanged."""
+        """Return the first rank's value on every rank; it must survive JSON unchanged."""
         return value
 
     def gather(self, value: Value) -> list[Value]:
-        """The values of all ranks in order, on every rank; they must survive JSON unchanged."""
+        """Return, on every rank, the values of all ranks in order; they must survive JSON unchanged."""
         return [value]
 
     def wait(self) -> None:
@@ -64,7 +64,7 @@ class Ranks:
 
     @contextmanager
     def in_turn(self) -> Iterator[None]:
-        """The first rank runs the body, however long it takes; the others run it afterwards.
+        """Run the body on the first rank, however long it takes, then on the others.
 
         If it fails on the first rank, the others exit silently.
         """
@@ -73,12 +73,12 @@ class Ranks:
 
 @dataclass(frozen=True)
 class Runtime:
-    """Where a model computes. device: of this process; precision: of matrix products; ranks: that share the work."""
+    """The environment of a computation: the device, the precision of matrix products, and the ranks that share it."""
 
     device: torch.device
     precision: torch.dtype = torch.float32
     ranks: Ranks = field(default_factory=lambda: Ranks("cpu"))
 
     def autocast(self) -> torch.autocast:
-        """The autocast context of this precision."""
+        """Return the autocast context of this precision."""
         return torch.autocast(self.device.type, self.precision, enabled=self.precision != torch.float32)

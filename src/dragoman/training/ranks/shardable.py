@@ -14,14 +14,15 @@ _LEAST = 1 << 16
 
 
 def shardable_modules(model: nn.Module, objective: Objective, trial: Any) -> list[nn.Module]:
-    """The layers, or else parts of layers, that are called exactly once per pass and whose parameters only they read.
+    """Return layers, or else parts of layers, that run exactly once per pass and whose parameters nothing else reads.
 
-    trial: a small batch of examples of different lengths. The pass is made as at the end of a run, when scheduled
-    sampling, if it is used, feeds the decoder its own output.
+    trial: a small batch of examples of different lengths. The pass is made as at the end of a run, where scheduled
+    sampling, if enabled, feeds the decoder its own output.
 
-    A module that is called once per token would gather its parameters as many times as the longest sentence has tokens,
-    which differs between ranks. A module whose parameters are read from outside (the memory is projected before a
-    decoder layer runs) would not have gathered them. Both stay with the model's root.
+    Both conditions are necessary. A module that is called once per token would gather its parameters once for each
+    token of the longest sentence, a number that differs between ranks. A module whose parameters are read from outside
+    (the memory is projected before a decoder layer runs) would not have gathered them. The parameters of all other
+    modules belong to the model's root.
     """
     watch = _Watch(model)
     training = model.training
@@ -78,7 +79,7 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return function(*arguments, **(settings or {}))
 
     def fits(self, module: nn.Module) -> bool:
-        """Whether `module` was called exactly once and its parameters were read only during that call."""
+        """Return whether `module` was called exactly once and its parameters were read only during that call."""
         return bool(self._owned[module]) and self._calls.get(module) == 1 and not self._outside[module]
 
     def _begin(self, module: nn.Module, _: Any) -> None:

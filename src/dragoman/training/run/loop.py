@@ -40,8 +40,8 @@ _GRACE = 5.0
 class TrainingResult:
     """The result of a run.
 
-    folder: the model folder; step: updates made; validation: of the parameters in the folder; reason: why the run
-    ended; history: all validations of the run; first: whether this process is the first rank.
+    folder: the model folder; step: number of updates; validation: validation of the parameters in the folder; reason:
+    why the run ended; history: all validations of the run; first: whether this process is the first rank.
     """
 
     folder: Path
@@ -63,7 +63,7 @@ def run(config: RunConfig, open_job: OpenJob, resume: bool = False, profile: boo
 
     Under torchrun this is one of several processes; a process that torchrun has restarted resumes.
 
-    open_job: creates the run's job. profile: measure where the time of the first updates goes, see
+    open_job: creates the run's job. profile: measure how long the parts of the first updates take, see
     `training.profiling.profile`.
 
     Raises ConfigError for a folder that holds another run, Interrupted after a signal, and DataError, ResourceError
@@ -173,7 +173,7 @@ class _Loop:
                 return
 
     def _share_of_dropout(self, step: int) -> float:
-        """Rises from 0 to 1 during `dropout_epochs` (Morerio et al. 2017, "Curriculum Dropout")."""
+        """Return a share that rises from 0 to 1 during `dropout_epochs` (Morerio et al. 2017, "Curriculum Dropout")."""
         rising = (self.config.dropout_epochs or 0.0) * self.steps_per_epoch
         return min(1.0, (step - 1) / rising) if rising else 1.0
 
@@ -264,7 +264,7 @@ class _Loop:
             )
 
     def _parameters(self) -> dict[str, Tensor]:
-        """The tensors to validate and save: the moving average or else the parameters, and the buffers."""
+        """Return the tensors to validate and save: the moving average or else the parameters, and the buffers."""
         tensors = {name: value.detach() for name, value in model_parameters(self.session.model).items()}
         return self.session.parallel.gather(
             tensors if self.session.average is None else tensors | self.session.average.shadow
@@ -280,7 +280,7 @@ class _Loop:
         parallel.release()
 
     def _tick(self, seconds: float | None = None) -> None:
-        """Update the elapsed time. seconds: of the first rank's clock, so that all ranks decide alike."""
+        """Update the elapsed time. seconds: time of the first rank's clock, so that all ranks decide alike."""
         self.progress.seconds = self._clock() if seconds is None else seconds
 
     def _clock(self) -> float:

@@ -17,8 +17,9 @@ _FLOAT = 4
 def check_memory(job: Job, model: nn.Module, journal: Journal, ranks: Ranks, threads: int = 1) -> None:
     """Compare an upper estimate with the free memory; decide into how many parts batches are cut, and record that.
 
-    A resumed run keeps its number of parts if these fit, even if fewer would. All ranks use the same number. threads:
-    number of threads, each of which holds a gradient. Raises ResourceError if parameters and optimiser do not fit.
+    A resumed run keeps its number of parts if they fit, even if fewer parts would fit too. All ranks use the same
+    number. threads: number of threads, each of which holds a gradient. Raises ResourceError if parameters and optimiser
+    do not fit.
     """
     ranks.wait()  # before one of them allocates memory that another counts as free
     on_cpu = ranks.device.type == "cpu"

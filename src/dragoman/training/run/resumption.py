@@ -1,4 +1,4 @@
-"""Checks that a resumed run has the same settings and data as before, up to those that may change."""
+"""Checks that a resumed run has the same settings and data as before, except for settings that may change."""
 
 from typing import Any, TypeVar
 
@@ -12,12 +12,12 @@ R = TypeVar("R", bound=RunConfig)
 
 # A resumed run may get new limits and intervals; any other change would make it another run.
 CHANGEABLE_SETTINGS = frozenset({"max_steps", "max_epochs", "max_minutes", "patience", "log_every", "parallel"})
-# Settings chosen for the machine that the run began on; they may change with the machine, and so does rounding.
+# Settings that depend on the machine. They may change if a run is resumed on another one; rounding changes with them.
 MACHINE_SETTINGS = ("device", "precision", "threads")
 
 
 def with_choices_of(config: RunConfig, stored: R) -> R:
-    """The stored run with the limits and the settings of the machine that `config` sets.
+    """Return the stored run with the limits and machine settings of `config`.
 
     Raises ConfigError if the run's schedule needs a limit and none is set.
     """
@@ -47,24 +47,24 @@ def warn_of_rounding(config: RunConfig, stored: RunConfig) -> None:
 
 
 def _explicit_machine_settings(config: RunConfig) -> dict[str, Any]:
-    """The settings of the machine that are set explicitly."""
+    """Return the machine settings that are set explicitly."""
     named = {name: getattr(config.train, name) for name in MACHINE_SETTINGS}
     return {name: value for name, value in named.items() if value not in ("auto", None)}
 
 
 def check_same_contents(job: Job, snapshot: TrainingSnapshot) -> None:
-    """Raises ConfigError if a corpus or a validation set has changed since the run began."""
+    """Raise ConfigError if a corpus or a validation set has changed since the run started."""
     for name, content in job.contents.items():
         # older snapshots do not contain all
         if (snapshot.state.get(name) or content.fingerprint) != content.fingerprint:
             raise ConfigError(
-                f"cannot resume {job.run.out}: {content.name} has changed since the run began. Restore the old files, "
+                f"cannot resume {job.run.out}: {content.name} has changed since the run started. Restore the old files, "
                 "or train in another --out"
             )
 
 
 def check_same_run(config: RunConfig, stored: RunConfig) -> None:
-    """Raises ConfigError that names the settings in which the two runs differ."""
+    """Raise ConfigError if the two runs differ in settings that must not change; it names them."""
     given, before = config.chosen_as(stored).model_dump(mode="json"), stored.model_dump(mode="json")
     for name in ("schedule", "dropout_epochs"):  # chosen by the run
         if given["train"][name] is None:
@@ -80,5 +80,5 @@ def check_same_run(config: RunConfig, stored: RunConfig) -> None:
             f"{key} (was {flatten(before).get(key)!r}, now {flatten(given).get(key)!r})" for key in different[:5]
         )
         raise ConfigError(
-            f"cannot resume {config.out} with other settings: {shown}. Use the run's own, or another --out"
+            f"cannot resume {config.out} with other settings: {shown}. Use the original settings, or another --out"
         )

@@ -1,4 +1,4 @@
-"""`Session`: the parts of a run that the training loop works with."""
+"""`Session`: all parts of a run that the training loop uses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Session:
     """A run that is ready to start or to continue.
 
     model: the trained module; average: the moving average of its parameters, or None. snapshot: the snapshot to resume
-    from, or None; limits_changed: whether it was made under other limits.
+    from, or None; limits_changed: whether it was written with other limits.
     """
 
     job: Job
@@ -64,11 +64,11 @@ class Session:
 
     @property
     def parallel(self) -> SingleProcess:
-        """How the processes hold the model."""
+        """The strategy that distributes the model over the processes."""
         return self.engine.parallel
 
     def validate(self, step: int) -> Validation:
-        """Validate the model that `parallel` shows. Raises ResourceError if the memory does not suffice."""
+        """Validate the current model of `parallel`. Raises ResourceError if there is not enough memory."""
         try:
             with uncompiled(self.config.compile):
                 self.engine.model.eval()
@@ -89,7 +89,7 @@ class Session:
         validation: Validation | None,
         averaged_steps: tuple[int, ...] = (),
     ) -> None:
-        """Write parameters as a model folder of this run; validation: of these parameters, or None.
+        """Write parameters as a model folder of this run. validation: the validation of these parameters, or None.
 
         Only the first rank writes; the others wait for it.
         """
@@ -98,12 +98,12 @@ class Session:
         self.ranks.wait()
 
     def utilisation(self) -> Utilisation | None:
-        """The FLOPs per token and the measured speed of this device; None if the FLOPs are unknown."""
+        """Return the FLOPs per token and the measured speed of this device; None if the FLOPs are unknown."""
         flops, runtime = self.job.flops_per_target_token(), self.engine.runtime
         return Utilisation(flops, measure_rate(runtime.device, runtime.precision), self.ranks.size) if flops else None
 
     def prune(self, progress: RunProgress) -> None:
-        """Remove checkpoints that neither averaging nor a later comparison needs."""
+        """Remove checkpoints that are needed neither for averaging nor for later comparisons."""
         if not self.ranks.is_main:
             return
         average = self.config.average

@@ -33,7 +33,7 @@ from dragoman.training.updates.engine import Engine
 CONFIG_FILE = "config.yaml"
 
 NOTES = "embedded"
-"""The journal's name of the notes made at the start of the run; older runs noted only embeddings from files."""
+"""Key, in the journal, of the notes made at the start of the run; older runs only noted embeddings from files."""
 
 R = TypeVar("R", bound=RunConfig)
 
@@ -62,7 +62,7 @@ def assemble(config: RunConfig, open_job: OpenJob, resume: bool) -> Iterator[Ses
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """The parts that a rank has prepared before anything is written; as in `Session`."""
+    """The parts that a rank prepares before anything is written; fields as in `Session`."""
 
     job: Job
     store: CheckpointStore
@@ -73,7 +73,7 @@ class PreparedRun:
 
 
 def _inspect_inputs(job: Job, resume: bool, ranks: Ranks, stack: ExitStack) -> PreparedRun:
-    """Check everything that is cheap to check before slow work and writing begin; then prepare data and model."""
+    """Prepare data and model. Everything that is cheap to check is checked before slow work and writing begin."""
     config = job.run
     store = stack.enter_context(CheckpointStore(config.out, owned=ranks.is_main))
     stored = _stored_config(config.out, type(config))
@@ -92,7 +92,7 @@ def _inspect_inputs(job: Job, resume: bool, ranks: Ranks, stack: ExitStack) -> P
         warn_of_slow_products(job.run.train.precision, ranks.device, stored is not None)
     job.prepare()
     if job.examples < ranks.size:
-        raise ConfigError(f"{ranks.size} processes have only {job.examples} examples to share: start fewer")
+        raise ConfigError(f"{ranks.size} processes share only {job.examples} examples: start fewer processes")
     if stored is None:
         job.run = _resolved(job, ranks)
     torch.manual_seed(job.run.train.seed)
@@ -110,7 +110,7 @@ def _inspect_inputs(job: Job, resume: bool, ranks: Ranks, stack: ExitStack) -> P
 
 
 def _claim_folder(prepared: PreparedRun, ranks: Ranks) -> None:
-    """Take over the folder: remove what is later than the snapshot, and write the settings."""
+    """Claim the folder: remove everything later than the snapshot, and write the settings."""
     job, journal, step = prepared.job, prepared.journal, 0 if prepared.snapshot is None else prepared.snapshot.step
     _check_shared(job.run.out, ranks, None if prepared.snapshot is None else step)
     if prepared.limits_changed:
@@ -123,7 +123,7 @@ def _claim_folder(prepared: PreparedRun, ranks: Ranks) -> None:
 
 
 def _build_session(prepared: PreparedRun, ranks: Ranks, stack: ExitStack) -> Session:
-    """Build the engine and the validator. Raises ResourceError if an update does not fit the memory."""
+    """Build the engine and the validator. Raises ResourceError if an update does not fit in memory."""
     job, model, config = prepared.job, prepared.model, prepared.job.run.train
     objective = job.objective(ranks.device)
 
@@ -187,7 +187,7 @@ def _resolved(job: Job, ranks: Ranks) -> RunConfig:
 
 
 def _share_measured_settings(config: R, ranks: Ranks) -> R:
-    """The config with the first rank's measured settings, which may be those of another machine."""
+    """Return the config with the first rank's measured settings, which may come from another machine."""
     if not ranks.distributed:
         return config
     precision, threads = ranks.broadcast((config.train.precision, config.train.threads))
@@ -197,7 +197,7 @@ def _share_measured_settings(config: R, ranks: Ranks) -> R:
 
 
 def _check_shared(folder: Path, ranks: Ranks, step: int | None) -> None:
-    """Raises ConfigError if the ranks do not see the same run folder, or have different kinds of devices."""
+    """Raise ConfigError if the ranks do not see the same run folder, or have different kinds of devices."""
     seen = ranks.gather([(folder / "checkpoints").is_dir(), step, ranks.device.type])
     if any(each[:2] != seen[0][:2] for each in seen):
         raise ConfigError(

@@ -44,7 +44,7 @@ def restore_snapshot(session: Session, snapshot: TrainingSnapshot) -> None:
         for stem, targets in {"model": {n: p.detach() for n, p in parameters.items()}, **averages}.items():
             read_shards(snapshot.shards[stem], targets)
         state = {}
-        if (folder := snapshot.shards.get("optimiser")) is not None:  # it is missing before the first step
+        if (folder := snapshot.shards.get("optimiser")) is not None:  # it does not exist before the first step
             state = _like_state(parameters, shard_shapes(folder))
             read_shards(folder, state)
         restore_optimiser(optimiser, model, state)
@@ -66,7 +66,7 @@ def _write(folder: Path, tensors: Mapping[str, Mapping[str, Tensor]], session: S
 
 
 def _like_state(parameters: Mapping[str, Tensor], shapes: Mapping[str, torch.Size]) -> dict[str, Tensor]:
-    """Empty tensors for an optimiser's state: sharded like the parameter if of its shape, else (step counts) whole."""
+    """Return empty tensors for an optimiser's state: sharded like the parameter if they have its shape, else whole."""
     state = {}
     for name, shape in shapes.items():
         parameter = parameters[name.rpartition("/")[0]]
@@ -76,7 +76,7 @@ def _like_state(parameters: Mapping[str, Tensor], shapes: Mapping[str, torch.Siz
 
 
 def optimiser_tensors(optimiser: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
-    """The optimiser's state as a mapping from `parameter name/state name` to tensors."""
+    """Return the optimiser's state as a mapping from `parameter name/state name` to tensors."""
     return {
         f"{name}/{key}": value
         for name, parameter in model.named_parameters()

@@ -46,8 +46,8 @@ class Engine:
     that a large batch and its parts give the same gradient. Random generators are seeded from (seed, step,
     micro-batch): a resumed run needs no stored random state.
 
-    parallel: how the ranks hold model and objective. threads: divide every batch among cores; None: all cores work on
-    one operation at a time.
+    parallel: distributes model and objective over the ranks. threads: divide every batch among cores; None: all cores
+    work on one operation at a time.
     """
 
     def __init__(
@@ -69,23 +69,22 @@ class Engine:
 
     @property
     def model(self) -> nn.Module:
-        """The model that validation uses."""
+        """The model used for validation."""
         return self.parallel.model
 
     @property
     def halvings(self) -> int:
-        """How often every batch is halved, according to the memory estimate made before the run."""
+        """Number of times every batch is halved, according to the memory estimate made before the run."""
         return self.journal.get("halvings of all", 0) or 0
 
     def step(
         self, update: Update, point: TrainingPoint, learning_rate: float, loss_scale: LossScale | None = None
     ) -> StepResult:
-        """One update: forward and backward, clip, step.
+        """Make one update: forward and backward pass, clipping, and the optimiser's step.
 
-        loss_scale: for float16, adjusted after the update; None: the loss is not scaled.
-        Raises ResourceError if even single examples, or the optimiser's state, do not fit the memory; with several
-        ranks as soon as one batch does not fit, because the other ranks have continued. Raises ConfigError if layers
-        cannot be compiled.
+        loss_scale: the scale for float16, adjusted after the update; None: the loss is not scaled. Raises ResourceError
+        if single examples or the optimiser's state do not fit in memory; with several ranks, as soon as one batch does
+        not fit, because the other ranks have continued. Raises ConfigError if layers cannot be compiled.
         """
         tokens = update.tokens or _tokens(update.batches)
         with compilation_explained():
@@ -108,14 +107,14 @@ class Engine:
         return replace(result, gradient_norm=0.0, counts={**result.counts, "overflowed updates": [1.0]})
 
     def _clipped(self) -> Tensor:
-        """Remove the loss scale from the gradients and clip them; returns their norm before clipping."""
+        """Remove the loss scale from the gradients and clip them. Return their norm before clipping."""
         parameters = [each for each in self.parallel.trained.parameters() if each.grad is not None]
         if self._scale != 1:
             torch._foreach_div_([each.grad for each in parameters if each.grad is not None], self._scale)
         return nn.utils.clip_grad_norm_(parameters, self.clip or float("inf"))
 
     def _forward_and_backward(self, update: Update, point: TrainingPoint, tokens: Tokens) -> list[_MicroBatchLoss]:
-        """Sum the gradients of all batches, computed in micro-batches that fit the memory."""
+        """Sum the gradients of all batches, computed in micro-batches that fit in memory."""
         if update.micro_batches is not None:
             return self._shared(update.batches, update.micro_batches, point, tokens)
         statistics = [tensor.clone() for tensor in self._statistics]
@@ -138,7 +137,7 @@ class Engine:
             for tensor, before in zip(self._statistics, statistics, strict=True):
                 tensor.copy_(before)  # a resumed run does not repeat the failed attempt
             halvings += 1
-            warn(f"step {step} does not fit the memory; its batches are cut into {2**halvings} parts")
+            warn(f"step {step} does not fit in memory; its batches are cut into {2**halvings} parts")
         if halvings != known:
             self.journal.record("halvings", step, halvings)
         return computed
@@ -231,7 +230,7 @@ class Engine:
         return [each for _, computed in results for each in computed]
 
     def _apply_gradients(self, learning_rate: float, step: int) -> None:
-        """The optimiser's step."""
+        """Apply the optimiser's step."""
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate
         try:
@@ -289,7 +288,7 @@ def _sums(computed: Sequence[_MicroBatchLoss], tokens: Tokens) -> _Sums:
 
 
 def _added(all_sums: Sequence[_Sums]) -> _Sums:
-    """The sums over all ranks."""
+    """Return the sums over all ranks."""
     added: _Sums = {"total": {}, "cross_entropy": {}, "auxiliary": {}, "counts": {}}
     for sums in all_sums:
         for name in ("total", "cross_entropy", "auxiliary"):
@@ -309,7 +308,7 @@ def _tokens(batches: Sequence[Batch]) -> Tokens:
 
 
 def _total(gradients: Sequence[Tensor]) -> Tensor | None:
-    """The sum as a new tensor: autograd may return tensors that share memory with other gradients."""
+    """Return the sum as a new tensor, because autograd may return tensors that share memory with other gradients."""
     if len(gradients) < 2:
         return gradients[0].clone() if gradients else None
     total = gradients[0] + gradients[1]

@@ -1,4 +1,4 @@
-"""How an epoch's batches become updates, and how an update is divided among ranks so that all have equal work."""
+"""Grouping an epoch's batches into updates, and dividing each update equally among ranks."""
 
 import signal
 from collections import Counter
@@ -17,18 +17,18 @@ from dragoman.training.updates.update import MicroBatch, Rows, Update
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _AT_ONCE = 256
-"""Updates divided at a time: the plan of a large corpus does not fit in memory as a whole."""
+"""Number of updates divided at a time, because the plan of a large corpus does not fit in memory as a whole."""
 
 Load = Callable[[BatchPlan, int], Iterable[Batch]]
-"""Loads the batches of a plan from the given number on."""
+"""A function that loads the batches of a plan from the given number on."""
 
 
 @dataclass(frozen=True)
 class AgreedUpdate:
-    """What all ranks have agreed on before an update.
+    """An update that all ranks have agreed on.
 
-    update: with the target tokens of all ranks; seconds: the first rank's clock; signal: one that any rank received.
-    The last two are None in a run of one process.
+    update: the update, with the target tokens of all ranks; seconds: time of the first rank's clock; signal: a signal
+    received by any rank. The last two are None in a run of one process.
     """
 
     update: Update
@@ -38,10 +38,11 @@ class AgreedUpdate:
 
 @dataclass(frozen=True)
 class Sharing:
-    """How an update's batches are divided.
+    """The settings for dividing the batches of an update.
 
-    lengths: (N, sides) tokens of the examples; batches: planned batches per update; whole: batches must not be cut;
-    halvings: how often each part is halved to fit the memory; tasks: names of the tasks whose batches an update mixes.
+    lengths: (N, sides) numbers of tokens of the examples; batches: number of planned batches per update; whole: whether
+    batches must not be cut; halvings: number of times each part is halved to fit in memory; tasks: names of the tasks
+    whose batches an update mixes.
     """
 
     lengths: NDArray[np.int32]
@@ -58,7 +59,7 @@ class Updates:
         self.ranks, self.sharing = ranks, sharing
 
     def of(self, plan: BatchPlan, start: int, load: Load) -> Iterator[Update]:
-        """The updates from batch number `start` of the plan on."""
+        """Yield the updates from batch number `start` of the plan on."""
         if not self.ranks.distributed:
             whole = iter(load(plan, start))
             while batches := list(islice(whole, self.sharing.batches)):
@@ -69,7 +70,7 @@ class Updates:
             yield from self._shared(plan, range(first, min(first + step, len(plan)), self.sharing.batches), load)
 
     def _shared(self, plan: BatchPlan, starts: Sequence[int], load: Load) -> Iterator[Update]:
-        """The updates that begin at these positions of the plan."""
+        """Return the updates that start at these positions of the plan."""
         groups = [plan.batches[first : first + self.sharing.batches] for first in starts]
         own = [self._own(group) for group in groups]
         rows = [micro.rows for micros in own for micro in micros]
@@ -78,7 +79,7 @@ class Updates:
             yield Update(list(islice(batches, len(micros))), micros, len(group))
 
     def agree(self, update: Update, clock: Callable[[], float], request: Interruption) -> AgreedUpdate:
-        """Agree with the other ranks, in one small message."""
+        """Agree on an update with the other ranks, with one small message."""
         if update.micro_batches is None:
             return AgreedUpdate(update)
         own: Counter[str] = Counter()
@@ -92,7 +93,7 @@ class Updates:
         return AgreedUpdate(replace(update, tokens=tokens), seconds, _signal(received))
 
     def received(self, request: Interruption) -> int | None:
-        """A signal that any rank has received, or None."""
+        """Return a signal that any rank has received, or None."""
         return _signal(self.ranks.sum(_flags(request)))
 
     def _own(self, batches: Sequence[NDArray[np.int64]]) -> list[MicroBatch]:
@@ -112,14 +113,14 @@ def _signal(counts: Sequence[float]) -> int | None:
 def divide_update(
     batches: Sequence[Rows], lengths: NDArray[np.int32], ranks: int, whole: bool = False, halvings: int = 0
 ) -> list[list[MicroBatch]]:
-    """Divide an update among ranks; returns as many micro-batches for each rank, which together hold each row once.
+    """Divide an update among ranks into equal numbers of micro-batches, which together contain each row once.
 
     Each rank gets the same number of whole batches, with about the same number of tokens. The remaining batches are cut
     between sentences so that all ranks get equal shares of tokens. A whole batch keeps the key that it has in a run of
     one process.
 
-    lengths: (N, 2) tokens of source and target of the corpus's rows. whole: batches are never cut, so some ranks may
-    get one less. halvings: how often each part is halved to fit the memory.
+    lengths: (N, 2) numbers of source and target tokens of the corpus's rows. whole: batches are never cut, so some
+    ranks may get one batch less. halvings: number of times each part is halved to fit in memory.
     """
     costs = [lengths[rows].sum(1, dtype=np.int64) + 2 for rows in batches]
     each = len(batches) // ranks
@@ -142,7 +143,7 @@ def divide_update(
 
 
 def _whole(costs: Sequence[int], ranks: int) -> list[list[int]]:
-    """Indices of the batches of each rank: assigned from the largest on, to the rank with the fewest tokens so far."""
+    """Return the indices of each rank's batches, assigned largest first to the rank with the fewest tokens so far."""
     most = len(costs) // ranks
     own: list[list[int]] = [[] for _ in range(ranks)]
     sums = [0] * ranks
@@ -154,10 +155,10 @@ def _whole(costs: Sequence[int], ranks: int) -> list[list[int]]:
 
 
 def _cut(costs: Sequence[NDArray[np.int64]], lacking: NDArray[np.float64]) -> list[NDArray[np.int64]]:
-    """For each batch, the rank of each of its sentences: consecutive sentences fill up each rank in turn.
+    """Return, per batch, the rank of each of its sentences: consecutive sentences fill up one rank after another.
 
-    If the ranks can be divided evenly among the batches, each batch is cut for its own ranks, so that no rank gets
-    pieces of two.
+    If the ranks can be divided evenly among the batches, each batch is divided among its own ranks, so that no rank
+    gets pieces of two batches.
     """
     if not costs:
         return []

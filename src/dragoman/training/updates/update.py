@@ -11,12 +11,12 @@ from dragoman.training.task import Batch
 Rows = NDArray[np.int64]
 
 Tokens = Mapping[str, int]
-"""The target tokens of each task in an update, over all ranks: the divisors of the tasks' losses."""
+"""The number of target tokens of each task in an update, over all ranks, by which the tasks' losses are divided."""
 
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """The part of an update that a rank computes in one pass. rows: of the corpus; key: a part of its random seed.
+    """The part of an update that a rank computes in one pass. rows: rows of the corpus; key: part of its random seed.
 
     real: False for a placeholder that contributes nothing. All ranks must make the same number of passes, because they
     synchronise in each.
@@ -31,9 +31,9 @@ class MicroBatch:
 class Update:
     """The input of an update.
 
-    batches: those that this process computes; micro_batches: their descriptions, or None in a run of one process.
-    count: number of the epoch's planned batches in the update, over all ranks. tokens: over all ranks; None in a run of
-    one process, which counts them itself.
+    batches: the batches that this process computes; micro_batches: their descriptions, or None in a run of one process.
+    count: number of the epoch's planned batches in the update, over all ranks. tokens: number of target tokens over all
+    ranks; None in a run of one process, which counts them itself.
     """
 
     batches: Sequence[Batch]
