@@ -58,8 +58,8 @@ def check_same_contents(job: Job, snapshot: TrainingSnapshot) -> None:
         # older snapshots do not contain all
         if (snapshot.state.get(name) or content.fingerprint) != content.fingerprint:
             raise ConfigError(
-                f"cannot resume {job.run.out}: {content.name} has changed since the run started. Restore the old files, "
-                "or train in another --out"
+                f"cannot resume {job.run.out}: {content.name} has changed since the run started. Restore the old "
+                "files, or train in another --out"
             )
 
 
