@@ -18,8 +18,8 @@ _SMALL = 1 / 8
 def additive_scores(queries: Tensor, keys: Tensor, vector: Tensor) -> Tensor:
     """Compute Σ_a w_a · tanh(q_a + k_a): queries (…, T, a), keys (…, S, a), vector w (…, a) → (…, T, S).
 
-    The hidden layer (…, T, S, a) is computed in blocks of fixed size, and again in the backward pass, so memory is that
-    of the result plus one block. Leading dimensions are broadcast. Differentiable once.
+    The hidden layer (…, T, S, a) is computed in blocks of fixed size, and again in the backward pass, so only the
+    result and one block are in memory. Leading dimensions are broadcast. Differentiable once.
     """
     size = queries.numel() * keys.size(-2)
     if size <= _SMALL * _block(queries.device):
@@ -35,7 +35,7 @@ def additive_scores(queries: Tensor, keys: Tensor, vector: Tensor) -> Tensor:
 
 
 class _AdditiveScores(torch.autograd.Function):
-    """`additive_scores` of queries (N, T, a), keys (N, S, a) and vectors (N, a).
+    """Computes `additive_scores` of queries (N, T, a), keys (N, S, a) and vectors (N, a).
 
     tanh x is computed as 2σ(2x) − 1, which is accurate to one unit in the last place of 1 and several times faster on a
     CPU: w·tanh(q + k) = 2 w·σ(2q + 2k) − Σw.
@@ -66,7 +66,7 @@ class _AdditiveScores(torch.autograd.Function):
             for rows, places, others, hidden in _blocks(queries, keys):
                 block = gradient[rows, places, others].to(exact)
                 for_vector[rows] += torch.bmm(block.reshape(len(block), 1, -1), hidden.flatten(1, 2)).squeeze(1)
-                # σ' = σ(1 − σ), in place because nothing else reads this block
+                # σ' = σ(1 − σ), in place, because nothing else reads this block
                 slope = hidden.sub_(hidden.square()).mul_(block.unsqueeze(3))
                 for_queries[rows, places] += slope.sum(2)
                 for_keys[rows, others] += slope.sum(1)

@@ -1,6 +1,6 @@
 """Auxiliary results that modules report to the training objective: penalties, random decisions and counts.
 
-A module deep inside a model calls `collector()`. It returns None outside of training, and nothing is computed.
+A module deep inside a model calls `collector()`. Outside of training it returns None, and nothing is computed.
 """
 
 from collections.abc import Iterator, Sequence

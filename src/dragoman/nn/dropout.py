@@ -55,7 +55,7 @@ class Dropout(nn.Module):
         """Apply dropout to values of any shape; in evaluation they are returned unchanged."""
         if not self.training or self.rate == 0:
             return values
-        if torch.compiler.is_compiling():  # a rate that changes would recompile the layer
+        if torch.compiler.is_compiling():  # a changing rate would recompile the layer
             return functional.dropout(values, self.rate)
         rate = self.rate * _share.get()
         if rate == 0:

@@ -1,4 +1,4 @@
-"""Embeddings of tokens or feature vectors, and the vocabulary projection, which may share their matrix."""
+"""Embeddings of tokens or feature vectors, and the projection to the vocabulary, which may share their matrix."""
 
 from math import sqrt
 

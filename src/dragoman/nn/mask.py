@@ -70,7 +70,7 @@ class Mask:
 
     @cached_property
     def has_empty_rows(self) -> bool:
-        """Whether some query has no allowed key."""
+        """Return whether some query has no allowed key."""
         return not bool(self.allowed.any(-1).all())
 
 

@@ -57,8 +57,8 @@ class Mixture(nn.Module):
     `over_capacity`, how many of them were dropped. Capacity is filled by rank of choice, then by order in the batch
     (GShard, algorithm 1). In evaluation there is no capacity, so a token's result depends on the token alone.
 
-    reads_whole_batches: the parts of a batch have other capacities and penalties than the whole, so ranks must not
-    divide it.
+    reads_whole_batches: capacities and penalties of the parts of a batch differ from those of the whole, so ranks must
+    not divide a batch.
     """
 
     timed = (("forward", "feed-forward"),)
@@ -115,18 +115,18 @@ class Mixture(nn.Module):
         auxiliary.count("over_capacity", (given - most).clamp_min(0).sum().view(1))
 
     def _mixed(self, tokens: Tensor, gates: Tensor, choices: Tensor, sizes: list[int], most: int) -> Tensor:
-        """tokens (N, d), gates (k, N), choices (k·N): experts, E for none, of which each reads the first `most`."""
+        """tokens (N, d), gates (k, N), choices (k·N): experts, or E for none. An expert reads its first `most` tokens."""
         order = choices.argsort(stable=True)
-        results, begin = [], 0
+        results, start = [], 0
         for expert, size in zip(self.experts, sizes, strict=True):
             read = min(size, most)
             if read or self.training:  # in training every expert needs a gradient, even if it is zero
-                results.append(expert(tokens[order[begin : begin + read] % len(tokens)]))
+                results.append(expert(tokens[order[start : start + read] % len(tokens)]))
             if size > read:
                 results.append(results[-1].new_zeros(size - read, tokens.size(-1)))
-            begin += size
-        if begin < len(choices):
-            results.append(tokens.new_zeros(len(choices) - begin, tokens.size(-1)))
+            start += size
+        if start < len(choices):
+            results.append(tokens.new_zeros(len(choices) - start, tokens.size(-1)))
         places = torch.empty_like(order)
         places[order] = torch.arange(len(order), device=order.device)
         together = torch.cat(results)[places].view(*gates.shape, -1)  # (k, N, d)

@@ -41,7 +41,7 @@ class _Unchanged(nn.Module):
 
 
 def final_norm(width: int, order: NormOrder, norm: NormConfig) -> nn.Module:
-    """Return the last module of a stack: a norm after pre-norm layers, whose sum is not normalised, or an identity."""
+    """Return the last module of a stack: a norm after pre-norm layers (their sum is not normalised), or an identity."""
     return norm.build(width) if order == "pre" else _Unchanged()
 
 

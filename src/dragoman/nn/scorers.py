@@ -1,4 +1,4 @@
-"""Scorers: how well a key matches a query, in multi-head attention and, with one head, in recurrent decoders."""
+"""Scorers of keys for queries, in multi-head attention and, with one head, in recurrent decoders."""
 
 from math import sqrt
 from typing import Annotated, Any, Literal

@@ -51,7 +51,7 @@ class AverageAttention(Attention):
     def causal_self_attend(
         self, states: Tensor, cache: TensorTree | None, causal: CausalSpan, query_mask: Tensor | None = None
     ) -> tuple[Tensor, TensorTree]:
-        """As in `Attention`; the cache is the sum of all states (R, d), at least float32."""
+        """See `Attention`. The cache is the sum of all states (R, d), at least float32."""
         wide = at_least_single(states)
         count = torch.arange(causal.start + 1, causal.start + causal.new + 1, device=states.device)[None, :, None]
         if (tokens := causal.token_mask(causal.new)) is not None:

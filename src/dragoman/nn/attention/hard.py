@@ -20,7 +20,7 @@ _OF_REINFORCE = {"entropy_weight", "baseline_weight", "discount"}
 
 
 class HardAttentionConfig(SoftAttentionConfig):
-    """Each head selects one position z and takes its value v_z (Xu et al. 2015, section 4.1).
+    """Each head selects one position z and returns its value v_z (Xu et al. 2015, section 4.1).
 
     `straight_through` selects the position with the largest α, in training too, and passes the gradient as if α itself
     had been the weights (Bengio et al. 2013, section 4): ∂L/∂α_j = ∂L/∂o · v_j, for unselected positions too.
@@ -41,8 +41,8 @@ class HardAttentionConfig(SoftAttentionConfig):
     soft_updates: int = Field(
         0,
         ge=0,
-        description="For straight_through: number of updates during which a share of the queries, falling from all to "
-        "none, uses the weighted mean over all keys, as in soft attention. 0: none.",
+        description="For straight_through: number of updates during which a share of the queries, falling from 1 to 0, "
+        "uses the weighted mean over all keys, as in soft attention. 0: no queries do.",
     )
     looks: int | None = Field(
         None,
@@ -139,7 +139,7 @@ class HardAttention(SoftAttention):
             chosen = torch.zeros_like(left).scatter_(-1, positions.unsqueeze(-1), 1.0) * possible
             if (
                 through
-            ):  # also for inactive queries, whose gate is 0: the gate learns what a further selection would give
+            ):  # also for inactive queries, whose gate is 0: the gate learns the effect of a further selection
                 passed = passed + gate * _straight_through(chosen, left * possible)
             active = possible & active_queries[:, None, :, None]
             chosen = chosen * active

@@ -28,13 +28,13 @@ class AttentionSizes:
 
 
 class Attention(nn.Module):
-    """The interface of all attention mechanisms. Subclasses override the methods of the uses that they support.
+    """The interface of all attention mechanisms. Subclasses override the methods that they support.
 
     `self_attend` is self-attention of an encoder, `causal_self_attend` that of a decoder; `project_memory` and
     `cross_attend` together are attention over the source.
 
     output_width: width of the result. compilable: whether torch.compile speeds up its layer. weightless: for mechanisms
-    without attention weights, what they do instead, as a phrase for messages. query_mask, in all methods: (rows, T)
+    without attention weights, a phrase for messages that describes the mechanism. query_mask, in all methods: (rows, T)
     bool, False where a query is padding.
     """
 
@@ -61,7 +61,7 @@ class Attention(nn.Module):
         raise NotImplementedError
 
     def project_memory(self, states: Tensor, padding: Mask) -> TensorTree:
-        """Precompute what `cross_attend` needs of the source states (B, S, d): a tree of tensors with B rows."""
+        """Precompute, from the source states (B, S, d), the inputs of `cross_attend`: a tree of tensors with B rows."""
         raise NotImplementedError
 
     def cross_attend(
@@ -83,5 +83,6 @@ def check_outside(positions: PositionScheme | None, kind: str) -> None:
     if positions is not None and positions.inside_attention:
         raise ConfigError(
             f"positions of kind {positions.kind} act inside self-attention, but a decoder with attention of kind "  # type: ignore[attr-defined]
-            f"{kind} has none: set target_positions to none or to a scheme that is added, or choose another attention"
+            f"{kind} has no self-attention: set target_positions to none or to a scheme that is added, or choose "
+            "another attention"
         )

@@ -16,7 +16,7 @@ from dragoman.nn.mask import CausalSpan, Mask
 from dragoman.nn.positions.scheme import PositionScheme, RelativePositions
 from dragoman.nn.precision import at_least_single
 
-# All pairs within a chunk are compared; sums are carried between chunks.
+# All pairs within a chunk are compared; sums are passed from chunk to chunk.
 _CHUNK = 64
 
 _SMALLEST = 1e-12
@@ -85,14 +85,14 @@ class LinearAttention(Attention):
             self.output = nn.Linear(heads * value, sizes.output)
 
     def self_attend(self, states: Tensor, padding: Mask) -> Tensor:
-        """As in `Attention`: (B, S, d) → (B, S, output_width). Raises ConfigError for a mask that is a graph."""
+        """See `Attention`: (B, S, d) → (B, S, output_width). Raises ConfigError for a mask that is a graph."""
         memory = self._key_sums(states, padding)
         return self._read_sums(states, memory, states.size(0), self.relation)
 
     def causal_self_attend(
         self, states: Tensor, cache: TensorTree | None, causal: CausalSpan, query_mask: Tensor | None = None
     ) -> tuple[Tensor, TensorTree]:
-        """As in `Attention`; the cache holds Σ φ(k)vᵀ (R, h, d_k, d_v) and Σ φ(k) (R, h, d_k).
+        """See `Attention`. The cache holds Σ φ(k)vᵀ (R, h, d_k, d_v) and Σ φ(k) (R, h, d_k).
 
         While weights are recorded, it holds the keys too. Raises ValueError if recording did not start at the first
         token.
@@ -136,9 +136,9 @@ class LinearAttention(Attention):
     def cross_attend(
         self, states: Tensor, memory: TensorTree, padding: Mask, query_mask: Tensor | None = None
     ) -> Tensor:
-        """As in `Attention`: (B·K, T, d) → (B·K, T, output_width).
+        """See `Attention`: (B·K, T, d) → (B·K, T, output_width).
 
-        Raises ValueError if weights are recorded now, but were not in `project_memory`.
+        Raises ValueError if weights are recorded now but were not recorded in `project_memory`.
         """
         return self._read_sums(states, memory, memory[0].size(0), None)
 

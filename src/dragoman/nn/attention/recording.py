@@ -13,7 +13,7 @@ _recorder: ContextVar[Recorded | None] = ContextVar("attention recorder", defaul
 
 @contextmanager
 def recording() -> Iterator[Recorded]:
-    """Within this context, every attention takes the explicit path and appends its weights under its module.
+    """Record attention weights within this context: every attention takes the explicit path and appends its weights.
 
     There is one entry per call, (B, heads, T, S), after normalisation and before dropout. A recurrent decoder makes one
     call per token.

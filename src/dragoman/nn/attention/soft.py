@@ -40,8 +40,8 @@ class SoftAttentionConfig(Config):
     scorer: ScorerConfig = Field(ScaledDotConfig(), description="Function that scores a key for a query.")
     normaliser: Normaliser = Field(
         "softmax",
-        description="How scores become weights: softmax, or sum: softplus makes each score positive, and the scores "
-        "are divided by their sum (norm_i of deck 002, which leaves open how scores are made positive).",
+        description="Conversion of scores into weights: softmax, or sum, which makes scores positive by softplus and "
+        "divides them by their sum (norm_i of deck 002, which does not specify how scores are made positive).",
     )
     projections: bool = Field(
         True,
@@ -50,8 +50,8 @@ class SoftAttentionConfig(Config):
     )
     combine: Literal["project", "concatenate", "mean"] | None = Field(
         None,
-        description="How heads are combined: concatenated and projected by W_O, only concatenated, or averaged. null: "
-        "project, or concatenate if there are no projections.",
+        description="Combination of the heads: concatenated and projected by W_O, only concatenated, or averaged. "
+        "null: project, or concatenate if there are no projections.",
     )
     key_width: int | None = Field(None, ge=1, description="Width of a head's keys d_k; null: d/h.")
     query_width: int | None = Field(
@@ -122,8 +122,8 @@ class QueryKeyPairs:
 class SoftAttention(Attention):
     """Multi-head attention as configured. Built by `SoftAttentionConfig.build`.
 
-    Subclasses override any of: `attend_full` and `attend_causal`, which queries are compared with which keys; `retain`
-    and `capacity`, which earlier positions stay in the cache; `context`, the result of the comparison.
+    Subclasses override any of these methods: `attend_full` and `attend_causal` choose the keys that are compared with a
+    query, `retain` and `capacity` the positions that stay in the cache; `context` computes the result.
     """
 
     def __init__(self, config: SoftAttentionConfig, sizes: AttentionSizes, positions: PositionScheme | None) -> None:
@@ -144,7 +144,7 @@ class SoftAttention(Attention):
         self.dropout = Dropout(sizes.dropout)
 
     def self_attend(self, states: Tensor, padding: Mask) -> Tensor:
-        """As in `Attention`: (B, S, d) → (B, S, output_width)."""
+        """See `Attention`: (B, S, d) → (B, S, output_width)."""
         states, rows = self.cast(states), states.size(0)
         keys = self._keys(states, 0)
         return self.attend_full(Queries(self._queries(states, rows, 0), rows, 0, padding.tokens), keys, padding)
@@ -152,7 +152,7 @@ class SoftAttention(Attention):
     def causal_self_attend(
         self, states: Tensor, cache: TensorTree | None, causal: CausalSpan, query_mask: Tensor | None = None
     ) -> tuple[Tensor, TensorTree]:
-        """As in `Attention`; the cache is a `KeyValueCache` of the positions that `retain` returns."""
+        """See `Attention`. The cache is a `KeyValueCache` of the positions that `retain` returns."""
         states, rows = self.cast(states), states.size(0)
         keys = self._keys(states, causal.start, causal.left_padding)
         queries = Queries(
@@ -169,7 +169,7 @@ class SoftAttention(Attention):
     def cross_attend(
         self, states: Tensor, memory: TensorTree, padding: Mask, query_mask: Tensor | None = None
     ) -> Tensor:
-        """As in `Attention`: (B·K, T, d) → (B·K, T, output_width)."""
+        """See `Attention`: (B·K, T, d) → (B·K, T, output_width)."""
         sentences, rows = memory.keys.size(0), states.size(0)
         return self.attend(Queries(self._queries(states, sentences, 0), rows, 0, query_mask), memory, padding)
 

@@ -21,7 +21,7 @@ class SSRUConfig(Config):
     Positions inside attention do not apply. Added ones helped (docs/EXPERIMENTS.md), although the recurrence itself is
     sensitive to order.
 
-    YAML: `decoder: {attention: {kind: ssru}}`, with `target_positions: {kind: sinusoidal}` beside a rotary encoder
+    YAML: `decoder: {attention: {kind: ssru}}`, with `target_positions: {kind: sinusoidal}` if the encoder uses rotary.
     """
 
     kind: Literal["ssru"] = "ssru"
@@ -35,8 +35,8 @@ class SSRUConfig(Config):
 class SSRU(Attention):
     """The recurrence over a decoder's tokens. Built by `SSRUConfig.build`.
 
-    One step, for implementations elsewhere. x is the sublayer's input: norm(h) in a pre-norm decoder layer, h itself in
-    a post-norm one. c is the state of the hypothesis, float32, zero before the first token.
+    The following defines one step, for other implementations. x is the sublayer's input: norm(h) in a pre-norm decoder
+    layer, h itself in a post-norm one. c is the state of the hypothesis, float32, zero before the first token.
 
         f = σ(forget.weight · x + forget.bias)
         c ← f ⊙ c + (1 − f) ⊙ (candidate.weight · x)
@@ -58,7 +58,7 @@ class SSRU(Attention):
     def causal_self_attend(
         self, states: Tensor, cache: TensorTree | None, causal: CausalSpan, query_mask: Tensor | None = None
     ) -> tuple[Tensor, TensorTree]:
-        """As in `Attention`; the cache is c (R, d), at least float32."""
+        """See `Attention`. The cache is c (R, d), at least float32."""
         forget = torch.sigmoid(at_least_single(self.forget(states)))
         candidate = at_least_single(self.candidate(states))
         if (tokens := causal.token_mask(causal.new)) is not None:

@@ -19,7 +19,7 @@ _SMALLEST_BLOCK, _LARGEST_BLOCK = 32, 256
 
 
 class WindowAttentionConfig(SoftAttentionConfig):
-    """Soft attention of token t to its neighbours (Beltagy et al. 2020, section 3.1, "sliding window").
+    """Soft attention of each token t to its neighbours (Beltagy et al. 2020, section 3.1, "sliding window").
 
     Encoder: the keys s with |t − s| ≤ window. Decoder: t − window < s ≤ t, so the cache holds window − 1 tokens. Time
     and memory are proportional to length · window; the receptive field of N layers is N · window tokens to a side.
@@ -87,7 +87,7 @@ class WindowAttention(SoftAttention):
         vectors, rows, _, query_mask = queries
         length, held = vectors.size(2), keys.keys.size(2)
         before = held - length
-        left, right = min(left, held - 1), min(right, held - 1)  # there are no keys beyond
+        left, right = min(left, held - 1), min(right, held - 1)  # there are no keys beyond the ends
         if length < self.block or recorder() is not None:
             mask = None
             if valid is not None or length > 1:

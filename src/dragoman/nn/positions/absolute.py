@@ -28,7 +28,7 @@ class Encoding(nn.Module):
 
 
 class AbsoluteScheme(PositionScheme):
-    """The base of schemes with one vector per position. They override `encoding`."""
+    """Base class of schemes with one vector per position. Subclasses override `encoding`."""
 
     join: Literal["add", "concatenate"] = Field(
         "add",

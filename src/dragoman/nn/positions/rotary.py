@@ -67,7 +67,7 @@ class Rotary(RelativePositions):
         return rotated.flatten(-2).to(vectors.dtype)
 
 
-@cache  # a captured CUDA graph keeps the address of a table, so that none may be dropped
+@cache  # a captured CUDA graph keeps the address of a table, so no table may be freed
 def _rotations(length: int, width: int, base: float, device: torch.device) -> Tensor:
     """Return e^(i·angle), (length, width/2) complex64, computed in float64 and shared by all layers and models."""
     with torch.inference_mode(False):  # a table built during translation must be usable in training

@@ -8,7 +8,7 @@ from dragoman.base.settings.config import Config
 
 
 class PositionScheme(Config):
-    """The base of all schemes; a scheme overrides `embedded`, or `related`, and says nothing of the other."""
+    """Base class of position schemes. A scheme overrides `build_embedding` or `build_relative`."""
 
     needs_length: ClassVar[bool] = False
     """Whether a token's vector depends on the length of the text, which is unknown in a decoder."""
@@ -23,7 +23,7 @@ class PositionScheme(Config):
     def build_relative(
         self, heads: int, query_width: int, key_width: int, value_width: int
     ) -> "RelativePositions | None":
-        """Build the terms inside one self-attention layer with `heads` heads. The base class has none.
+        """Build the terms inside one self-attention layer with `heads` heads. The base class returns None.
 
         Widths are those of one head. Called once per layer, so that each layer has its own parameters. Raises
         ConfigError for widths that the scheme cannot use.

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 States = tuple[Tensor, ...]
-"""The states carried from one token to the next: the hidden state h, then for an LSTM the cell state c."""
+"""The states passed from one token to the next: the hidden state h and, for an LSTM, the cell state c."""
 
 
 class Cell(nn.Module):
@@ -128,9 +128,9 @@ def _run(
 ) -> tuple[States, list[Tensor], Tensor, Tensor, Tensor]:
     """Run the scan.
 
-    Returns the states (T, R, H) after each token; the same with the initial ones (T+1, R, H); h of these in the type of
-    matrix products; what `advance` saved (T, R, kept·H), of the last step only unless `keep`; and U in the type of
-    matrix products.
+    Returns the states (T, R, H) after each token; these states preceded by the initial ones (T+1, R, H); their h in the
+    type of matrix products; the vectors saved by `advance` (T, R, kept·H), only those of the last step unless `keep`;
+    and U in the type of matrix products.
     """
     device = weight.device.type
     kind = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype

@@ -24,7 +24,7 @@ class VanillaCell(Cell):
 
     @staticmethod
     def retreat(gradients: list[Tensor], before: States, after: States, kept: Tensor, to_gates: Tensor) -> None:
-        """The whole gradient flows through the product."""
+        """Write the gates' gradient; the states' gradient is zero here, because it flows through the product."""
         torch.addcmul(gradients[0], gradients[0] * after[0], after[0], value=-1, out=to_gates)
         gradients[0].zero_()
 
@@ -104,7 +104,7 @@ class LSTMCell(Cell):
 
     @staticmethod
     def retreat(gradients: list[Tensor], before: States, after: States, kept: Tensor, to_gates: Tensor) -> None:
-        """Pass c's gradient on through f; h's flows through the product only. Recomputing tanh(c') is cheapest."""
+        """Backpropagate c through f; h's gradient flows through the product only. tanh(c') is cheapest to recompute."""
         width = before[0].size(1)
         i, f, o, g = torch.split(kept, width, 1)
         to_hidden, to_cell = gradients

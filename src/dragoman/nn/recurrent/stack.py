@@ -23,7 +23,7 @@ class Stack(nn.Module):
         return self.layers[0].drive(inputs, index)  # type: ignore[operator,no-any-return]
 
     def forward(self, drive: Tensor, states: Sequence[States]) -> tuple[Tensor, list[States]]:
-        """Drive of the first layer (T, R, gates·H), states of all layers (R, H) → h of the last (T, R, H), states."""
+        """Drive of the first layer (T, R, gates·H), states of all layers (R, H) → last layer's h (T, R, H), states."""
         outputs, after = drive, []
         for number, (layer, before) in enumerate(zip(self.layers, states, strict=True)):
             if number:

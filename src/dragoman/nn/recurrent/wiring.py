@@ -1,4 +1,4 @@
-"""Wirings of recurrent decoders: initial states, where attention is computed, what steps and predictions read."""
+"""Wirings of recurrent decoders: initial states, position of attention, inputs of steps and of predictions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Attend = Callable[[Tensor, int], Tensor]
 
 
 BridgeKind = Literal["initial", "concatenate", "both", "none"]
-"""How a recurrent decoder uses the source's summary: for its initial states, as an input of each step, both or not."""
+"""The use of the source's summary in a recurrent decoder: for initial states, as an input of each step, or both."""
 
 
 class InitialStates(nn.Module):
