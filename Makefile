@@ -1,25 +1,25 @@
-# Every target makes the virtual environment that it needs. PYTHON chooses the interpreter: make test PYTHON=python3.12
+# Every target creates the virtual environment it needs. PYTHON chooses the interpreter: make test PYTHON=python3.12
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
-# One pytest worker a core, one thread a worker: many small tensors gain nothing from more. Tests take from half a
-# millisecond to ten seconds, so a worker that has none left takes some of the other.
+# One pytest worker per core and one thread per worker: small tensors gain nothing from more threads. Tests take from
+# half a millisecond to ten seconds, so an idle worker steals tests from another one.
 WORKERS ?= 2
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations 10
 
-# Some images set it; then each of the many processes that the tests start would compile all that it imports.
+# Some images set this variable; every process started by the tests would then compile all modules that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test test-all lint types format wheel clean
 
 help:
-	@echo "make demo      train on the built-in corpus and show what came out"
-	@echo "make test      the tests that every change must pass, in minutes"
-	@echo "make test-all  those and the slow ones"
+	@echo "make demo      train on the built-in corpus and show the results"
+	@echo "make test      the tests that every change must pass; takes minutes"
+	@echo "make test-all  all tests, including the slow ones"
 	@echo "make lint      ruff and the import rules"
 	@echo "make types     mypy --strict"
-	@echo "make format    let ruff put the code into shape"
+	@echo "make format    format the code with ruff"
 	@echo "make wheel     build the wheel into dist/"
 	@echo "make clean     remove the virtual environment and everything built"
 
@@ -47,8 +47,8 @@ format: $(VENV)/.dev
 wheel: $(VENV)/.dev
 	$(PIP) wheel . --no-deps --wheel-dir dist
 
-# The stamps are touched last, so that an interrupted installation is taken up again.
-# A venv's own pip is as old as its Python; newer ones install in half the time. It does without where there is none.
+# The stamp files are touched last, so that an interrupted installation is repeated.
+# The pip of a new venv is as old as its Python; newer versions install in half the time. A failed upgrade is ignored.
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	-$(PIP) install --upgrade pip
@@ -58,7 +58,8 @@ $(VENV)/.core: pyproject.toml | $(BIN)/python
 	$(PIP) install --editable .
 	@touch $@
 
-# What the tests need is compiled as it is imported: of torch, Ray and their like that is little, and all take a minute.
+# Modules are compiled when the tests import them, because compiling all of torch, Ray and similar packages takes a
+# minute, and the tests import only a small part of them.
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@echo "installing dragoman and its development tools into $(VENV) (a minute or two the first time)"
 	$(PIP) install --no-compile --editable '.[dev]'

@@ -1,18 +1,18 @@
-"""Speed on a GPU: attention kernels on new shapes, decoding beside transformers, training beside a plain loop.
+"""Speed on a GPU: attention kernels on new shapes, decoding vs. transformers, training vs. a plain loop.
 
-    python benchmarks/gpu                                   # all parts but the last two
-    python benchmarks/gpu --only kernels decoding           # some of them
+    python benchmarks/gpu                                   # all parts except lines
+    python benchmarks/gpu --only kernels decoding           # some parts
     python benchmarks/gpu --only lines --model runs/ende --source test.en.gz --reference test.de.gz
 
-kernels    seconds of PyTorch's attention kernels for shapes met for the first time and again
+kernels    time of PyTorch's attention kernels on new shapes and on repeated shapes
 decoding   a Transformer base with random weights, sources of 20 tokens, outputs of 25: sentences per second of the cuda
-           engine and of the torch engine's search, beside transformers' Marian model of the same size (pip install
-           transformers), and the time of one captured step
+           engine and of the torch engine's search, compared with transformers' Marian model of the same size (pip
+           install transformers), and the time of one captured step
 training   benchmarks/training --device cuda, base with batches of 25,000 tokens and big with 50,000 (needs Multi30k
-           under $DRAGOMAN_DATA)
-lines      how many lines of a test set the cuda engine translates as the search in float32 does, and BLEU
+           in $DRAGOMAN_DATA)
+lines      number of lines of a test set that the cuda engine translates like the torch engine in float32, and BLEU
 
-Printed: medians of --turns turns after one that is not counted, one line per row of the table.
+Prints medians of --turns measurements after a warm-up, one line per row of the table.
 """
 
 import argparse
@@ -31,9 +31,9 @@ PARTS = ("kernels", "decoding", "training", "lines")
 
 
 def training() -> None:
-    """The training benchmark with the sizes of the table."""
+    """Run the training benchmark with the sizes of the table."""
     if "DRAGOMAN_DATA" not in os.environ:
-        print("SKIPPED training: set DRAGOMAN_DATA to the folder that holds multi30k/")
+        print("SKIPPED training: set DRAGOMAN_DATA to the folder that contains multi30k/")
         return
     for model, tokens in (("base", 25_000), ("big", 50_000)):
         arguments = ["--device", "cuda", "--model", model, "--tokens", str(tokens), "--only", "dragoman", "plain"]
@@ -41,13 +41,13 @@ def training() -> None:
 
 
 def main() -> None:
-    """Parse, and run the parts."""
+    """Parse the arguments and run the parts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=PARTS, help="the parts to run")
     parser.add_argument("--turns", type=int, default=3, help="measurements per row")
-    parser.add_argument("--model", type=Path, help="a model folder, for lines")
-    parser.add_argument("--source", type=Path, help="a file of sources, for lines")
-    parser.add_argument("--reference", type=Path, help="its reference translations")
+    parser.add_argument("--model", type=Path, help="model folder, for lines")
+    parser.add_argument("--source", type=Path, help="source file, for lines")
+    parser.add_argument("--reference", type=Path, help="reference translations, for lines")
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
         sys.exit("benchmarks/gpu needs a GPU: torch.cuda.is_available() is False")

@@ -1,4 +1,4 @@
-"""Decoding with a Transformer base with random weights: the cuda engine, the torch engine's search, transformers."""
+"""Decoding with a randomly initialised Transformer base: the cuda engine, the torch engine's search, transformers."""
 
 import copy
 import random
@@ -22,11 +22,11 @@ from dragoman.translation.engines.native.request import NativeRequest
 
 VOCABULARY, SOURCE, OUTPUT = 10_000, 20, 25
 SIZES = ((1, 1), (1, 5), (64, 1), (64, 5), (512, 1), (512, 5), (2048, 1))
-"""Sentences and beam."""
+"""Numbers of sentences and beam sizes."""
 
 
 def base() -> Seq2Seq:
-    """The model of Vaswani et al. 2017 on the GPU."""
+    """Build the base model of Vaswani et al. 2017 on the GPU."""
     torch.manual_seed(1)
     side = {"kind": "transformer", "layers": 6, "heads": 8, "feedforward": 2048, "norm": "post"}
     settings = {"preset": None, "width": 512, "encoder": side, "decoder": side, "dropout": 0.0}
@@ -34,7 +34,7 @@ def base() -> Seq2Seq:
 
 
 def config(beam: int) -> SearchConfig:
-    """A search whose outputs all have the same length."""
+    """Return a search whose outputs all have the same length."""
     return SearchConfig(
         beam=beam,
         length_penalty=MeanLogProbability(),
@@ -46,7 +46,7 @@ def config(beam: int) -> SearchConfig:
 
 
 def milliseconds(compute: Callable[[], object], turns: int) -> float:
-    """The median, after a turn that is not counted."""
+    """Return the median time of `turns` calls, after one for warm-up."""
     found = []
     for _ in range(turns + 1):
         torch.cuda.synchronize()
@@ -58,7 +58,7 @@ def milliseconds(compute: Callable[[], object], turns: int) -> float:
 
 
 def engine(model: Model, beam: int, sources: list[list[int]]) -> list[tuple[int, list[Hypothesis]]]:
-    """The cuda engine, from ids to hypotheses."""
+    """Translate with the cuda engine, from ids to hypotheses."""
 
     def again(request: CudaRequest) -> list[Hypothesis]:
         raise RuntimeError("a sentence exceeds the range of float16")
@@ -74,7 +74,7 @@ def engine(model: Model, beam: int, sources: list[list[int]]) -> list[tuple[int,
 
 @torch.inference_mode()
 def reference(model: Seq2Seq, beam: int, sources: list[list[int]]) -> object:
-    """The search of the torch engine, in float32."""
+    """Translate with the search of the torch engine, in float32."""
     tokens = torch.tensor(sources, device="cuda")
     memory = model.encode(tokens, torch.ones_like(tokens, dtype=torch.bool))
     settings = config(beam)
@@ -82,7 +82,7 @@ def reference(model: Seq2Seq, beam: int, sources: list[list[int]]) -> object:
 
 
 def marian() -> Any:
-    """transformers' model of the same size in bfloat16, or None where it is not installed."""
+    """Build transformers' model of the same size in bfloat16; None if transformers is not installed."""
     try:
         from transformers import MarianConfig, MarianMTModel
     except ImportError as error:
@@ -109,7 +109,7 @@ def marian() -> Any:
 
 
 def peer(model: Any, beam: int, sources: list[list[int]]) -> object:
-    """The same with transformers."""
+    """Translate with transformers."""
     tokens = torch.tensor(sources, device="cuda")
     settings = {"num_beams": beam, "do_sample": False, "max_new_tokens": OUTPUT, "min_new_tokens": OUTPUT}
     with torch.inference_mode():
@@ -117,7 +117,7 @@ def peer(model: Any, beam: int, sources: list[list[int]]) -> object:
 
 
 def step(model: Model, beam: int) -> float:
-    """Milliseconds of one captured step with the slots that were used last."""
+    """Return the milliseconds of one captured step with the most recently used slots."""
     captured = next(each for sizes, each in reversed(model._kept.items()) if sizes.beam == beam)
 
     @torch.inference_mode()
@@ -128,7 +128,7 @@ def step(model: Model, beam: int) -> float:
 
 
 def decoding(turns: int) -> None:
-    """Print a row per number of sentences and beam."""
+    """Print a row per number of sentences and beam size."""
     choose_device("cuda")
     exact, other = base(), marian()
     half, full = Model(copy.deepcopy(exact).half(), VOCABULARY), Model(exact, VOCABULARY)

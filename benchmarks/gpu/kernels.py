@@ -1,4 +1,4 @@
-"""PyTorch's attention kernels on shapes met for the first time and again: forward and backward, ms per call."""
+"""PyTorch's attention kernels on new and repeated shapes: forward and backward pass, ms per call."""
 
 import random
 import time
@@ -17,7 +17,7 @@ KERNELS = {
 
 
 def milliseconds(kernel: SDPBackend, masked: bool, shapes: list[tuple[int, int]]) -> float:
-    """The mean over the shapes."""
+    """Return the mean time per call over the shapes."""
     start = time.perf_counter()
     for sentences, length in shapes:
         states = torch.randn(sentences, HEADS, length, WIDTH, device="cuda", dtype=torch.bfloat16, requires_grad=True)

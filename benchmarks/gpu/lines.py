@@ -1,4 +1,4 @@
-"""Lines of a test set that the cuda engine translates as the torch engine does in float32, and BLEU."""
+"""Number of lines of a test set that the cuda engine translates like the torch engine in float32, and BLEU."""
 
 import time
 from pathlib import Path

@@ -31,7 +31,7 @@ _DIGEST = 12
 
 
 def work_folder(output: Path) -> Path:
-    """The folder of an unfinished output."""
+    """Return the folder of an unfinished output."""
     return output.with_name(f"{output.name}.partial")
 
 

@@ -22,9 +22,9 @@ def attention_as_convolution(offsets: Sequence[int], weight: Tensor, bias: Tenso
     """Return attention whose output at t is Σ_j weight[:, :, j] · x_(t + offsets[j]) + bias, where these tokens exist.
 
     offsets: distinct, one per head. weight: (output channels, input channels, heads). bias: (output channels,).
-    Head j has the same query at every position, a bias of W_q. Of the relative scheme's w^K (Shaw et al. 2018) it
-    matches only the row of distance offsets[j], so its softmax is 1 there and 0 elsewhere. Its values are the states
-    themselves, and its columns of W_O are the kernel's matrix for that distance.
+    The query of head j is the same at every position, a bias of W_q. It matches only the row of distance offsets[j] of
+    the relative scheme's w^K (Shaw et al. 2018), so the head's softmax is 1 there and 0 elsewhere. The head's values
+    are the states themselves, and its columns of W_O are the kernel's matrix for that distance.
     """
     heads = len(offsets)
     outputs, inputs, _ = weight.shape

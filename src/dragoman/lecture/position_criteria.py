@@ -18,7 +18,7 @@ _SAME = 1e-4
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a criterion holds, and if not, the counterexample found."""
+    """Whether a criterion holds, with a counterexample if it does not."""
 
     holds: bool
     found: str = ""

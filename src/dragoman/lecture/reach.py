@@ -86,7 +86,7 @@ MECHANISMS = (
     attention(),
     windowed_attention(8),
 )
-"""The rows of `reach_table`."""
+"""The kinds of layers in the rows of `reach_table`."""
 
 
 def influence(encoder: Encoder, table: Tensor, tokens: Tensor, place: int) -> Tensor:

@@ -115,7 +115,7 @@ class Mixture(nn.Module):
         auxiliary.count("over_capacity", (given - most).clamp_min(0).sum().view(1))
 
     def _mixed(self, tokens: Tensor, gates: Tensor, choices: Tensor, sizes: list[int], most: int) -> Tensor:
-        """tokens (N, d), gates (k, N), choices (k·N): experts, or E for none. An expert reads its first `most` tokens."""
+        """tokens (N, d), gates (k, N), choices (k·N): experts, or E for none. An expert reads its first `most`."""
         order = choices.argsort(stable=True)
         results, start = [], 0
         for expert, size in zip(self.experts, sizes, strict=True):

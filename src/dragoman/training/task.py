@@ -210,7 +210,7 @@ class Job(ABC):
 
     @abstractmethod
     def objective(self, device: torch.device) -> Objective:
-        """The loss."""
+        """Return the objective of the task."""
 
     def trial(self, model: Any) -> Any:
         """Return a small batch, for observing a pass over it."""

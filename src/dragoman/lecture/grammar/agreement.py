@@ -10,7 +10,7 @@ Language = Literal["en", "de", "fr"]
 
 
 class Features(NamedTuple):
-    """`plural` is the number of the verb, `many` that of adjectives and participles.
+    """`plural` is the number of the verb, `many` the number of adjectives and participles.
 
     They differ in the polite form of address: "vous êtes patient".
     """

@@ -48,7 +48,7 @@ class Clauses(Phrases):
     """Draws clauses."""
 
     def verbs_for(self, kind: str, *frames: str) -> list[str]:
-        """The verbs of `frames` whose subject may be of the semantic class `kind`."""
+        """Return the verbs of `frames` whose subject may be of the semantic class `kind`."""
         return [name for frame in frames for name in BY_FRAME[frame] if kind in VERBS[name].subjects]
 
     def relative(self, head: Phrase) -> Clause:
@@ -86,7 +86,7 @@ class Clauses(Phrases):
         return self.pronoun() if same or self.chance(0.5) else owner
 
     def time(self, tense: str, ongoing: bool) -> Time:
-        """Draw a time expression that fits the tense; `ongoing` separates the present of now from that of habit."""
+        """Draw a time expression that fits the tense; `ongoing` distinguishes the ongoing from the habitual present."""
         if tense == "past":
             kind = self.weighted(word=6, date=1.5, year=1.2, weekday=1, clock=0.7, ago=1)
         elif tense == "future":

@@ -53,13 +53,11 @@ def _fits(sentence: Sentence) -> bool:
 def generate(seed: int = 1, train: int = 12000, valid: int = 500, test: int = 500) -> EmbeddedCorpus:
     """Draw a corpus. It depends on the seed and the sizes alone, not on the platform or the Python version.
 
-    Validation sentences are built like training sentences; every test sentence shows at least one combination of
-    `held_out` that no training or validation sentence shows, while each of its words occurs in training, in
-    all languages.
-    No sentence occurs twice in any language.
+    Validation sentences are built like training sentences. Every test sentence contains at least one combination of
+    `held_out` that no training or validation sentence contains, but all of its words occur in training, in all
+    languages. No sentence occurs twice in any language.
 
-    Raises:
-        ConfigError: a size is negative, or `train` is too small to contain the words of the test set.
+    Raises ConfigError if a size is negative, or if `train` is too small to contain the words of the test set.
     """
     if min(train, valid, test) < 0:
         raise ConfigError(f"embedded corpus: sizes train={train}, valid={valid}, test={test} must not be negative")
@@ -77,8 +75,8 @@ def generate(seed: int = 1, train: int = 12000, valid: int = 500, test: int = 50
         attempts += 1
         if attempts > limit:
             raise ConfigError(
-                f"embedded corpus: train={train} sentences do not show the words that valid={valid} and "
-                f"test={test} sentences need; ask for more training sentences"
+                f"embedded corpus: train={train} sentences do not contain all words of valid={valid} and "
+                f"test={test} sentences; increase train"
             )
         utterance = rules.utterance()
         combinations = held_out(utterance)

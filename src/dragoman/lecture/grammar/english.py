@@ -46,7 +46,7 @@ _NO_VOWEL = ("uni", "use", "euro")
 
 
 def realise(utterance: Utterance) -> str:
-    """The English sentence."""
+    """Return the English sentence of an utterance."""
     clause = utterance.clause
     if utterance.question:
         words = _question(clause, utterance.question)
@@ -77,7 +77,7 @@ def _articles(words: list[str]) -> list[str]:
 
 
 def noun_phrase(argument: Argument, subject: bool = False) -> list[str]:
-    """The words of an argument."""
+    """Return the words of an argument."""
     match argument:
         case Name():
             return [argument.name]
@@ -130,12 +130,12 @@ def _relative(phrase: Phrase, clause: Clause) -> list[str]:
 
 
 def place_phrase(place: Phrase, goal: bool) -> list[str]:
-    """A place with its preposition."""
+    """Return a place with its preposition."""
     return [PLACES[place.noun].english[goal], *noun_phrase(place)]
 
 
 def time_phrase(time: Time) -> str:
-    """The words of a time."""
+    """Return the words of a time."""
     match time.key:
         case "date":
             return f"on the {english_ordinal(time.number)} of {MONTHS[time.month][0]}"
@@ -156,7 +156,7 @@ def time_phrase(time: Time) -> str:
 
 
 def statement(clause: Clause, fronted: bool = False, simple: bool = False) -> list[str]:
-    """A clause in the order of statements; `fronted` puts the time first, `simple` avoids the progressive."""
+    """Return a clause in the order of statements; `fronted` puts the time first, `simple` avoids the progressive."""
     front = [time_phrase(clause.time)] if fronted and clause.time else []
     agree = features(clause.subject, "en")
     subject = ["there"] if clause.verb == "exist" else noun_phrase(clause.subject, subject=True)

@@ -38,7 +38,7 @@ _UNITS = ("jours", "semaines", "mois", "ans")
 
 
 def realise(utterance: Utterance) -> str:
-    """The French sentence."""
+    """Return the French sentence of an utterance."""
     clause = utterance.clause
     if utterance.question:
         words = _question(clause, utterance.question)
@@ -75,18 +75,18 @@ def elide(words: list[str]) -> list[str]:
 
 
 def prepositional(preposition: str, argument: Argument) -> list[str]:
-    """A preposition with its argument; no preposition gives the argument alone."""
+    """Return a preposition with its argument; the argument alone if the preposition is empty."""
     words = [strong_pronoun(argument)] if isinstance(argument, Pronoun) else noun_phrase(argument, relative)
     return contract(preposition, words) if preposition else words
 
 
 def place_phrase(place: Phrase, goal: bool) -> list[str]:
-    """A place with its preposition."""
+    """Return a place with its preposition."""
     return prepositional(PLACES[place.noun].french[goal], place)
 
 
 def time_phrase(time: Time) -> str:
-    """The words of a time."""
+    """Return the words of a time."""
     match time.key:
         case "date":
             day = "premier" if time.number == 1 else french_number(time.number)
@@ -108,7 +108,7 @@ def time_phrase(time: Time) -> str:
 
 
 def relative(phrase: Phrase, clause: Clause) -> list[str]:
-    """A relative clause: qui, que, à qui, avec qui."""
+    """Return a relative clause: qui, que, à qui, avec qui."""
     verb = VERBS.get(clause.verb)
     if isinstance(clause.subject, Gap):
         return ["qui", *statement(clause)]
@@ -131,7 +131,7 @@ def _question(clause: Clause, question: str) -> list[str]:
 
 
 def statement(clause: Clause, fronted: bool = False) -> list[str]:
-    """A clause in the order of statements; `fronted` puts the time first."""
+    """Return a clause in the order of statements; `fronted` puts the time first."""
     front = [time_phrase(clause.time), ","] if fronted and clause.time else []
     subject = ["il"] if clause.verb == "exist" else noun_phrase(clause.subject, relative)
     return [*front, *subject, *_predicate(clause, not fronted), *_complements(clause, time=not fronted)]
@@ -152,7 +152,7 @@ def _clitics(clause: Clause, agree: Features) -> list[str]:
 
 
 def _participle_agreement(clause: Clause, agree: Features) -> tuple[str, bool]:
-    """(gender, plural) of a participle: with the subject after être, with a preceding direct object after avoir."""
+    """Return (gender, plural) of a participle: of the subject after être, of a preceding direct object after avoir."""
     verb = VERBS.get(clause.verb)
     if verb and verb.french_etre:
         return agree.gender, agree.many

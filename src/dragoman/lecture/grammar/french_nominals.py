@@ -24,12 +24,12 @@ Relative = Callable[[Phrase, Clause], list[str]]
 
 
 def vowel(word: str, aspirated: bool = False) -> bool:
-    """True if the word starts with a vowel sound."""
+    """Return whether the word starts with a vowel sound."""
     return word[0].lower() in _VOWELS and not aspirated
 
 
 def adjective_form(adjective: str, gender: str, plural: bool, before_vowel: bool = False) -> str:
-    """The adjective that agrees; bel, nouvel, vieil before a vowel."""
+    """Return the adjective with agreement; bel, nouvel, vieil before a vowel."""
     masculine, feminine, masculine_plural, feminine_plural, liaison = ADJECTIVES[adjective].french
     if gender == "f":
         return feminine_plural if plural else feminine
@@ -39,7 +39,7 @@ def adjective_form(adjective: str, gender: str, plural: bool, before_vowel: bool
 
 
 def contract(preposition: str, words: list[str]) -> list[str]:
-    """Contract à + le → au, de + les → des. A form l' stays; the caller elides it later."""
+    """Contract à + le → au, de + les → des. A form l' is kept; the caller elides it later."""
     first = words[0]
     joined = _CONTRACTIONS.get((preposition, first))
     if joined is None or (first == "le" and vowel(words[1], words[1].startswith(ASPIRATED))):
@@ -48,18 +48,18 @@ def contract(preposition: str, words: list[str]) -> list[str]:
 
 
 def better(gender: str, plural: bool) -> str:
-    """The irregular comparative of bon."""
+    """Return the irregular comparative of bon."""
     return "meilleur" + ("e" if gender == "f" else "") + ("s" if plural else "")
 
 
 def address(name: str) -> str:
-    """A name with its title."""
+    """Return a name with its title."""
     title, _, family = name.partition(" ")
     return f"{TITLES[title][2]} {family}" if family else name
 
 
 def clitic(pronoun: Pronoun, dative: bool) -> str:
-    """The pronoun before the verb."""
+    """Return the pronoun before the verb."""
     agree = features(pronoun, "fr")
     if agree.person < 3:
         return _CLITICS[agree.person, agree.plural]
@@ -69,7 +69,7 @@ def clitic(pronoun: Pronoun, dative: bool) -> str:
 
 
 def strong_pronoun(pronoun: Argument) -> str:
-    """The pronoun after a preposition or que."""
+    """Return the pronoun after a preposition or que."""
     agree = features(pronoun, "fr")
     if agree.person < 3:
         return _STRONG[agree.person, agree.plural]

@@ -2,7 +2,7 @@
 
 from dragoman.lecture.grammar.verbs import VERBS
 
-# suffix taken off the infinitive | six present endings | past participle | future stem
+# suffix removed from the infinitive | six present endings | past participle | future stem
 _MODELS: dict[str, tuple[str, str, str, str]] = {
     "rire": ("ire", "is is it ions iez ient", "i", "ir"),
     "courir": ("ir", "s s t ons ez ent", "u", "r"),
@@ -38,7 +38,7 @@ _IMPERFECT_STEMS = {
 
 
 def _soft(infinitive: str) -> str:
-    """The stem that carries the stress: achète, jette, espère, nettoie."""
+    """Return the stem that carries the stress: achète, jette, espère, nettoie."""
     stem = infinitive[:-2]
     if infinitive in ("appeler", "jeter"):
         return stem + stem[-1]
@@ -94,12 +94,12 @@ _INFINITIVES = {
 
 
 def infinitive(key: str) -> str:
-    """The infinitive of a concept."""
+    """Return the infinitive of a concept."""
     return VERBS[key].french if key in VERBS else _INFINITIVES.get(key, key)
 
 
 def present(key: str, person: int, plural: bool) -> str:
-    """Present indicative of a concept or auxiliary ("être", "avoir", "can", …)."""
+    """Return the present indicative of a concept or auxiliary ("être", "avoir", "can", …)."""
     return _PARADIGMS[key][0][person - 1 + 3 * plural]
 
 
@@ -109,17 +109,17 @@ def future(key: str, person: int, plural: bool) -> str:
 
 
 def imperfect(key: str, person: int, plural: bool) -> str:
-    """Imperfect of those verbs whose past is a state."""
+    """Return the imperfect of the verbs whose past is a state."""
     return _IMPERFECT_STEMS[infinitive(key)] + _IMPERFECT[person - 1 + 3 * plural]
 
 
 def should(person: int, plural: bool) -> str:
-    """Conditional of devoir."""
+    """Return the conditional of devoir."""
     return "devr" + _IMPERFECT[person - 1 + 3 * plural]
 
 
 def participle(key: str, gender: str = "m", plural: bool = False) -> str:
-    """Past participle, agreeing."""
+    """Return the past participle, with agreement."""
     form = _PARADIGMS[key][1]
     masculine_plural = "" if form.endswith("s") else "s"
     return form + ("e" if gender == "f" else "") + (("s" if gender == "f" else masculine_plural) if plural else "")

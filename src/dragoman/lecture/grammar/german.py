@@ -45,7 +45,7 @@ _UNITS = ("Tagen", "Wochen", "Monaten", "Jahren")
 
 
 def realise(utterance: Utterance) -> str:
-    """The German sentence."""
+    """Return the German sentence of an utterance."""
     clause = utterance.clause
     if utterance.question:
         words = _question(clause, utterance.question)
@@ -69,7 +69,7 @@ def realise(utterance: Utterance) -> str:
 
 
 def address(name: str) -> str:
-    """A name with its title."""
+    """Return a name with its title."""
     title, _, family = name.partition(" ")
     return f"{TITLES[title][1]} {family}" if family else name
 
@@ -90,18 +90,18 @@ def _prepend(preposition: str, words: list[str], contract: bool) -> list[str]:
 
 
 def prepositional(preposition: str, argument: Phrase, case: str) -> list[str]:
-    """A preposition with its noun phrase; only the plain article contracts."""
+    """Return a preposition with its noun phrase; only the plain article contracts."""
     return _prepend(preposition, noun_phrase(argument, case, relative), argument.determiner == "the")
 
 
 def place_phrase(place: Phrase, goal: bool) -> list[str]:
-    """A place with its preposition and case."""
+    """Return a place with its preposition and case."""
     preposition = PLACES[place.noun].german[goal]
     return prepositional(preposition, place, "acc" if goal and preposition != "zu" else "dat")
 
 
 def time_phrase(time: Time) -> str:
-    """The words of a time."""
+    """Return the words of a time."""
     match time.key:
         case "date":
             return f"am {german_ordinal(time.number)} {MONTHS[time.month][1]}"
@@ -122,7 +122,7 @@ def time_phrase(time: Time) -> str:
 
 
 def relative(phrase: Phrase, clause: Clause) -> list[str]:
-    """A relative clause between commas."""
+    """Return a relative clause between commas."""
     gap_case = "nom" if isinstance(clause.subject, Gap) else "dat" if isinstance(clause.receiver, Gap) else "acc"
     verb = VERBS.get(clause.verb)
     if gap_case == "acc" and verb is not None and (verb.german_dative or verb.german_case == "dat"):
@@ -182,7 +182,7 @@ def _order(clause: Clause, first: str, subject: bool = True) -> list[str]:
 
 
 def quality_phrase(quality: Quality) -> tuple[list[str], list[str]]:
-    """(predicate adjective, the second member of its comparison, which follows the closing verb)."""
+    """Return (predicate adjective, the second member of its comparison, which follows the closing verb)."""
     adjective = ADJECTIVES[quality.adjective].german
     if quality.degree == "positive" or quality.than is None:
         return [adjective[0]], []
@@ -191,7 +191,7 @@ def quality_phrase(quality: Quality) -> tuple[list[str], list[str]]:
 
 
 def _extraposed(target: Argument, clause: Clause) -> tuple[Argument, list[str]]:
-    """(the object, its relative clause), if that clause can follow the closing verb without a new neighbour."""
+    """Return (the object, its relative clause) if that clause can move after the closing verb without ambiguity."""
     if not isinstance(target, Phrase) or target.relative is None or clause.place is not None or clause.manner:
         return target, []
     return replace(target, relative=None), relative(target, target.relative)
@@ -202,7 +202,7 @@ def _indefinite(argument: object) -> bool:
 
 
 def _middle(clause: Clause, time: bool) -> tuple[list[str], list[str]]:
-    """(middle field, what follows the closing verb)."""
+    """Return (middle field, phrases that follow the closing verb)."""
     verb = VERBS.get(clause.verb)
     frame = verb.frame if verb else ""
     pronouns: list[str] = []

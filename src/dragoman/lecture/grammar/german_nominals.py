@@ -14,7 +14,7 @@ _DEFINITE = {
     "m": ("der", "den", "dem", "des"), "f": ("die", "die", "der", "der"),
     "n": ("das", "das", "dem", "des"), "p": ("die", "die", "den", "der"),
 }  # fmt: skip
-# The endings of dieser and of the strong adjective agree, but for a genitive that never occurs here.
+# The endings of dieser and of the strong adjective are equal, except for a genitive that never occurs here.
 _STRONG = {
     "m": ("er", "en", "em", "es"),
     "f": ("e", "e", "er", "er"),
@@ -60,7 +60,7 @@ def relative_pronoun(case: str, gender: str, plural: bool) -> str:
 
 
 def noun_form(noun: str, case: str, plural: bool) -> str:
-    """The declined noun."""
+    """Return the declined noun."""
     entry = NOUNS[noun]
     singular, many = entry.german
     if plural:
@@ -71,7 +71,7 @@ def noun_form(noun: str, case: str, plural: bool) -> str:
 
 
 def adjective_form(adjective: str, ending: str, superlative: bool = False) -> str:
-    """The declined adjective: teuer and müde lose their e."""
+    """Return the declined adjective; teuer and müde drop their e."""
     stem = ADJECTIVES[adjective].german[2 if superlative else 0]
     if stem.endswith("euer"):
         stem = stem[:-2] + "r"
@@ -79,7 +79,7 @@ def adjective_form(adjective: str, ending: str, superlative: bool = False) -> st
 
 
 def determiner(kind: str, case: str, gender: str) -> tuple[str, Declension]:
-    """(the declined determiner, the declension that an adjective follows after it); gender "p" is the plural."""
+    """Return (the declined determiner, the declension of an adjective after it); gender "p" is the plural."""
     index = CASES.index(case)
     if kind == "the":
         return _DEFINITE[gender][index], _WEAK
@@ -96,7 +96,7 @@ def determiner(kind: str, case: str, gender: str) -> tuple[str, Declension]:
 
 
 def noun_phrase(argument: Argument, case: str, relative: Relative, negative: bool = False) -> list[str]:
-    """The words of an argument in `case`; `negative` turns an indefinite article into kein."""
+    """Return the words of an argument in `case`; `negative` turns an indefinite article into kein."""
     match argument:
         case Name():
             return [_name(argument.name)]

@@ -42,27 +42,27 @@ _PAST_FORMS: dict[str, tuple[str, ...]] = {key: tuple(forms.split()) for key, fo
 
 
 def present(key: str, person: int, plural: bool) -> str:
-    """Present indicative without the separable prefix."""
+    """Return the present indicative without the separable prefix."""
     return _FORMS[key][person - 1 + 3 * plural]
 
 
 def preterite(key: str, person: int, plural: bool) -> str:
-    """Preterite of the auxiliaries, the modals and the verbs of state."""
+    """Return the preterite of the auxiliaries, the modals and the verbs of state."""
     return _PAST_FORMS[key][person - 1 + 3 * plural]
 
 
 def infinitive(key: str) -> str:
-    """Infinitive with its prefix."""
+    """Return the infinitive with its prefix."""
     if key in _NONFINITE:
         return _NONFINITE[key][0]
     return VERBS[key].german_prefix + VERBS[key].german
 
 
 def participle(key: str) -> str:
-    """Past participle."""
+    """Return the past participle."""
     return _NONFINITE[key][1] if key in _NONFINITE else VERBS[key].german_participle
 
 
 def prefix(key: str) -> str:
-    """The separable prefix or an empty string."""
+    """Return the separable prefix or an empty string."""
     return VERBS[key].german_prefix if key in VERBS else ""

@@ -32,7 +32,7 @@ class Combination:
 
     @property
     def held_out(self) -> bool:
-        """Return whether it is held out of training. This depends on the words alone, not on a seed."""
+        """Return whether it is held out of training, which depends on the words alone, not on a seed."""
         return _held_out(self.words)
 
 

@@ -258,7 +258,7 @@ class Noun:
 
     @property
     def mass(self) -> bool:
-        """True for what is not counted: bread, water."""
+        """Whether the noun is uncountable: bread, water."""
         return self.kind in ("mass", "drink")
 
 
@@ -316,7 +316,7 @@ NOUNS: dict[str, Noun] = {
     noun.name: noun for kind, rows in _ROWS.items() for noun in (_parse(row, kind) for row in rows.strip().splitlines())
 }
 ASPIRATED = tuple(form for noun in NOUNS.values() if noun.aspirated for form in noun.french)
-# Groups of things that are used alike, for the verbs.
+# Groups of nouns that are objects of the same verbs.
 _GROUPS = {
     "private": "car bicycle motorcycle",
     "boxes": "box bottle suitcase basket",
@@ -338,7 +338,7 @@ _GROUPS = {
 
 @cache
 def nouns_for(classes: tuple[str, ...]) -> tuple[str, ...]:
-    """The nouns that a verb takes: its entries are semantic classes, groups, or `=noun`."""
+    """Return the nouns that a verb takes. Its entries are semantic classes, groups, or `=noun`."""
     found: list[str] = []
     for entry in classes:
         if entry.startswith("="):
@@ -350,6 +350,6 @@ def nouns_for(classes: tuple[str, ...]) -> tuple[str, ...]:
 
 @cache
 def nouns_of(kinds: str) -> tuple[str, ...]:
-    """Names of the nouns of the semantic classes in `kinds` (separated by blanks), in table order."""
+    """Return the names of the nouns of the semantic classes in `kinds` (separated by blanks), in table order."""
     wanted = kinds.split()
     return tuple(noun.name for noun in NOUNS.values() if noun.kind in wanted)

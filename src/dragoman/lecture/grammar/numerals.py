@@ -53,7 +53,7 @@ WEEKDAYS = (
 
 
 def english_number(number: int) -> str:
-    """The cardinal of 0 to 999: "two hundred and forty-one"."""
+    """Return the cardinal of 0 to 999: "two hundred and forty-one"."""
     if number < 20:
         return _ENGLISH[number]
     if number < 100:
@@ -64,7 +64,7 @@ def english_number(number: int) -> str:
 
 
 def english_ordinal(number: int) -> str:
-    """The ordinal of 1 to 31: "twenty-first"."""
+    """Return the ordinal of 1 to 31: "twenty-first"."""
     if number in _ENGLISH_ORDINALS:
         return _ENGLISH_ORDINALS[number]
     if number < 20:
@@ -74,13 +74,13 @@ def english_ordinal(number: int) -> str:
 
 
 def english_year(year: int) -> str:
-    """The year as spoken, from 1910 to 2099 except the first decade of a century: "nineteen eighty-five"."""
+    """Return the year as spoken, from 1910 to 2099 except the first decade of a century: "nineteen eighty-five"."""
     century, rest = divmod(year, 100)
     return f"{english_number(century)} {english_number(rest)}"
 
 
 def german_number(number: int) -> str:
-    """The cardinal of 0 to 999 in one word: "zweihunderteinundvierzig"."""
+    """Return the cardinal of 0 to 999 in one word: "zweihunderteinundvierzig"."""
     if number < 20:
         return _GERMAN[number]
     if number < 100:
@@ -91,21 +91,21 @@ def german_number(number: int) -> str:
 
 
 def german_ordinal(number: int) -> str:
-    """The ordinal of 1 to 31 in the weak dative: "dritten"."""
+    """Return the ordinal of 1 to 31 in the weak dative: "dritten"."""
     if number in _GERMAN_ORDINALS:
         return _GERMAN_ORDINALS[number] + "en"
     return german_number(number) + ("ten" if number < 20 else "sten")
 
 
 def german_year(year: int) -> str:
-    """The year in one word: "neunzehnhundertfünfundachtzig", "zweitausendzwölf"."""
+    """Return the year in one word: "neunzehnhundertfünfundachtzig", "zweitausendzwölf"."""
     century, rest = divmod(year, 100)
     start = "zweitausend" if century == 20 else f"{german_number(century)}hundert"
     return start + (german_number(rest) if rest else "")
 
 
 def french_number(number: int, gender: str = "m") -> str:
-    """The cardinal of 0 to 999 before a noun, traditional spelling: "quatre-vingt-onze", "vingt et une"."""
+    """Return the cardinal of 0 to 999 before a noun, traditional spelling: "quatre-vingt-onze", "vingt et une"."""
     if number == 1:
         return "une" if gender == "f" else "un"
     if number < 20:
@@ -125,7 +125,7 @@ def french_number(number: int, gender: str = "m") -> str:
 
 
 def french_year(year: int) -> str:
-    """The year: "mille neuf cent quatre-vingt-cinq", "deux mille douze"."""
+    """Return the year: "mille neuf cent quatre-vingt-cinq", "deux mille douze"."""
     thousands, rest = divmod(year, 1000)
     start = "mille" if thousands == 1 else f"{_FRENCH[thousands]} mille"
     words = f"{start} {french_number(rest)}" if rest else start

@@ -100,7 +100,7 @@ class Phrases(Choice):
         return Pair(first, second)
 
     def person(self, *, rich: bool = True) -> Argument:
-        """A human subject."""
+        """Draw a human subject."""
         kind = self.weighted(pronoun=0.3, name=0.14, pair=0.05, phrase=0.5)
         if kind == "pronoun":
             return self.pronoun()
@@ -111,18 +111,18 @@ class Phrases(Choice):
         return self.phrase(self.pick(_PEOPLE), subject=True, rich=rich)
 
     def pronoun(self) -> Pronoun:
-        """A personal pronoun that needs no antecedent."""
+        """Draw a personal pronoun that needs no antecedent."""
         return self.pick(_SPEAKERS)
 
     def subject(self, verb: Verb, rich: bool = True) -> Argument:
-        """A subject that fits the verb."""
+        """Draw a subject that fits the verb."""
         kind = verb.subjects[0] if len(verb.subjects) == 1 or self.chance(0.75) else verb.subjects[1]
         if kind == "person":
             return self.person(rich=rich)
         return self.phrase(self.pick(nouns_for((kind,))), subject=True, rich=rich)
 
     def object(self, verb: Verb, subject: Argument, rich: bool = True) -> Argument:
-        """An object that fits the verb and is not its subject."""
+        """Draw an object that fits the verb and is not its subject."""
         noun = self.pick(nouns_for(verb.objects))
         if NOUNS[noun].kind == "person":
             if self.chance(0.45):
@@ -157,7 +157,7 @@ class Phrases(Choice):
         return OUTDOORS if kind in ("animal", "vehicle") else PLACE_NAMES
 
     def location(self, nouns: Sequence[str] = PLACE_NAMES) -> Phrase:
-        """A place."""
+        """Draw a place."""
         place = Phrase(self.pick(nouns), determiner=self.weighted(the=8, a=0.7, this=1))
         if place.noun in ("house", "garden", "kitchen", "room", "cellar") and self.chance(0.15):
             place = replace(place, determiner=self.weighted(our=1, my=1))

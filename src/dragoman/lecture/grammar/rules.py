@@ -22,7 +22,7 @@ class Rules(Clauses):
     """Draws whole sentences."""
 
     def utterance(self) -> Utterance:
-        """A whole sentence."""
+        """Draw a whole sentence."""
         kind = self.weighted(simple=10, question=4, complex=4, report=2, address=0.8)
         tense = self.weighted(present=5, past=4, future=1.6)
         if kind == "question":
@@ -60,7 +60,7 @@ class Rules(Clauses):
         return replace(clause or self.clause(tense, rich=self.chance(0.6)), time=None, frequency="")
 
     def happening(self, tense: str) -> Clause:
-        """A dynamic clause."""
+        """Draw a dynamic clause."""
         while True:
             verb = VERBS[self.pick(BY_FRAME[self.weighted(none=3, object=5, give=1, go=1)])]
             if not verb.stative:

@@ -45,7 +45,7 @@ class InverseSquareRootConfig(_Schedule):
     )
 
     def rate(self, step: int, progress: float, width: int) -> float:
-        """The learning rate of `step` (from 1) when the share `progress` (0…1) of the run is done."""
+        """Return the learning rate of `step` (from 1) when the share `progress` (0…1) of the run is done."""
         # The progress per step converts a warm-up given as a share into steps.
         warmup = self.warmup if self.warmup >= 1 or self.warmup == 0 else self.warmup * step / max(progress, 1e-12)
         warmup = max(warmup, 1.0)
@@ -70,7 +70,7 @@ class CosineConfig(_Decaying):
     kind: Literal["cosine"] = "cosine"
 
     def rate(self, step: int, progress: float, width: int) -> float:
-        """The learning rate of `step` (from 1) when the share `progress` (0…1) of the run is done."""
+        """Return the learning rate of `step` (from 1) when the share `progress` (0…1) of the run is done."""
         height = (1 + cos(pi * self.decayed(step, progress))) / 2
         return self.peak * self.warmed(step, progress) * (self.floor + (1 - self.floor) * height)
 
@@ -81,7 +81,7 @@ class LinearConfig(_Decaying):
     kind: Literal["linear"] = "linear"
 
     def rate(self, step: int, progress: float, width: int) -> float:
-        """The learning rate of `step` (from 1) when the share `progress` (0…1) of the run is done."""
+        """Return the learning rate of `step` (from 1) when the share `progress` (0…1) of the run is done."""
         height = 1 - self.decayed(step, progress)
         return self.peak * self.warmed(step, progress) * (self.floor + (1 - self.floor) * height)
 
@@ -93,7 +93,7 @@ class ConstantConfig(_Schedule):
     peak: float = Field(1e-3, gt=0, description="Learning rate after the warm-up.")
 
     def rate(self, step: int, progress: float, width: int) -> float:
-        """The learning rate of `step` (from 1) when the share `progress` (0…1) of the run is done."""
+        """Return the learning rate of `step` (from 1) when the share `progress` (0…1) of the run is done."""
         return self.peak * self.warmed(step, progress)
 
 
