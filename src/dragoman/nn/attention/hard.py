@@ -137,9 +137,7 @@ class HardAttention(SoftAttention):
             left = left / mass.clamp_min(_SMALLEST)
             positions = sampled(left.detach()) if sampling else left.argmax(-1)
             chosen = torch.zeros_like(left).scatter_(-1, positions.unsqueeze(-1), 1.0) * possible
-            if (
-                through
-            ):  # also for inactive queries, whose gate is 0: the gate learns the effect of a further selection
+            if through:  # also for inactive queries, whose gate is 0: the gate learns the effect of a further selection
                 passed = passed + gate * _straight_through(chosen, left * possible)
             active = possible & active_queries[:, None, :, None]
             chosen = chosen * active
