@@ -109,7 +109,7 @@ def test_only_lines_that_are_too_long_are_left_blank(capfd: pytest.CaptureFixtur
     Path("phrases").write_text("Hund\nHund\nHund\n")
     for on_error in ("blank", "replace"):
         assert main([*COMMAND, "--constraints", "phrases", "--on-error", on_error]) == 1
-        assert "line 2: phrases are required of a blank line" in " ".join(capfd.readouterr().err.split())
+        assert "line 2: a blank line cannot have required phrases" in " ".join(capfd.readouterr().err.split())
 
 
 def test_each_token_of_a_line_in_parts_has_its_score(capfd: pytest.CaptureFixture[str]) -> None:

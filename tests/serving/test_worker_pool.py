@@ -178,7 +178,7 @@ def test_errors_of_workers_are_raised(translator: Translator, pool: WorkerPool, 
 
     with pytest.raises(LineError, match="nothing to translate") as raised:
         texts(pool, [("", translator.request(constraints=["Hund"]))])
-    assert raised.value.place == 0
+    assert raised.value.index == 0
     assert texts(pool, lines(translator))  # the pool continues
 
     class Odd(Exception):

@@ -19,7 +19,7 @@ from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 from dragoman.text.vocabularies.sentencepiece import SentencePieceTokenizer, pieces_of
-from dragoman.text.words import word_places, word_spans
+from dragoman.text.words import word_indices, word_spans
 from dragoman.translation.alignment import AttentionAligner, AttentionChoice, pharaoh
 from dragoman.translation.engines.torch import AttentionTorchEngine
 from dragoman.translation.translator import Translator
@@ -78,7 +78,7 @@ def learned() -> dict[str, Tokenizer]:
 @example("e\u0301 👨‍👩‍👧‍👦 \U0010ffff ")
 def test_each_piece_belongs_to_its_word(learned: dict[str, Tokenizer], kind: str, text: str) -> None:
     tokenizer = learned[kind]
-    ids, places = tokenizer.encode(text), word_places(tokenizer, text)
+    ids, places = tokenizer.encode(text), word_indices(tokenizer, text)
     assert len(places) == len(ids)
     given_places = [place for place in places if place is not None]
     assert given_places == sorted(given_places)
@@ -117,7 +117,7 @@ def test_sentencepiece_knows_which_characters_it_read(text: str) -> None:
     pytest.importorskip("sentencepiece")
     config = TextConfig.model_validate({"subword": {"kind": "sentencepiece", "size": 60}})
     tokenizer = train_tokenizers(config, ["fine 1 x ab cd half", "the dog is in the park"] * 20, []).source
-    places = word_places(tokenizer, text)
+    places = word_indices(tokenizer, text)
     assert len(places) == len(tokenizer.encode(text))
     assert {place for place in places if place is not None} <= set(range(len(text.split())))
     if len(text.split()) > 1:
@@ -135,7 +135,7 @@ def test_sentencepiece_counts_the_bytes_of_unknown_characters() -> None:
         minloglevel=2,
     )
     tokenizer = SentencePieceTokenizer(file.getvalue(), list(pieces_of(file.getvalue())))
-    places = word_places(tokenizer, "a 😀 犬犬 x")
+    places = word_indices(tokenizer, "a 😀 犬犬 x")
     assert [place for place in places if place is not None] == [0, *[1] * 4, *[2] * 6, 3]
 
 
@@ -150,7 +150,7 @@ def test_pieces_of_weight_become_links_of_words() -> None:
     engine = Mirror(tiny_model(tiny_config(), tokenizers), tokenizers, torch.device("cpu"))
     source, target = "a dog", "dog a"
     links = AttentionAligner(engine, tokenizers).align([source], [source], 1)[0]
-    sides = word_places(tokenizers.source, source)
+    sides = word_indices(tokenizers.source, source)
     assert links == tuple(sorted({(sides[-1 - place], word) for place, word in enumerate(sides)}))
     assert pharaoh(((0, 0), (1, 2))) == "0-0 1-2"
     assert target.split() == source.split()[::-1]

@@ -37,19 +37,19 @@ class DocumentError(DataError):
 
 
 class LineError(DataError):
-    """A line that cannot be read. place: its index, from 0; reason: the error; side: source or target."""
+    """A line that cannot be read. index: of the line, from 0; reason: the error; side: source or target."""
 
-    def __init__(self, place: int, reason: str, side: Literal["source", "target"] = "source") -> None:
-        super().__init__(f"line {place + 1}: {reason}")
-        self.place, self.reason, self.side = place, reason, side
+    def __init__(self, index: int, reason: str, side: Literal["source", "target"] = "source") -> None:
+        super().__init__(f"line {index + 1}: {reason}")
+        self.index, self.reason, self.side = index, reason, side
 
     def __reduce__(self) -> tuple[type["LineError"], tuple[object, ...]]:
         """Make the error picklable."""
-        return type(self), (self.place, self.reason, self.side)
+        return type(self), (self.index, self.reason, self.side)
 
     def at(self, origin: Path | str | None, line: int | None = None) -> DataError:
         """Return the error with a file name. line: line number, if it is not the index plus 1."""
-        return DataError(f"{origin or 'standard input'}, line {line or self.place + 1}: {self.reason}")
+        return DataError(f"{origin or 'standard input'}, line {line or self.index + 1}: {self.reason}")
 
 
 class TooLongError(LineError):

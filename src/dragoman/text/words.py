@@ -7,7 +7,7 @@ import regex
 from dragoman.text.tokenizer import Tokenizer
 
 
-def word_places(tokenizer: Tokenizer, text: str) -> list[int | None]:
+def word_indices(tokenizer: Tokenizer, text: str) -> list[int | None]:
     """For each id of `tokenizer.encode(text)` the index of its word in `text.split()`; None for whitespace.
 
     A piece that spans several words belongs to the first.
@@ -19,7 +19,7 @@ def word_places(tokenizer: Tokenizer, text: str) -> list[int | None]:
 def word_spans(text: str) -> list[tuple[int, int]]:
     """The start and end of each word of `text.split()`, in characters."""
     blank = [True, *map(str.isspace, text), True]
-    edges = [place for place in range(len(text) + 1) if blank[place] != blank[place + 1]]
+    edges = [index for index in range(len(text) + 1) if blank[index] != blank[index + 1]]
     return list(zip(edges[::2], edges[1::2], strict=True))
 
 
@@ -43,8 +43,8 @@ def is_word_character(character: str) -> bool:
 def is_whole_word(text: str, start: int, end: int) -> bool:
     """Whether text[start:end] starts and ends at word boundaries."""
     return not any(
-        0 < place < len(text) and is_word_character(text[place - 1]) and is_word_character(text[place])
-        for place in (start, end)
+        0 < position < len(text) and is_word_character(text[position - 1]) and is_word_character(text[position])
+        for position in (start, end)
     )
 
 

@@ -1,6 +1,6 @@
-"""Word alignments: which words of a source the words of its translation come from.
+"""Word alignments: links between the words of a source and the words of its translation.
 
-`Aligner` is the protocol, `AttentionAligner` its first implementation.
+`Aligner` is the protocol; `AttentionAligner` implements it with the decoder's attention.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ import numpy as np
 
 from dragoman.base.errors import ConfigError, LineError
 from dragoman.text.tokenizers import Tokenizers
-from dragoman.text.words import word_places
+from dragoman.text.words import word_indices
 from dragoman.translation.codec import Codec
 from dragoman.translation.engine import Engine, attention_engine
 
@@ -46,7 +46,7 @@ class Aligner(Protocol):
 class AttentionChoice:
     """Selects the decoder attention that alignments are read from. Layers and heads are counted from 1.
 
-    layer: None selects the last layer but one, or the only one. head: None averages all heads.
+    layer: None selects the penultimate layer, or the only one. head: None averages all heads.
     """
 
     layer: int | None = None
@@ -56,8 +56,8 @@ class AttentionChoice:
 class AttentionAligner:
     """Reads alignments from the decoder's attention to the source while it predicts the target by forced decoding.
 
-    Each target piece is linked to the source piece with the largest weight while it is predicted; tags, the source's
-    end of sentence and blanks do not count. Words are linked if any of their pieces are (Garg et al. 2019, section 3).
+    Each target piece is linked to the source piece with the largest weight; tags, the source's end of sentence and
+    whitespace do not count. Words are linked if any of their pieces are (Garg et al. 2019, section 3).
     """
 
     def __init__(
@@ -86,8 +86,8 @@ class AttentionAligner:
         return [
             _linked_words(
                 each[:, len(self._tags) :],
-                word_places(self._tokenizers.source, source),
-                word_places(self._tokenizers.target, target),
+                word_indices(self._tokenizers.source, source),
+                word_indices(self._tokenizers.target, target),
             )
             for each, source, target in zip(weights, sources, targets, strict=True)
         ]
@@ -112,7 +112,7 @@ def align_each(
                 [sources[each] for each in positions], [targets[each] for each in positions], batch_size
             )
         except LineError as error:
-            del positions[error.place]
+            del positions[error.index]
             continue
         for position, alignment in zip(positions, aligned, strict=True):
             found[position] = alignment
@@ -126,10 +126,10 @@ def pharaoh(alignment: Alignment) -> str:
 
 
 def _linked_words(weights: np.ndarray, source: Sequence[int | None], target: Sequence[int | None]) -> Alignment:
-    """weights: (T, S); source, target: the word that each piece belongs to, None for blanks."""
-    inked = [position for position, word in enumerate(source) if word is not None]
-    if not inked:
+    """Return the links. weights: (T, S); source, target: the word that each piece belongs to, None for whitespace."""
+    visible = [position for position, word in enumerate(source) if word is not None]
+    if not visible:
         return ()
-    best = weights[:, inked].argmax(1)  # (T,)
-    links = {(source[inked[piece]], word) for piece, word in zip(best, target, strict=True) if word is not None}
+    best = weights[:, visible].argmax(1)  # (T,)
+    links = {(source[visible[piece]], word) for piece, word in zip(best, target, strict=True) if word is not None}
     return tuple(sorted(links))

@@ -24,20 +24,20 @@ from dragoman.translation.engines.torch import AttentionTorchEngine
 from dragoman.translation.ensemble import open_ensemble
 
 Precision = Literal["float32", "float16", "bfloat16", "int8"]
-"""The numbers of matrix products. All but float32 are faster and round: some translations differ."""
+"""Number format of matrix products. All but float32 are faster and less exact: some translations differ."""
 
 _HALF = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
 @dataclass(frozen=True)
 class EngineKind:
-    """An engine by its name.
+    """A named engine and how to build it.
 
     make: builds it for a model on a device, with a number of threads. Raises ConfigError or ModelError if the engine
-    cannot compute the model here. precisions: those that it supports. automatic: those for which `auto` chooses it. An
-    engine may be chosen for float32 if it is exact: its translations are those of TorchEngine, up to near-ties.
-    fallback: whether the reference computes what the engine refuses even if the engine was chosen by name. default: the
-    precision if none was chosen.
+    cannot compute the model here. precisions: supported precisions. automatic: precisions for which `auto` chooses it;
+    float32 may be among them only if the engine is exact, so that its translations are those of TorchEngine, up to
+    near-ties. fallback: whether the reference computes what the engine refuses even if the engine was chosen by name.
+    default: the precision if none is chosen.
     """
 
     name: str
@@ -49,7 +49,7 @@ class EngineKind:
 
 
 def _torch(loaded: LoadedModel, device: torch.device, precision: Precision, threads: int) -> Engine:
-    """PyTorch has its own number of threads."""
+    """Return PyTorch's engine; PyTorch sets its own number of threads."""
     return _reference(loaded, device)
 
 
@@ -76,15 +76,16 @@ ENGINES: Sequence[EngineKind] = (
     EngineKind("cuda", tuple(_HALF), tuple(_HALF), _cuda, fallback=True, default="float16"),  # type: ignore[arg-type]
     EngineKind("torch", ("float32",), ("float32",), _torch),
 )
-"""The fastest first. The last is the reference, which supports every request."""
+"""All engines, the fastest first. The last is the reference, which supports every request."""
 
 
 def open_engine(
     folders: Sequence[Path], device: str | None, name: str, precision: str | None, threads: int | None
 ) -> tuple[Engine, LoadedModel | Exported]:
-    """The engine for one model folder, for one that `dragoman export` wrote, or for several, an ensemble.
+    """Return the engine for a model folder, for a folder that `dragoman export` wrote, or for several as an ensemble.
 
-    Arguments as of `Translator.load`. Raises as `open_ensemble`, `open_exported`, `load_model_folder`, `choose_engine`.
+    Arguments are as in `Translator.load`. Raises what `open_ensemble`, `open_exported`, `load_model_folder` and
+    `choose_engine` raise.
     """
     if len(folders) != 1:
         return open_ensemble(folders, device, name, precision)
@@ -103,11 +104,11 @@ def choose_engine(
     precision: str | None = None,
     threads: int | None = None,
 ) -> Engine:
-    """The engine of that name, or for `auto` the fastest that is installed and can compute the model.
+    """Return the engine with this name or, for `auto`, the fastest installed one that can compute the model.
 
-    `auto` passes what that engine refuses to the reference, with a warning. precision: None is float32 on a CPU and
-    float16 on a GPU. threads: None is one per processor. Raises ConfigError for an unknown name or precision, or a
-    precision that the engine does not support, and as `EngineKind.make`.
+    With `auto`, requests that this engine refuses go to the reference, with a warning. precision: None means float32 on
+    a CPU and float16 on a GPU. threads: None means one per processor. Raises ConfigError for an unknown name or
+    precision, or a precision that the engine does not support, and what `EngineKind.make` raises.
     """
     chosen, threads = _precision(precision), threads or _threads()
     if name != "auto":
@@ -129,7 +130,7 @@ def choose_engine(
             except (ConfigError, ModelError) as error:
                 reasons.append(f"{kind.name}: {error}")
             except NoCompilerError as error:
-                info(f"translating without the native engine, which is the fastest: {error}")
+                info(f"translating without the native engine, the fastest one: {error}")
     if chosen is not None and chosen not in ENGINES[-1].precisions:
         warn(f"computing in float32, since no engine can compute in {chosen}. {'; '.join(reasons)}")
     elif device.type == "cuda":
@@ -144,9 +145,9 @@ def open_exported(
     precision: str | None = None,
     threads: int | None = None,
 ) -> tuple[Engine, Exported]:
-    """The engine of a folder that `dragoman export` wrote. precision: None is that of the stored weights.
+    """Return the engine of a folder that `dragoman export` wrote. precision: None means that of the stored weights.
 
-    Raises ConfigError for another engine or a device that is not a CPU, ModelError as `open_folder`.
+    Raises ConfigError for another engine or a device that is not a CPU, and what `open_folder` raises.
     """
     if name not in ("auto", "ctranslate2"):
         _named(name)
@@ -160,7 +161,7 @@ def open_exported(
 
 
 def _threads() -> int:
-    """One per processor, unless OMP_NUM_THREADS is set."""
+    """Return one thread per processor, unless OMP_NUM_THREADS is set."""
     return torch.get_num_threads() if "OMP_NUM_THREADS" in os.environ else available_cores()
 
 

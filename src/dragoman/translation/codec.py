@@ -20,7 +20,7 @@ from dragoman.translation.unknown_words import unknown_words
 
 
 class Codec:
-    """Works with a model's vocabularies and limits."""
+    """Encodes and decodes with a model's vocabularies, within its length limits."""
 
     def __init__(self, tokenizers: Tokenizers, limits: LengthLimits) -> None:
         self._source, self._target = tokenizers.source, tokenizers.target
@@ -30,33 +30,34 @@ class Codec:
     def rows(self, lines: Sequence[tuple[str, Request]], first: int) -> list[Row]:
         """Return one row per text; blank texts have no source. first: the number of the first line.
 
-        Raises VectorError for an invalid vector, ConfigError for an unknown tag, LineError for a text whose required
-        phrases exceed the model's positions, or which is blank and has required phrases.
+        Raises VectorError for an invalid vector, ConfigError for an unknown tag, LineError if the required phrases
+        exceed the model's positions or are required of a blank text.
         """
         decodings = {each: self._without_tags(each) for each in {request.decoding for _, request in lines}}
         tags = {each: self._source.tag_ids(each) for each in {request.tags for _, request in lines}}
         prefixes = self._prefixes([request.prefix.rstrip() for _, request in lines])
-        asked = [
-            self._constrained(first + place, text, prefixes[place], request.control)
-            for place, (text, request) in enumerate(lines)
+        constrained = [
+            self._constrained(first + index, text, prefixes[index], request.control)
+            for index, (text, request) in enumerate(lines)
         ]
-        filled = [place for place, (text, _) in enumerate(lines) if text.strip()]
+        filled = [index for index, (text, _) in enumerate(lines) if text.strip()]
         try:
-            ids = dict(zip(filled, self._source.encode_inlined([asked[place].line for place in filled]), strict=True))
-        except VectorError as found:
-            raise VectorError(first + filled[found.place] - 1, found.reason) from None
+            encoded = self._source.encode_inlined([constrained[index].line for index in filled])
+        except VectorError as error:
+            raise VectorError(first + filled[error.index] - 1, error.reason) from None
+        ids = dict(zip(filled, encoded, strict=True))
         return [
             Row(
-                number=first + place,
-                text=text if asked[place].line.symbols else asked[place].line.parts[0],
-                source=_tagged(tags[request.tags], ids[place]) if place in ids else (),
-                decoding=self._decoding(decodings[request.decoding], asked[place]),
-                prefix=prefixes[place],
+                number=first + index,
+                text=text if constrained[index].line.symbols else constrained[index].line.parts[0],
+                source=_tagged(tags[request.tags], ids[index]) if index in ids else (),
+                decoding=self._decoding(decodings[request.decoding], constrained[index]),
+                prefix=prefixes[index],
                 tags=len(request.tags),
-                constraints=asked[place].constraints if asked[place].free is None else (),
-                expected=self._expected(asked[place]),
+                constraints=constrained[index].constraints if constrained[index].free is None else (),
+                expected=self._expected(constrained[index]),
             )
-            for place, (text, request) in enumerate(lines)
+            for index, (text, request) in enumerate(lines)
         ]
 
     def enforced(self, row: Row) -> Row:
@@ -66,18 +67,18 @@ class Codec:
             constraints=constraints, decoding=_without(row.decoding, forbidden), expected=ExpectedConstraints(())
         )
 
-    def _decoding(self, decoding: Decoding, asked: ConstrainedSource) -> Decoding:
-        if asked.free is None:
-            return _without(decoding, asked.forbidden)
-        return _with(decoding, asked.free)
+    def _decoding(self, decoding: Decoding, constrained: ConstrainedSource) -> Decoding:
+        if constrained.free is None:
+            return _without(decoding, constrained.forbidden)
+        return _with(decoding, constrained.free)
 
-    def _expected(self, asked: ConstrainedSource) -> ExpectedConstraints:
-        if asked.free is None:
+    def _expected(self, constrained: ConstrainedSource) -> ExpectedConstraints:
+        if constrained.free is None:
             return ExpectedConstraints(())
-        return ExpectedConstraints(asked.constraints, (*asked.forbidden, *asked.free))
+        return ExpectedConstraints(constrained.constraints, (*constrained.forbidden, *constrained.free))
 
     def part(self, row: Row, text: str, phrases: tuple[Phrase, ...]) -> Row:
-        """Return a row for a part of another row's text, without its prefix. phrases: required of the part."""
+        """Return a row for a part of a row's text, without the prefix. phrases: required in its translation."""
         constraints = self._constrained(row.number, text, Prefix(), Control(phrases)).constraints
         source = [*row.source[: row.tags], *self._source.encode(text)]
         return row._replace(text=text, source=source, prefix=Prefix(), constraints=constraints)
@@ -85,7 +86,8 @@ class Codec:
     def pairs(self, sources: Sequence[str], targets: Sequence[str], tags: Sequence[str]) -> list[Pair]:
         """Return one pair per source and target.
 
-        Raises DataError for unequal numbers of them, TooLongError for one that exceeds the model's positions.
+        Raises DataError if the numbers of sources and targets differ, TooLongError for a pair that exceeds the model's
+        positions.
         """
         check_pairs(sources, targets)
         before = self._source.tag_ids(tags)
@@ -113,7 +115,7 @@ class Codec:
         return first_exceeded(self._limits, len(source), len(target)) is None
 
     def translation(self, hypothesis: Hypothesis, constraints: tuple[Constraint, ...] = ()) -> Translation:
-        """Return a hypothesis with its text, unknowns replaced. constraints: of its row."""
+        """Return a hypothesis as a translation, with unknown words replaced. constraints: of its row."""
         return Translation(
             self.constraints.decode(hypothesis, constraints),
             hypothesis.score,
@@ -137,7 +139,7 @@ class Codec:
         if control is None:
             return ConstrainedSource(InlineText((text,)))
         if control.phrases and not text.strip():
-            raise LineError(number - 1, "phrases are required of a blank line: leave them out")
+            raise LineError(number - 1, "a blank line cannot have required phrases: leave them out")
         if not text.strip():
             return ConstrainedSource(InlineText((text,)))
         if self._tokenizers.reads_vectors and (control.keep is not None or control.glossary is not None):
@@ -152,7 +154,7 @@ class Codec:
             raise LineError(number - 1, str(error)) from None
 
     def _without_tags(self, decoding: Decoding) -> Decoding:
-        """Forbid tags, which are never written."""
+        """Forbid tags, which no translation contains."""
         never = tuple(self._target.tag_ids(self._target.tags))
         if isinstance(decoding, Sampling):
             config = decoding.config.model_copy(update={"forbid": (*decoding.config.forbid, *never)})
@@ -174,7 +176,7 @@ def _tagged(tags: list[int], ids: list[int]) -> list[int]:
 
 
 def _with(decoding: Decoding, tokens: tuple[int, ...]) -> Decoding:
-    """Allow a search to write these tokens too."""
+    """Return the decoding with these tokens allowed."""
     if not tokens or isinstance(decoding, Sampling):
         return decoding
     forbidden = tuple(token for token in decoding.forbid if token not in tokens)
@@ -182,7 +184,7 @@ def _with(decoding: Decoding, tokens: tuple[int, ...]) -> Decoding:
 
 
 def _without(decoding: Decoding, tokens: tuple[int, ...]) -> Decoding:
-    """Forbid a search to write these tokens."""
+    """Return the decoding with these tokens forbidden."""
     if not tokens or isinstance(decoding, Sampling):
         return decoding
     return decoding.model_copy(update={"forbid": (*decoding.forbid, *tokens)})

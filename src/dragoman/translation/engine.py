@@ -1,6 +1,6 @@
-"""`Engine`: the protocol for finding hypotheses of rows of ids. Text is handled above it, models below.
+"""`Engine`: the protocol for finding hypotheses of rows of ids. Callers handle text; engines run models.
 
-Ids are those of a model's vocabularies, without beginning and end of sentence.
+Ids are those of a model's vocabularies, without beginning-of-sentence and end-of-sentence symbols.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,26 +17,26 @@ from dragoman.translation.request import Decoding
 
 
 class Prefix(NamedTuple):
-    """The start of a translation: its ids, and the words that the vocabulary lacks, one for each UNK among them."""
+    """The start of a translation: its ids, and the unknown words in it, one for each UNK among the ids."""
 
     ids: tuple[int, ...] = ()
     unknown: tuple[str, ...] = ()
 
 
 class ExpectedConstraints(NamedTuple):
-    """What a translation should contain. forbidden: ids that only the constraints may write."""
+    """Constraints that a translation should meet. forbidden: ids that only the constraints may write."""
 
     constraints: tuple[Constraint, ...]
     forbidden: tuple[int, ...] = ()
 
 
 class Row(NamedTuple):
-    """A source to translate, with all settings of its translation. Its result does not depend on other rows.
+    """A source to translate, with all settings of its translation. The result does not depend on other rows.
 
-    number: of the line, from 1, for messages and for random draws. source: the ids of `text`, after those of `tags`
-    tags, and possibly with inline symbols in place of parts of the text; for a source of vectors (S, n) float32.
-    constraints: enforced by the search. expected: not enforced by the engine; the caller checks it and, if it is not
-    met, searches again with constraints.
+    number: of the line, from 1, for messages and for random draws. source: the ids of `tags` tags, then those of
+    `text`, in which inline symbols may replace parts; for a source of vectors (S, n) float32. constraints: enforced by
+    the search. expected: not enforced by the engine; the caller checks it and, if it is not met, searches again with
+    constraints.
     """
 
     number: int
@@ -50,7 +50,7 @@ class Row(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A source, its tags included, and a target to score. number: of the line, from 1, for messages."""
+    """A source, including its tags, and a target to score. number: of the line, from 1, for messages."""
 
     number: int
     source: Sequence[int]
@@ -66,51 +66,52 @@ class Engine(Protocol):
 
     @property
     def limits(self) -> LengthLimits:
-        """The longest source and target, which callers observe."""
+        """The maximum lengths of source and target. Callers must not exceed them."""
         ...
 
     def refusal(self, row: Row) -> str | None:
-        """Why the engine cannot do what the row requests, and what to do instead; None if it can."""
+        """Return why the engine cannot compute a row, and what to do instead; None if it can."""
         ...
 
     def hypotheses(self, rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """The index of each row in `rows` and its hypotheses: at least one, best first, samples in the order drawn.
+        """Yield the index of each row in `rows` and its hypotheses: at least one, best first, samples in the order
+        drawn.
 
-        They come in any order, so that none waits for the rest; the first rows should come early, since texts are
-        written in order. batch_size: the largest number of rows that are computed together. The caller passes only rows
-        without a `refusal`. The text of each UNK is in `Hypothesis.unknown`. Raises ResourceError for a row that does
-        not fit into memory even alone.
+        Rows are yielded in any order, as soon as they are completed; the first rows should come early, since texts are
+        written in order. batch_size: maximum number of rows computed together. The caller passes only rows without a
+        `refusal`. The text of each UNK is in `Hypothesis.unknown`. Raises ResourceError for a row that does not fit
+        into memory even alone.
         """
         ...
 
     def scores(self, pairs: Sequence[Pair], batch_size: int) -> list[float]:
-        """log p(target, end of sentence | source) in nats of each pair, in order. Raises ResourceError as above."""
+        """Return log p(target, end of sentence | source) of each pair, in nats. Raises ResourceError as above."""
         ...
 
 
 class Session(Protocol):
-    """Requests of one engine that are decoded together, and admit others meanwhile. For use by one thread; close it."""
+    """Requests that an engine decodes together, while new ones are admitted. Must be closed. Not thread-safe."""
 
     @property
     def queued(self) -> int:
-        """Requests that were not started at the last call of `completed`."""
+        """The number of requests that were not started at the last call of `completed`."""
         ...
 
     @property
     def in_progress(self) -> int:
-        """Requests that were submitted and not returned by `completed`."""
+        """The number of submitted requests that `completed` has not returned."""
         ...
 
     def accepts(self, request: Any) -> bool:
-        """Whether a request, as `ContinuousEngine.request` returns it, can join; else it needs another session."""
+        """Return whether a request, from `ContinuousEngine.request`, can join; if not, it needs another session."""
         ...
 
     def submit(self, requests: Sequence[Any]) -> None:
-        """Queue requests that it `accepts`, in order. They are numbered from 0 over all calls."""
+        """Queue accepted requests, in order. Requests are numbered from 0 over all calls."""
         ...
 
     def completed(self, timeout: float) -> list[tuple[int, list[Hypothesis]]]:
-        """The number and the hypotheses of each request completed since the last call.
+        """Return the number and the hypotheses of each request completed since the last call.
 
         timeout: seconds to wait for at least one. Raises ResourceError and ModelError.
         """
@@ -123,17 +124,17 @@ class Session(Protocol):
 
 @runtime_checkable
 class ContinuousEngine(Engine, Protocol):
-    """An engine that admits rows while it decodes others.
+    """An engine that can start rows while it decodes others.
 
     Continuous batching: Yu et al. 2022, "Orca: A Distributed Serving System for Transformer-Based Generative Models".
     """
 
     def session(self, rows: Sequence[Row], batch_size: int) -> Session:
-        """A session that starts with at least one row. batch_size: as in `hypotheses`. Raises ResourceError."""
+        """Open a session with at least one row. batch_size: as in `hypotheses`. Raises ResourceError."""
         ...
 
     def request(self, row: Row) -> Any:
-        """A row that is not refused, as its sessions take it."""
+        """Convert a row without a `refusal` to a request for `Session.submit`."""
         ...
 
 
@@ -142,20 +143,22 @@ class AttentionEngine(Engine, Protocol):
     """An engine that can also show what its model attends to."""
 
     def attention(self, source: Sequence[int], target: Sequence[int]) -> list[AttentionMap]:
-        """The weights of every layer, head and kind while `target` is predicted from `source`, tags included."""
+        """Return all attention weights of every layer and head while `target` is predicted from `source`, including
+        tags.
+        """
         ...
 
     def source_attention(
         self, pairs: Sequence[Pair], batch_size: int, layer: int | None = None, head: int | None = None
     ) -> list[np.ndarray]:
-        """The weights over the source while the target's T tokens are predicted: (T, S) of each pair, in order.
+        """Return the weights over the source while the target's T tokens are predicted: (T, S) for each pair, in order.
 
-        As `inspect.source_attention`, tags included. Raises ResourceError for a pair that does not fit into memory.
+        As `inspect.source_attention`, including tags. Raises ResourceError for a pair that does not fit into memory.
         """
         ...
 
     def without_weights(self) -> list[str]:
-        """One line per part of the model that has no attention weights to show, with the reason."""
+        """Return one line for each part of the model that has no attention weights to show, with the reason."""
         ...
 
 

@@ -19,9 +19,9 @@ from dragoman.translation.engines.torch import TorchEngine
 def open_ensemble(
     folders: Sequence[Path], device: str | None = None, engine: str = "auto", precision: str | None = None
 ) -> tuple[TorchEngine, LoadedModel]:
-    """PyTorch's engine for several models, and the models as one. Arguments as of `Translator.load`.
+    """Return PyTorch's engine for several models, and the models as one. Arguments are as in `Translator.load`.
 
-    Raises ConfigError if there is no folder, or for another engine; ModelError as `load_ensemble`.
+    Raises ConfigError if there is no folder, or for another engine, and what `load_ensemble` raises.
     """
     if not folders:
         raise ConfigError("no model to load: name at least one folder")
@@ -37,16 +37,16 @@ def open_ensemble(
 
 
 def load_ensemble(folders: Sequence[Path], device: torch.device) -> LoadedModel:
-    """The models of the folders as one, with the tokenizers, card and search settings of the first.
+    """Return the models of the folders as one, with the tokenizers, metadata and search settings of the first.
 
-    Raises ModelError as `load_model_folder`, and for models with different languages or vocabularies: the same ids
-    would mean different text.
+    Raises what `load_model_folder` raises, and ModelError for models with different languages or vocabularies, whose
+    ids mean different text.
     """
     for folder in folders:
         if is_exported(folder):
             raise ModelError(
                 f"{folder} was exported for CTranslate2, which computes one model: for an ensemble give the model "
-                "folder that it is of"
+                "folder that it was exported from"
             )
     loaded = [load_model_folder(folder, device, "translate") for folder in folders]
     first = loaded[0]

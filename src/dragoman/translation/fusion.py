@@ -1,4 +1,4 @@
-"""`FusedLanguageModels`: the models that an engine's searches are fused with, loaded on first use."""
+"""`FusedLanguageModels`: language models for shallow fusion, loaded on first use."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,16 +13,17 @@ from dragoman.text.tokenizers import Tokenizers
 
 
 class FusedLanguageModels:
-    """Models of any kind that serves `fuse`, for a translation model with these tokenizers, on a device."""
+    """Language models of any kind that supports `fuse`, for a translation model with these tokenizers, on a device."""
 
     def __init__(self, tokenizers: Tokenizers, device: torch.device) -> None:
         self._tokenizers, self._device = tokenizers, device
         self._decoders: dict[Path, Decoder] = {}
 
     def rule(self, configs: Sequence[FusionConfig | None]) -> LanguageModelFusion | None:
-        """The rule for sentences that are searched together; all have the same language model, or none (None).
+        """Return the rule for sentences that are searched together; None if none of them has a language model.
 
-        Raises ModelError for a folder of another kind of model, or with another vocabulary.
+        configs: one per sentence, None without fusion; all others name the same model. Raises ModelError for a folder
+        of another kind of model, or with another vocabulary.
         """
         wanted = [config for config in configs if config is not None]
         if not wanted:

@@ -1,4 +1,4 @@
-"""`LineWarnings`: what happened to lines, reported at the end by kind with the numbers of the first lines."""
+"""`LineWarnings`: counts problems of lines, and reports them at the end by kind, with the first line numbers."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -11,7 +11,9 @@ _SHOWN = 10
 
 
 class LineWarnings:
-    """counts: the number of lines by kind, including those of an earlier process, whose line numbers are unknown."""
+    """Collects warnings about lines. counts: the number of lines by kind, including those of an earlier process, whose
+    line numbers are unknown.
+    """
 
     def __init__(self, earlier: Mapping[str, int] | None = None) -> None:
         self.counts = Counter(earlier or {})
@@ -19,12 +21,14 @@ class LineWarnings:
         self._first: dict[str, list[int | str]] = {}
 
     def window(self) -> Counter[str]:
-        """Return counts of what is noted from now on, until this is called again."""
+        """Start and return new counts, which `note` updates until the next call."""
         self._window = Counter()
         return self._window
 
     def note(self, what: str, line: int | str) -> None:
-        """what: completes a sentence that starts with a number of lines; line: from 1, or its file and number."""
+        """Count a line. what: the problem, as the end of a sentence that starts with "N line(s)"; line: its number,
+        from 1, or its file and number.
+        """
         self.counts[what] += 1
         self._window[what] += 1
         shown = self._first.setdefault(what, [])

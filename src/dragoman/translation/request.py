@@ -1,4 +1,4 @@
-"""`Request`: everything that is asked of a translation."""
+"""`Request`: all settings of a translation."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -46,23 +46,23 @@ class Sampling:
         given = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
         named = {name: value for name, value in given.items() if value is not None}
         if settings:
-            config = load_settings({"search": named}, _of_search(settings), _AskedOfSampling).search
+            config = load_settings({"search": named}, _of_search(settings), _SamplingOverrides).search
         else:
             config = parse_settings(named, SamplingConfig, "sampling")
         return cls(config, 1 if seed is None else seed, samples)
 
 
 Decoding = SearchConfig | Sampling
-"""How hypotheses are found: by a search or by sampling."""
+"""How hypotheses are generated: by a search or by sampling."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """How texts are translated. `Translator.request` makes it from the model's own settings.
+    """How a text is translated. `Translator.request` creates requests from the model's own settings.
 
     tags: precede the source text, the target language's first. prefix: the start of the translation, without trailing
-    spaces; blank if it is free. control: what the translation must contain, or None. guard: inspects the translation
-    and has it searched again if it is faulty, or None.
+    spaces; blank for none. control: what the translation must contain, or None. guard: inspects the translation and
+    repeats the search if it is faulty, or None.
     """
 
     decoding: Decoding
@@ -72,17 +72,17 @@ class Request:
     guard: Guard | None = None
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if samples are to meet requirements or to be searched for again."""
+        """Raise ConfigError if sampling is combined with control or a guard, which both need a search."""
         if isinstance(self.decoding, Sampling):
             if self.control is not None:
                 raise ConfigError(
-                    "requirements are met by a search: leave out sampling, or what must be in translations"
+                    "only a search can meet requirements: leave out sampling, or what translations must contain"
                 )
             if self.guard is not None:
-                raise ConfigError("a guard searches again, and samples are not searched for: leave out one of the two")
+                raise ConfigError("a guard repeats the search, and sampling has none: leave out one of the two")
 
     def settings(self) -> dict[str, Any]:
-        """Return everything but the prefix, as nested JSON values."""
+        """Return all settings except the prefix, as nested JSON values."""
         if isinstance(self.decoding, Sampling):
             decoding = {**asdict(self.decoding), "config": self.decoding.config.model_dump(mode="json")}
         else:
@@ -91,17 +91,17 @@ class Request:
         guard = None if self.guard is None else self.guard.settings()
         return {"decoding": decoding, "tags": list(self.tags), "control": control, "guard": guard}
 
-    def telling(self, token_scores: bool, tree: bool) -> "Request":
-        """Return the request with log-probabilities of tokens, or search trees, added to the translations.
+    def with_details(self, token_scores: bool, tree: bool) -> "Request":
+        """Return a request whose translations also have log-probabilities of tokens, or search trees.
 
         Raises ConfigError for a tree of samples.
         """
         if isinstance(self.decoding, Sampling):
             if tree:
-                raise ConfigError("a search has a tree, sampling has none: leave out --tree or --sample")
+                raise ConfigError("only a search has a tree, sampling has none: leave out --tree or --sample")
             config = self.decoding.config
-            asked = config.model_copy(update={"token_scores": config.token_scores or token_scores})
-            return replace(self, decoding=replace(self.decoding, config=asked))
+            config = config.model_copy(update={"token_scores": config.token_scores or token_scores})
+            return replace(self, decoding=replace(self.decoding, config=config))
         both = {"token_scores": self.decoding.token_scores or token_scores, "tree": self.decoding.tree or tree}
         return replace(self, decoding=self.decoding.model_copy(update=both))
 
@@ -113,11 +113,11 @@ TextRequest = tuple[str, Request]
 """A text and the request for its translation."""
 
 Item = TypeVar("Item")
-_FREE = {"requests": "", "prefixes": ", blank where it is free"}
+_FREE = {"requests": "", "prefixes": ", blank for none"}
 
 
 class SearchSettings(TypedDict, total=False):
-    """Changes to a model's own search settings, as `search_config` takes them."""
+    """Changes to a model's own search settings: the arguments of `search_config`."""
 
     beam: int | None
     nbest: int
@@ -143,14 +143,14 @@ class RequestSettings(TypedDict, total=False):
     guard: bool
 
 
-class _Asked(Config):
-    """Settings of a translation that the command line can override."""
+class _SearchOverrides(Config):
+    """Search settings that the command line can override."""
 
     search: SearchConfig = Field(description="Search settings.")
 
 
-class _AskedOfSampling(Config):
-    """Settings of sampled translations that the command line can override."""
+class _SamplingOverrides(Config):
+    """Sampling settings that the command line can override."""
 
     search: SamplingConfig = Field(description="Sampling settings.")
 
@@ -173,10 +173,10 @@ def search_config(
 ) -> SearchConfig:
     """Return a model's `own` search settings with these changed. Raises ConfigError for an invalid value.
 
-    length_penalty: GNMT's exponent α, `mean` (mean log-probability per token) or `none`. coverage_penalty: β.
-    unknown: `copy` (the source word that an unknown attends to), `forbid`, or the file of a dictionary (word TAB
-    translation) to translate that word with. search: any search settings (docs/settings.md), as
-    `{"minimum_length": 3}` or as on the command line, `["search.minimum_length=3"]`.
+    length_penalty: GNMT's exponent α, `mean` (mean log-probability per token) or `none`. coverage_penalty: β. unknown:
+    `copy` (the source word that an unknown attends to), `forbid`, or the file of a dictionary (word TAB translation) to
+    translate that word with. search: any search settings (docs/settings.md), such as `{"minimum_length": 3}`, or as on
+    the command line, `["search.minimum_length=3"]`.
     """
     settings: dict[str, Any] = {**own, "nbest": nbest}
     settings["beam"] = max(settings.get("beam", SearchConfig().beam), nbest) if beam is None else beam
@@ -192,7 +192,7 @@ def search_config(
     others = _of_search(search)
     if any(override.key == ("search", "nbest") for override in others):
         raise ConfigError("search.nbest cannot be set here: give the number of translations with --nbest")
-    return load_settings({"search": settings}, others, _Asked).search
+    return load_settings({"search": settings}, others, _SearchOverrides).search
 
 
 def _length_penalty(value: float | str) -> dict[str, Any]:
@@ -211,9 +211,9 @@ def check_batch_size(batch_size: int) -> None:
 
 
 def check_counts(texts: Sequence[str], others: Sequence[Any], name: str) -> None:
-    """Raise DataError unless there are as many of the others as texts. name: of the others, for the message."""
+    """Raise DataError unless there are as many `others` as texts. name: what the others are, for the message."""
     if isinstance(texts, str) or isinstance(others, str):
-        raise TypeError("texts and prefixes are lists of strings, not one string")
+        raise TypeError("texts and prefixes must be lists of strings, not one string")
     if len(texts) != len(others):
         raise DataError(f"{len(texts)} texts and {len(others)} {name}: give each text one{_FREE[name]}")
 
@@ -225,7 +225,9 @@ def check_pairs(sources: Sequence[str], targets: Sequence[str]) -> None:
 
 
 def with_requests(texts: Iterable[str], requests: Requests, name: str) -> Iterator[TextRequest]:
-    """Yield each text with its request. name: of the requests, for the error if their number differs."""
+    """Yield each text with its request. Raises DataError if their numbers differ; name: what the requests are, for its
+    message.
+    """
     if isinstance(requests, Request):
         yield from ((text, requests) for text in texts)
         return

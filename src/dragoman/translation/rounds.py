@@ -1,6 +1,6 @@
 """`search_in_rounds`: search, inspect the output, and search again, with all texts of a round in one batch.
 
-The translation of a text is a generator of `Steps`. It yields a `Search`, inspects the hypotheses that it is sent, and
+The translation of a text is a generator of `Steps`. It yields a `Search`, inspects the hypotheses that it receives, and
 yields another search or returns its translations. `ConstraintFallback` and `GuardRetry` are such generators.
 """
 
@@ -14,7 +14,7 @@ from dragoman.translation.result import Translation
 
 
 class Search(NamedTuple):
-    """Rows to search for one text, at least one.
+    """One or more rows to search for one text.
 
     optional: if the rows don't fit into memory, the text gets no answer instead of an error.
     """
@@ -35,8 +35,8 @@ def search_in_rounds(
 ) -> Iterator[tuple[int, list[Translation]]]:
     """Yield the key of each text in `steps` and its translations, as soon as they are known.
 
-    The n-th searches of all texts make one round, which is one call of the engine (two if some are optional). What a
-    text gets depends on its own searches only. Raises ResourceError for a row that doesn't fit into memory.
+    The n-th searches of all texts form one round, which is one call of the engine (two if some are optional). The
+    result of a text depends on its own searches only. Raises ResourceError for a row that doesn't fit into memory.
     """
     searches = {key: next(each) for key, each in steps.items()}
     while searches:
@@ -46,19 +46,19 @@ def search_in_rounds(
                 further[key] = steps[key].send(answer)
             except StopIteration as done:
                 yield key, done.value
-        searches = {key: further[key] for key in steps if key in further}  # in order, however the answers came
+        searches = {key: further[key] for key in steps if key in further}  # in order, whatever the order of the answers
 
 
 def _answers(engine: Engine, searches: Mapping[int, Search], batch_size: int) -> Iterator[tuple[int, Answer]]:
     """Yield the key of each search and its answer, required searches first."""
     for optional in (False, True):
         own = {key: search.rows for key, search in searches.items() if search.optional == optional}
-        places = [(key, index) for key, rows in own.items() for index in range(len(rows))]
+        order = [(key, index) for key, rows in own.items() for index in range(len(rows))]
         found: dict[int, dict[int, list[Hypothesis]]] = {key: {} for key in own}
         try:
-            rows = [own[key][index] for key, index in places]
-            for place, hypotheses in engine.hypotheses(rows, batch_size) if rows else ():
-                key, index = places[place]
+            rows = [own[key][index] for key, index in order]
+            for number, hypotheses in engine.hypotheses(rows, batch_size) if rows else ():
+                key, index = order[number]
                 found[key][index] = hypotheses
                 if len(found[key]) == len(own[key]):
                     yield key, [each for _, each in sorted(found.pop(key).items())]

@@ -9,10 +9,12 @@ from dragoman.text.tokenizer import Tokenizer
 
 
 class SourceTags:
-    """languages: target languages to choose from; empty if the model writes only one and has no tag for it."""
+    """Chooses the tags of source texts. languages: target languages to choose from; empty if the model writes only one
+    and has no tag for it.
+    """
 
     def __init__(self, source: Tokenizer, meta: Meta | None = None) -> None:
-        """meta: names the model's languages; if it names none, all languages with a tag can be chosen."""
+        """meta: contains the model's languages; if it has none, all languages with a tag can be chosen."""
         self._source = source
         self._only = None if meta is None else meta.target_language
         self.languages = (
@@ -20,12 +22,12 @@ class SourceTags:
         )
 
     def of(self, to: str | None = None, tags: Iterable[str] = ()) -> tuple[str, ...]:
-        """Return the tags before a source text, the language's first. `to` can be omitted if there is only one.
+        """Return the tags that precede a source text, the language's first. `to` can be omitted if there is only one.
 
         Raises ConfigError if the language is missing or unknown, and for an unknown tag.
         """
         if isinstance(tags, str):
-            raise TypeError("tags is a list of strings, not one string")
+            raise TypeError("tags must be a list of strings, not one string")
         others = tuple(dict.fromkeys(tags))
         for tag in others:
             if tag.startswith(TO):
@@ -33,7 +35,7 @@ class SourceTags:
             if is_inline(tag):
                 raise ConfigError(f"{tag!r} is not a tag: --keep and --glossary insert it where needed")
         chosen = source_tags(self._language(to), others)
-        self._source.tag_ids(chosen)  # raises where one is unknown
+        self._source.tag_ids(chosen)  # raises for an unknown tag
         return chosen
 
     def _language(self, to: str | None) -> str | None:
@@ -41,13 +43,13 @@ class SourceTags:
         if to is None:
             if len(self.languages) > 1:
                 raise ConfigError(
-                    f"this model writes several languages: choose one with --to (in Python, to=). It knows {known}"
+                    f"this model writes several languages: choose one with --to (in Python, to=): {known}"
                 )
             return self.languages[0] if self.languages else None
         if to in self.languages:
             return to
         if self.languages:
-            raise ConfigError(f"this model does not write {to!r}; it knows {known}")
+            raise ConfigError(f"this model does not write {to!r}; choose from {known}")
         if to == self._only:
             return None
         one = f"this model writes one language, {self._only}" if self._only else "this model has no languages to choose"

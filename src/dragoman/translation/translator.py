@@ -1,4 +1,4 @@
-"""The Python face: a trained model folder as an object that translates and scores text."""
+"""`Translator`: the Python interface to a trained model, which translates, scores and aligns text."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -65,8 +65,8 @@ class Translator:
         report_cut: bool = True,
         aligner: Aligner | None = None,
     ) -> None:
-        """search: the model's own search settings, without those that have default values. report_cut: warn of
-        unfinished translations. aligner: what aligns words; None for the decoder's attention.
+        """search: the model's own search settings; omitted ones have default values. report_cut: warn of unfinished
+        translations. aligner: aligns words; None for the decoder's attention.
         """
         self.engine, self.tokenizers, self.report_cut, self.aligner = engine, tokenizers, report_cut, aligner
         self.meta, self.source_tags = meta or Meta(step=0), SourceTags(tokenizers.source, meta)
@@ -87,15 +87,15 @@ class Translator:
     ) -> "Translator":
         """Load a model folder, a folder that `dragoman export` wrote, or several folders as an ensemble.
 
-        An ensemble decides by the mean of its models' probabilities at each step. They must have the same vocabularies;
-        tags, languages and search settings are the first model's.
+        An ensemble averages its models' probabilities at each step. They must have the same vocabularies; tags,
+        languages and search settings are the first model's.
 
         device: cpu, cuda or cuda:N (default: a GPU if there is one). engine: `auto` or a name of
-        `translation.choice.ENGINES`. precision: float32, or int8 (CPU), float16 or bfloat16 (GPU), which are faster and
-        round (default: float32 on a CPU, float16 on a GPU, or as an exported model is stored). threads: of engines
-        other than PyTorch (default: one per processor). aligner: what aligns words (default: the decoder's attention).
-        Raises ModelError for a missing or damaged model folder and for a model that the engine doesn't support,
-        ConfigError for an unknown device, engine or precision.
+        `translation.choice.ENGINES`. precision: float32, or int8 (CPU), float16 or bfloat16 (GPU), which are faster but
+        less exact (default: float32 on a CPU, float16 on a GPU, or as an exported model is stored). threads: number of
+        threads of engines other than PyTorch (default: one per processor). aligner: aligns words (default: the
+        decoder's attention). Raises ModelError for a missing or damaged model folder and for a model that the engine
+        doesn't support, ConfigError for an unknown device, engine or precision.
         """
         keep_large_tensors_on_heap()
         folders = [Path(folder)] if isinstance(folder, str | Path) else [Path(each) for each in folder]
@@ -104,7 +104,7 @@ class Translator:
 
     @classmethod
     def of(cls, loaded: LoadedModel, device: torch.device, report_cut: bool = True) -> "Translator":
-        """With a model in memory, on `device`, by PyTorch; it is put into evaluation mode. report_cut: as above."""
+        """Return a translator for a model in memory: PyTorch on `device`, in evaluation mode. report_cut: as above."""
         opened = AttentionTorchEngine(loaded.model, loaded.tokenizers, device)
         return cls(opened, loaded.tokenizers, loaded.meta, loaded.config.get("search"), report_cut)
 
@@ -127,22 +127,21 @@ class Translator:
         keep_patterns: Iterable[str] = (),
         guard: bool = False,
     ) -> Request:
-        """Return a request: everything that is asked of translations, with the model's own settings as defaults.
+        """Return a request, which holds all settings of a translation; the model's own settings are the defaults.
 
-        to: the target language, required by a model of several; tags: further tags that the model was trained with,
+        to: the target language, required if the model has several; tags: further tags that the model was trained with,
         such as a domain. prefix: as in `Request`. sampling: draw translations instead of searching for them.
         constraints: phrases that each translation must contain, each a text or a list of alternatives. glossary: a
         `Glossary`, its terms, or its file. keep: kinds of spans to copy unchanged (`control.keep.KINDS`, or all);
         keep_patterns: regular expressions for more. guard: inspect each translation, and search again if it repeats
-        itself, is empty, copies the source, or differs in script or numbers; `Translation.guarded` reports what was
-        found. The others are as in `search_config`.
-        Raises ConfigError for an invalid value, and for a language or tag that the model doesn't have; DataError for
-        an unreadable glossary.
+        itself, is empty, copies the source, or differs in script or numbers; `Translation.guarded` reports the
+        findings. The other arguments are as in `search_config`. Raises ConfigError for an invalid value, and for a
+        language or tag that the model doesn't have; DataError for an unreadable glossary.
         """
         control = Control.of(constraints, glossary, keep, keep_patterns)
         of_search = (beam, length_penalty, coverage_penalty, unknown, search or None)
         if sampling is not None and (nbest > 1 or any(value is not None for value in of_search)):
-            raise ConfigError("translations are searched or sampled: leave out the settings of the search")
+            raise ConfigError("a sampled translation has no search: leave out the search settings or sampling")
         decoding = sampling or self.search_config(
             beam=beam,
             nbest=nbest,
@@ -155,9 +154,9 @@ class Translator:
         return Request(decoding, before, prefix, control, self._guard(before) if guard else None)
 
     def _guard(self, tags: Sequence[str]) -> Guard:
-        """tags: of the source; they may name the target language."""
+        """Return a guard for these source tags, which may name the target language."""
         if self.tokenizers.reads_vectors:
-            raise ConfigError("a guard compares words, and this model reads vectors, which have none: leave it out")
+            raise ConfigError("a guard compares words, and vectors have none: leave it out for this model")
         target = next(iter(tag_languages(tags)), self.meta.target_language)
         return Guard(self._target_scripts, target is None or target != self.meta.source_language)
 
@@ -180,9 +179,10 @@ class Translator:
     ) -> list[str]:
         """Return one translation per text, in order; a blank text stays blank. Settings default to the model's own.
 
-        requests: one for all texts or one per text, from `request`, instead of settings, which are as in `request`.
+        requests: from `request`, one shared by all texts or one per text; they replace the settings, which are as in
+        `request`.
 
-        prefixes: the start of each translation, blank where it is free. Trailing spaces are ignored. A prefix is split
+        prefixes: the start of each translation; blank for no prefix. Trailing spaces are ignored. A prefix is split
         into subwords like a text that ends there; the model decides whether letters, punctuation or a new word follow.
         The translation of a blank text is its prefix. Raises DataError unless there are as many prefixes as texts.
         """
@@ -194,9 +194,10 @@ class Translator:
     def translate_nbest(
         self, texts: Sequence[str], requests: Requests | None = None, batch_size: int = 64
     ) -> list[list[Translation]]:
-        """All hypotheses that are asked for of each text, best first, samples as they were drawn.
+        """Return all requested hypotheses of each text, the best first; samples are in the order drawn.
 
-        A blank text has one, which is blank or its prefix. requests: as in `translate`; None: the model's own search.
+        A blank text has one hypothesis, which is its prefix or blank. requests: as in `translate`; None: the model's
+        own search settings.
         """
         wanted = self._wanted(requests, None, {})
         if not isinstance(wanted, Request):
@@ -213,7 +214,7 @@ class Translator:
         to: str | None = None,
         tags: Iterable[str] = (),
     ) -> list[list[Translation]]:
-        """`sampling.samples` translations a text, drawn at random; its seed and a text's place decide which."""
+        """Return `sampling.samples` random translations per text, determined by the seed and the text's index."""
         return self.translate_nbest(texts, self.request(sampling=sampling or Sampling(), to=to, tags=tags), batch_size)
 
     def stream(
@@ -225,7 +226,9 @@ class Translator:
         prefixes: Iterable[str] | None = None,
         **settings: Unpack[RequestSettings],
     ) -> Iterator[str]:
-        """Translate lines as they are read, in order, holding a bounded window of them; otherwise like `translate`."""
+        """Translate lines as they are read, in order, with a bounded window of them in memory; otherwise like
+        `translate`.
+        """
         wanted = self._wanted(requests, prefixes, settings)
         asked = with_requests(lines, wanted, "requests" if prefixes is None else "prefixes")
         for best in self._windows(chunks(asked, WINDOW_BATCHES * batch_size), batch_size):
@@ -238,10 +241,11 @@ class Translator:
         batch_size: int = 64,
         progress: Progress | None = None,
     ) -> Iterator[list[Translation]]:
-        """Yield the hypotheses of each line, in order; 16 batches of lines are read ahead. Otherwise `translate_nbest`.
+        """Yield the hypotheses of each line, in order, reading 16 batches of lines ahead; otherwise like
+        `translate_nbest`.
 
-        progress: counts each completed line. Raises what `translate_window` raises, and DataError unless as many
-        requests as lines.
+        progress: counts each completed line. Raises what `translate_window` raises, and DataError if the numbers of
+        requests and lines differ.
         """
         asked = with_requests(lines, self._wanted(requests, None, {}), "requests")
         return self._windows(chunks(asked, WINDOW_BATCHES * batch_size), batch_size, progress=progress)
@@ -258,21 +262,24 @@ class Translator:
 
         first: the number of the first text, for messages and for sampling. progress: as in `stream_nbest`. Raises
         ConfigError, before anything is yielded, if the engine doesn't support a request; ResourceError for a text that
-        doesn't fit into memory and DataError for one that exceeds the model's positions, after those before it.
+        doesn't fit into memory and DataError for one that exceeds the model's positions, after the preceding texts have
+        been yielded.
         """
         if isinstance(texts, str):
-            raise TypeError("texts are lists of strings, not one string")
+            raise TypeError("texts must be a list of strings, not one string")
         asked = with_requests(texts, self._wanted(requests, None, {}), "requests")
         return self._windows([tuple(asked)], batch_size, first, progress)
 
     def continuous(self, batch_size: int = 64) -> ContinuousTranslation | None:
-        """Return continuous batching of at most `batch_size` lines, or None. Close it before any other translation."""
+        """Return continuous batching of at most `batch_size` lines, or None if the engine doesn't support it. Close it
+        before any other translation.
+        """
         check_batch_size(batch_size)
         engine = continuous_engine(self.engine)
         return None if engine is None else ContinuousTranslation(engine, self._codec, batch_size)
 
     def fits(self, text: str, request: Request | None = None) -> bool:
-        """Whether the model has positions for a text as a source, with the tags of its request before it."""
+        """Return whether a source text, with the tags of its request, fits the model's positions."""
         return self.engine.limits.source.positions is None or self._codec.fits(text, request or self.request())
 
     def score(
@@ -283,7 +290,7 @@ class Translator:
         to: str | None = None,
         tags: Iterable[str] = (),
     ) -> list[PairScore]:
-        """The log-probability of each target given its source, by forced decoding, in order.
+        """Return the log-probability of each target given its source, by forced decoding, in order.
 
         to, tags: as in `request`. Raises DataError for a pair that is longer than the model's positions.
         """
@@ -310,10 +317,11 @@ class Translator:
         return self.aligner_of(self.source_tags.of(to, tags), attention).align(sources, targets, batch_size)
 
     def aligner_of(self, tags: Sequence[str] = (), attention: AttentionChoice | None = None) -> Aligner:
-        """Return the translator's `aligner`, or an attention of its decoder if `attention` is given or it has none.
+        """Return the translator's `aligner`; if it has none or `attention` is given, one that reads the decoder's
+        attention.
 
-        tags: those that precede each source, as in `Request.tags`. The default attention is the mean of the heads of
-        the last layer but one.
+        tags: precede each source, as in `Request.tags`. The default attention is the mean of all heads of the
+        penultimate layer.
         """
         if self.aligner is not None and attention is None:
             return self.aligner
@@ -322,9 +330,10 @@ class Translator:
     def attention(
         self, source: str, target: str | None = None, to: str | None = None, tags: Iterable[str] = ()
     ) -> list[AttentionMap]:
-        """The weights of every layer, head and kind while `target` (default: the best translation) is predicted.
+        """Return all attention weights of every layer and head while `target` (default: the best translation) is
+        predicted.
 
-        Raises ConfigError where the engine does not show them.
+        Raises ConfigError if the engine does not expose them.
         """
         engine, request = attention_engine(self.engine), self.request(to=to, tags=tags)
         (pair,) = self._codec.pairs([source], [target or ""], request.tags)
@@ -334,9 +343,9 @@ class Translator:
     def inspect(
         self, source: str, target: str | None = None, to: str | None = None, tags: Iterable[str] = ()
     ) -> Inspection:
-        """All that the model attends while `target` (default: the best translation) is predicted, to look at and save.
+        """Return everything that the model attends to while `target` (default: the best translation) is predicted.
 
-        Raises ConfigError where the model attends nothing or the engine does not show it, DataError for a text that is
+        Raises ConfigError if the model has no attention or the engine does not expose it, DataError for a text that is
         blank or too long.
         """
         engine, request = attention_engine(self.engine), self.request(to=to, tags=tags)
@@ -359,13 +368,13 @@ class Translator:
         return self._translation.best(row)
 
     def _wanted(self, requests: Requests | None, prefixes: Iterable[str] | None, settings: RequestSettings) -> Requests:
-        """The requests that are given, or made of the settings."""
+        """Return the given requests, or one made from the settings."""
         if requests is None:
             request = self.request(**settings)
             return request if prefixes is None else (replace(request, prefix=prefix) for prefix in prefixes)
         given = [name for name, value in {**settings, "prefixes": prefixes}.items() if value not in (None, ())]
         if given:
-            raise ConfigError(f"a request says all that is wanted: leave out {', '.join(given)}, or the requests")
+            raise ConfigError(f"a request already has all settings: leave out {', '.join(given)}, or the requests")
         return requests
 
     def _windows(
@@ -375,7 +384,7 @@ class Translator:
         first: int = 1,
         progress: Progress | None = None,
     ) -> Iterator[list[Translation]]:
-        """The hypotheses of each line of the windows; at their end a warning of those that were cut."""
+        """Yield the hypotheses of each line of the windows; at the end, warn of unfinished translations."""
         check_batch_size(batch_size)
         warnings = LineWarnings()
         for window in windows:

@@ -11,37 +11,38 @@ from dragoman.base.files import atomic_file
 from dragoman.decode.search_tree import Fate
 from dragoman.translation.result import Translation
 
-_TOGETHER = 1 << 20
-"""Characters that are compressed as one part."""
+_BUFFER_SIZE = 1 << 20
+"""Number of characters that are compressed together."""
 
 _DIGITS = 6
 
 
 class TreeFile:
-    """Writes one object per text, in the order of the texts; with a single text the file is that object."""
+    """Writes one object per text, in the order of the texts; for a single text, the file is one JSON object."""
 
     def __init__(self, file: IO[bytes], compress: Compress) -> None:
         self._file, self._compress = file, compress
-        self._waiting: list[str] = []
+        self._buffer: list[str] = []
         self._count = 0
 
     def write(self, line: int, source: str, translations: Sequence[Translation]) -> None:
         """Write the tree of one text; arguments as in `tree_of`."""
         text = json.dumps(tree_of(line, source, translations), ensure_ascii=False) + "\n"
-        self._waiting.append(text)
+        self._buffer.append(text)
         self._count += len(text)
-        if self._count >= _TOGETHER:
+        if self._count >= _BUFFER_SIZE:
             self.flush()
 
     def flush(self) -> None:
         """Write what is buffered."""
-        self._file.write(self._compress("".join(self._waiting).encode()))
-        self._waiting, self._count = [], 0
+        self._file.write(self._compress("".join(self._buffer).encode()))
+        self._buffer, self._count = [], 0
 
 
 @contextmanager
 def tree_file(path: Path | None) -> Iterator[TreeFile | None]:
-    """Open the file for writing, also .gz, .xz and .zst; it gets its name only after success. path None: no file.
+    """Open a file for writing (plain, .gz, .xz or .zst), which gets its name only after success; yield None if path is
+    None.
 
     Raises ResourceError if it cannot be written.
     """
@@ -55,9 +56,9 @@ def tree_file(path: Path | None) -> Iterator[TreeFile | None]:
 
 
 def tree_of(line: int, source: str, translations: Sequence[Translation]) -> dict[str, Any]:
-    """The tree of one text in plain types, as described in docs/searching-rules.md.
+    """Return the tree of one text as JSON values, as described in docs/searching-rules.md.
 
-    line: the text's number, from 1. translations: all that were requested, with `Translation.tree`; a blank text is not
+    line: the text's number, from 1. translations: all requested ones, with `Translation.tree`; a blank text is not
     searched and has no tree.
     """
     best = translations[0]

@@ -1,4 +1,4 @@
-"""`UnknownWords`: a search that replaces unknown words of its outputs by copies or translations of source words."""
+"""`UnknownWords`: a search that replaces unknown words in its outputs by copies or translations of source words."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,13 +24,13 @@ from dragoman.text.unknown_words import Translate, UnknownConfig
 from dragoman.translation.constraints.codec import word_edges
 
 _WEIGHTS = 1 << 20
-"""Attention weights of one head that are held at a time."""
+"""Maximum number of attention weights per head in memory at a time."""
 
 
 class Sentence(NamedTuple):
-    """A source text and how it is searched.
+    """A source text with the settings of its search.
 
-    prefix: ids with which its output begins; kept: the words that replace the UNKs among them. tags: the number of tags
+    prefix: ids at the start of its output; kept: the words that replace the UNKs among them. tags: the number of tags
     before the text in the memory. constraints: phrases that its output must contain.
     """
 
@@ -43,11 +43,11 @@ class Sentence(NamedTuple):
 
 
 class UnknownWords:
-    """Replaces each UNK of a hypothesis by its word of the prefix, or by a copy or translation of a source word.
+    """Replaces each UNK of a hypothesis by the word of the prefix, or by a copy or translation of a source word.
 
-    The source word is the one that got most of the decoder's attention, summed over its pieces, when the UNK was
-    predicted; the end of the source does not count. Attention comes from one forced pass over the finished hypotheses,
-    so the search itself costs nothing extra.
+    The source word is the one with the most decoder attention, summed over its pieces, when the UNK was predicted; the
+    end of sentence does not count. Attention is computed in a forced-decoding pass over the finished hypotheses, so
+    that the search is not slowed down.
     """
 
     def __init__(self, tokenizers: Tokenizers) -> None:
@@ -62,19 +62,19 @@ class UnknownWords:
         sentences: Sequence[Sentence],
         fusion: LanguageModelFusion | None = None,
     ) -> list[list[Hypothesis]]:
-        """`decode.search.search` of the memory's B sentences, with `Hypothesis.unknown` filled.
+        """Run `decode.search.search` for the memory's B sentences, and fill in `Hypothesis.unknown`.
 
-        fusion: with one language model for all of them. Without a setting, unknowns are copied if the vocabulary has
-        unknown words and the decoder attends to the source; otherwise UNK is forbidden. Raises ConfigError for a
-        setting that needs attention if the decoder has none, DataError for a dictionary that cannot be read.
+        fusion: one language model for all sentences. Without a setting, unknown words are copied if the vocabulary has
+        any and the decoder attends to the source; otherwise UNK is forbidden. Raises ConfigError for a setting that
+        needs attention if the decoder has none, DataError for a dictionary that cannot be read.
         """
         readers = {
             config: self._reader(decoder, memory, config.unknown)
             for config in dict.fromkeys(sentence.config for sentence in sentences)
         }
-        settled = {one: one if reader is None else _with_unknowns(one) for one, reader in readers.items()}
-        configs = [settled[sentence.config] for sentence in sentences]
-        prompts, constraints = self._begun(decoder, memory, configs, sentences)
+        resolved = {one: one if reader is None else _with_unknowns(one) for one, reader in readers.items()}
+        configs = [resolved[sentence.config] for sentence in sentences]
+        prompts, constraints = self._prompts(decoder, memory, configs, sentences)
         rules: list[Rule] = []
         if fusion is not None:
             prompts, rules = fusion.capped(prompts), [fusion]
@@ -103,7 +103,7 @@ class UnknownWords:
             found[row][rank] = replace(found[row][rank], unknown=unknown)
         return found
 
-    def _begun(
+    def _prompts(
         self, decoder: Decoder, memory: Memory, configs: Sequence[SearchConfig], sentences: Sequence[Sentence]
     ) -> tuple[Prompts, Constraints | None]:
         prefixes = [sentence.prefix for sentence in sentences]
@@ -118,7 +118,7 @@ class UnknownWords:
         return word_edges(self._tokenizers.target)
 
     def _reader(self, decoder: Decoder, memory: Memory, config: UnknownConfig | None) -> Translate | None:
-        """How unknowns are translated; None if the search must not write any."""
+        """Return the function that translates unknown words; None if the search must not write any."""
         if config is not None and config not in self._readers:
             self._readers[config] = config.translate(read_dictionary)
             if self._readers[config] is not None and (reason := self._without_words()) is not None:
@@ -139,7 +139,7 @@ class UnknownWords:
         return chosen
 
     def _without_words(self) -> str | None:
-        """Why no unknown can be replaced, or None if it can."""
+        """Return why unknown words cannot be replaced, or None if they can."""
         if self._tokenizers.target.lossless:
             return "this model's vocabulary can encode any text, so no word is unknown"
         if self._tokenizers.reads_vectors:
@@ -147,7 +147,7 @@ class UnknownWords:
         return None
 
     def _attended(self, text: str, weights: Tensor) -> list[str]:
-        """The word of `text`, with its blank, that each row of weights (n, S) attends to most."""
+        """Return the word of `text`, with its space, that has the most attention in each row of weights (n, S)."""
         owners, words = self._tokenizers.source.words(text)
         if not words:
             return [""] * len(weights)
@@ -174,7 +174,7 @@ def read_dictionary(path: Path) -> dict[str, str]:
 
 
 def unknown_words(tokenizers: Tokenizers, text: str, ids: Sequence[int]) -> tuple[str, ...]:
-    """The words of a target text that its vocabulary lacks, with their blanks; ids: the text's tokens."""
+    """Return the words of a target text that the vocabulary lacks, with their spaces; ids: the text's tokens."""
     if UNK not in ids:
         return ()
     owners, words = tokenizers.target.words(text)
@@ -185,7 +185,9 @@ def unknown_words(tokenizers: Tokenizers, text: str, ids: Sequence[int]) -> tupl
 def _attention(
     decoder: Decoder, memory: Memory, rows: Sequence[int], tokens: Sequence[Sequence[int]]
 ) -> list[Tensor] | None:
-    """For each of N hypotheses (n, S): the attention when each of its n UNKs was predicted; rows: their sentences."""
+    """Return (n, S) for each hypothesis: the attention while its n UNKs are predicted. rows: their sentences. None if
+    the decoder has no attention.
+    """
     source = source_mask(memory)
     device = source.device
     sentences = torch.tensor(rows, device=device)
@@ -197,7 +199,7 @@ def _attention(
     inputs, unknown = inputs.to(device), unknown.to(device)
     state = decoder.start(tree_map(lambda part: part[sentences], memory), attention=True)
     found: list[list[Tensor]] = [[] for _ in rows]
-    # a few steps at a time, so that the weights of a long text are never all in memory
+    # a few steps at a time, so that the weights of a long text are not all in memory
     size = max(1, _WEIGHTS // max(1, len(rows) * source.size(1)))
     for some, wanted in zip(torch.split(inputs, size, 1), torch.split(unknown, size, 1), strict=True):
         output, state = decoder.step(some, state)
@@ -209,11 +211,11 @@ def _attention(
 
 
 def _with_unknowns(config: SearchConfig) -> SearchConfig:
-    """The same settings with UNK allowed."""
+    """Return the settings with UNK allowed."""
     return config.model_copy(update={"forbid": tuple(token for token in config.forbid if token != UNK)})
 
 
 def _translated(word: str, translate: Translate) -> str:
-    """A word's translation with the blanks around the word."""
+    """Return a word's translation with the spaces around the word."""
     inner = word.strip(" ")
     return word.replace(inner, translate(inner), 1) if inner else word

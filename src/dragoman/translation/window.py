@@ -1,4 +1,4 @@
-"""`WindowTranslation`: a run of lines, translated by an engine, in order."""
+"""`WindowTranslation`: translates consecutive lines with an engine, in order."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,7 +15,7 @@ from dragoman.translation.rounds import Search, Steps, search_in_rounds
 
 
 class WindowTranslation:
-    """Translates lines so that each meets its request's requirements; blank lines stay blank."""
+    """Translates lines so that each translation meets the requirements of its request; blank lines stay blank."""
 
     def __init__(self, engine: Engine, codec: Codec) -> None:
         self._engine, self._codec = engine, codec
@@ -25,7 +25,7 @@ class WindowTranslation:
     def translations(
         self, lines: Sequence[TextRequest], batch_size: int, first: int, progress: Progress | None
     ) -> Iterator[list[Translation]]:
-        """Yield the translations of each line as soon as all lines before it are complete.
+        """Yield the translations of each line as soon as all preceding lines are complete.
 
         first: the number of the first line. progress: counts each completed line. Raises what
         `Translator.translate_window` raises.
@@ -41,7 +41,7 @@ class WindowTranslation:
             progress.update(progress.done + len(blank), progress.status)
         steps = {row.number - first: self._steps(row, *lines[row.number - first], progress) for row in filled}
         found = search_in_rounds(self._engine, steps, batch_size)
-        yield from in_order(len(rows) if error is None else error.place + 1 - first, blank, found)
+        yield from in_order(len(rows) if error is None else error.index + 1 - first, blank, found)
         if error is not None:
             raise error
 
@@ -65,7 +65,7 @@ class WindowTranslation:
         return translations
 
     def _short_enough(self, rows: list[Row]) -> tuple[list[Row], LineError | None]:
-        """Return the rows before the first that exceeds the model's positions, and the error of that one."""
+        """Return the rows up to the first that exceeds the model's positions, and the error for that row."""
         for index, row in enumerate(rows):
             try:
                 self._codec.check_length(row.number, row.source, row.prefix.ids)

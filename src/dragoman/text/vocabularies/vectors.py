@@ -48,28 +48,28 @@ class VectorSequences(Tokenizer):
 
     def encode_batch(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:  # type: ignore[override]
         """The vectors of each line, (S, width) float32. Raises VectorError for an invalid line."""
-        return [self._parse(text, place) for place, text in enumerate(texts)]
+        return [self._parse(text, index) for index, text in enumerate(texts)]
 
-    def _parse(self, text: str, place: int) -> NDArray[np.float32]:
+    def _parse(self, text: str, index: int) -> NDArray[np.float32]:
         try:
             rows = json.loads(text, parse_constant=_refuse)
         except (ValueError, RecursionError) as error:
             reason = f"not valid JSON ({error}); write a list of vectors, such as [[0.5, 1], [2, 3]]"
-            raise VectorError(place, reason) from None
+            raise VectorError(index, reason) from None
         if not isinstance(rows, list) or not rows or not all(isinstance(row, list) for row in rows):
-            raise VectorError(place, "not a list of vectors; write one or more of them, such as [[0.5, 1], [2, 3]]")
+            raise VectorError(index, "not a list of vectors; write one or more of them, such as [[0.5, 1], [2, 3]]")
         for number, row in enumerate(rows, start=1):
             if len(row) != self.width:
                 raise VectorError(
-                    place, f"vector {number} has {len(row)} numbers, but text.vectors.width is {self.width}"
+                    index, f"vector {number} has {len(row)} numbers, but text.vectors.width is {self.width}"
                 )
         values = np.asarray(rows) if all(not isinstance(value, list) for row in rows for value in row) else None
         if values is None or values.dtype.kind not in "iuf":
-            raise VectorError(place, "a vector contains values that are not numbers")
+            raise VectorError(index, "a vector contains values that are not numbers")
         with np.errstate(over="ignore"):
             vectors = values.astype(np.float32)
         if not np.isfinite(vectors).all():
-            raise VectorError(place, "a number is too large for 32 bits")
+            raise VectorError(index, "a number is too large for 32 bits")
         return vectors
 
     def decode(self, ids: Iterable[Any], unknown: Sequence[str] = ()) -> str:

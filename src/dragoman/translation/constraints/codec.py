@@ -1,4 +1,4 @@
-"""`ConstraintCodec`: turns requirements into a source with placeholders and constraints, and hypotheses into text."""
+"""`ConstraintCodec`: encodes requirements as placeholders and constraints, and decodes hypotheses to text."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -25,17 +25,16 @@ from dragoman.translation.constraints.placeholders import (
 )
 
 _PRIVATE = range(0xE000, 0xF900)
-"""Private-use code points, of which one that a text does not contain marks positions in it."""
-
+"""Private-use code points; one that a text does not contain marks positions in it."""
 
 _CLOSING = tuple(sign.encode() for sign in ".,;:!?)]}%…-")
-"""Signs that are followed by a blank before a word."""
+"""Punctuation that is followed by a space before a word."""
 
 
 class Rendering(NamedTuple):
-    """The text that a translation shows for the tokens of an alternative, if it differs from their own.
+    """The text that replaces the tokens of an alternative in a translation.
 
-    before, after: the blank that belongs to the tokens. joined_before, joined_after: whether all blanks there go.
+    before, after: the space that belongs to the tokens. joined_before, joined_after: whether spaces there are removed.
     """
 
     text: str
@@ -47,10 +46,11 @@ class Rendering(NamedTuple):
 
 @dataclass(frozen=True)
 class ConstrainedSource:
-    """How a text is translated. line: the source, with placeholders; forbidden: ids that only constraints may write.
+    """A text encoded for a constrained search. line: the source, with placeholders; forbidden: ids that only
+    constraints may write.
 
-    free: ids that the model may write if it has learned to meet the constraints by itself, so that the search need not
-    enforce them; None if it must.
+    free: ids that the model may also write, if it has learned to meet the constraints itself; None if the search must
+    enforce them.
     """
 
     line: InlineText
@@ -60,7 +60,9 @@ class ConstrainedSource:
 
 
 class ConstraintCodec:
-    """Works on a pair of vocabularies. Phrases appear in a text as given, even if the vocabulary lacks characters."""
+    """Encodes and decodes with a pair of vocabularies. Required phrases appear in translations exactly as given, even
+    if the vocabulary lacks some of their characters.
+    """
 
     def __init__(self, tokenizers: Tokenizers) -> None:
         self._target = tokenizers.target
@@ -68,10 +70,10 @@ class ConstraintCodec:
         self._symbols = frozenset(symbol.id for symbol in self._placeholders.symbols)
 
     def encode(self, requirements: Requirements, max_tokens: int | None) -> ConstrainedSource:
-        """Return what the model reads and what the search must enforce.
+        """Return the source that the model reads and the constraints that the search must enforce.
 
-        Kept spans are dropped if the constraints need more than `max_tokens` (None: any number). Raises ConfigError if
-        the phrases alone do.
+        Kept spans are dropped if the constraints need more than `max_tokens` (None: no limit). Raises ConfigError if
+        the required phrases alone need more.
         """
         required = tuple(self._constraint(phrase) for phrase in requirements.required)
         masked = self._placeholders.mask(requirements)
@@ -79,8 +81,8 @@ class ConstraintCodec:
         if max_tokens is not None and least((*required, *kept)) > max_tokens:
             if (needed := least(required)) > max_tokens:
                 raise ConfigError(
-                    f"the phrases that its translation must hold need up to {needed} tokens, but the model has "
-                    f"positions for {max_tokens}: require less, or train a model with more"
+                    f"the phrases that its translation must contain need up to {needed} tokens, but the model has "
+                    f"positions for {max_tokens}: require fewer, or train a model with more"
                 )
             return ConstrainedSource(InlineText((requirements.text,)), required)
         constraints = (*required, *kept)
@@ -90,7 +92,7 @@ class ConstraintCodec:
         )
 
     def decode(self, hypothesis: Hypothesis, constraints: Sequence[Constraint]) -> str:
-        """Return the text of a hypothesis, with each phrase and span as it was given."""
+        """Return the text of a hypothesis, with each phrase and span exactly as given."""
         parts, held = self._parts(hypothesis, constraints)
         text = parts[0]
         for alternative, part in zip(held, parts[1:], strict=True):
@@ -100,11 +102,11 @@ class ConstraintCodec:
         return text
 
     def meets_all(self, hypothesis: Hypothesis, constraints: Sequence[Constraint]) -> bool:
-        """Return whether it contains every phrase and span, none overlapping and none attached to other words."""
+        """Return whether a hypothesis contains every phrase and span, not overlapping and not attached to words."""
         return len(self._parts(hypothesis, constraints)[1]) == len(constraints)
 
     def restores_all(self, hypothesis: Hypothesis, constraints: Sequence[Constraint]) -> bool:
-        """Return whether every placeholder in it is replaced by its span, so that none is left over."""
+        """Return whether every placeholder in a hypothesis is replaced by its span."""
         parts, held = self._parts(hypothesis, constraints)
         symbols = [token for token in hypothesis.tokens if token in self._symbols]
         if len(symbols) != sum(alternative.ids[0] in self._symbols for alternative in held):
@@ -114,21 +116,21 @@ class ConstraintCodec:
         return all(left_over.isdisjoint(part[begin:end] for begin, end in split_units(part)) for part in parts)
 
     def _parts(self, hypothesis: Hypothesis, constraints: Sequence[Constraint]) -> tuple[list[str], list[Alternative]]:
-        """Return the texts between phrases and spans, and how the hypothesis writes these."""
+        """Return the texts between phrases and spans, and the alternative that the hypothesis contains for each."""
         plain = self._target.decode(hypothesis.tokens, hypothesis.unknown)
         if not constraints:
             return [plain], []
         held = Automaton(constraints, self._edges).positions(hypothesis.tokens)
         mark = next(sign for sign in map(chr, _PRIVATE) if sign not in plain)
         parts = self._target.decode(*self._marked(hypothesis, held, mark)).split(mark)
-        if len(parts) != len(held) + 1:  # no vocabulary is known that drops or doubles the mark
+        if len(parts) != len(held) + 1:  # a vocabulary dropped or doubled the mark; none is known to
             return [plain], []
         return parts, [alternative for _, alternative in held]
 
     def _marked(
         self, hypothesis: Hypothesis, held: Sequence[tuple[int, Alternative]], mark: str
     ) -> tuple[list[int], list[str]]:
-        """Return the ids with UNK in place of each phrase or span, and the text of each UNK."""
+        """Return the ids with each phrase or span replaced by UNK, and the text of each UNK."""
         unknown = iter(hypothesis.unknown)
         words = [next(unknown, "") if token == UNK else None for token in hypothesis.tokens]
         ids: list[int] = []
@@ -148,7 +150,7 @@ class ConstraintCodec:
         return word_edges(self._target)
 
     def _constraint(self, phrase: Phrase) -> Constraint:
-        """Return each form in two ways: after a space, and directly after punctuation such as a bracket."""
+        """Return two alternatives for each form: after a space, and directly after punctuation such as a bracket."""
         return _distinct(
             way
             for form in phrase.alternatives
@@ -156,7 +158,7 @@ class ConstraintCodec:
         )
 
     def _span(self, requirements: Requirements, masked: MaskedSource, index: int) -> Constraint:
-        """Return a span after a space or without one, as in what the model reads; at the start of the text both."""
+        """Return a span after a space or without one, as in the model's input; both at the start of the text."""
         span, placeholder = requirements.spans[index], masked.placeholders[index]
         if isinstance(placeholder, SymbolPlaceholder):
             opens, closes = is_word_character(span.text[0]), is_word_character(span.text[-1])
@@ -190,7 +192,7 @@ class ConstraintCodec:
 def _written_once(
     requirements: Requirements, masked: MaskedSource, constraints: Sequence[Constraint]
 ) -> tuple[int, ...]:
-    """Return the ids of kept numbers and number placeholders, which must not be written again.
+    """Return the ids of kept numbers and number placeholders, which must be written only once.
 
     Ids that are part of other constraints are left out.
     """
@@ -205,7 +207,7 @@ def _written_once(
 
 
 def _distinct(ways: Iterable[Alternative]) -> Constraint:
-    """Return the first of several ways with the same ids."""
+    """Return the alternatives without repeated ids; the first one counts."""
     found: dict[tuple[int, ...], Alternative] = {}
     for way in ways:
         found.setdefault(way.ids, way)
@@ -213,7 +215,7 @@ def _distinct(ways: Iterable[Alternative]) -> Constraint:
 
 
 def word_edges(tokenizer: Tokenizer) -> Edges:
-    """The edges of a vocabulary; a token that contains only a part of a character counts as all that it may be."""
+    """Return the edges of a vocabulary. A part of a character counts as any character that it may belong to."""
     surfaces = [tokenizer.surface(number) for number in range(tokenizer.size)]
     opens = [_is_word(surface, 0) for surface in surfaces]
     closes = [_is_word(surface, -1) or surface.endswith(_CLOSING) for surface in surfaces]
@@ -222,9 +224,9 @@ def word_edges(tokenizer: Tokenizer) -> Edges:
 
 
 def _is_word(surface: bytes, position: int) -> bool:
-    """Whether the first or the last character of a token's text (position 0 or −1) is one of a word's."""
+    """Return whether the first or last character of a token's text (position 0 or −1) is a word character."""
     if not surface:
         return False
     character = surface.decode("utf-8", "surrogateescape")[position]
-    # of a part of a character, whether it can be a letter beyond ASCII: two bytes, as in Latin, Greek and Cyrillic
+    # part of a character: whether it can be a non-ASCII letter of two bytes, as in Latin, Greek and Cyrillic
     return is_word_character(character) if character < "\udc80" or character > "\udcff" else character < "\udce0"

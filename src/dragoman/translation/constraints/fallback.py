@@ -1,4 +1,4 @@
-"""`ConstraintFallback`: translations that contain what is required of them, whatever the model does."""
+"""`ConstraintFallback`: ensures that translations meet their requirements, whatever the model does."""
 
 from collections import Counter
 from collections.abc import Generator, Sequence
@@ -12,15 +12,15 @@ from dragoman.translation.result import Translation
 from dragoman.translation.rounds import Answer, Search, Steps
 
 Part = tuple[int, int]
-"""Start and end of a part of a text."""
+"""The start and end of a part of a text, in characters."""
 
 
 class ConstraintFallback:
-    """Keeps the hypotheses that meet all requirements, and finds a translation that does if there are none.
+    """Keeps the hypotheses that meet all requirements; if none does, constructs a translation that does.
 
-    In this order: the search is repeated with the constraints enforced, if the first search left them to a model that
-    has learned them; the parts between kept spans are translated one by one and joined; the parts are copied from the
-    source, with the glossary's terms translated.
+    These are tried in order: repeat the search with the constraints enforced, if the first search left them to a model
+    that has learned to meet them; translate the parts between kept spans separately and join them; copy these parts
+    from the source, with the glossary's terms translated.
     """
 
     def __init__(self, codec: Codec) -> None:
@@ -61,7 +61,7 @@ class ConstraintFallback:
         ]
 
     def _assembled(self, row: Row, requirements: Requirements) -> Generator[Search, Answer, str]:
-        """Return a translation that is joined from parts, all of which are searched together."""
+        """Return a translation joined from parts, which are all searched in one batch."""
         ends = [0, *(span.end for span in requirements.spans)]
         starts = [*(span.start for span in requirements.spans), len(requirements.text)]
         parts = list(zip(ends, starts, strict=True))
@@ -93,7 +93,7 @@ class ConstraintFallback:
         return self._codec.part(row, requirements.text[start:end].strip(), terms)
 
     def _joined(self, row: Row, requirements: Requirements, parts: Sequence[str]) -> str:
-        """Join parts and spans in turn, with the prefix in front and missing phrases at the end."""
+        """Join parts and spans alternately, with the prefix at the start and missing phrases at the end."""
         spans = [*(span.text for span in requirements.spans), ""]
         text = "".join(part for pair in zip(parts, spans, strict=True) for part in pair)
         prefix = self._codec.blank(row).text

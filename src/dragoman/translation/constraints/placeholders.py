@@ -1,4 +1,4 @@
-"""`PlaceholderWriter`: replaces the spans to keep by placeholders that a model copies, and marks glossary terms."""
+"""`PlaceholderWriter`: replaces kept spans by placeholders that a model copies, and marks glossary terms."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ _PIECES = 2
 
 
 class NumberPlaceholder(NamedTuple):
-    """A number that the source doesn't contain. before: the text that precedes it in what the model reads.
+    """A number that the source doesn't contain. before: the text that precedes it in the model's input.
 
-    joined_before, joined_after: whether the model reads a space there that the source doesn't have. alone: whether the
-    source has none of its digits, so that nothing else is written with its pieces.
+    joined_before, joined_after: whether a space that the source lacks was inserted there. alone: whether none of its
+    digits occurs in the source, so that its pieces are not needed for anything else.
     """
 
     text: str
@@ -38,7 +38,8 @@ class SymbolPlaceholder(NamedTuple):
 
 @dataclass(frozen=True)
 class MaskedSource:
-    """line: what the model reads; placeholders: one per span, None for a span that is not replaced.
+    """A source with placeholders. line: the model's input; placeholders: one per span, None for a span that is not
+    replaced.
 
     learned: whether the model was trained to write everything required, so that nothing needs to be enforced.
     """
@@ -51,8 +52,8 @@ class MaskedSource:
 class PlaceholderWriter:
     """Uses the model's own symbols if it has learned some, and numbers if it has none or too few.
 
-    Numbers are what models copy best: on a model that never saw an address, they double BLEU. All are distinct, so that
-    each span is put back wherever its placeholder is; spaces separate numbers from adjacent letters.
+    Models copy numbers best: with a model that never saw an address, they double BLEU. All numbers are distinct, so
+    that each span is restored wherever its placeholder occurs; spaces separate numbers from adjacent letters.
     """
 
     def __init__(self, tokenizers: Tokenizers) -> None:
@@ -60,11 +61,11 @@ class PlaceholderWriter:
         tags = tokenizers.source.tags
         own = [symbol for symbol in placeholder_symbols(tags) if symbol in tokenizers.target.tags]
         self.symbols = [SymbolPlaceholder(*each) for each in zip(own, tokenizers.target.tag_ids(own), strict=True)]
-        """Those of the model's vocabularies."""
+        """Symbols that the model has learned to copy."""
         self._knows_terms = all(symbol in tags for symbol in TERMINOLOGY)
 
     def mask(self, requirements: Requirements) -> MaskedSource:
-        """Return a text with its spans replaced and its terms marked. No number occurs in the text or in a phrase."""
+        """Return a text with spans replaced and terms marked. No number placeholder occurs in the text or a phrase."""
         numbers, symbols = self._numbers(requirements), iter(self.symbols)
         line, end = InlineWriter(), 0
         found: list[NumberPlaceholder | SymbolPlaceholder | None] = []
@@ -97,7 +98,7 @@ class PlaceholderWriter:
         return MaskedSource(line.written(), tuple(found), learned)
 
     def _write(self, line: InlineWriter, requirements: Requirements, start: int, end: int) -> None:
-        """Write a part between two spans, with its terms marked if the model has learned that."""
+        """Write the text between two spans, with its terms marked if the model was trained with such marks."""
         for term in requirements.terms if self._knows_terms else ():
             if start <= term.start < end:
                 line.write(requirements.text[start : term.start])
@@ -106,7 +107,7 @@ class PlaceholderWriter:
         line.write(requirements.text[start:end])
 
     def _numbers(self, requirements: Requirements) -> Iterator[tuple[str, bool]]:
-        """Yield the unused numbers and whether each is alone; those that are come first."""
+        """Yield unused numbers and whether each is `alone`; those come first."""
         texts = [requirements.text, *(form for phrase in requirements.required for form in phrase.alternatives)]
         used = {text[begin:end] for text in texts for begin, end in split_units(text)}
         digits = {character for text in texts for character in text if character.isdigit()}
@@ -121,7 +122,7 @@ class PlaceholderWriter:
 
     @cached_property
     def _known(self) -> list[str]:
-        """The numbers that both vocabularies write with few pieces, the fewest first."""
+        """Numbers that both vocabularies encode with few pieces, sorted by the number of pieces."""
         if self._tokenizers.reads_vectors:
             return []
         costs = {}

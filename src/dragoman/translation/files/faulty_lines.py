@@ -1,4 +1,4 @@
-"""`FaultyLines`: translates lines that are not UTF-8, or longer than the model can read, as configured."""
+"""`FaultyLines`: handles lines that are not UTF-8 or are longer than the model can read."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,18 +20,19 @@ OnError = Literal["stop", "replace", "blank"]
 
 
 def on_error_of(name: str) -> OnError:
-    """Return a valid value of `--on-error`. Raises ConfigError for another."""
+    """Return a value of `--on-error`. Raises ConfigError for an invalid one."""
     if name in get_args(OnError):
         return cast(OnError, name)
-    raise ConfigError(f"--on-error is stop, replace or blank, not '{name}'")
+    raise ConfigError(f"unknown --on-error '{name}': use stop, replace or blank")
 
 
 @dataclass
 class FaultyLines:
-    """on_error: raise an error (stop), repair the line (replace), or leave its translation blank (blank).
+    """Translates lines, including faulty ones. on_error: raise an error (stop), repair the line (replace), or leave its
+    translation blank (blank).
 
-    Replace reads U+FFFD for bytes that are not UTF-8, and translates a line that exceeds the model's positions in
-    parts. noted: collects such lines. choice: orders the hypotheses of a part.
+    `replace` reads U+FFFD for bytes that are not UTF-8, and translates a line that exceeds the model's positions in
+    parts. noted: collects warnings about faulty lines. choice: orders the hypotheses of a part.
     """
 
     translator: Translator
@@ -41,29 +42,29 @@ class FaultyLines:
 
     def __post_init__(self) -> None:
         if self.on_error != "stop" and self.translator.tokenizers.reads_vectors:
-            raise ConfigError("--on-error is for texts, and this model reads vectors: leave it out")
+            raise ConfigError("--on-error is for text, but this model reads vectors: leave it out")
 
     def readable(
-        self, lines: list[str], beside: Mapping[str, list[str]], first: int
+        self, lines: list[str], parallel: Mapping[str, list[str]], first: int
     ) -> tuple[list[str], Mapping[str, list[str]]]:
-        """Return the lines without lone surrogates, and those of other files, blank where a line is blanked.
+        """Return the lines without lone surrogates, and the parallel lines, which are blank where a line is left blank.
 
-        beside: lines of other files, by their name; first: the number of the first line.
+        parallel: lines of other files, by name; first: the number of the first line.
         """
         if self.on_error == "stop":
-            return lines, beside
+            return lines, parallel
         broken = [place for place, line in enumerate(lines) if has_broken_utf8(line)]
         if not broken:
-            return lines, beside
+            return lines, parallel
         blank, lines = self.on_error == "blank", list(lines)
-        beside = {name: list(others) for name, others in beside.items()}
+        parallel = {name: list(others) for name, others in parallel.items()}
         for place in broken:
             self.noted.note(f"of broken UTF-8 were {'left blank' if blank else 'mended'}", first + place)
             mended = lines[place].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
             lines[place] = "" if blank else mended
-            for others in beside.values() if blank else ():
+            for others in parallel.values() if blank else ():
                 others[place] = ""
-        return lines, beside
+        return lines, parallel
 
     def translate_window(
         self,
@@ -73,7 +74,7 @@ class FaultyLines:
         first: int,
         progress: Progress | None = None,
     ) -> Iterator[list[Translation]]:
-        """As `Translator.translate_window`, which a line that is too long ends only if on_error is stop."""
+        """As `Translator.translate_window`, but a line that is too long raises an error only if on_error is stop."""
         begin = 0
         while begin < len(texts):
             rest = requests if isinstance(requests, Request) else requests[begin:]
@@ -82,7 +83,7 @@ class FaultyLines:
                     begin += 1
                     yield found
             except TooLongError as error:
-                if self.on_error == "stop" or error.side == "target" or error.place != first + begin - 1:
+                if self.on_error == "stop" or error.side == "target" or error.index != first + begin - 1:
                     raise
                 request = rest if isinstance(rest, Request) else rest[0]
                 yield self._too_long(texts[begin], request, batch_size, first + begin)
@@ -98,7 +99,7 @@ class FaultyLines:
         return [self._in_parts(text, request, batch_size, number)]
 
     def _in_parts(self, text: str, request: Request, batch_size: int, number: int) -> Translation:
-        """Return the best translations of a text's parts as one; whitespace between parts is kept.
+        """Return the best translations of a text's parts, joined; whitespace between parts is kept.
 
         The prefix and the required phrases apply to the first part. The ids include the ends of sentence of all parts
         but the last.
@@ -127,7 +128,7 @@ class FaultyLines:
 
 
 def _of_later_parts(request: Request) -> Request:
-    """Return the request without its prefix and its phrases, except those of a glossary."""
+    """Return the request without its prefix and its required phrases; a glossary remains."""
     control = None if request.control is None else replace(request.control, phrases=())
     return replace(request, prefix="", control=control)
 
@@ -136,7 +137,7 @@ def joined(parts: Iterable[str], translations: Iterable[str]) -> str:
     """Join translations, each with the whitespace around its part."""
     texts = []
     for part, translation in zip(parts, translations, strict=True):
-        inked = part.strip()
-        begin = part.index(inked)
-        texts.append(part[:begin] + translation.strip() + part[begin + len(inked) :])
+        visible = part.strip()
+        begin = part.index(visible)
+        texts.append(part[:begin] + translation.strip() + part[begin + len(visible) :])
     return "".join(texts)

@@ -1,4 +1,4 @@
-"""`LineTranslation`: lines of the source language, and how their translations are written."""
+"""`LineTranslation`: translates lines, and formats the output."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,27 +27,27 @@ from dragoman.translation.result import Translation
 from dragoman.translation.translator import Translator
 from dragoman.translation.tree import TreeFile
 
-_BESIDE = {
-    "prefix": "is the start of translation n, blank if it is free",
-    "constraints": "has the phrases that translation n must contain, and is blank if there are none",
+_CONTENTS = {
+    "prefix": "is the start of translation n, or blank for none",
+    "constraints": "has the phrases that translation n must contain, or is blank for none",
 }
 
 
 class Destination(Protocol):
-    """Receives translations."""
+    """Receives the translations of lines."""
 
     @property
     def lines(self) -> int:
-        """The number of input lines that are completed."""
+        """The number of completed input lines."""
         ...
 
     @property
     def watched(self) -> bool:
-        """Whether somebody watches the translations appear, so that progress need not be shown."""
+        """Whether the user can watch the translations appear, so that no progress is displayed."""
         ...
 
     def follow(self, name: str, lines: Iterable[str], path: Path | None) -> Iterator[str]:
-        """Yield the lines of an input that are not completed. name: of the input; path: None for stdin."""
+        """Yield the remaining lines of an input. name: of the input; path: None for stdin."""
         ...
 
     @property
@@ -56,7 +56,7 @@ class Destination(Protocol):
         ...
 
     def write(self, lines: int, texts: Iterable[bytes], counts: Mapping[str, int]) -> None:
-        """Write the output of the next lines. counts: as above, of these lines; filled while `texts` is read."""
+        """Write the output of the next lines. counts: as above, for these lines; filled while `texts` is read."""
         ...
 
 
@@ -68,7 +68,7 @@ class AlignmentWriter:
     batch_size: int
 
     def settings(self) -> dict[str, Any]:
-        """Return everything that the file depends on, as JSON values."""
+        """Return the settings that determine the file, as JSON values."""
         return {"written": True, **self.aligner.settings()}
 
     def check(self) -> None:
@@ -84,15 +84,15 @@ class AlignmentWriter:
         noted: LineWarnings,
         companion: Companion,
     ) -> Iterator[bytes]:
-        """Yield `texts`, then write a line `0-0 1-2` per source and target, which are complete by then.
+        """Yield `texts`, then write a line such as `0-0 1-2` per source and target, which are complete by then.
 
-        A pair that cannot be aligned has a blank line and is noted. first: the number of the first line.
+        A pair that cannot be aligned gets a blank line and a warning. first: the number of the first line.
         """
         yield from texts
         found = align_each(self.aligner, sources, targets, self.batch_size)
-        for place, alignment in enumerate(found):
+        for index, alignment in enumerate(found):
             if alignment is None:
-                noted.note("are too long to be aligned: their alignments are blank", first + place)
+                noted.note("are too long to be aligned: their alignments are blank", first + index)
         companion.write("".join(f"{pharaoh(each or ())}\n" for each in found))
 
 
@@ -102,8 +102,8 @@ class LineTranslation:
 
     source: None for stdin. prefix: a file with the start of each translation. nbest: hypotheses written per line.
     scores: write the log-probability before the text; token_scores: write the tokens and their log-probabilities after
-    it. trees: receives the trees of the searches. choice: orders the hypotheses before they are written. constraints: a
-    file with the phrases of each line. alignments: writes the alignment of the best hypothesis. on_error: as in
+    it. trees: receives the search trees. choice: orders the hypotheses before they are written. constraints: a file
+    with the phrases of each line. alignments: writes the alignment of the best hypothesis. on_error: as in
     `FaultyLines`.
     """
 
@@ -124,16 +124,16 @@ class LineTranslation:
     @property
     def inputs(self) -> list[Path | None]:
         """All files that are read line by line."""
-        return [self.source, *self._beside.values()]
+        return [self.source, *self._parallel_files.values()]
 
     @property
-    def _beside(self) -> dict[str, Path]:
-        """The files that are read along with the source, line by line, by name."""
+    def _parallel_files(self) -> dict[str, Path]:
+        """The files that are read in parallel with the source, by name."""
         given = {"prefix": self.prefix, "constraints": self.constraints}
         return {name: path for name, path in given.items() if path is not None}
 
     def settings(self) -> dict[str, Any]:
-        """Return everything that the output depends on besides the inputs, as JSON values."""
+        """Return all settings that determine the output, apart from the inputs, as JSON values."""
         engine = self.translator.engine
         dictionary: Path | None = getattr(getattr(self.request.decoding, "unknown", None), "path", None)
         fusion: FusionConfig | None = getattr(self.request.decoding, "fusion", None)
@@ -150,8 +150,8 @@ class LineTranslation:
             "on_error": self.on_error,
         }
 
-    def work(self, out: Destination) -> Progress:
-        """Return the progress display, which is hidden if people type the lines or watch the translations."""
+    def progress(self, out: Destination) -> Progress:
+        """Return the progress display, which is hidden if lines are typed or the translations are watched."""
 
         def count() -> int | None:
             return count_lines(self.source) if self.source is not None and self.source.is_file() else None
@@ -160,7 +160,8 @@ class LineTranslation:
         return Progress("Translating", "lines", count, done=out.lines, shown=not (typed or out.watched), closes=True)
 
     def write(self, out: Destination, progress: Progress, companion: Companion | None = None) -> None:
-        """Translate the remaining lines. Raises DataError for unequal numbers of lines, and as `translate_window`.
+        """Translate the remaining lines. Raises DataError if the files' numbers of lines differ, and as
+        `translate_window`.
 
         companion: receives alignments.
         """
@@ -168,10 +169,10 @@ class LineTranslation:
         faulty = FaultyLines(self.translator, self.on_error, noted, self.choice)
         self.translator.report_cut = self.source is None
         try:
-            for given, beside in self._windows(out):
+            for given, parallel in self._windows(out):
                 first, counts = out.lines + 1, noted.window()
-                window, beside = faulty.readable(given, beside, first)
-                requests = self._requests(beside, first)
+                window, parallel = faulty.readable(given, parallel, first)
+                requests = self._requests(parallel, first)
                 found = faulty.translate_window(window, requests, self.batch_size, first, progress)
                 if self.choice is not None:
                     found = chosen(self.choice, window, found, self.batch_size)
@@ -193,7 +194,7 @@ class LineTranslation:
     ) -> Iterator[bytes]:
         """Yield the output of each line, and append the text of its best hypothesis to `best`."""
         for line, (text, hypotheses) in enumerate(zip(window, found, strict=True), start=first):
-            if self.source is not None:  # there may be no end of the standard input to report at
+            if self.source is not None:  # the standard input may never end, so there is no report
                 noted.note_translation(line, hypotheses[0], self.translator.engine.limits.target)
             noted.note_guard(line, hypotheses[0])
             best.append(one_line(hypotheses[0].text))
@@ -211,17 +212,17 @@ class LineTranslation:
             rows = [[*row, *token_columns(each)] for row, each in zip(rows, hypotheses, strict=False)]
         return "".join((" ||| " if self.nbest > 1 else "\t").join(row) + "\n" for row in rows)
 
-    def _requests(self, beside: Mapping[str, list[str]], first: int) -> Request | list[Request]:
+    def _requests(self, parallel: Mapping[str, list[str]], first: int) -> Request | list[Request]:
         """Return one request for all lines, or one per line. first: the number of the first line."""
-        if not beside:
+        if not parallel:
             return self.request
-        count = max(map(len, beside.values()))
-        requests = [replace(self.request, prefix=prefix) for prefix in beside.get("prefix", [""] * count)]
+        count = max(map(len, parallel.values()))
+        requests = [replace(self.request, prefix=prefix) for prefix in parallel.get("prefix", [""] * count)]
         if self.constraints is None:
             return requests
         return [
             replace(request, control=self._control(line, number))
-            for number, (request, line) in enumerate(zip(requests, beside["constraints"], strict=True), start=first)
+            for number, (request, line) in enumerate(zip(requests, parallel["constraints"], strict=True), start=first)
         ]
 
     def _control(self, line: str, number: int) -> Control | None:
@@ -234,16 +235,16 @@ class LineTranslation:
         return replace(known or Control(), phrases=phrases) if phrases else known
 
     def _windows(self, out: Destination) -> Iterator[tuple[list[str], Mapping[str, list[str]]]]:
-        """Yield runs of lines with those of the other files. Raises DataError with both counts if these differ.
+        """Yield consecutive lines with those of the other files. Raises DataError with both counts if these differ.
 
-        Of the standard input, only the lines read so far are counted: it may never end.
+        Only the lines read so far are counted for the standard input, which may never end.
         """
         from dragoman.translation.translator import WINDOW_BATCHES
 
         size, count = WINDOW_BATCHES * self.batch_size, out.lines
         read = read_lines if self.on_error == "stop" else read_any_lines
         lines = out.follow("input", read(self.source), self.source)
-        others = {name: out.follow(name, read_lines(path), path) for name, path in self._beside.items()}
+        others = {name: out.follow(name, read_lines(path), path) for name, path in self._parallel_files.items()}
         for window in windows(lines, size, self.source):
             count += len(window)
             given = {name: list(islice(each, len(window))) for name, each in others.items()}
@@ -251,7 +252,7 @@ class LineTranslation:
                 if len(some) < len(window):
                     known = f"at least {count}" if self.source is None else str(count + sum(1 for _ in lines))
                     raise self._unequal(name, known, count - len(window) + len(some))
-            if self.source is not None and len(window) < size:  # the last one: told before it is translated
+            if self.source is not None and len(window) < size:  # the last window: report before it is translated
                 self._check_ends(others, count)
             yield window, given
         self._check_ends(others, count)
@@ -264,8 +265,8 @@ class LineTranslation:
 
     def _unequal(self, name: str, lines: str, others: int) -> DataError:
         return DataError(
-            f"{self.source or 'standard input'} has {lines} line(s) and {self._beside[name]} has {others}: line n of "
-            f"--{name} {_BESIDE[name]}"
+            f"{self.source or 'standard input'} has {lines} line(s) and {self._parallel_files[name]} has {others}: "
+            f"line n of --{name} {_CONTENTS[name]}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Reads lines from files, from the standard input, or from lists."""
+"""Functions that read lines from files, from the standard input, or from lists."""
 
 import os
 import queue
@@ -36,21 +36,21 @@ def read_lines(path: Path | None) -> Iterator[str]:
 
 
 Lines = str | Path | Sequence[str]
-"""A file of texts, one a line, plain or compressed; or the texts themselves, as a list."""
+"""A file with one text per line, plain or compressed; or a list of texts."""
 
 
 def given_lines(lines: Lines) -> list[str]:
-    """Return the texts. Raises DataError as `read_lines`."""
+    """Return the texts as a list. Raises DataError as `read_lines`."""
     return list(read_lines(Path(lines))) if isinstance(lines, str | Path) else list(lines)
 
 
 def name_of(lines: Lines, otherwise: str) -> str:
-    """Return a name for messages: that of the file, if there is one."""
+    """Return a name for messages: the path of the file, or `otherwise` for a list."""
     return str(lines) if isinstance(lines, str | Path) else otherwise
 
 
 def read_together(*named: tuple[str, Lines]) -> list[list[str]]:
-    """Return the texts of parallel lines. Raises DataError if their numbers differ or there are none."""
+    """Return the texts of several parallel inputs. Raises DataError if their numbers differ or are 0."""
     sides = [(name_of(lines, name), given_lines(lines)) for name, lines in named]
     first, texts = sides[0]
     for name, others in sides:
@@ -65,7 +65,7 @@ def read_together(*named: tuple[str, Lines]) -> list[list[str]]:
 
 
 def windows(lines: Iterable[str], size: int, path: Path | None) -> Iterator[list[str]]:
-    """Yield runs of at most `size` lines. From a pipe or a terminal, a run ends early if no further line arrives."""
+    """Yield chunks of at most `size` lines. For a pipe or terminal, a chunk ends early if no further line arrives."""
     if path is None and not S_ISREG(os.fstat(sys.stdin.fileno()).st_mode):
         yield from _as_they_come(lines, size)
         return

@@ -1,4 +1,4 @@
-"""Options of `translate_file` as values that check themselves, and their names as keywords."""
+"""Options of `translate_file`, in groups that are checked on creation."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -18,7 +18,7 @@ Options = TypeVar("Options")
 
 
 class FileSettings(RequestSettings, total=False):
-    """Keywords of `translate_file`: those of `Translator.request` and the fields of the classes below."""
+    """Keyword arguments of `translate_file`: those of `Translator.request` and the fields of the classes below."""
 
     engine: str
     precision: str | None
@@ -41,7 +41,7 @@ class FileSettings(RequestSettings, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class EngineOptions:
-    """What computes the translations. batch_size: in sentences; the others are as in `Translator.load`."""
+    """How translations are computed. batch_size: in sentences; the other fields are as in `Translator.load`."""
 
     engine: str = "auto"
     precision: str | None = None
@@ -50,19 +50,20 @@ class EngineOptions:
     batch_size: int = 64
 
     def load(self, model: str | Path | Sequence[str | Path], aligner: Aligner | None) -> Translator:
-        """Load a model. Raises as `Translator.load`."""
+        """Load a model with these options. Raises what `Translator.load` raises."""
         return Translator.load(model, self.device, self.engine, self.precision, self.threads, aligner=aligner)
 
 
 @dataclass(frozen=True, kw_only=True)
 class HypothesisOptions:
-    """Which hypotheses are written, and what is written of each.
+    """Which hypotheses are written, and in which form.
 
     nbest: number of hypotheses written per line, as `index ||| text ||| score`. sampling: draw `sampling.samples`
-    translations per line instead of searching. rerank: the output of `dragoman tune`; of as many hypotheses as it says,
-    or `nbest`, the one that it ranks first is written. mbr: chrf or bleu; of the `nbest` hypotheses, or the samples,
-    the one most similar to all others is written (`MinimumRisk`). scores: write the log-probability (nats) and a tab
-    before each line. token_scores: write the tokens and their log-probabilities after each line.
+    translations per line instead of searching. rerank: the output of `dragoman tune`; write the hypothesis that it
+    ranks first, among `nbest` hypotheses or, if that is 1, the number that it was tuned for. mbr: chrf or bleu; among
+    the `nbest` hypotheses or the samples, write the one most similar to all others (`MinimumRisk`). scores: write the
+    log-probability (nats) and a tab before each line. token_scores: write the tokens and their log-probabilities after
+    each line.
     """
 
     nbest: int = 1
@@ -87,7 +88,7 @@ class HypothesisOptions:
         return self.nbest if self.sampling is None else self.sampling.samples
 
     def reranking(self) -> RerankingConfig | None:
-        """Return the reranking. Raises ConfigError and DataError if its file is invalid."""
+        """Return the reranking config, if there is one. Raises ConfigError and DataError if its file is invalid."""
         if self.rerank is None or isinstance(self.rerank, RerankingConfig):
             return self.rerank
         return read_reranking(Path(self.rerank))
@@ -101,13 +102,13 @@ class HypothesisOptions:
     def choice(
         self, reranking: RerankingConfig | None, translator: Translator, computing: EngineOptions
     ) -> Choice | None:
-        """Return what selects a hypothesis. Raises as `Reranker.load`."""
+        """Return the choice among hypotheses, if there is one. Raises what `Reranker.load` raises."""
         if reranking is not None:
             return Reranker.load(reranking, translator, computing.device, computing.threads, computing.batch_size)
         return self._minimum_risk()
 
     def _minimum_risk(self) -> MinimumRisk | None:
-        """Raise ConfigError for an unknown measure."""
+        """Return minimum Bayes risk, if requested. Raises ConfigError for an unknown metric."""
         if self.mbr is None:
             return None
         return MinimumRisk(self.mbr, "probability" if self.sampling is None else "uniform")
@@ -122,9 +123,9 @@ class LineFiles:
     """Files that are read or written line by line along with the text.
 
     prefix: the start of each translation. constraints: the phrases that each translation must contain, a tab between
-    phrases and | between alternatives. tree: everything that the searches expanded, as JSON Lines
-    (docs/searching-rules.md). alignments: the words that each best translation comes from, as `0-0 1-2`; attention: the
-    attention to read them from; aligner: what aligns the words instead.
+    phrases and | between alternatives. tree: the search trees, as JSON Lines (docs/searching-rules.md). alignments:
+    word alignments of the best translations, as `0-0 1-2`; attention: the attention to read them from; aligner: aligns
+    the words instead.
     """
 
     prefix: Path | None = None
@@ -135,7 +136,7 @@ class LineFiles:
     aligner: Aligner | None = None
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for options that exclude each other. Paths may be given as strings."""
+        """Convert strings to paths. Raises ConfigError for options that exclude each other."""
         for name in ("prefix", "constraints", "tree", "alignments"):
             if (path := getattr(self, name)) is not None:
                 object.__setattr__(self, name, Path(path))
@@ -149,7 +150,7 @@ class LineFiles:
     def check(self, source: Path | None, target: Path | object, resume: bool) -> None:
         """Raise ConfigError or DataError if a file would be overwritten or cannot be resumed."""
         if self.tree is not None and resume:
-            raise ConfigError("--tree is written in one go and cannot be resumed: leave out --resume or --tree")
+            raise ConfigError("--tree cannot be resumed: leave out --resume or --tree")
         others = {"--input": source, "--output": target}
         if self.tree is not None and (other := _same_file(self.tree, others)):
             raise ConfigError(f"--tree {self.tree} is also the file of {other}: choose another name")
@@ -165,7 +166,7 @@ def _same_file(path: Path, others: Mapping[str, object]) -> str | None:
 
 
 def take(kind: type[Options], settings: dict[str, Any]) -> Options:
-    """Remove the fields of a class of options from settings, and return an instance with them."""
+    """Move the fields of a class of options from `settings` to a new instance."""
     names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: settings.pop(name) for name in names & settings.keys()})
 

@@ -1,4 +1,4 @@
-"""`translate_file`: translates a file of any size, and can be resumed after a kill."""
+"""`translate_file`: translates a file of any size; a killed call can be resumed."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -28,7 +28,9 @@ from dragoman.translation.tree import tree_file
 
 @dataclass(frozen=True)
 class TranslatedText:
-    """path: the file; None if the lines went elsewhere. lines: their number, including those of earlier calls."""
+    """path: the file, None if the lines went elsewhere. lines: number of translated lines, including those of earlier
+    calls.
+    """
 
     path: Path | None
     lines: int
@@ -47,15 +49,16 @@ def translate_file(
     """Translate a file line by line, as `dragoman translate` does: one line per input line.
 
     Memory does not grow with the file. model: a folder, or several for an ensemble. source: plain text, .gz, .xz or
-    .zst; None: the standard input. target: compressed as its name ends; the file is complete or does not exist. resume:
-    resume the same call, which was stopped. on_error: what to do about lines that are not UTF-8 or are longer than the
-    model can read, as in `FaultyLines`. settings: beam, length_penalty, coverage_penalty, unknown, search, to, tags,
-    glossary, keep, keep_patterns and guard, as in `Translator.request`; and the fields of `EngineOptions` (what
-    computes), `HypothesisOptions` (what is written) and `LineFiles` (further files), as documented there.
+    .zst; None: the standard input. target: compressed according to its suffix; the file is complete or does not exist.
+    resume: resume an interrupted call with the same arguments. on_error: how to treat lines that are not UTF-8 or are
+    longer than the model can read, as in `FaultyLines`. settings: beam, length_penalty, coverage_penalty, unknown,
+    search, to, tags, glossary, keep, keep_patterns and guard, as in `Translator.request`; and the fields of
+    `EngineOptions` (inference engine), `HypothesisOptions` (output) and `LineFiles` (further files), as documented
+    there.
 
     Raises DataError for files that are missing, unreadable or of unequal length, ConfigError for invalid settings, and
-    if the folder beside the target holds unfinished work or other work, ModelError and ResourceError as `Translator`,
-    Interrupted after Ctrl-C or SIGTERM, with completed lines kept.
+    for unfinished work of this or another call in the folder beside the target; ModelError and ResourceError as
+    `Translator`; Interrupted after Ctrl-C or SIGTERM, with completed lines kept.
     """
     request_settings: dict[str, Any] = {**settings}
     computing, hypotheses = take(EngineOptions, request_settings), take(HypothesisOptions, request_settings)
@@ -74,7 +77,7 @@ def translate_file(
         choice = hypotheses.choice(reranking, translator, computing)
         request = translator.request(
             nbest=hypotheses.searched(reranking), sampling=hypotheses.sampling, **request_settings
-        ).telling(hypotheses.token_scores, files.tree is not None)
+        ).with_details(hypotheses.token_scores, files.tree is not None)
         alignments = None
         if files.alignments is not None:
             alignments = AlignmentWriter(translator.aligner_of(request.tags, files.attention), computing.batch_size)
@@ -98,14 +101,14 @@ def translate_file(
             companion = None
             if files.alignments is not None:
                 companion = open_files.enter_context(atomic_companion(files.alignments))
-            with in_files(source, files.prefix), translation.work(target) as work:
-                translation.write(target, work, companion)
+            with in_files(source, files.prefix), translation.progress(target) as progress:
+                translation.write(target, progress, companion)
             return TranslatedText(None, target.lines)
         decisive = {**translation.settings(), "model": fingerprint_of(model), "precision": computing.precision}
         with (
             translated_file(target, translation.inputs, decisive, resume, files.alignments) as file,
             in_files(source, files.prefix),
-            translation.work(file) as work,
+            translation.progress(file) as progress,
         ):
-            translation.write(file, work, file.companion)
+            translation.write(file, progress, file.companion)
         return TranslatedText(target, file.lines)

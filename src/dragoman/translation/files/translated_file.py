@@ -1,4 +1,4 @@
-"""`TranslatedFile`: a file of translations that gets its name when it is complete, and can be resumed."""
+"""`TranslatedFile`: a resumable file of translations, which gets its name once it is complete."""
 
 import signal
 import threading
@@ -16,14 +16,15 @@ from dragoman.base.log import info
 
 _SIZE = "bytes of the companion"
 KEEP_EVERY = 10.0
-"""Seconds between commits, at the end of a window of lines: the most that a kill can cost."""
+"""Minimum seconds between commits, at the end of a window of lines; a kill loses the work since the last one.
+"""
 
 
 class TranslatedFile:
-    """Writes translations to a folder beside the file (`OutputJournal`), in windows of lines.
+    """Writes translations in windows of lines, to a folder next to the file (`OutputJournal`).
 
-    Committed windows survive a kill, an error or an interrupt. If there are none, the folder is deleted: a short job
-    that fails leaves no file.
+    Committed windows survive a kill, an error or an interrupt. If there are none, the folder is deleted, so that a
+    short failed job leaves no files.
     """
 
     def __init__(self, journal: OutputJournal, repeatable: bool, companion: Companion | None = None) -> None:
@@ -37,12 +38,12 @@ class TranslatedFile:
 
     @property
     def lines(self) -> int:
-        """The number of input lines that are completed."""
+        """The number of completed input lines."""
         return self._journal.lines
 
     @property
     def watched(self) -> bool:
-        """False: nobody watches the folder."""
+        """False: translations are not visible until the file is complete."""
         return False
 
     @property
@@ -51,11 +52,11 @@ class TranslatedFile:
         return {what: count for what, count in self._journal.counts.items() if what != _SIZE}
 
     def follow(self, name: str, lines: Iterable[str], path: Path | None) -> Iterator[str]:
-        """Yield the lines of an input that are not completed. Raises ConfigError if completed ones were changed."""
+        """Yield the remaining lines of an input. Raises ConfigError if completed lines have changed."""
         return self._journal.remaining_lines(name, lines, path or Path("standard input"))
 
     def write(self, lines: int, texts: Iterable[bytes], counts: Mapping[str, int]) -> None:
-        """Write the translations of a window. lines: their number."""
+        """Write the translations of a window of `lines` lines."""
         before = 0 if self.companion is None else self.companion.size
         data = self._compress(b"".join(texts))
         along = {} if self.companion is None else {_SIZE: self.companion.size - before}
@@ -65,10 +66,10 @@ class TranslatedFile:
             self._kept_at = time.monotonic()
 
     def finish(self) -> None:
-        """Complete the file: there are no more lines."""
+        """Complete the file after the last line."""
         if self._journal.finished:
             return
-        if self._journal.empty:  # an empty file of no compressed members would be none of its format
+        if self._journal.empty:  # a file without compressed members would be invalid
             self._journal.write(0, self._compress(b""))
         if self.companion is not None and not self.companion.size:
             self.companion.write("")
@@ -78,7 +79,7 @@ class TranslatedFile:
         """Commit the completed lines, and return the error to raise. number: of the signal."""
         if not self._repeatable:
             return Interrupted(
-                f"interrupted; a pipe cannot be read again, so nothing of {self._output} is kept", number
+                f"interrupted; a pipe cannot be read again, so no part of {self._output} is kept", number
             )
         if self.lines and not self._journal.finished:
             self._commit()
@@ -91,7 +92,7 @@ class TranslatedFile:
         )
 
     def failed(self) -> None:
-        """Log what is kept, if this process completed any of it."""
+        """Log how many lines are kept, if this process completed any of them."""
         if self._journal.kept > self._first and not self._journal.finished:
             info(
                 f"{self._journal.folder} keeps the first {self._journal.kept:,} lines. After fixing the cause, resume "
@@ -99,7 +100,7 @@ class TranslatedFile:
             )
 
     def _commit(self, finished: bool = False) -> None:
-        """Commit, the companion first, so that it is never shorter than the journal says."""
+        """Commit, the companion first, so that it is never shorter than recorded in the journal."""
         if self.companion is not None:
             self.companion.sync()
         self._journal.commit(finished)
@@ -119,11 +120,11 @@ def translated_file(
 ) -> Iterator[TranslatedFile]:
     """Yield the file to write, which gets its name on success.
 
-    inputs: files that are read, None for the standard input; settings: everything else that the translations depend
-    on. resume: resume unfinished work if there is any. companion: a second file, written along with the first. Raises
-    ConfigError if there is unfinished work and `resume` is False, or if it was started with other settings; DataError
-    if an input cannot be read again to resume; ResourceError if a file cannot be written; Interrupted after Ctrl-C or
-    SIGTERM.
+    inputs: files that are read, None for the standard input; settings: all other values that determine the
+    translations. resume: resume unfinished work if there is any. companion: a second file, written along with the
+    first. Raises ConfigError if there is unfinished work and `resume` is False, or if it was started with other
+    settings; DataError if an input cannot be read again to resume; ResourceError if a file cannot be written;
+    Interrupted after Ctrl-C or SIGTERM.
     """
     once = [path for path in inputs if path is None or not path.is_file()]
     if resume and once:
@@ -131,7 +132,7 @@ def translated_file(
             f"--resume reads the translated lines again, but {once[0] or 'the standard input'} can be read only once: "
             "store the text in a file"
         )
-    journal = OutputJournal(target.resolve(), settings, resume)  # what a link points to is replaced, not the link
+    journal = OutputJournal(target.resolve(), settings, resume)  # a link's target is replaced, not the link
     along = journal.folder / COMPANION
     with ExitStack() as stack:
         stack.enter_context(journal)
@@ -165,7 +166,7 @@ class Signal(KeyboardInterrupt):
 
 @contextmanager
 def signals_raise() -> Iterator[None]:
-    """Make SIGINT and SIGTERM raise `Signal`; those that the process was started to ignore stay ignored."""
+    """Make SIGINT and SIGTERM raise `Signal`, unless the process was started with them ignored."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -9,13 +9,13 @@ from dragoman.text.words import split_units
 
 _FEWEST_WORDS = 4
 _SHARE = 0.8
-"""Of a source's plain words that a copy has in the same order."""
+"""Minimum share of the source's plain words that a copy repeats in order."""
 
 _NO_TEXT = regex.compile("|".join(KINDS[kind] for kind in ("url", "email", "markup", "placeholder")), regex.V1)
 
 
 def is_copied(source: str, output: str, share: float = _SHARE) -> bool:
-    """Return whether the output has at least this share of the source's plain words, in the same order.
+    """Return whether the output repeats at least `share` of the source's plain words, in the same order.
 
     Plain words start with a lower-case letter and are not part of an address or markup: names, numbers and addresses
     are the same in most languages. False for a source of fewer than four plain words, or of mostly other words. In

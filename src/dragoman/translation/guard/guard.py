@@ -1,4 +1,4 @@
-"""`Guard`: finds faults of translations by comparing their text with the source's."""
+"""`Guard`: finds faults in translations by comparing them with their sources."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ Kind = Literal["repetition", "empty", "copy", "script", "numbers"]
 DESCRIPTIONS: dict[Kind, str] = {
     "repetition": "repeated a phrase",
     "empty": "were empty",
-    "copy": "were their source again",
-    "script": "were in another script",
+    "copy": "copied their source",
+    "script": "were in a wrong script",
     "numbers": "had other numbers than their source",
 }
 """How summaries describe translations with findings of each kind."""
@@ -30,10 +30,10 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True)
 class GuardOutcome:
-    """What the guard found in the translations of a text, and what came of it.
+    """What the guard found in the translations of a text, and with what result.
 
     found: in the best translation of the first search; left: in the translation that is returned; search: the name of
-    the search that found the latter (docs/guard.md), empty for the first.
+    the search that produced the returned translation (docs/guard.md), empty for the first.
     """
 
     found: tuple[Finding, ...]
@@ -41,7 +41,7 @@ class GuardOutcome:
     search: str = ""
 
     def outcomes(self) -> dict[str, bool]:
-        """Return the description of each kind of finding, once, and whether it is gone."""
+        """Return the description of each kind of finding, and whether the returned translation is free of it."""
         left = {finding.kind for finding in self.left}
         kinds = dict.fromkeys(finding.kind for finding in (*self.found, *self.left))
         return {DESCRIPTIONS[kind]: kind not in left for kind in kinds}
@@ -59,7 +59,9 @@ def merged(parts: Iterable[GuardOutcome | None]) -> GuardOutcome | None:
 
 @dataclass(frozen=True)
 class Guard:
-    """scripts: those of the target language, empty if unknown; two_languages: whether a copy is a fault."""
+    """Inspects translations. scripts: of the target language, empty if unknown; two_languages: whether source and
+    target languages differ, so that a copy is a fault.
+    """
 
     scripts: frozenset[str] = frozenset()
     two_languages: bool = True

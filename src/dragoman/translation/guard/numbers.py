@@ -19,8 +19,8 @@ def changed_numbers(source: str, output: str) -> str | None:
 
     Numbers are compared by their digits: `1,000.5`, `1.000,5` and `1 000,5` are the same. A missing number larger than
     20 is reported; a smaller one only if the output has another number that the source doesn't have, since it may be
-    spelled out (`12`: `zwölf`). A number in the output alone is not reported: the source may have spelled it out.
-    Accepted are 12-hour times as 24-hour times, years without their century, and final zeros that became a word
+    spelled out (`12`: `zwölf`). A number in the output alone is not reported: the source may have spelled it out. These
+    differences are accepted: 12-hour for 24-hour times, years without their century, and final zeros that became a word
     (`3,000 million`: `3 Milliarden`).
     """
     if not any(map(str.isdecimal, source)):
@@ -49,7 +49,7 @@ def _numbers(text: str) -> Counter[str]:
 
 
 def _runs(text: str) -> Counter[str]:
-    """Return the runs of digits, which no punctuation joins: `81(1)` equals `81.1`, and `31/10` equals `31.10.`"""
+    """Return the runs of digits, not joined by punctuation: `81(1)` equals `81.1`, and `31/10` equals `31.10.`"""
     return Counter(map(_value, _RUN.findall(text)))
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from dragoman.text.words import split_units
 
 _LONG_WORD = 12
-"""Characters. Repetitions within a word of at least this length count: `lalalalalala`."""
+"""Number of characters from which repetitions within a word count, as in `lalalalalala`."""
 
 
 class _Run(NamedTuple):
@@ -18,21 +18,21 @@ class _Run(NamedTuple):
 
 
 def repeated_phrase(source: str, output: str, fewest: int = 2) -> str | None:
-    """Return the phrase whose copies in a row cover most of the output if that is a loop, else None.
+    """Return the phrase whose consecutive copies cover most of the output, if they form a loop, else None.
 
-    Phrases are made of words; of characters in scripts without spaces, and within words of at least 12 characters. The
-    number of copies that makes a loop depends on the phrase: 2 for at least 12 letters and digits in four words, 3 for
-    others of at least two (4 for two letters within a word), 6 for a single one, 8 for punctuation alone; and it is at
-    least `fewest`. It is not a loop if the source repeats any phrase, or any punctuation, as often.
+    Phrases consist of words, or of characters in scripts without spaces and within words of at least 12 characters. The
+    number of copies that form a loop depends on the phrase: 2 if it has at least 12 letters and digits in four words, 3
+    if it has at least two (4 for two letters within a word), 6 for a single one, 8 for punctuation alone; and at least
+    `fewest`. Copies are not a loop if the source repeats any phrase, or any punctuation, as often.
     """
     loops = [run for run in _runs(output) if run.times >= max(_too_often(run.phrase), fewest)]
     if not loops:
         return None
-    inked = {True: 1, False: 1}
+    in_source = {True: 1, False: 1}
     for run in _runs(source):
         with_letters = any(map(str.isalnum, run.phrase))
-        inked[with_letters] = max(inked[with_letters], run.times)
-    loops = [run for run in loops if run.times > inked[any(map(str.isalnum, run.phrase))]]
+        in_source[with_letters] = max(in_source[with_letters], run.times)
+    loops = [run for run in loops if run.times > in_source[any(map(str.isalnum, run.phrase))]]
     if not loops:
         return None
     longest = max(loops, key=lambda run: len(run.phrase) * run.times)
@@ -48,10 +48,10 @@ def _too_often(phrase: str) -> int:
 
 def _runs(text: str) -> Iterator[_Run]:
     """Yield the runs of words, then those of letters within each long word. Letter case is ignored."""
-    places = [(begin, end) for begin, end in split_units(text) if not text[begin].isspace()]
-    words = [text[begin:end].casefold() for begin, end in places]
+    spans = [(begin, end) for begin, end in split_units(text) if not text[begin].isspace()]
+    words = [text[begin:end].casefold() for begin, end in spans]
     for start, size, times in _tandem(words):
-        yield _Run(text[places[start][0] : places[start + size - 1][1]], times)
+        yield _Run(text[spans[start][0] : spans[start + size - 1][1]], times)
     for word in words:
         if len(word) >= _LONG_WORD and word.isalpha():
             for start, size, times in _tandem(word):
@@ -76,12 +76,12 @@ def _tandem(items: Sequence[str]) -> Iterator[tuple[int, int, int]]:
 def _stretches(equal: Iterable[bool]) -> Iterator[tuple[int, int]]:
     """Yield the start and length of each stretch of True."""
     begin = None
-    place = -1
-    for place, each in enumerate(equal):
+    index = -1
+    for index, each in enumerate(equal):
         if each and begin is None:
-            begin = place
+            begin = index
         elif not each and begin is not None:
-            yield begin, place - begin
+            yield begin, index - begin
             begin = None
     if begin is not None:
-        yield begin, place + 1 - begin
+        yield begin, index + 1 - begin

@@ -1,4 +1,4 @@
-"""`GuardRetry`: translations that a guard rejects are searched again in other ways."""
+"""`GuardRetry`: repeats the search with other settings for translations that a guard rejects."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -18,14 +18,14 @@ from dragoman.translation.rounds import Search, Steps
 
 _BEAM = 5
 _SHORTEST_RUN = 3
-"""Tokens. Shorter runs occur twice in correct translations."""
+"""Number of tokens. Shorter runs occur twice in correct translations."""
 
 _SMALLEST_SHARE = 0.5
 """Minimum length, as a share of the source's tokens, of the translation that replaces an empty one."""
 
 
 class OtherSearch(NamedTuple):
-    """name: as in docs/guard.md; request: the first request with another search."""
+    """A search to try. name: as in docs/guard.md; request: the first request with other search settings."""
 
     name: str
     request: Request
@@ -34,8 +34,8 @@ class OtherSearch(NamedTuple):
 class GuardRetry:
     """Keeps the hypotheses without findings, and searches a text again if all have findings.
 
-    The first search that gives a hypothesis without findings decides. If none does, the hypothesis with the fewest
-    findings is returned; ties go to the earlier search, then to the better score.
+    The first search with a hypothesis without findings provides the result. If there is none, the result is the
+    hypothesis with the fewest findings; ties go to the earlier search, then to the better score.
     """
 
     def __init__(self, engine: Engine, codec: Codec, constraints: ConstraintFallback) -> None:
@@ -43,7 +43,7 @@ class GuardRetry:
         self._engine, self._codec, self._constraints = engine, codec, constraints
 
     def translations(self, number: int, text: str, request: Request, first: list[Translation]) -> Steps:
-        """Return the translations of a text, whose first search gave `first`. number: of its line, from 1."""
+        """Return the translations of a text. number: of its line, from 1; first: the results of the first search."""
         guard = request.guard
         assert guard is not None
         findings = [guard.findings(text, each.text) for each in first]
@@ -72,7 +72,7 @@ class GuardRetry:
         return best
 
     def _row(self, number: int, text: str, request: Request) -> Row | None:
-        """Return None if the text cannot be searched this way."""
+        """Return the row for a request, or None if the engine cannot search it."""
         try:
             (row,) = self._codec.rows([(text, request)], number)
             self._codec.check_length(row.number, row.source, row.prefix.ids)
@@ -110,7 +110,7 @@ def other_searches(
         shortest = max(first.minimum_length, 1), max(first.minimum_factor, _SMALLEST_SHARE)
         yield OtherSearch("longer", searched(minimum_length=shortest[0], minimum_factor=shortest[1]))
     if loops := [finding.what for finding in findings if finding.kind == "repetition"]:
-        # a run of twice the phrase's length occurs twice in three phrases in a row, so this allows two at most
+        # three copies in a row contain a run of twice the phrase's length twice, so that two copies at most are allowed
         run = max(_SHORTEST_RUN, 2 * min(map(count_tokens, loops)))
         if first.no_repeat_ngram:
             run = min(run, first.no_repeat_ngram)
@@ -121,7 +121,7 @@ def other_searches(
 
 
 def _keeping_numbers(control: Control | None) -> Control:
-    """Return the control with the source's numbers kept as well."""
+    """Return a control that also keeps the source's numbers."""
     known = control or Control()
     kinds, patterns = (known.keep.kinds, known.keep.patterns) if known.keep is not None else ((), ())
     return replace(known, keep=KeepRules.of([*kinds, "number"], patterns))

@@ -1,4 +1,4 @@
-"""`Choice`: selects one of a text's hypotheses after the search or the sampler has found them."""
+"""`Choice`: reorders a text's hypotheses after the search or sampling."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -9,22 +9,22 @@ from dragoman.translation.result import Translation
 
 
 class Choice(Protocol):
-    """An order of hypotheses by criteria that single steps of a search cannot compute."""
+    """Orders hypotheses by criteria that cannot be computed at single steps of a search."""
 
     def choose(self, sources: Sequence[str], found: Sequence[list[Translation]]) -> list[list[Translation]]:
-        """All hypotheses of each text, best first, with the score that orders them.
+        """Return all hypotheses of each text, best first, with the score that orders them.
 
-        Equal ones keep their order. The result for a text does not depend on the others.
+        Hypotheses with equal scores keep their order. The result for a text does not depend on other texts.
         """
         ...
 
     def settings(self) -> dict[str, Any]:
-        """Everything that the order depends on, as JSON values."""
+        """Return all settings that determine the order, as JSON values."""
         ...
 
 
 def ordered(hypotheses: Sequence[Translation], scores: Sequence[float]) -> list[Translation]:
-    """The hypotheses with these scores, in descending order."""
+    """Return the hypotheses with these scores, in descending order."""
     order = sorted(range(len(hypotheses)), key=lambda row: -scores[row])
     return [replace(hypotheses[row], score=float(scores[row])) for row in order]
 
@@ -34,7 +34,7 @@ def chosen(
 ) -> Iterator[list[Translation]]:
     """Apply `choice` to each text's hypotheses, `size` texts at a time, in order.
 
-    If `found` raises a DragomanError, it is raised again after everything found before it.
+    If `found` raises a DragomanError, it is raised again after all earlier hypotheses have been yielded.
     """
     waiting: list[list[Translation]] = []
     done = 0

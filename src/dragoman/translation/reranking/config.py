@@ -52,14 +52,14 @@ class RerankingConfig(Config):
         description="Weight of the number of tokens; it counteracts the preference of the other features for short "
         "outputs.",
     )
-    reverse: ReverseConfig | None = Field(default=None, description="Model of the reverse direction; null: none.")
+    reverse: ReverseConfig | None = Field(default=None, description="Model of the reverse direction; null for none.")
     language_model: RerankingLanguageModelConfig | None = Field(
-        default=None, description="Language model of the target language; null: none."
+        default=None, description="Language model of the target language; null for none."
     )
     tuned: TunedConfig | None = Field(default=None, description="Record of how the weights were tuned, if they were.")
 
     def weights(self) -> dict[str, float]:
-        """The weight of each feature by its name, in the order of `Features`."""
+        """Return the weight of each feature by name, in the order of `Features`."""
         found = {"model": self.model, "length": self.length}
         if self.reverse is not None:
             found["reverse"] = self.reverse.weight
@@ -68,7 +68,7 @@ class RerankingConfig(Config):
         return found
 
     def with_weights(self, weights: dict[str, float]) -> "RerankingConfig":
-        """The same features with these weights, as returned by `weights`."""
+        """Return this config with other weights, in the format of `weights`."""
         changed: dict[str, object] = {name: weights[name] for name in ("model", "length")}
         if self.reverse is not None:
             changed["reverse"] = self.reverse.model_copy(update={"weight": weights["reverse"]})

@@ -1,4 +1,4 @@
-"""`Features`: numbers that describe a hypothesis, computed by the models that a config names."""
+"""`Features`: the features of hypotheses for reranking, computed by the models of a config."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -15,13 +15,13 @@ from dragoman.translation.result import Translation
 from dragoman.translation.translator import Translator
 
 UNREADABLE = -1e6
-"""Nats for a pair that is too long for the reverse model, which ranks it last."""
+"""Log-probability (nats) of a pair that is too long for the reverse model, which ranks it last."""
 
 
 class Features:
     """Features: model, log p(y | x); length, tokens of y; reverse, log p(x | y); language_model, log p(y).
 
-    Ends count in each. names: those that the config selects, in the order of the columns.
+    The end of sentence counts in each feature. names: the features of the config, in the order of the columns.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class Features:
         threads: int | None = None,
         batch_size: int = 64,
     ) -> None:
-        """model: the card of the model whose hypotheses these are.
+        """model: metadata of the model that generates the hypotheses.
 
         Raises ModelError for a path that is not a model folder, ConfigError for a reverse model of another direction.
         """
@@ -48,7 +48,7 @@ class Features:
             self._language_model = LanguageModel.load(config.language_model.folder, device, "score")
 
     def of(self, sources: Sequence[str], found: Sequence[Sequence[Translation]]) -> list[NDArray[np.float64]]:
-        """(N, F) for each text's N hypotheses. Hypotheses with the same text are scored once."""
+        """Return (N, F) for each text's N hypotheses. Hypotheses with the same text are scored once."""
         pairs = [(source, each.text) for source, its in zip(sources, found, strict=True) for each in its]
         columns = {
             "model": [each.log_probability for its in found for each in its],
@@ -68,7 +68,7 @@ class Features:
         return np.split(values, ends[:-1]) if len(found) else []
 
     def _channel(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """log p(source | translation) of each pair."""
+        """Return log p(source | translation) of each pair."""
         reverse, config = self._reverse, self._config.reverse
         assert reverse is not None
         assert config is not None
@@ -90,7 +90,9 @@ class Features:
 
 
 def check_direction(config: ReverseConfig, reverse: Meta, model: Meta) -> None:
-    """Raises ConfigError if, by its card, `reverse` does not translate from the model's target to its source."""
+    """Raise ConfigError if, by its metadata, `reverse` does not translate from the model's target to its source
+    language.
+    """
     backward = config.to or reverse.target_language
     for what, other, own in (
         ("reads", reverse.source_language, None if model.target_languages else model.target_language),
@@ -104,5 +106,5 @@ def check_direction(config: ReverseConfig, reverse: Meta, model: Meta) -> None:
 
 
 def flat(found: Sequence[Sequence[Translation]]) -> list[Translation]:
-    """All hypotheses, text by text."""
+    """Return all hypotheses in one list, text by text."""
     return list(chain.from_iterable(found))

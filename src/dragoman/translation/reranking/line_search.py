@@ -1,4 +1,4 @@
-"""Weights of features that maximise a corpus score of the hypotheses on top: Och 2003's exact line search."""
+"""Exact line search for feature weights that maximise the corpus score of the top hypotheses (Och 2003)."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dragoman.metrics.summed import Statistics, SummedMetric
 
 _GAIN = 1e-9
-"""Differences of scores up to this size are ignored."""
+"""Score differences up to this size are ignored."""
 
 
 class Lists(NamedTuple):
@@ -21,21 +21,21 @@ class Lists(NamedTuple):
 
 
 class WeightedScore(NamedTuple):
-    """Weights (F,), and the corpus score of the hypotheses that they rank first."""
+    """Weights (F,) and the corpus score of the hypotheses that they rank first."""
 
     weights: NDArray[np.float64]
     score: float
 
 
 def corpus_score(lists: Lists, weights: NDArray[np.float64], metric: SummedMetric) -> float:
-    """The score of the best hypothesis of each sentence; of equal ones, the first."""
+    """Return the corpus score of the best hypothesis of each sentence; the first of equal ones."""
     chosen = [int(np.argmax(features @ weights)) for features in lists.features]
     sums = np.sum([each[row] for each, row in zip(lists.statistics, chosen, strict=True)], axis=0)
     return float(metric.corpus(sums))
 
 
 def envelope(levels: NDArray[np.float64], slopes: NDArray[np.float64]) -> tuple[list[int], list[float]]:
-    """The upper envelope of the lines level + γ · slope for γ from −∞ to ∞, and the ascending γ of its corners.
+    """Return the upper envelope of the lines level + γ · slope for γ from −∞ to ∞, and the ascending γ of its corners.
 
     levels, slopes: (n,). There is one more line than corners.
     """
@@ -60,9 +60,10 @@ def envelope(levels: NDArray[np.float64], slopes: NDArray[np.float64]) -> tuple[
 def search_line(
     lists: Lists, weights: NDArray[np.float64], direction: NDArray[np.float64], metric: SummedMetric
 ) -> WeightedScore:
-    """The best of all weights + γ · direction; the score is constant between two changes of some sentence's best.
+    """Return the best of all weights + γ · direction. The score is constant between values of γ at which a best
+    hypothesis changes.
 
-    γ is the middle of the interval with the best score (of several, the widest); in an open interval it is 1 beyond the
+    γ is the middle of the interval with the best score (the widest of several); in an open interval it is 1 beyond the
     last change.
     """
     sums: Statistics = np.zeros(lists.statistics[0].shape[1], np.int64)
@@ -88,7 +89,7 @@ def search_line(
 def search_weights(
     lists: Lists, start: NDArray[np.float64], metric: SummedMetric, restarts: int = 20, seed: int = 1
 ) -> WeightedScore:
-    """The best weights found by line searches along one feature after another, from `start` and from random weights.
+    """Return the best weights found by line searches along one feature at a time, from `start` and from random weights.
 
     Scaled so that the first feature's weight is 1 if it is positive, otherwise the largest absolute weight. Never worse
     than `start`.
@@ -106,7 +107,7 @@ def search_weights(
 
 
 def _climbed(lists: Lists, start: NDArray[np.float64], metric: SummedMetric) -> WeightedScore:
-    """Climb until no line along one feature improves the score."""
+    """Repeat line searches until none along a single feature improves the score."""
     here = WeightedScore(start, corpus_score(lists, start, metric))
     while True:
         lines = [search_line(lists, here.weights, direction, metric) for direction in np.eye(len(start))]
@@ -117,6 +118,6 @@ def _climbed(lists: Lists, start: NDArray[np.float64], metric: SummedMetric) -> 
 
 
 def _scaled(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scaled weights, which order all hypotheses alike."""
+    """Return scaled weights, which order all hypotheses in the same way."""
     size = weights[0] if weights[0] > 0 else np.abs(weights).max()
     return weights / size if size > 0 else weights

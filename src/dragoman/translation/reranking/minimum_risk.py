@@ -19,7 +19,7 @@ class MinimumRisk:
 
     u is a sentence's chrF2, BLEU or any other `NgramMetric`. The expected utility under the model (Eikema and Aziz
     2020, equation 3) is estimated from samples with equal weights, w = 1/N, where a text drawn twice counts twice; or
-    from an n-best list, each weighted by its share of the list's probability (Kumar and Byrne 2004).
+    from an n-best list, each hypothesis weighted by its share of the list's probability (Kumar and Byrne 2004).
     """
 
     def __init__(self, utility: str = "chrf", weights: Weights = "uniform") -> None:

@@ -1,4 +1,4 @@
-"""`Reranker`: n-best lists ordered by a weighted sum of features."""
+"""`Reranker`: orders n-best lists by a weighted sum of features."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,10 +17,10 @@ from dragoman.translation.translator import Translator
 
 
 class Reranker:
-    """The noisy channel (Yee et al. 2019; Ng et al. 2019) and other features of a config."""
+    """Scores hypotheses by a noisy channel (Yee et al. 2019; Ng et al. 2019) and the other features of a config."""
 
     def __init__(self, config: RerankingConfig, features: Features) -> None:
-        """features: those of this config."""
+        """features: the features of `config`."""
         self.config = config
         self._features, self._weights = features, np.array(list(config.weights().values()))
 
@@ -35,8 +35,8 @@ class Reranker:
     ) -> "Reranker":
         """Load the models of a config.
 
-        config: a file as written by `dragoman tune`, or its content; translator: the one whose hypotheses are reranked.
-        Raises ConfigError for an invalid file, and what `Features` raises.
+        config: a file as written by `dragoman tune`, or its content; translator: generates the hypotheses. Raises
+        ConfigError for an invalid file, and what `Features` raises.
         """
         read = config if isinstance(config, RerankingConfig) else read_reranking(Path(config))
         return cls(read, Features(read, translator.meta, device, threads, batch_size))
