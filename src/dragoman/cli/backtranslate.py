@@ -1,4 +1,4 @@
-"""`dragoman backtranslate`: makes synthetic training pairs from text of the target language."""
+"""`dragoman backtranslate`: generates synthetic training pairs from text of the target language."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -31,16 +31,16 @@ class Method(StrEnum):
 @grouped
 def backtranslate(
     model: Annotated[
-        Path, typer.Argument(help="A model folder of the reverse direction, which reads the language of --input.")
+        Path, typer.Argument(help="Folder of a model of the reverse direction, which reads the language of --input.")
     ],
     text: Annotated[
         Path,
-        typer.Option("--input", "-i", help="Text of the target language, one sentence per line; .gz .xz .zst too."),
+        typer.Option("--input", "-i", help="Target-language text, one sentence per line: plain, .gz, .xz or .zst."),
     ],
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", "--out", help="Output file of pairs, as synthetic source TAB line; .gz .xz .zst too."
+            "--output", "-o", "--out", help="Output file of lines synthetic source TAB target: plain, .gz, .xz or .zst."
         ),
     ],
     language: Annotated[
@@ -94,10 +94,10 @@ def backtranslate(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Make training pairs from text of the target language: a model of the reverse direction writes their sources.
+    """Generate source sentences for target-language text with a model of the reverse direction, as training pairs.
 
-    The same command resumes a killed one. Dropped lines are counted by rule. The command prints the lines of YAML that
-    add the pairs to a recipe, with the tag bt.
+    Repeat an interrupted command to resume it. Dropped lines are counted by rule. The command prints the YAML that adds
+    the pairs to a recipe, with the tag bt.
     """
     from dragoman.augmentation.backtranslate import backtranslate
     from dragoman.base.errors import reject_options

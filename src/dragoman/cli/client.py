@@ -24,9 +24,9 @@ def client(
     ] = None,
     beam: Beam = None,
     keep: Annotated[
-        str | None, typer.Option("--keep", metavar="KIND,…", help="Text to copy unchanged: all, or some kinds.")
+        str | None, typer.Option("--keep", metavar="KIND,…", help="Kinds of text that are kept unchanged, or all.")
     ] = None,
-    guard: Annotated[bool, typer.Option("--guard", help="Search again if a translation is wrong.")] = False,
+    guard: Annotated[bool, typer.Option("--guard", help="Search again if a translation is faulty.")] = False,
     parallel: Annotated[int, typer.Option("--parallel", min=1, max=64, help="Number of concurrent requests.")] = 4,
     quiet: Quiet = False,
 ) -> None:

@@ -11,8 +11,8 @@ ClusterOption = Annotated[
     typer.Option(
         "--cluster",
         metavar="auto|local|HOST:PORT|ray://HOST:PORT",
-        help="Translate all files, folders and patterns of --input with Ray, on the cluster of this machine or, if "
-        "none, on this machine alone; --output is a folder. Run the same command again to resume.",
+        help="Translate all files, folders and patterns of --input with Ray, on this machine's cluster or, if it "
+        "has none, on this machine alone; --output is a folder. Repeat the command to resume.",
     ),
 ]
 ActorsOption = Annotated[
@@ -20,24 +20,24 @@ ActorsOption = Annotated[
     typer.Option(
         "--actors",
         min=1,
-        help="With --cluster: processes that hold the model, with --threads processors each (default: one per machine, "
+        help="With --cluster: number of model processes, with --threads processors each (default: one per machine, "
         "or, with --threads, as many as fit).",
     ),
 ]
 SourceField = Annotated[
     str | None,
-    typer.Option("--source-field", help="With --cluster: the field of JSON Lines, or column of Parquet, to translate."),
+    typer.Option("--source-field", help="With --cluster: JSON Lines field or Parquet column to translate."),
 ]
 TargetField = Annotated[
     str | None,
-    typer.Option("--target-field", help="With --cluster: the new field for the translation (default: translation)."),
+    typer.Option("--target-field", help="With --cluster: new field for the translation (default: translation)."),
 ]
 
 
 def translate_on_cluster(
     models: Path | Sequence[Path], inputs: Sequence[Path], output: Path | None, cluster: str, **how: Any
 ) -> None:
-    """Translate files on a cluster. how: other arguments of `dragoman.translate_shards`."""
+    """Translate files on a cluster. how: further arguments of `dragoman.translate_shards`."""
     from dragoman.base.errors import ConfigError
     from dragoman.base.log import info
     from dragoman.translation.bulk.translate_shards import translate_shards
@@ -49,7 +49,7 @@ def translate_on_cluster(
 
 
 def check_patterns(settings: Sequence[str]) -> None:
-    """Raises ConfigError if a pattern of files was not quoted, so that the shell expanded it to arguments."""
+    """Raise ConfigError if a file pattern was not quoted, so that the shell expanded it to several arguments."""
     from dragoman.base.errors import ConfigError
 
     for argument in settings:

@@ -23,7 +23,7 @@ _ORIGIN = "from the command line"
 @app.command("check")
 def check(
     source: Annotated[
-        Path | None, typer.Option("--source", help="Source sentences, one per line; also .gz, .xz, .zst.")
+        Path | None, typer.Option("--source", help="Source sentences, one per line: plain, .gz, .xz or .zst.")
     ] = None,
     target: Annotated[Path | None, typer.Option("--target", help="Target sentences, line by line.")] = None,
     tsv: Annotated[

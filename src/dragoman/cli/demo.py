@@ -27,7 +27,7 @@ def demo(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Train a tiny translator on the built-in corpus, score it and draw what it learned; a few minutes on two cores."""
+    """Train a tiny translator on the built-in corpus, score it and plot its attention, in a few minutes on two cores."""
     import time
     from shlex import quote
 
@@ -99,7 +99,7 @@ def _recipe(out: Path, folder: Path, source: str, target: str) -> dict[str, Any]
         },
         "train": {
             "max_steps": 1500,
-            "max_minutes": 3,  # a busy or slow machine makes fewer steps; the schedule adapts
+            "max_minutes": 3,  # a busy or slow machine takes fewer steps; the schedule adapts
             "validate_every": 250,
             "checkpoint_every": 250,
             "log_every": 25,
@@ -109,7 +109,7 @@ def _recipe(out: Path, folder: Path, source: str, target: str) -> dict[str, Any]
 
 
 def _write_corpus(folder: Path, source: str, target: str) -> tuple[list[str], list[str]]:
-    """Generate the corpus and write its parts; returns both sides of the test set."""
+    """Generate the corpus, write its parts, and return both sides of the test set."""
     from dragoman.base.files import atomic_write
     from dragoman.lecture.grammar.corpus import generate
 
@@ -142,13 +142,13 @@ def _print_examples(sources: "Sequence[str]", translations: "Sequence[str]", ref
 
 
 def _example(sources: "Sequence[str]", translations: "Sequence[str]", references: "Sequence[str]") -> int:
-    """The index of a correctly translated sentence of readable length, for the picture."""
+    """Return the index of a correctly translated sentence of readable length, for the picture."""
     right = [row for row in range(len(sources)) if translations[row] == references[row]] or list(range(len(sources)))
     return min(right, key=lambda row: abs(len(sources[row].split()) - 11))
 
 
 def _clearest(translator: "Translator", sentence: str) -> Any:
-    """The attention map of the cross-attention layer with the lowest entropy."""
+    """Return the attention map of the cross-attention layer with the lowest entropy."""
     import numpy as np
 
     maps = [each for each in translator.attention(sentence) if each.kind == "decoder.cross_attention"]

@@ -13,8 +13,8 @@ def describe(
         list[str] | None,
         typer.Argument(
             metavar="[MODEL.yaml|RECIPE.yaml|FOLDER] [KEY=VALUE]...",
-            help="YAML with the settings of `model`, a recipe, or a model folder; followed by settings that override "
-            "the YAML, such as model.preset=base.",
+            help="YAML file with `model` settings, recipe, or model folder; then settings that override it, such as "
+            "model.preset=base.",
             show_default=False,
         ),
     ] = None,
@@ -32,7 +32,7 @@ def describe(
         typer.Option(
             "--pairs",
             min=1,
-            help="Number of sentence pairs, by which preset auto chooses (default: 4,500,000, as in WMT 2014).",
+            help="Number of sentence pairs, for the preset auto (default: 4,500,000, as in WMT 2014).",
         ),
     ] = None,
     length: Annotated[
@@ -64,7 +64,7 @@ def describe(
 
 
 def _sizes(vocabulary: str | None) -> tuple[int, ...]:
-    """The given sizes: none, one for a shared vocabulary, or two."""
+    """Return the given sizes: none, one for a shared vocabulary, or two."""
     from dragoman.base.errors import ConfigError
 
     if vocabulary is None:

@@ -12,7 +12,7 @@ from dragoman.cli.options import EngineOptions, Quiet, check_settings
 
 
 class Choice(StrEnum):
-    """The hypothesis of the teacher that the student learns."""
+    """Which of the teacher's hypotheses the student learns from."""
 
     best = "best"
     closest = "closest"
@@ -20,7 +20,7 @@ class Choice(StrEnum):
 
 @grouped
 def distill(
-    teacher: Annotated[Path, typer.Argument(help="A model folder that translates: the model to learn from.")],
+    teacher: Annotated[Path, typer.Argument(help="Folder of a translation model, the teacher.")],
     settings: Annotated[
         list[str] | None,
         typer.Argument(
@@ -30,23 +30,18 @@ def distill(
         ),
     ] = None,
     *,
-    student: Annotated[
-        str, typer.Option("--student", help="The student's preset: tiny-fast, small-fast, or any other.")
-    ],
-    out: Annotated[
-        Path, typer.Option("--out", help="The run folder to write; afterwards it is the student's model folder.")
-    ],
+    student: Annotated[str, typer.Option("--student", help="The student's preset, such as tiny-fast or small-fast.")],
+    out: Annotated[Path, typer.Option("--out", help="Run folder to write; it becomes the student's model folder.")],
     source: Annotated[
         list[Path] | None,
         typer.Option(
             "--source",
-            help="Text of the source language to translate, a sentence a line, instead of the teacher's own corpora; "
-            "can be given several times.",
+            help="Text to translate instead of the teacher's own corpora, one sentence per line; repeatable.",
         ),
     ] = None,
     beam: Annotated[
         int | None,
-        typer.Option("--beam", min=1, help="Beam size of the teacher (default: its own, 5)."),
+        typer.Option("--beam", min=1, help="Beam size of the teacher (default: the teacher's own, 5)."),
     ] = None,
     choice: Annotated[
         Choice,
@@ -62,8 +57,8 @@ def distill(
 ) -> None:
     """Train a small model on the translations of a larger one (sequence-level distillation).
 
-    The teacher translates the source side of the corpora that its own recipe names; then an ordinary training run
-    follows, with the teacher's vocabulary and validation set. --resume resumes a killed command in either phase.
+    The teacher translates the source side of its own training corpora; then the student is trained, with the teacher's
+    vocabulary and validation set. --resume resumes an interrupted command in either phase.
     """
     from dragoman.augmentation.distill import distill
     from dragoman.cli.train import tell_result

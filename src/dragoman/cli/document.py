@@ -18,7 +18,7 @@ FormatOption = Annotated[
     typer.Option(
         "--format",
         metavar="text|markdown|html|srt|vtt|docx",
-        help="Format of the document (default: by the name of --input, else text).",
+        help="Format of the document (default: by the suffix of --input, else text).",
     ),
 ]
 
@@ -31,7 +31,7 @@ def translate_document(
     on_error: str,
     **how: Any,
 ) -> None:
-    """how: keywords of `dragoman.translate_document`."""
+    """Translate a document. how: further arguments of `dragoman.translate_document`."""
     from dragoman.base.errors import DataError, DocumentError
     from dragoman.base.log import info
     from dragoman.documents.document import check_paths, read_document, translate_document, write_document

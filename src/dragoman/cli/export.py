@@ -10,14 +10,14 @@ from dragoman.cli.options import Model, Quiet
 
 
 class Format(StrEnum):
-    """The programs that models can be converted for."""
+    """Programs for which models can be converted."""
 
     ctranslate2 = "ctranslate2"
     marian = "marian"
 
 
 class Quantization(StrEnum):
-    """How weights are stored, by CTranslate2's names."""
+    """Number formats of stored weights, by CTranslate2's names."""
 
     float32 = "float32"
     int8 = "int8"
@@ -37,7 +37,7 @@ def export(
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write, which must not exist.")],
     quantization: Annotated[
         Quantization | None,
-        typer.Option("--quantization", help="How CTranslate2 stores weights (default: float32)."),
+        typer.Option("--quantization", help="Number format in which CTranslate2 stores weights (default: float32)."),
     ] = None,
     quiet: Quiet = False,
 ) -> None:

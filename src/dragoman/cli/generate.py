@@ -15,18 +15,19 @@ if TYPE_CHECKING:
     from dragoman.generation.writer import GenerationRequest
 
 BETWEEN = "---\n"
-"""Separates two texts, which may have several lines."""
+"""Separator between texts, which may have several lines."""
 
 
 def generate(
     model: Model,
     prompt: Annotated[
-        str | None, typer.Option("--prompt", help="The beginning of the text; '' lets the model begin.")
+        str | None, typer.Option("--prompt", help="Beginning of the text; '' for an empty prompt.")
     ] = None,
     source: Annotated[
-        Path | None, typer.Option("--input", "-i", help="Prompts, one per line, also .gz .xz .zst (default: stdin).")
+        Path | None,
+        typer.Option("--input", "-i", help="Prompts, one per line; plain or compressed (default: stdin)."),
     ] = None,
-    samples: Annotated[int, typer.Option("--samples", min=1, help="Texts per prompt.")] = 1,
+    samples: Annotated[int, typer.Option("--samples", min=1, help="Number of texts per prompt.")] = 1,
     temperature: Temperature = None,
     top_k: TopK = None,
     top_p: TopP = None,
@@ -34,19 +35,19 @@ def generate(
         int, typer.Option("--max-tokens", min=1, help="Maximum number of tokens after a prompt.")
     ] = 256,
     stop: Annotated[
-        list[str] | None, typer.Option("--stop", help="A text ends before this string; repeatable.")
+        list[str] | None, typer.Option("--stop", help="String before which a text ends; repeatable.")
     ] = None,
     seed: Seed = None,
     batch_size: Annotated[
-        int, typer.Option("--batch-size", min=1, help="Texts generated at once; does not change the output.")
+        int, typer.Option("--batch-size", min=1, help="Number of texts per batch; does not affect the output.")
     ] = 32,
     device: Device = None,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Continue each prompt, also beyond the model's window. A single text is shown while it is written.
+    """Continue each prompt, even beyond the model's window. A single text is printed while it is generated.
 
-    Each text begins with its prompt and ends with a line feed; between two texts there is a line with ---.
+    Each text starts with its prompt and ends with a line feed; texts are separated by a line with ---.
     """
     from dragoman.base.errors import ConfigError
     from dragoman.base.machine.device import use_threads
@@ -54,7 +55,7 @@ def generate(
 
     use_threads(threads)
     if prompt is not None and source is not None:
-        raise ConfigError("a prompt comes from --prompt or from --input: leave one out")
+        raise ConfigError("prompts are given by --prompt or by --input: leave one out")
     language_model = LanguageModel.load(model, device)
     request = language_model.request(
         temperature=temperature,
@@ -86,12 +87,12 @@ def _write(model: "LanguageModel", prompts: Iterator[str], request: "GenerationR
     size = max(1, batch_size // request.samples)
     while some := list(islice(prompts, size)):
         texts = model.generate(some, request, batch_size=batch_size, first=first)
-        for place, text in enumerate(texts):
-            _show(between, some[place // request.samples], text, "\n")
+        for index, text in enumerate(texts):
+            _show(between, some[index // request.samples], text, "\n")
             between = BETWEEN
         first += len(some)
     if first == 1:
-        raise DataError("there is no prompt: give --prompt TEXT ('' lets the model begin), or one per line")
+        raise DataError("there is no prompt: give --prompt TEXT ('' for an empty one), or one prompt per line")
 
 
 def _show(*texts: str) -> None:

@@ -16,7 +16,7 @@ def import_model(
     allow_pickle: Annotated[
         bool,
         typer.Option(
-            "--allow-pickle", help="Read parameters from a pickle, pytorch_model.bin, if there is no other file."
+            "--allow-pickle", help="Read parameters from the pickle pytorch_model.bin if there is no safer file."
         ),
     ] = False,
     quiet: Quiet = False,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def inspect(
     model: Model,
-    text: Annotated[str, typer.Argument(help="Text for the model to read: one sentence, or one text.")],
+    text: Annotated[str, typer.Argument(help="Source sentence, or a language model's text.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write; it must not exist.")],
     target: Annotated[
         str | None,

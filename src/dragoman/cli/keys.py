@@ -38,7 +38,7 @@ def add(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Create a key and print it, once only, since the file stores its hash. A missing file is created."""
+    """Create a key and print it. It is shown only once, since the file stores its hash. A missing file is created."""
     from dragoman.base.log import info
     from dragoman.serving.access.keys import Keys
 

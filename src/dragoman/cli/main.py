@@ -1,4 +1,4 @@
-"""The `dragoman` command and its subcommands; the only place where errors become messages and exit codes."""
+"""The `dragoman` command and its subcommands. Only this file turns errors into messages and exit codes."""
 
 import os
 import sys
@@ -101,10 +101,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         _trace()
         where = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{os.path.basename(where.filename)}:{where.lineno}"
+        location = f"{os.path.basename(where.filename)}:{where.lineno}"
         print(
-            f"error: unexpected {type(error).__name__} at {place}: {error}\nThis is a bug in dragoman. Please report "
-            "it with the output of the same command under DRAGOMAN_TRACEBACK=1",
+            f"error: unexpected {type(error).__name__} at {location}: {error}\nThis is a bug in dragoman. Please "
+            "report it with the output of the same command under DRAGOMAN_TRACEBACK=1",
             file=sys.stderr,
         )
         return 1

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Documents(StrEnum):
-    """What counts as a document in a text file."""
+    """How a text file is divided into documents."""
 
     line = "line"
     blank_line = "blank_line"
@@ -137,12 +137,10 @@ Temperature = Annotated[
         "--temperature", help="Sampling temperature; values below 1 make likely tokens more likely (default: 1)."
     ),
 ]
-TopK = Annotated[
-    int | None, typer.Option("--top-k", help="Sample from this number of most probable tokens (default: all).")
-]
+TopK = Annotated[int | None, typer.Option("--top-k", help="Sample from the k most probable tokens (default: all).")]
 TopP = Annotated[
     float | None,
-    typer.Option("--top-p", help="Sample from the most probable tokens with this total probability."),
+    typer.Option("--top-p", help="Sample from the most probable tokens with this total probability (default: all)."),
 ]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Random seed for sampling (default: 1).")]
 Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda or cuda:N (default: a GPU if there is one).")]
@@ -151,20 +149,20 @@ Quiet = Annotated[
     bool,
     typer.Option("--quiet", "-q", callback=_hush, help="Print warnings and errors only."),
 ]
-"""Acts by its callback; commands need not read it."""
+"""Takes effect in its callback; commands need not read it."""
 DocumentsOption = Annotated[
     Documents | None,
     typer.Option(
         "--documents",
-        help="What a document is in plain text; a language model has no context from other documents (default: line).",
+        help="What a document is in plain text; a language model reads documents independently of each other (default: "
+        "line).",
     ),
 ]
 Heading = Annotated[
     str | None,
     typer.Option(
         "--heading",
-        help="With --documents file: regular expression; each line that it matches after a blank line starts a "
-        "document.",
+        help="With --documents file: regular expression; each matching line after a blank line starts a document.",
     ),
 ]
 Stride = Annotated[
@@ -172,7 +170,7 @@ Stride = Annotated[
     typer.Option(
         "--stride",
         min=1,
-        help="Language models: number of tokens predicted per window, for documents longer than the model's "
+        help="For language models: number of tokens predicted per window, if a document is longer than the model's "
         "window; the rest of the window is context (default: half the window).",
     ),
 ]
@@ -238,7 +236,7 @@ class RequestOptions:
         }
 
     def settings(self, search: "Overrides") -> "RequestSettings":
-        """Return them as `Translator.request` takes them. search: further settings of the search."""
+        """Return the options as arguments of `Translator.request`. search: further search settings."""
         return {
             "beam": self.beam,
             "length_penalty": self.length_penalty,
@@ -264,7 +262,7 @@ class SamplingOptions:
     seed: Seed = None
 
     def given(self) -> dict[str, object]:
-        """Return them by name."""
+        """Return the options by name."""
         return {
             "--temperature": self.temperature,
             "--top-k": self.top_k,
@@ -273,7 +271,7 @@ class SamplingOptions:
         }
 
     def sampling(self, samples: int = 1, settings: "Overrides" = ()) -> "Sampling":
-        """Return the sampling that they describe. Raises ConfigError for an invalid value."""
+        """Return the sampling settings. Raises ConfigError for an invalid value."""
         from dragoman.translation.request import Sampling
 
         return Sampling.of(self.temperature, self.top_k, self.top_p, self.seed, samples, settings)

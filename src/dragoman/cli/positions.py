@@ -25,13 +25,14 @@ def positions(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Draw a position scheme, and print how all schemes meet deck 001's criteria and how far kinds of layers see.
+    """Draw a position scheme, compare all schemes by deck 001's criteria, and print the receptive fields of layers.
 
-    Two pictures of a scheme with a vector a position: encoding.png, the matrix of all vectors, and dot-products.png,
-    PE(i)·PE(j) of all pairs. One of a scheme inside attention: weights.png, what each head attends among equal tokens.
+    There are two pictures of a scheme with one vector per position: encoding.png, the matrix of all vectors, and
+    dot-products.png, PE(i)·PE(j) of all pairs. There is one of a scheme inside attention: weights.png, the attention
+    weights of each head among equal tokens.
 
-    The lectures say that the dot products of sinusoids "decay nicely", and that distances of vectors grow with
-    |i − j|. They do so only at first: what is printed is the distance at which the products rise again, 44 for d = 512.
+    The lectures say that the dot products of sinusoids "decay nicely", and that distances of vectors grow with |i − j|.
+    They do so only at first; the command prints the distance at which the products rise again, 44 for d = 512.
     """
     from dragoman.base.log import info
     from dragoman.base.machine.device import use_threads

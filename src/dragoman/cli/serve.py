@@ -23,7 +23,8 @@ def serve(
     host: Annotated[str | None, typer.Option("--host", help="Address to listen on (default: 127.0.0.1).")] = None,
     port: Annotated[int | None, typer.Option("--port", min=0, max=65535, help="Port (default: 5000).")] = None,
     config: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE.yaml", help="All settings; options override them.")
+        Path | None,
+        typer.Option("--config", metavar="FILE.yaml", help="File with any settings; options override it."),
     ] = None,
     device: Device = None,
     engine: Engine = "auto",
@@ -62,7 +63,7 @@ def serve(
 
 
 def _model(path: Path, languages: str | None) -> dict[str, str]:
-    """A model's settings. Raises ConfigError for languages that are not a pair."""
+    """Return a model's settings. Raises ConfigError for languages that are not a pair."""
     from dragoman.base.errors import ConfigError
 
     if languages is None:

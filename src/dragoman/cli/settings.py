@@ -15,7 +15,7 @@ generated: `dragoman settings --markdown > docs/settings.md`. `dragoman settings
 {NOTE}"""
 
 
-OWN = """The sections that differ from those of translation.
+OWN = """These sections differ from those of translation.
 """
 
 

@@ -42,13 +42,12 @@ def train(
         bool,
         typer.Option(
             "--profile",
-            help="Report where the time of updates 6 to 30 goes, on stderr and in profile.txt and profile.json of the "
-            "run folder; then training continues.",
+            help="Profile updates 6 to 30; write the times to stderr and to profile.txt and profile.json in --out.",
         ),
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train a model. `dragoman settings` lists all settings; config.yaml of a run contains those it used."""
+    """Train a model. `dragoman settings` lists all settings; a run's config.yaml contains those that it used."""
     from dragoman.base.errors import ConfigError
     from dragoman.tasks.train import train
 

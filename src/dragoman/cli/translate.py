@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class StandardOutput:
-    """Writes lines to stdout at once.
+    """Writes lines to stdout immediately.
 
     lines: number of completed input lines; counts: warnings of an earlier process, always empty.
     """
@@ -57,7 +57,7 @@ class StandardOutput:
         return iter(lines)
 
     def write(self, lines: int, texts: Iterable[bytes], counts: Mapping[str, int]) -> None:
-        """Write the output of a number of lines."""
+        """Write the output of the next lines."""
         for text in texts:
             sys.stdout.buffer.write(text)
         sys.stdout.buffer.flush()
@@ -66,36 +66,39 @@ class StandardOutput:
 
 @dataclass(frozen=True, kw_only=True)
 class FileOptions:
-    """The text to translate and where its translation goes."""
+    """Input and output files."""
 
     inputs: Annotated[
         list[Path] | None,
         typer.Option(
             "--input",
             "-i",
-            help="Text to translate, .gz .xz .zst too (default: stdin); with --cluster several, folders and patterns.",
+            help="Text to translate: plain, .gz, .xz or .zst (default: stdin). With --cluster: files, folders or "
+            "patterns; repeatable.",
         ),
     ] = None
     target: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="Where to write, .gz .xz .zst too (default: stdout); complete or not at all."
+            "--output",
+            "-o",
+            help="Output file: plain, .gz, .xz or .zst (default: stdout); created only when complete.",
         ),
     ] = None
     resume: Annotated[
-        bool, typer.Option("--resume", help="Resume the --output of the same command, which was killed or stopped.")
+        bool, typer.Option("--resume", help="Resume an interrupted command that has the same arguments.")
     ] = False
 
     @property
     def source(self) -> Path | None:
-        """The single input, None for the standard input. Raises ConfigError if there are several."""
+        """The only input; None for the standard input. Raises ConfigError if there are several."""
         reject_options({"more than one --input": (self.inputs or [])[1:]}, "with --cluster")
         return self.inputs[0] if self.inputs else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class LineOptions:
-    """What is read and written for each line."""
+    """Input and output of line-by-line translation."""
 
     nbest: Annotated[
         int, typer.Option("--nbest", min=1, help="Hypotheses to write per line, as index ||| text ||| score.")
@@ -104,8 +107,8 @@ class LineOptions:
         Path | None,
         typer.Option(
             "--prefix",
-            help="The start of each translation, one line per input line; blank: free. If the numbers of lines differ, "
-            "earlier lines may already be on stdout; an output file is not written.",
+            help="File with the start of each translation, one line per input line; blank lines for none. If the "
+            "numbers of lines differ, earlier lines may already be on stdout; an output file is not written.",
         ),
     ] = None
     constraints: Constraints = None
@@ -120,24 +123,24 @@ class LineOptions:
         Path | None,
         typer.Option(
             "--tree",
-            help="Write everything that the search expanded, with scores and outcomes: JSON Lines, .gz .xz .zst too.",
+            help="Write search trees, with scores and outcomes, as JSON Lines: plain, .gz, .xz or .zst.",
         ),
     ] = None
     alignments: Annotated[
         Path | None,
         typer.Option(
             "--alignments",
-            help="Write word alignments of each line and its translation, as 0-0 1-2, from attention.",
+            help="Write word alignments between each line and its translation, such as 0-0 1-2, from attention.",
         ),
     ] = None
     alignment_layer: Annotated[
         int | None,
         typer.Option(
-            "--alignment-layer", min=1, help="Decoder layer to read alignments from (default: the last but one)."
+            "--alignment-layer", min=1, help="Decoder layer to read alignments from (default: the penultimate one)."
         ),
     ] = None
     alignment_head: Annotated[
-        int | None, typer.Option("--alignment-head", min=1, help="Head of that layer (default: the mean of all).")
+        int | None, typer.Option("--alignment-head", min=1, help="Head of that layer (default: the mean of all heads).")
     ] = None
     sample: Annotated[
         bool, typer.Option("--sample", help="Draw --nbest translations at random instead of searching.")
@@ -146,8 +149,8 @@ class LineOptions:
         Path | None,
         typer.Option(
             "--rerank",
-            help="Weights from `dragoman tune`: write the hypothesis that they rank first, of the number that they "
-            "were tuned for.",
+            help="Weights from `dragoman tune`; write the hypothesis that they rank first, among as many as they were "
+            "tuned for.",
         ),
     ] = None
     mbr: Annotated[
@@ -155,21 +158,21 @@ class LineOptions:
         typer.Option(
             "--mbr",
             metavar="chrf|bleu",
-            help="Of the --nbest hypotheses, write the one most similar to all others, weighted by probability; with "
-            "--sample, of the samples (minimum Bayes risk).",
+            help="Minimum Bayes risk: write the hypothesis most similar to all others, among --nbest hypotheses "
+            "weighted by probability or, with --sample, among the samples.",
         ),
     ] = None
 
     @property
     def attention(self) -> "AttentionChoice | None":
-        """The attention that alignments are read from, if one is named."""
+        """The attention to read alignments from; None for the default."""
         from dragoman.translation.alignment import AttentionChoice
 
         chosen = (self.alignment_layer, self.alignment_head)
         return None if chosen == (None, None) else AttentionChoice(*chosen)
 
     def given(self) -> dict[str, object]:
-        """Return the options that whole documents and clusters don't have, by name."""
+        """Return the options that are not available for documents and clusters, by name."""
         return {
             "--nbest": None if self.nbest == 1 else self.nbest,
             "--prefix": self.prefix,
@@ -185,7 +188,7 @@ class LineOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ModeOptions:
-    """Many files on a cluster, or a whole document, instead of the lines of a file."""
+    """Options for translating many files on a cluster, or a whole document, instead of the lines of a file."""
 
     cluster: ClusterOption = None
     actors: ActorsOption = None
@@ -195,7 +198,7 @@ class ModeOptions:
     format: FormatOption = None
 
     def of_cluster(self) -> dict[str, object]:
-        """Return the options of a cluster, by name."""
+        """Return the options that need --cluster, by name."""
         return {"--actors": self.actors, "--source-field": self.source_field, "--target-field": self.target_field}
 
 
@@ -213,8 +216,8 @@ def translate(
         typer.Option(
             "--on-error",
             metavar="stop|replace|blank",
-            help="Lines that are not UTF-8 or longer than the model can read: stop with an error; replace invalid "
-            "bytes by U+FFFD and translate long lines in parts; or leave the translation blank.",
+            help="How to treat lines that are not UTF-8 or are longer than the model can read: stop with an error; "
+            "replace invalid bytes with U+FFFD and translate long lines in parts; or leave the translation blank.",
         ),
     ] = "stop",
     mode: ModeOptions,
@@ -222,7 +225,9 @@ def translate(
     computing: EngineOptions,
     quiet: Quiet = False,
 ) -> None:
-    """Translate line by line: one output line per input line, blank lines stay blank; or a whole --document."""
+    """Translate text line by line, or a whole --document. There is one output line per input line; blank lines stay
+    blank.
+    """
     if mode.cluster is not None:
         check_patterns(search or [])
     check_settings(search or [], example="search.minimum_length=3")
@@ -250,7 +255,7 @@ def translate(
 
 @dataclass(frozen=True, kw_only=True)
 class _Command:
-    """A command whose options were parsed; each method refuses the options of the other modes."""
+    """The parsed options of a command. Each method rejects the options of the other modes."""
 
     models: Path | Sequence[Path]
     files: FileOptions
