@@ -27,7 +27,7 @@ def demo(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Train a tiny translator on the built-in corpus, score it and plot its attention, in a few minutes on two cores."""
+    """Train a tiny translator on the built-in corpus, score it and plot its attention; a few minutes on two cores."""
     import time
     from shlex import quote
 
