@@ -6,7 +6,7 @@ The lines are generated, all different, and the model is random: width 8, one la
 for each line. The benchmark measures everything around the model, which a larger model would only slow down. Each size
 is translated in a separate process, whose peak resident memory (ru_maxrss) and time are reported. The largest file is
 translated again, killed (SIGKILL) at random times and resumed each time; the result must equal that of the undisturbed
-run, byte by byte. Randomly sampled lines are also translated on their own and must be in their places.
+run, byte by byte. Randomly sampled lines are also translated on their own and must be in the right position.
 """
 
 import argparse
@@ -37,12 +37,12 @@ DRAWN = 200
 
 
 class Ended(NamedTuple):
-    """A finished process. code: its exit status; peak: of resident memory, in MiB; said: its stderr."""
+    """A finished process. code: its exit status; peak: its peak resident memory in MiB; stderr: its messages."""
 
     code: int
     peak: float
     seconds: float
-    said: str
+    stderr: str
 
 
 def main() -> None:
@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=3)
     parser.add_argument("--engine", default="torch")
     parser.add_argument("--batch-size", type=int, default=256)
-    parser.add_argument("--seed", type=int, default=1, help="random seed of the times of the kills")
+    parser.add_argument("--seed", type=int, default=1, help="random seed of the kill times")
     parser.add_argument("--folder", type=Path, default=None, help="folder of the temporary files (default: TMPDIR)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder, prefix="dragoman-big-file-") as folder:
@@ -64,7 +64,7 @@ def main() -> None:
         for count in sorted(arguments.lines):
             write_lines(Path(f"{count}.in"), count)
             ended = run([*command, "-i", f"{count}.in", "-o", f"{count}.out"])
-            assert ended.code == 0, ended.said
+            assert ended.code == 0, ended.stderr
             smallest = smallest or ended
             print(
                 f"{count:,} lines, {Path(f'{count}.in').stat().st_size / 1e6:.1f} MB: peak memory {ended.peak:.1f} MiB "
@@ -76,7 +76,7 @@ def main() -> None:
         equal = Path("killed.out").read_bytes() == Path(f"{count}.out").read_bytes()
         print(f"after {arguments.kills} kills, {seconds:.1f} s: {'equal' if equal else 'DIFFERENT'}, byte by byte")
         places = check_lines(Path(f"{count}.in"), Path("killed.out"), count, arguments.engine)
-        print(f"{places} of {DRAWN} sampled lines are in their places")
+        print(f"{places} of {DRAWN} sampled lines are in the right position")
         sys.exit(not equal or places != DRAWN)
 
 
@@ -95,14 +95,14 @@ def write_model(folder: Path) -> None:
 
 
 def write_lines(path: Path, count: int) -> None:
-    """The first `count` lines."""
+    """Return the first `count` lines."""
     with path.open("w", encoding="utf-8") as file:
         for number in range(count):
             file.write(line(number) + "\n")
 
 
 def line(number: int) -> str:
-    """A unique line for a number: its digits in base 60 as syllables, in words of one to three syllables."""
+    """Return a unique line for a number: its digits in base 60 as syllables, in words of one to three syllables."""
     syllables = []
     rest = number * 2654435761 % 2**32  # a bijection
     for _ in range(6):
@@ -115,20 +115,20 @@ def line(number: int) -> str:
 def run(command: list[str], growing: Path | None = None, kill_at: float = 0.0) -> Ended:
     """Run a command in a separate process; kill it when the file `growing` has `kill_at` bytes."""
     began = time.monotonic()
-    with open("said", "w+", encoding="utf-8") as said:
-        process = subprocess.Popen(command, stderr=said)
+    with open("stderr", "w+", encoding="utf-8") as stderr:
+        process = subprocess.Popen(command, stderr=stderr)
         if growing is not None:
             while not _over(process.pid) and (not growing.exists() or growing.stat().st_size < kill_at):
                 time.sleep(0.02)
             process.send_signal(signal.SIGKILL)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-        said.seek(0)
-        return Ended(process.returncode, usage.ru_maxrss / 1024, time.monotonic() - began, said.read())
+        stderr.seek(0)
+        return Ended(process.returncode, usage.ru_maxrss / 1024, time.monotonic() - began, stderr.read())
 
 
 def _over(pid: int) -> bool:
-    """Whether a process has ended; its status can still be waited for."""
+    """Return whether a process has ended; its status can still be waited for."""
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
@@ -140,8 +140,8 @@ def kill(command: list[str], size: int, arguments: argparse.Namespace) -> float:
         last = number == arguments.kills
         ended = run(command, None if last else Path("killed.out.partial/text"), place)
         total += ended.seconds
-        assert ended.code == (0 if last else -signal.SIGKILL), ended.said
-        found = re.search(r"Going on after line ([\d,]+)", ended.said)
+        assert ended.code == (0 if last else -signal.SIGKILL), ended.stderr
+        found = re.search(r"Resuming after line ([\d,]+)", ended.stderr)
         print(
             f"run {number + 1}: from line {found[1] if found else 0}, {ended.seconds:.1f} s, peak memory "
             f"{ended.peak:.1f} MiB, {'ended' if last else 'killed'}",
@@ -151,7 +151,7 @@ def kill(command: list[str], size: int, arguments: argparse.Namespace) -> float:
 
 
 def check_lines(source: Path, output: Path, count: int, engine: str) -> int:
-    """The number of lines that have the same translation, and about the same score, as when translated alone."""
+    """Return the number of lines with the same translation, and about the same score, as when translated alone."""
     numbers = sorted(random.Random(2).sample(range(count), min(count, DRAWN)))
     wanted = set(numbers)
     with source.open(encoding="utf-8") as one, output.open(encoding="utf-8") as other:

@@ -54,14 +54,14 @@ def made(source: str, reference: str, number: int) -> Sentence:
 
 
 def read(source: Path, reference: Path, count: int, words: int) -> list[Sentence]:
-    """The first `count` sentences."""
+    """Return the first `count` sentences."""
     pairs = zip(open_lines(source), open_lines(reference), strict=True)
     short = (pair for pair in pairs if 0 < len(pair[0].split()) <= words and pair[1].strip())
     return [made(*pair, number) for number, pair in enumerate(islice(short, count))]
 
 
 def shares(sentences: Sequence[Sentence], translations: Sequence[str], required: Sequence[Required]) -> list[str]:
-    """The numbers of present and of required phrases, and of present and of kept spans."""
+    """Return the numbers of present and of required phrases, and of present and of kept spans."""
     keep = KeepRules.of(["all"])
     assert keep is not None
     there = spans = kept = 0
@@ -110,7 +110,7 @@ def main() -> None:
         "glossary, keep all": (translator, same(glossary=terms, keep=every), found),
     }
     translator.translate(texts[:4], beam=beam)
-    print("| configuration | phrases | spans | put together | BLEU | seconds |\n| --- | --- | --- | --- | --- | --- |")
+    print("| configuration | phrases | spans | assembled | BLEU | seconds |\n| --- | --- | --- | --- | --- | --- |")
     for name, (by, requests, asked) in ways.items():
         begun = time.perf_counter()
         best = [each[0] for each in by.translate_nbest(texts, requests)]

@@ -4,7 +4,7 @@
 
 Each corpus consists of synthetic words whose vocabulary grows like that of real text (Heaps' law: about k · n^0.6 types
 among n words), so that larger corpora do not repeat smaller ones. It is written to a temporary folder, cleaned, split
-into subwords and trained on for some steps, in a separate process. Printed are the peaks of anonymous memory (RssAnon
+into subwords and trained on for some steps, in a separate process. It prints the peaks of anonymous memory (RssAnon
 of /proc, summed over the process and its children, sampled every 50 ms; without file-backed pages, which the system
 reclaims when needed) in preparation and in training, and their ratios to those of the smallest corpus.
 """
@@ -90,7 +90,7 @@ def write_corpus(folder: Path, size: int) -> tuple[int, int]:
 
 
 def _ranks(rng: np.random.Generator, words: int, count: int, types: int) -> tuple[np.ndarray, int]:
-    """The numbers of the next words: new types, and old ones, of which early ones are more frequent."""
+    """Return the numbers of the next words: new types and old ones, early ones being more frequent."""
     places = np.arange(words + 1, words + count + 1, dtype=np.float64)
     growth = np.floor(np.minimum(HEAPS_FACTOR * places**HEAPS_POWER, places)).astype(np.int64)
     new = np.diff(growth, prepend=types) > 0
@@ -111,7 +111,7 @@ def _sentences(ranks: np.ndarray, lengths: np.ndarray) -> Iterator[tuple[str, st
 
 @lru_cache(maxsize=1 << 20)
 def _word(number: int) -> str:
-    """A pronounceable word for each number; words share syllables."""
+    """Return a pronounceable word for each number; words share syllables."""
     value = number * 2654435761 % 2**32 if number > 500 else number
     word = ""
     while True:
@@ -143,7 +143,7 @@ def _measured(folder: Path, size: int, dropout: float) -> dict[str, float]:
 
 
 def _family(pid: int) -> list[int]:
-    """A process and all its descendants."""
+    """Return a process and all its descendants."""
     found = [pid]
     for parent in found:
         try:
@@ -155,7 +155,7 @@ def _family(pid: int) -> list[int]:
 
 
 def _anonymous(pid: int) -> int:
-    """Anonymous memory in bytes."""
+    """Return the anonymous memory in bytes."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:

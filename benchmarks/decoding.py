@@ -26,11 +26,11 @@ VOCABULARY = 8000
 CASES = [(64, 1, 15, 16), (64, 5, 15, 16), (1, 1, 15, 16), (1, 5, 15, 16), (64, 1, 60, 50), (8, 5, 150, 100)]
 CASES += [(8, 1, 300, 250), (1, 1, 400, 250)]
 SECONDS = 20.0
-"""CPU time (seconds) per case, of at least five turns."""
+"""Measure CPU time (seconds) per case, in at least five turns."""
 
 
 def imported(source: Path) -> ModuleType:
-    """The model builder of a checkout; modules imported from another checkout are unaffected."""
+    """Return the model builder of a checkout; modules imported from another checkout are unaffected."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "dragoman"]:
         del sys.modules[name]
     sys.path.insert(0, str(source))
@@ -51,14 +51,14 @@ def small(source: Path) -> Any:
 
 
 def last_logits(output: Any) -> Tensor:
-    """The logits, also for checkouts whose output has a projection instead."""
+    """Return the logits, also for checkouts whose output has a projection instead."""
     found: Tensor = output.last_logits() if hasattr(output, "last_logits") else output.project(output.hidden[:, -1])
     return found
 
 
 @torch.inference_mode()
 def seconds(model: Any, sentences: int, beam: int, written: int, read: int) -> float:
-    """CPU time (seconds) of one decoding, after the source was encoded."""
+    """Return the CPU time (seconds) of one decoding, after the source was encoded."""
     generator = torch.Generator().manual_seed(3)
     source = torch.randint(4, VOCABULARY, (sentences, read), generator=generator)
     memory = model.encode(source, torch.ones_like(source, dtype=torch.bool))

@@ -93,7 +93,7 @@ def plain(folder: Path, threads: int, quantization: str) -> Contender:
 
 
 def contenders(folder: Path, threads: int, words: Sequence[str] | None) -> dict[str, Contender]:
-    """All available engines, or those whose names contain one of the words; torch, the reference, comes first."""
+    """Return all available engines, or those whose names contain one of the words; torch, the reference, is first."""
     makers: dict[str, Callable[[], Contender]] = {}
     for kind in reversed(ENGINES):
         for precision in kind.precisions:
@@ -111,13 +111,13 @@ def contenders(folder: Path, threads: int, words: Sequence[str] | None) -> dict[
 
 
 def turns(names_: Sequence[str], count: int) -> Iterator[str]:
-    """All engines in turn; the order is reversed every second time."""
+    """Yield all engines in turn; the order is reversed every second time."""
     for turn in range(count):
         yield from names_ if turn % 2 == 0 else reversed(names_)
 
 
 Rates = dict[tuple[str, int, int], float]
-"""Sentences per second of an engine, with a beam size and a batch size."""
+"""Print sentences per second of each engine, with each beam size and batch size."""
 
 
 def in_batches(found: dict[str, Contender], texts: list[str], settings: argparse.Namespace) -> Rates:
@@ -165,7 +165,7 @@ def picture(rates: Rates, title: str, path: Path) -> None:
         axes.grid(alpha=0.3, which="both")
         axes.set_title("greedy" if beam == 1 else f"beam {beam}", fontsize=10)
         axes.set_xlabel("sentences in a batch")
-        axes.set_ylabel("sentences a second")
+        axes.set_ylabel("sentences per second")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside right center", fontsize=8)
     figure.suptitle(title, fontsize=9)
     save(figure, path)
@@ -191,7 +191,7 @@ def one_at_a_time(found: dict[str, Contender], texts: list[str], settings: argpa
 
 
 def instructions() -> str:
-    """The instruction sets of this processor that matrix products use."""
+    """Return the instruction sets of this processor that matrix products use."""
     information = Path("/proc/cpuinfo")
     words = set(information.read_text().split()) if information.exists() else set()
     return ", ".join(each for each in INSTRUCTIONS if each in words) or "unknown"

@@ -27,7 +27,7 @@ _NUMBER = regex.compile(r"(?<!\d)[1-9]\d+(?!\d)")
 
 
 def other_number(source: str, reference: str) -> str:
-    """The reference with the last digit changed in its last number of two or more digits that is in the source too."""
+    """Change the last digit of the reference's last number with two or more digits that is in the source too."""
     found = [match for match in _NUMBER.finditer(reference) if match[0] in source]
     if not found:
         return reference
@@ -50,11 +50,11 @@ BREAKS: dict[str, Callable[[str, str], str]] = {
 
 
 def counts(guard: Guard, sources: list[str], outputs: list[str]) -> Counter[str]:
-    """Number of lines by kind of finding."""
+    """Return the number of lines by kind of finding."""
     return Counter(each.kind for pair in zip(sources, outputs, strict=True) for each in guard.findings(*pair))
 
 
-def look_at_references(guard: Guard, sources: list[str], references: list[str]) -> None:
+def inspect_references(guard: Guard, sources: list[str], references: list[str]) -> None:
     """Print the findings in references, and the share of corrupted references that is detected."""
     began = time.perf_counter()
     found = counts(guard, sources, references)
@@ -68,7 +68,7 @@ def look_at_references(guard: Guard, sources: list[str], references: list[str]) 
         print(f"| {name} | {len(broken)} | {caught / max(len(broken), 1):.1%} |")
 
 
-def look_at_model(arguments: argparse.Namespace, sources: list[str], references: list[str]) -> None:
+def inspect_translations(arguments: argparse.Namespace, sources: list[str], references: list[str]) -> None:
     """Print the findings in translations, the repairs, and the seconds without and with guard."""
     translator = Translator.load(arguments.model, "cpu", arguments.engine, threads=1)
     seconds: dict[bool, list[float]] = {False: [], True: []}
@@ -80,14 +80,14 @@ def look_at_model(arguments: argparse.Namespace, sources: list[str], references:
             seconds[guarded].append(time.perf_counter() - began)
             if not guarded:
                 plain = best
-    looked_at = [each.guarded for each in best if each.guarded is not None]
-    found = Counter(kind for each in looked_at for kind in {finding.kind for finding in each.found})
-    left = Counter(kind for each in looked_at for kind in {finding.kind for finding in each.left})
-    mended = sum(not each.left for each in looked_at)
-    print(f"{len(sources)} lines; findings in {len(looked_at)}, of which {mended} have a translation without findings")
+    guarded = [each.guarded for each in best if each.guarded is not None]
+    found = Counter(kind for each in guarded for kind in {finding.kind for finding in each.found})
+    left = Counter(kind for each in guarded for kind in {finding.kind for finding in each.left})
+    repaired = sum(not each.left for each in guarded)
+    print(f"{len(sources)} lines; findings in {len(guarded)}, of which {repaired} have a translation without findings")
     for kind, count in found.items():
         print(f"| {kind} | {count} | {count - left[kind]} |")
-    print("by", dict(Counter(each.search for each in looked_at if each.search)))
+    print("by", dict(Counter(each.search for each in guarded if each.search)))
     for name, outputs, which in (("without", plain, False), ("with", best, True)):
         score = BLEU().score([each.text for each in outputs], references)
         print(f"| {name} | {score.value:.2f} | {statistics.median(seconds[which]):.2f} |")
@@ -107,9 +107,9 @@ def main() -> None:
         list(islice(open_lines(path), arguments.lines)) for path in (arguments.source, arguments.reference)
     )
     if arguments.what == "references":
-        look_at_references(Guard(frozenset({"LATIN"})), sources, references)
+        inspect_references(Guard(frozenset({"LATIN"})), sources, references)
     else:
-        look_at_model(arguments, sources, references)
+        inspect_translations(arguments, sources, references)
 
 
 if __name__ == "__main__":

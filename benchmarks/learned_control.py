@@ -49,7 +49,7 @@ Required = tuple[Phrase, ...]
 
 
 def words(text: str) -> set[str]:
-    """The words of four or more letters."""
+    """Return the words of four or more letters."""
     return {text[start:end] for start, end in split_units(text) if end - start >= 4 and text[start:end].isalpha()}
 
 
@@ -82,7 +82,7 @@ def write_glossary(terms: dict[str, list[str]], path: Path) -> None:
 
 
 def with_term(sentence: Sentence, terms: dict[str, list[str]]) -> Sentence:
-    """The longest term that the reference translates as in the glossary; empty if there is none."""
+    """Return the longest term that the reference translates as in the glossary; empty if there is none."""
     there = words(sentence.reference)
     fitting = [
         (word, next(form for form in terms[word.lower()] if form in there))
@@ -113,7 +113,7 @@ class Way(NamedTuple):
 
 
 def requests(way: Way, sentences: Sequence[Sentence], beam: int) -> list[Request]:
-    """One for each sentence."""
+    """Return one request per sentence."""
     kept: list[str] = list(KINDS) if way.keeps else []
     return [
         way.translator.request(
@@ -126,7 +126,7 @@ def requests(way: Way, sentences: Sequence[Sentence], beam: int) -> list[Request
 
 
 def at_first(translator: Translator, texts: Sequence[str], asked: Sequence[Request]) -> list[str]:
-    """The results of the first search, with the spans restored at their symbols."""
+    """Return the results of the first search, with the spans restored at their symbols."""
     codec, engine = translator._codec, translator.engine
     rows = codec.rows(list(zip(texts, asked, strict=True)), 1)
     best = {place: found[0] for place, found in engine.hypotheses(rows, 64)}
@@ -137,7 +137,7 @@ def at_first(translator: Translator, texts: Sequence[str], asked: Sequence[Reque
 
 
 def measured(way: Way, sentences: Sequence[Sentence], beam: int) -> list[str]:
-    """The cells of a row of the table."""
+    """Return the cells of a table row."""
     translator, texts = way.translator, [each.source for each in sentences]
     stand_ins = translator._codec._constraining._stand_ins
     masked = type(stand_ins).masked
@@ -204,7 +204,7 @@ def main() -> None:
         for each in read(arguments.source, arguments.reference, arguments.sentences, arguments.words)
     ]
     print(f"{len(sentences)} sentences, {sum(bool(each.term) for each in sentences)} of them with a term")
-    columns = "model | asked for | terms at first | spans at first | terms | spans | again | put together | BLEU"
+    columns = "model | required | terms at first | spans at first | terms | spans | again | assembled | BLEU"
     print(f"| {columns} | seconds |")
     print("| --- " * 10 + "|")
     for name, folder in models.items():

@@ -48,7 +48,7 @@ def model(kind: str) -> Seq2Seq:
 
 
 def tokens(length: int) -> Tensor:
-    """One sentence (1, length)."""
+    """Return one sentence (1, length)."""
     return torch.randint(4, VOCABULARY, (1, length))
 
 
@@ -74,7 +74,7 @@ def whole(model: Seq2Seq, length: int) -> Run:
 
 
 def cached_steps(model: Seq2Seq, length: int) -> tuple[Run, int]:
-    """Returns several steps of one token after `length` others, and the bytes of the state between them."""
+    """Return several steps of one token after `length` others, and the bytes of the state between them."""
     source = tokens(SHORT_SOURCE)
     with torch.no_grad():
         memory = model.encode(source, torch.ones_like(source, dtype=torch.bool))
@@ -93,7 +93,7 @@ def cached_steps(model: Seq2Seq, length: int) -> tuple[Run, int]:
 
 
 def peak_bytes(run: Run) -> int:
-    """The peak memory of torch's CPU allocator during `run`, relative to its start."""
+    """Return the peak memory of torch's CPU allocator during `run`, relative to its start."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
         run()
     with tempfile.TemporaryDirectory() as folder:
@@ -108,7 +108,7 @@ def peak_bytes(run: Run) -> int:
 
 
 def seconds(runs: dict[int, Run], rounds: int) -> dict[int, float]:
-    """The minimum CPU time of each run, after a warm-up; the runs alternate.
+    """Return the minimum CPU time of each run, after a warm-up; the runs alternate.
 
     Short runs are repeated within their turn, because the first one after a very long run is slowed by its effect on
     the heap.

@@ -44,7 +44,7 @@ VARIATIONS: dict[str, list[str]] = {
     **{f"peak={rate}": [f"train.schedule.peak={rate}"] for rate in (0.002, 0.005)},
     **{f"warmup={steps}": [f"train.schedule.warmup={steps}"] for steps in (1000, 2000)},
     "schedule=null": ["train.schedule=null"],
-    # without decay to an end, similar to a run without a limit
+    # without a decay to an end, like a run without a limit
     "inverse_sqrt": ["train.schedule={kind: inverse_sqrt, warmup: 500, peak: 0.002}"],
     "averages=0": ["train.average.count=0"],
     **{f"label_smoothing={mass}": [f"train.objective.label_smoothing={mass}"] for mass in (0.05, 0.2)},
@@ -124,7 +124,7 @@ def train(line: dict[str, Any], recipe: Path, out: Path) -> Path:
 
 
 def judged(folder: Path) -> dict[str, Any]:
-    """The results of a run's model on its validation set."""
+    """Return the results of a run's model on its validation set."""
     import torch
 
     from dragoman.base.settings.load import load_settings
@@ -161,12 +161,12 @@ def read(out: Path) -> list[dict[str, Any]]:
 
 
 def key(line: dict[str, Any]) -> tuple[Any, ...]:
-    """A key that identifies a run."""
+    """Return the key that identifies a run."""
     return tuple(line[name] for name in ("recipe", "minutes", "seed", "variation"))
 
 
 def table(lines: list[dict[str, Any]]) -> str:
-    """The table in Markdown: for each recipe, time and seed the centre first, then the variations by loss."""
+    """Return the table in Markdown: for each recipe, time and seed the centre first, then the variations by loss."""
     rows = ["| recipe | minutes | seed | variation | updates | loss | greedy BLEU | beam BLEU | beam, tokenised |"]
     rows.append("| --- " * 9 + "|")
     for line in sorted(lines, key=lambda line: (*key(line)[:3], line["variation"] != "centre", line["loss"])):

@@ -137,7 +137,7 @@ def updates(model: nn.Module, optimiser: torch.optim.Optimizer, bf16: bool, loss
 
 
 def plain_step(vocabulary: int, wiring: str, bf16: bool) -> Step:
-    """An update of the plain loop."""
+    """Make an update of the plain loop."""
     model = PlainRecurrent(vocabulary, wiring).train()
     optimiser = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.98), eps=1e-9, fused=True)
 
@@ -151,7 +151,7 @@ def plain_step(vocabulary: int, wiring: str, bf16: bool) -> Step:
 
 
 def joey_step(vocabulary: int, attention: str) -> Step:
-    """An update with Joey NMT's model, loss and optimiser."""
+    """Make an update with Joey NMT's model, loss and optimiser."""
     from joeynmt.builders import build_optimizer
     from joeynmt.model import build_model as build_joey
     from joeynmt.vocabulary import Vocabulary
@@ -202,14 +202,14 @@ def joey_step(vocabulary: int, attention: str) -> Step:
 
 
 def config_of(wiring: str) -> ModelConfig:
-    """Our model of the same sizes."""
+    """Our model with the same sizes."""
     decoder = {"kind": "recurrent", **WIRINGS[wiring]}
     settings = {"preset": "rnn", "width": WIDTH, "decoder": decoder, "dropout": DROPOUT}
     return ModelConfig.model_validate(settings)
 
 
 def dragoman_step(vocabulary: int, wiring: str, bf16: bool, folder: Path) -> Step:
-    """An update as `dragoman train` makes it; `folder` is for its journal."""
+    """Make an update like `dragoman train`; `folder` is for its journal."""
     model = config_of(wiring).build(vocabulary, vocabulary)
     objective = CrossEntropy(label_smoothing=SMOOTHING)
     engine = Engine(

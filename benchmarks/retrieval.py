@@ -55,7 +55,7 @@ def model(kind: str, seed: int) -> Seq2Seq:
 
 
 def draw(rng: np.random.Generator, rows: int, length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sources (rows, length), targets (rows, TERMS), and the positions of the terms (rows, TERMS)."""
+    """Draw sources (rows, length), targets (rows, TERMS), and the positions of the terms (rows, TERMS)."""
     sources = rng.integers(FIRST, TERM, (rows, length))
     pairs = np.stack([rng.choice(length // 2, TERMS, replace=False) for _ in range(rows)])
     each = np.arange(rows)[:, None]
@@ -105,7 +105,7 @@ def write(model: Seq2Seq, sources: np.ndarray, count: int) -> tuple[Tensor, int]
 
 
 def found(model: Seq2Seq, length: int, texts: int) -> tuple[float, float]:
-    """The share of correct letters, overall and for terms in the first eighth of the source."""
+    """Return the share of correct letters, overall and for terms in the first eighth of the source."""
     rng, right, early = np.random.default_rng(99), [], []
     for _ in range(texts):
         sources, targets, places = draw(rng, 1, length)
@@ -117,7 +117,7 @@ def found(model: Seq2Seq, length: int, texts: int) -> tuple[float, float]:
 
 @torch.inference_mode()
 def costs(model: Seq2Seq, length: int) -> tuple[float, float, float]:
-    """Microseconds per token of encoding and of decoding, and KiB of state per text."""
+    """Return microseconds per token of encoding and of decoding, and KiB of state per text."""
     sources, _, _ = draw(np.random.default_rng(1), 1, length)
     times = []
     for _ in range(1 + max(3, 8192 // length)):

@@ -66,7 +66,7 @@ def main() -> None:
     lines = given.source.read_text(encoding="utf-8").split("\n")[: given.lines]
     checkouts = {"": Path(__file__).parents[1] / "src"}
     if given.other is not None:
-        checkouts = {" of the other checkout": given.other, **checkouts}  # ours last: the benchmark continues with it
+        checkouts = {" of the other checkout": given.other, **checkouts}  # ours last, because it is used afterwards
     cases: dict[str, Callable[[], float]] = {}
     for name, source in checkouts.items():
         seconds = translation(source, given.model, lines, given.batch_size)

@@ -144,8 +144,8 @@ def _same(client: Client) -> Client:
     return client
 
 
-def told(seconds: Sequence[float]) -> str:
-    """Percentiles of latencies in milliseconds."""
+def percentiles(seconds: Sequence[float]) -> str:
+    """Format percentiles of latencies in milliseconds."""
     cuts = quantiles(seconds, n=100)
     return f"p50 {1000 * median(seconds):.1f}, p95 {1000 * cuts[94]:.1f}, p99 {1000 * cuts[98]:.1f} ms"
 
@@ -210,7 +210,7 @@ async def endured(
     watching.cancel()
     later = sizes[60:] or sizes
     print(f"{connections} connections, {answers.took / 60:.1f} minutes: {dict(answers.statuses)}")
-    print(f"{answers.statuses[200] / answers.took:.0f} sentences/s, {told(answers.seconds)}")
+    print(f"{answers.statuses[200] / answers.took:.0f} sentences/s, {percentiles(answers.seconds)}")
     middle = median(later)
     print(f"memory after a minute: {middle:.0f} MiB, {min(later) / middle - 1:+.1%} to {max(later) / middle - 1:+.1%}")
 

@@ -40,6 +40,6 @@ CONTENDERS = (
 
 
 def chosen(names: list[str]) -> list[Contender]:
-    """The contenders of these names, or all if there are none. Raises KeyError for an unknown name."""
+    """Return the contenders with these names, or all if there are none. Raises KeyError for an unknown name."""
     known = {contender.name: contender for contender in CONTENDERS}
     return [known[name] for name in names] or list(CONTENDERS)

@@ -25,7 +25,7 @@ class Mark:
 
 
 class LedgerError(Exception):
-    """A checkpoint that the ledger does not contain, so that its time is unknown."""
+    """The ledger does not contain a checkpoint, so its time is unknown."""
 
 
 class Ledger:
@@ -39,13 +39,13 @@ class Ledger:
         self._translations.mkdir(parents=True, exist_ok=True)
 
     def marks(self) -> list[Mark]:
-        """The marks by updates. The last mark of the same number of updates counts, but a point remains a point."""
+        """Return the marks by updates. The last mark of each number of updates counts, but a point remains a point."""
         found: dict[int, Mark] = {}
         for line in self._path.read_text("utf-8").splitlines() if self._path.exists() else []:
             try:
                 mark = Mark(**json.loads(line))
             except ValueError:
-                break  # the half line of a killed process
+                break  # the incomplete line of a killed process
             before = found.get(mark.updates)
             if before is not None and before.point and not mark.point:
                 mark = Mark(**{**asdict(mark), "point": True})
@@ -60,7 +60,7 @@ class Ledger:
             os.fsync(file.fileno())
 
     def go_back(self, updates: int) -> Mark:
-        """Remove marks after the checkpoint of this many updates, which will be made again; returns its mark.
+        """Remove marks after the checkpoint of this many updates, which will be repeated; returns its mark.
 
         Raises LedgerError if there is none.
         """
@@ -74,7 +74,7 @@ class Ledger:
         return kept[-1] if kept and kept[-1].updates == updates else Mark()
 
     def translations(self, updates: int) -> Path:
-        """The file of the translations after this many updates: one line per sentence of the validation set."""
+        """Return the file of the translations after this many updates: one line per validation sentence."""
         return self._translations / f"{updates:08d}.txt"
 
     def write_translations(self, updates: int, lines: Sequence[str]) -> None:

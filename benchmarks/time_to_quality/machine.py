@@ -13,7 +13,7 @@ _TOLD = (
 
 
 def machine(cpuinfo: Path = Path("/proc/cpuinfo")) -> dict[str, Any]:
-    """This machine. processor: its name; cores: available to this process; instructions: relevant CPU flags."""
+    """Describe this machine. processor: its name; cores: available to this process; instructions: relevant flags."""
     facts: dict[str, str] = {}
     if cpuinfo.exists():
         for line in cpuinfo.read_text("utf-8", "replace").splitlines():

@@ -50,14 +50,14 @@ def write_corpus(folder: Path, data: Path) -> None:
 
 
 def processor_of(folder: Path) -> Any:
-    """The SentencePiece model of a corpus."""
+    """Return the SentencePiece model of a corpus."""
     from sentencepiece import SentencePieceProcessor
 
     return SentencePieceProcessor(model_file=str(folder / "pieces.model"))
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a file without line breaks; only line feeds end a line."""
+    """Return the lines of a file without line breaks; only line feeds end a line."""
     return path.read_text("utf-8").split("\n")[:-1]
 
 

@@ -17,7 +17,7 @@ GROWTH = 1.1
 
 
 def next_point(minutes: float, every: float) -> float:
-    """The next minute of a grid that is the same for all programs: steps of `every`, later of a tenth."""
+    """Return the next minute of a grid that is the same for all programs: steps of `every`, later of a tenth."""
     point = every
     while point <= minutes:
         point = max(point + every, GROWTH * point)
@@ -26,7 +26,7 @@ def next_point(minutes: float, every: float) -> float:
 
 @dataclass
 class Clocks:
-    """Wall time, and this process's CPU time on all cores (seconds)."""
+    """Return wall time, and this process's CPU time on all cores (seconds)."""
 
     wall: Callable[[], float] = time.perf_counter
     cpu: Callable[[], float] = time.process_time
@@ -76,7 +76,7 @@ class Recorder:
 
     @contextmanager
     def paused(self, own: bool = False) -> Iterator[None]:
-        """Stop the clock while open. own: whether this is one of the program's own validations."""
+        """Stop the clock in this context. own: whether this is one of the program's own validations."""
         if self._pauses == 0:
             self._halt()
         self._pauses += 1

@@ -32,14 +32,13 @@ def add(line: Line, path: Path) -> None:
 
 
 def key(line: Line) -> str:
-    """The key that identifies a run; it includes the limit only if the learning rate is fitted to it."""
+    """Return the key that identifies a run; it includes the limit only if the learning rate is fitted to it."""
     limit = line["minutes"] if line["fitted"] else None
     return json.dumps([line["name"], line["machine"], line["threads"], line["seed"], limit], sort_keys=True)
 
 
 def minutes_to(points: Sequence[dict[str, Any]], threshold: float) -> float | None:
-    """Minutes of updates until a validation BLEU, interpolated between the first point that reaches it and the last
-    before it.
+    """Return the minutes of updates until a validation BLEU, interpolated linearly between two points.
 
     None if no point reaches it. If the first point does, its minutes, because the time before is unknown.
     """
@@ -55,19 +54,19 @@ def minutes_to(points: Sequence[dict[str, Any]], threshold: float) -> float | No
 
 
 def best(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The point with the highest score; the first of equals."""
+    """Return the point with the highest score; the first of equals."""
     return max(points, key=lambda point: (point["bleu"], -point["minutes"]))
 
 
 def mean_minutes(lines: Sequence[Line], threshold: float) -> float | None:
-    """Mean minutes over the seeds of a program; None if one of them did not reach the threshold."""
+    """Return the mean minutes over the seeds of a program; None if one of them did not reach the threshold."""
     found = [minutes_to(line["points"], threshold) for line in lines]
     reached = [minutes for minutes in found if minutes is not None]
     return statistics.mean(reached) if reached and len(reached) == len(found) else None
 
 
 def groups(lines: Iterable[Line]) -> list[tuple[dict[str, Any], list[list[Line]]]]:
-    """Machines with their threads, and for each the programs (and limits) with their seeds."""
+    """Return machines with their threads, and for each the programs (and limits) with their seeds."""
     machines: dict[str, tuple[dict[str, Any], dict[str, list[Line]]]] = {}
     for line in lines:
         where = {**line["machine"], "threads": line["threads"]}

@@ -54,7 +54,7 @@ class Run:
 
     @property
     def done(self) -> bool:
-        """Whether the run has reached this limit, or a later one."""
+        """Return whether the run has reached this limit, or a later one."""
         return self._done().get("minutes", 0.0) >= self.conditions.minutes
 
     def sit(self, python: str) -> None:
@@ -104,7 +104,7 @@ class Run:
         }
 
     def _begin(self) -> bool:
-        """Whether a run that can choose uses bfloat16: this is measured, so the first measurement is kept."""
+        """Return whether a run that can choose uses bfloat16: this is measured, so the first measurement is kept."""
         conditions = self.conditions
         wanted = {"machine": conditions.machine, "threads": conditions.threads, "every": conditions.every}
         path = self.folder / "conditions.json"
@@ -146,7 +146,7 @@ class Run:
         return score.value
 
     def _start(self, python: str) -> subprocess.Popen[bytes]:
-        """Start the process; it ends with this one, because only this one holds the writing end of the pipe."""
+        """Start the process, which ends with this one, because only this one has the writing end of the pipe."""
         conditions = self.conditions
         reading, self._writing = os.pipe()
         asked = {
@@ -181,5 +181,5 @@ class Run:
 
 
 def interpreter(given: dict[str, str], contender: Contender) -> str:
-    """The Python interpreter by the contender's name, by its trainer's, or this one."""
+    """Return the Python interpreter by the contender's name, by its trainer's, or this one."""
     return given.get(contender.name) or given.get(contender.trainer) or sys.executable

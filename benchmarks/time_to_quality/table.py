@@ -13,7 +13,7 @@ NONE = "–"
 
 
 def table(lines: Sequence[Line]) -> str:
-    """The tables in Markdown: one per machine and number of threads."""
+    """Return the tables in Markdown: one per machine and number of threads."""
     return "\n\n".join(_table(where, programs) for where, programs in groups(lines)) or "there are no results yet"
 
 
@@ -51,7 +51,7 @@ def _row(lines: list[Line], reference: list[Line] | None) -> list[str]:
 
 
 def _minutes(lines: list[Line], reference: list[Line] | None, threshold: float) -> str:
-    """The minutes, and their ratio to the reference's if both reached the threshold."""
+    """Return the minutes, and their ratio to the reference's if both reached the threshold."""
     own = mean_minutes(lines, threshold)
     if own is None:
         return NONE

@@ -55,7 +55,7 @@ PATIENCE = 900.0
 
 
 def contenders(cuda: bool) -> list[Contender]:
-    """All possible contenders."""
+    """Return all possible contenders."""
     if cuda:
         return [
             Contender("dragoman bf16", "dragoman", True),
@@ -137,7 +137,7 @@ class Measurement:
         return windows
 
     def flops(self) -> tuple[float, dict[bool, float]]:
-        """FLOPs per target token, and FLOP/s of a large product in fp32 and in bf16 (key True)."""
+        """Measure FLOPs per target token, and FLOP/s of a large product in fp32 and in bf16 (key True)."""
         import torch
 
         from dragoman.models.seq2seq import ModelConfig
@@ -187,7 +187,7 @@ class Measurement:
             self.arguments.json.write_text(json.dumps({"corpus": self.facts, "results": lines}, indent=1) + "\n")
 
     def curves(self) -> None:
-        """Losses of 200 updates, window by window."""
+        """Return losses of 200 updates, window by window."""
         kinds: dict[str, tuple[bool, dict[str, Any]]] = {
             "dragoman bf16": (True, {}),
             "dragoman fp32": (False, {}),
@@ -223,27 +223,27 @@ class Measurement:
 
 
 def means(curves: list[list[float]]) -> list[float]:
-    """Means over the random seeds, per window."""
+    """Return means over the random seeds, per window."""
     return [statistics.mean(each) for each in zip(*curves, strict=True)]
 
 
 def deviations(curves: list[list[float]]) -> list[float]:
-    """Standard deviations over the random seeds, per window."""
+    """Return standard deviations over the random seeds, per window."""
     return [statistics.stdev(each) for each in zip(*curves, strict=True)]
 
 
 def show(losses: list[float], sign: str = "") -> str:
-    """The values of the windows as text."""
+    """Format the values of the windows."""
     return " / ".join(f"{loss:{sign}.4f}" for loss in losses)
 
 
 def speed(window: dict[str, Any]) -> float:
-    """Target tokens per second."""
+    """Return target tokens per second."""
     return float(window["tokens"] / window["seconds"])
 
 
 def result(contender: Contender, windows: dict[str, list[dict[str, Any]]], best: str | None) -> dict[str, Any]:
-    """Median and range of one contender; ratio: speed of dragoman's best relative to it, per window."""
+    """Return median and range of one contender; ratio: speed of dragoman's best relative to it, per window."""
     own = windows[contender.name]
     speeds = sorted(map(speed, own))
     ratios = []
@@ -280,7 +280,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, help="padded target tokens per batch (4096; 25000 on a GPU)")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="CPU threads (one per core)")
     parser.add_argument("--windows", type=int, default=7, help="measured windows per contender (7)")
-    parser.add_argument("--updates", type=int, default=8, help="updates a window (8)")
+    parser.add_argument("--updates", type=int, default=8, help="updates per window (8)")
     parser.add_argument(
         "--together", type=int, default=2, help="number of peers that alternate with dragoman at a time (2)"
     )

@@ -21,13 +21,13 @@ _ON_HEAP = {
 
 
 def allocator() -> dict[str, str]:
-    """The environment of a tuned program: tcmalloc if it is installed, as for `dragoman train`."""
+    """Return the environment of a tuned program: tcmalloc if it is installed, as for `dragoman train`."""
     library = find_tcmalloc()
     return {"LD_PRELOAD": library} if library else _ON_HEAP
 
 
 def environment(threads: int, tuned: bool) -> dict[str, str]:
-    """The environment of a program's process. tuned: whether it includes `allocator()`."""
+    """Return the environment of a program's process. tuned: whether it includes `allocator()`."""
     variables = {key: value for key, value in os.environ.items() if not key.startswith("MALLOC_")}
     variables.pop("LD_PRELOAD", None)
     variables |= {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads), "TOKENIZERS_PARALLELISM": "false"}
@@ -85,7 +85,7 @@ class Contender:
         self.facts = self._answer(patience)
 
     def window(self, updates: int, patience: float) -> dict[str, Any]:
-        """Let it make a number of updates. Raises Skipped if it fails."""
+        """Run a number of updates. Raises Skipped if the program fails."""
         with suppress(BrokenPipeError):  # then its answer contains the reason
             os.write(self._writing, (json.dumps({"updates": updates}) + "\n").encode())
         return self._answer(patience)

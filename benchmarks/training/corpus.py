@@ -25,7 +25,7 @@ _VALID = 200
 
 
 def corpus(arguments: argparse.Namespace) -> tuple[Path, Path]:
-    """The two files to train on: --source and --target, or Multi30k's."""
+    """Return the two files to train on: --source and --target, or Multi30k's."""
     if arguments.source and arguments.target:
         return arguments.source, arguments.target
     if "DRAGOMAN_DATA" not in os.environ:
@@ -35,7 +35,7 @@ def corpus(arguments: argparse.Namespace) -> tuple[Path, Path]:
 
 
 def tokenise(source: Path, target: Path, pieces: int) -> tuple[list[list[int]], list[list[int]], int]:
-    """The ids of both sides with a joint vocabulary learned from them, and its size."""
+    """Return the ids of both sides with a joint vocabulary learned from them, and its size."""
     sources, targets = list(open_lines(source)), list(open_lines(target))
     tokenizer = train_tokenizers(TextConfig(subword=BPEConfig(size=pieces), shared=True), sources, targets).source
     return tokenizer.encode_batch(sources), tokenizer.encode_batch(targets), tokenizer.size
@@ -83,14 +83,14 @@ def lengths(folder: Path) -> np.ndarray:
 
 
 def make_batches(sources: list[list[int]], targets: list[list[int]], tokens: int) -> list[Batch]:
-    """Batches of sentences of similar length, of at most `tokens` (sentences × longer side), in random order."""
+    """Yield batches of sentences of similar length, of at most `tokens` (sentences × longer side), in random order."""
     sizes = np.array([(len(source), len(target)) for source, target in zip(sources, targets, strict=True)], np.int32)
     plan = plan_epoch(sizes, BatchConfig(tokens=tokens), seed=1, epoch=0)
     return [collate([sources[row] for row in rows], [targets[row] for row in rows], rows) for rows in plan.batches]
 
 
 def windows(batches: list[Batch], steps: int) -> Iterator[list[Batch]]:
-    """Groups of `steps` batches, repeated forever."""
+    """Yield groups of `steps` batches, repeated forever."""
     start = 0
     while True:
         yield [batches[(start + step) % len(batches)] for step in range(steps)]

@@ -17,7 +17,7 @@ class Sizes:
     feedforward: int
 
     def settings(self) -> dict[str, Any]:
-        """The section `model` of a dragoman recipe."""
+        """Return the section `model` of a dragoman recipe."""
         layers = {"layers": self.layers, "heads": self.heads, "feedforward": self.feedforward, "norm": "post"}
         sides = {side: {"kind": "transformer", **layers} for side in ("encoder", "decoder")}
         return {"preset": None, "width": self.width, **sides, "positions": {"kind": "sinusoidal"}, "dropout": DROPOUT}
@@ -27,5 +27,5 @@ SIZES = {"small": Sizes(256, 3, 4, 1024), "base": Sizes(512, 6, 8, 2048), "big":
 
 
 def rate(step: int) -> float:
-    """The learning rate of a step (from 1): linear warm-up, then inverse square root."""
+    """Return the learning rate of a step (from 1): linear warm-up, then inverse square root."""
     return LEARNING_RATE * min(step / WARMUP, (WARMUP / step) ** 0.5)

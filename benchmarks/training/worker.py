@@ -41,7 +41,7 @@ class Task:
         return dict(json.loads((self.folder / "corpus.json").read_text()))
 
     def ids(self, side: str) -> list[list[int]]:
-        """The training sentences of `source` or `target`, without special symbols."""
+        """Return the training sentences of `source` or `target`, without special symbols."""
         return [[int(word) for word in line.split()] for line in (self.folder / f"train.{side}").open()]
 
 

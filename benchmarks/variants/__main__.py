@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def choose(arguments: argparse.Namespace, only: set[str], budget: Budget) -> tuple[list[Plan], dict[str, str]]:
-    """The runs for the options, and the impossible pairs. Finished runs are not repeated."""
+    """Return the runs for the options, and the impossible pairs. Finished runs are not repeated."""
     if arguments.multi30k:
         return dozen(), {}
     if arguments.full:

@@ -44,7 +44,7 @@ class Corpus:
 
 
 def corpus(budget: Budget, out: Path) -> Corpus:
-    """The corpus, English to German; the embedded one is written to `out`."""
+    """Return the corpus, English to German; the embedded one is written to `out`."""
     if budget.pairs is None:
         folder = Path(os.environ["DRAGOMAN_DATA"]) / "multi30k"
         paths = {part: [str(folder / f"{part}.{side}.gz") for side in ("en", "de")] for part in ("train", "val")}
@@ -61,7 +61,7 @@ def corpus(budget: Budget, out: Path) -> Corpus:
 
 
 def recipe(settings: dict[str, Any], budget: Budget, data: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The complete settings of a run."""
+    """Return the complete settings of a run."""
     whole: dict[str, Any] = json.loads(json.dumps(settings))
     subword = whole.setdefault("text", {}).setdefault("subword", {})
     if subword.get("kind", "bpe") in ("bpe", "wordpiece", "unigram"):
@@ -90,5 +90,5 @@ def recipe(settings: dict[str, Any], budget: Budget, data: dict[str, Any], folde
 
 
 def as_text(budget: Budget) -> str:
-    """The budget as part of the results, so that runs under different budgets are never compared."""
+    """Return the budget as part of the results, so that runs under different budgets are never compared."""
     return json.dumps(asdict(budget), sort_keys=True)

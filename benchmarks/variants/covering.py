@@ -28,13 +28,13 @@ class Design:
 
 
 def pairs_of(levels: Levels, known: dict[str, list[str]]) -> set[Pair]:
-    """The pairs of known levels in a run."""
+    """Return the pairs of known levels in a run."""
     there = [(factor, level) for factor, level in levels.items() if level in known.get(factor, ())]
     return {frozenset(pair) for pair in combinations(there, 2)}
 
 
 def cover(known: dict[str, list[str]], seed: int = 1, held: Collection[Pair] = ()) -> Design:
-    """A design for all pairs of the levels of two factors, except those in other runs.
+    """Return a design for all pairs of the levels of two factors, except those in other runs.
 
     First, a run is searched for each pair: with the levels of the centre for the other factors, under each pair of
     families, then with randomly drawn levels. Pairs without a run are refused. Then runs are built greedily (Cohen et
@@ -49,7 +49,7 @@ def cover(known: dict[str, list[str]], seed: int = 1, held: Collection[Pair] = (
         seed_pair = maker.random.choice(sorted(left, key=sorted))
         made = [maker.candidate(seed_pair, left) for _ in range(CANDIDATES)]
         made.sort(key=lambda levels: -_worth(levels, known, left))
-        accepted = (maker.mended(levels, seed_pair) for levels in made)
+        accepted = (maker.repaired(levels, seed_pair) for levels in made)
         levels = next((levels for levels in accepted if levels), None) or maker.grown(maker.holders[seed_pair], left)
         design.runs.append(levels)
         left -= pairs_of(build(levels)[1], known)
@@ -65,7 +65,7 @@ class _Maker:
 
     def __init__(self, known: dict[str, list[str]], random: Random) -> None:
         self.known, self.random = known, random
-        self._told: dict[str, str | None] = {}
+        self._refusals: dict[str, str | None] = {}
         sides = product(known.get("encoder", ["transformer"]), known.get("decoder", ["transformer"]))
         self.hosts = {side: _inside(dict(zip(SIDES, side, strict=True))) for side in sides}
         self.holders: dict[Pair, Levels] = {}
@@ -81,16 +81,16 @@ class _Maker:
     def refusal(self, levels: Levels) -> str | None:
         settings = build(levels)[0]
         key = json.dumps(settings, sort_keys=True)
-        if key not in self._told:
-            self._told[key] = refusal(settings)
-        return self._told[key]
+        if key not in self._refusals:
+            self._refusals[key] = refusal(settings)
+        return self._refusals[key]
 
     def _alone(self, levels: Levels) -> str | None:
-        """Like `refusal`, cached for a level under a pair of families."""
+        """Return `refusal`, cached for a level under a pair of families."""
         key = str(levels)
-        if key not in self._told:
-            self._told[key] = self.refusal(levels)
-        return self._told[key]
+        if key not in self._refusals:
+            self._refusals[key] = self.refusal(levels)
+        return self._refusals[key]
 
     def candidate(self, pair: Pair, left: set[Pair]) -> Levels:
         """Build a run level by level, each contributing the most remaining pairs."""
@@ -129,8 +129,8 @@ class _Maker:
         levels |= dict(more)
         return True
 
-    def mended(self, levels: Levels, pair: Pair) -> Levels | None:
-        """The levels, or all but one if they are incompatible; None if that does not help."""
+    def repaired(self, levels: Levels, pair: Pair) -> Levels | None:
+        """Return the levels, or all but one if they are incompatible; None if that does not help."""
         for dropped in (None, *self.random.sample(list(levels), len(levels))):
             rest = {factor: level for factor, level in levels.items() if factor != dropped}
             if pair in pairs_of(build(rest)[1], self.known) and self.refusal(rest) is None:
@@ -172,7 +172,7 @@ class _Maker:
         self.refused[pair] = why or "these never occur in one run"
 
     def _barred(self, pair: Pair) -> str | None:
-        """The error of a level of the pair under every family that it needs; None if some family may accept it."""
+        """Return the error of a level of the pair under every family that it needs; None if one may accept it."""
         inside = [host for host, factors in self.hosts.items() if {factor for factor, _ in pair} <= factors]
         if any(self._may_host(host, self.hosts[host], pair) for host in inside):
             return None
@@ -196,13 +196,13 @@ class _Maker:
 
 
 def _worth(levels: Levels, known: dict[str, list[str]], left: set[Pair]) -> float:
-    """The remaining pairs of a run, relative to its cost."""
+    """Return the number of remaining pairs of a run, relative to its cost."""
     effective = build(levels)[1]
     return len(pairs_of(effective, known) & left) / cost(effective)
 
 
 def _inside(host: Levels) -> set[str]:
-    """The factors that exist under a pair of families."""
+    """Return the factors that exist under a pair of families."""
     found = set(build(host)[1])
     return found | {factor for factor, needed in NEEDED.items() if factor in build({**host, **needed})[1]}
 

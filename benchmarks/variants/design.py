@@ -52,18 +52,18 @@ class Plan:
 
 
 def plan(group: str, factor: str, varied: str, levels: Levels) -> Plan:
-    """A run with these levels."""
+    """Return a run with these levels."""
     settings, effective = build(levels)
     return Plan(group, factor, varied, levels, effective, settings)
 
 
 def text(levels: Levels) -> str:
-    """Levels as one line of text."""
+    """Format levels as one line of text."""
     return ", ".join(f"{factor}={level}" for factor, level in levels.items())
 
 
 def singles(only: set[str]) -> list[Plan]:
-    """The centres, each pair of encoder and decoder families, then each factor in turn; `only` these factors."""
+    """Return the centres, each pair of encoder and decoder families, then each factor in turn; `only` these factors."""
     plans = list(_singles())
     groups = {each.group for each in plans if each.factor in only}
     return [
@@ -98,14 +98,14 @@ def _singles() -> Iterator[Plan]:
 
 
 def _annealed(made: Plan, field: str) -> Plan:
-    """The same run with `soft_updates`."""
+    """Return the same run with `soft_updates`."""
     settings = copy.deepcopy(made.settings)
     settings["model"]["decoder"][field]["soft_updates"] = SOFT_UPDATES
     return replace(made, varied=f"{made.varied}, annealed", settings=settings)
 
 
 def paired(only: set[str]) -> dict[str, list[str]]:
-    """The levels whose pairs are covered; the meaning of null is included by its own name."""
+    """Return the levels whose pairs are covered; the meaning of null is included by its own name."""
     return {
         factor: [
             level
@@ -118,7 +118,7 @@ def paired(only: set[str]) -> dict[str, list[str]]:
 
 
 def pairs(only: set[str], made: Iterable[Levels]) -> tuple[list[Plan], dict[str, str]]:
-    """Runs that contain all pairs of levels of two factors, and the refused pairs with the reasons.
+    """Return runs that contain all pairs of levels of two factors, and the refused pairs with the reasons.
 
     made: the effective levels of other runs, whose pairs are covered. The singles contain each level with the centre's
     levels of all other factors, so the remaining pairs are of two levels that differ from the centre's. Runs on
@@ -136,7 +136,7 @@ def pairs(only: set[str], made: Iterable[Levels]) -> tuple[list[Plan], dict[str,
 
 
 def full(only: set[str]) -> Iterator[Plan]:
-    """Every combination of all levels."""
+    """Return every combination of all levels."""
     known = {factor: levels for factor, levels in factors().items() if not only or factor in only}
     for combination in product(*known.values()):
         levels = dict(zip(known, combination, strict=True))
@@ -146,5 +146,5 @@ def full(only: set[str]) -> Iterator[Plan]:
 
 
 def dozen() -> list[Plan]:
-    """A selection of twelve runs, compared with the Transformer's centre."""
+    """Return a selection of twelve runs, compared with the Transformer's centre."""
     return [plan("Multi30k", "" if levels else "centre", text(levels) or "transformer", levels) for levels in DOZEN]

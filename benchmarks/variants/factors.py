@@ -81,12 +81,12 @@ Levels = dict[str, str]
 
 
 def cost(levels: Levels) -> float:
-    """The product over all levels."""
+    """Return the product of the costs of all levels."""
     return prod(LEVEL_COSTS.get(factor, {}).get(level, 1.0) for factor, level in levels.items())
 
 
 def name(choice: Choice) -> str | None:
-    """The factor of a choice, the same for both sides; None if it is not a factor here."""
+    """Return the factor of a choice, the same for both sides; None if it is not a factor here."""
     if choice.path[:2] in (("text", "subword"), ("train", "teacher_forcing")):
         return choice.path[1] if len(choice.path) == 2 else None
     if choice.path[0] != "model" or choice.path[1] == "target_positions":
@@ -106,7 +106,7 @@ def name(choice: Choice) -> str | None:
 
 
 def factors() -> dict[str, list[str]]:
-    """The levels of each factor."""
+    """Return the levels of each factor."""
     found: dict[str, list[str]] = {}
     for choice in choices(TranslationRun):
         factor = name(choice)
@@ -117,12 +117,12 @@ def factors() -> dict[str, list[str]]:
 
 
 def _blind(choice: Choice, level: str) -> bool:
-    """Whether a decoder with this level has no access to the source, so that no translator can have it."""
+    """Return whether a decoder with this level has no access to the source, so that no translator can have it."""
     return choice.path[-2:] == ("decoder", "cross_attention") and level == "null" and choice.usual != "null"
 
 
 def build(levels: Levels) -> tuple[dict[str, Any], Levels]:
-    """Settings with the given `levels`, and the resulting levels of all their factors.
+    """Return settings with the given `levels`, and the resulting levels of all their factors.
 
     Levels of factors that do not exist with the other levels are ignored. Both sides of a model get the same level of a
     factor that both have.
@@ -149,12 +149,12 @@ def build(levels: Levels) -> tuple[dict[str, Any], Levels]:
 
 
 def meant(levels: Levels) -> Levels:
-    """The levels with null replaced by its meaning at the Transformer's centre."""
+    """Return the levels with null replaced by its meaning at the Transformer's centre."""
     return {factor: SAME[factor] if level == "null" and factor in SAME else level for factor, level in levels.items()}
 
 
 def refusal(settings: dict[str, Any]) -> str | None:
-    """The reason why a run with these settings is impossible, or None."""
+    """Return the reason why a run with these settings is impossible, or None."""
     corpus = {"source": "none", "target": "none"}
     train = {"max_epochs": 1, **settings.get("train", {})}
     whole = {**settings, "train": train, "data": {"train": corpus, "valid": corpus}, "out": "none"}
@@ -166,7 +166,7 @@ def refusal(settings: dict[str, Any]) -> str | None:
 
 
 def _sides(levels: Levels) -> tuple[str | None, str | None]:
-    """The position schemes of the source and of the target; None if the setting is omitted.
+    """Return the position schemes of the source and of the target; None if the setting is omitted.
 
     A side that does not support the requested scheme, if the other does, gets the most similar one: a decoder does not
     know the length of the target, and only self-attention supports schemes inside attention.
@@ -185,6 +185,6 @@ def _sides(levels: Levels) -> tuple[str | None, str | None]:
 
 
 def _member(field: str, kind: str | None) -> Any:
-    """The config class of a kind in one of the model's unions."""
+    """Return the config class of a kind in one of the model's unions."""
     members = union_members(ModelConfig.model_fields[field].annotation)
     return next((member for member in members if kind is not None and kind in kinds(member)), None)

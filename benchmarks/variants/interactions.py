@@ -11,7 +11,7 @@ SAMPLES, STRONGEST, FEWEST = 500, 20, 3
 
 
 def pairs_report(lines: list[Line], refused: dict[str, str]) -> str:
-    """The report in Markdown: families, main effects, interactions, refused pairs. lines: all finished runs."""
+    """Return the report in Markdown: families, main effects, interactions, refused pairs. lines: all finished runs."""
     text = ["# Encoder × decoder families\n", families(lines)]
     runs = [line for line in lines if line["group"] != "Multi30k"]
     own = sum(line["group"] == "pairs" for line in runs)
@@ -27,7 +27,7 @@ def pairs_report(lines: list[Line], refused: dict[str, str]) -> str:
 
 
 def families(lines: list[Line]) -> str:
-    """BLEU of the single run with its interval, then the mean over the runs of the design, and their number."""
+    """Return BLEU of the single run with its interval, then the mean over the runs of the design, and their number."""
     single = {
         (line["effective"]["encoder"], line["effective"]["decoder"]): line
         for line in lines
@@ -51,7 +51,7 @@ def families(lines: list[Line]) -> str:
 
 
 def effects(runs: list[Line]) -> str:
-    """Main effects of an additive model, and the mean residuals of the runs with a pair of levels."""
+    """Return main effects of an additive model, and the mean residuals of the runs with a pair of levels."""
     bleu = np.array([line["bleu"] for line in runs])
     levels, holds = _holds(runs)
     effect, predicted = _fit(holds, bleu)
@@ -91,7 +91,7 @@ def _interactions(
     residual = residual - residual.mean()
 
     def strength(values: np.ndarray) -> np.ndarray:
-        """Mean residuals of each pair, in units of their standard error."""
+        """Return mean residuals of each pair, in units of their standard error."""
         return np.asarray(together @ values / np.sqrt(counts) / residual.std())
 
     observed = strength(residual)
@@ -116,7 +116,7 @@ def _interactions(
 
 
 def _holds(runs: list[Line]) -> tuple[list[tuple[str, str]], np.ndarray]:
-    """The occurring levels, and an indicator matrix (runs, levels). null is replaced by its meaning."""
+    """Return the occurring levels, and an indicator matrix (runs, levels). null is replaced by its meaning."""
     held = [meant(line["effective"]) for line in runs]
     levels = sorted({each for own in held for each in own.items()})
     rows = [[float(own.get(factor) == level) for factor, level in levels] for own in held]
@@ -124,7 +124,7 @@ def _holds(runs: list[Line]) -> tuple[list[tuple[str, str]], np.ndarray]:
 
 
 def _fit(holds: np.ndarray, bleu: np.ndarray, fast: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Effects of all levels, and leave-one-out predictions of each run.
+    """Return effects of all levels, and leave-one-out predictions of each run.
 
     Ridge regression, so that effects that the data cannot separate are shared. The strength is chosen by the
     leave-one-out error; fast: a fixed strength.

@@ -13,7 +13,7 @@ ROW = 0.2
 
 
 def draw(lines: list[Line], path: Path) -> None:
-    """One panel per group, one line per variant, the best of a factor first; the centre's interval is shaded."""
+    """Draw one panel per group, one line per variant, the best of a factor first; the centre's interval is shaded."""
     groups = list(dict.fromkeys(line["group"] for line in lines))
     if not groups:
         return

@@ -56,7 +56,7 @@ def markdown(columns: tuple[str, ...], rows: list[list[str]]) -> str:
 
 
 def conditions(done: list[Line]) -> str:
-    """The conditions under which the numbers of the table were measured."""
+    """Describe the conditions under which the numbers of the table were measured."""
     seconds = sorted(line["cpu_seconds"] for line in done)
     text = [f"Signature of BLEU: `{each}`." for each in sorted({line["signature"] for line in done})]
     text += [f"Budget: `{each}`." for each in sorted({line["budget"] for line in done})]
@@ -70,7 +70,7 @@ def conditions(done: list[Line]) -> str:
 
 
 def centre_of(line: Line, lines: list[Line]) -> Line:
-    """The run to compare with: the centre of the group, else the Transformer's, else the run itself."""
+    """Return the run to compare with: the centre of the group, else the Transformer's, else the run itself."""
     centres = [
         each
         for each in lines
@@ -80,7 +80,7 @@ def centre_of(line: Line, lines: list[Line]) -> Line:
 
 
 def compared(line: Line, centre: Line, out: Path, references: list[str]) -> Line:
-    """The line with its intervals, which are cached in a separate file so that each run is resampled once."""
+    """Return the line with its intervals, which are cached in a separate file so that each run is resampled once."""
     if line["status"] != "done":
         return line
     stored = out / "translations" / f"{line['id']}.{centre['id']}.json"

@@ -25,7 +25,7 @@ Line = dict[str, Any]
 
 
 def identity(plan: Plan, budget: Budget) -> str:
-    """A key that is equal for equal settings under an equal budget, in every design."""
+    """Return a key that is equal for equal settings under an equal budget, in every design."""
     return hashlib.sha256(json.dumps([plan.settings, as_text(budget)], sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -37,7 +37,7 @@ class Results:
         self._lock = threading.Lock()
 
     def read(self) -> dict[str, Line]:
-        """The lines by run. Incomplete lines are ignored."""
+        """Return the lines by run. Incomplete lines are ignored."""
         found: dict[str, Line] = {}
         for text in self.path.read_text("utf-8").splitlines() if self.path.is_file() else ():
             try:
@@ -58,7 +58,7 @@ class Results:
 
 
 def finished(results: Results, budget: Budget) -> list[Plan]:
-    """The plans of the finished runs under this budget."""
+    """Return the plans of the finished runs under this budget."""
     lines = [line for line in results.read().values() if line["status"] == "done" and line["budget"] == as_text(budget)]
     return [Plan(**{field.name: line[field.name] for field in fields(Plan)}) for line in lines]
 

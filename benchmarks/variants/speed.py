@@ -51,7 +51,7 @@ class Contender:
         self._batches = self._windows()
 
     def train(self) -> float:
-        """Target tokens per second over some updates."""
+        """Return target tokens per second over some updates."""
         window = list(itertools.islice(self._batches, UPDATES))
         began = time.perf_counter()
         for batch in window:
@@ -60,7 +60,7 @@ class Contender:
         return sum(batch.target_tokens for batch in window) / (time.perf_counter() - began)
 
     def translate(self, sources: list[str]) -> float:
-        """Sentences translated per second."""
+        """Return sentences translated per second."""
         began = time.perf_counter()
         self.translator.translate(sources)
         return len(sources) / (time.perf_counter() - began)
@@ -82,7 +82,7 @@ class Contender:
 def compare(
     folder: Path, settings: dict[str, Any], centre: Path, usual: dict[str, Any], sources: list[str]
 ) -> dict[str, Any]:
-    """Medians over windows of a model's speeds, and of their ratios to its centre in the neighbouring window."""
+    """Return medians over windows of a model's speeds, and of their ratios to its centre in the neighbouring window."""
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as scratch:
         one = Contender(folder, settings, Path(scratch))
@@ -100,7 +100,7 @@ def compare(
 
 
 def _turns(one: Callable[[], float], two: Callable[[], float]) -> tuple[float, float, float]:
-    """The medians of one, of the ratios of one to two, and of two; the first turn of each is a warm-up."""
+    """Return the medians of one, of the ratios of one to two, and of two; the first turn of each is a warm-up."""
     one(), two()
     began = time.perf_counter()
     found: list[tuple[float, float]] = []

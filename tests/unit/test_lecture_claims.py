@@ -1,4 +1,4 @@
-"""What docs/decks.md says of the lecture decks' formulas: the errors that they have, and what is right instead."""
+"""Claims of docs/decks.md about the lecture decks' formulas: their errors, and the correct values."""
 
 import numpy as np
 import pytest
@@ -66,7 +66,7 @@ def test_layer_norms_of_the_decks() -> None:
     assert not LayerNormConfig().build(width)(alike).any()
 
 
-def test_deviations_without_a_square_are_nothing() -> None:
+def test_deviations_without_a_square_are_zero() -> None:
     """Deck 002: σ² = (1/d) Σ (x_s − x̄), which is 0 for every x, so that its LN divides by 0."""
     states = torch.randn(100, 16, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     assert float((states - states.mean(-1, keepdim=True)).mean(-1).abs().max()) < 1e-15
@@ -83,8 +83,8 @@ def test_raw_scores_divided_by_their_sum() -> None:
     torch.testing.assert_close(ours.sum(-1), torch.ones(2))
 
 
-def test_a_billion_is_not_infinity() -> None:
-    """Deck 000 masks with −inf in words and −1e9 in code: without any key NaN, or equal weights on what is masked."""
+def test_minus_a_billion_is_not_minus_infinity() -> None:
+    """Deck 000 masks with −inf in words and −1e9 in code: without any key NaN, or equal weights on masked keys."""
     scores, nothing = torch.tensor([[[[1.0, 2.0, 3.0]]]]), torch.zeros(1, 1, 1, 3, dtype=torch.bool)
     assert bool(scores.masked_fill(~nothing, float("-inf")).softmax(-1).isnan().all())
     torch.testing.assert_close(scores.masked_fill(~nothing, -1e9).softmax(-1), torch.full((1, 1, 1, 3), 1 / 3))
@@ -97,7 +97,7 @@ def test_a_billion_is_not_infinity() -> None:
 
 
 OK, YES, SIZE = 4, 5, 6
-TREE = {  # deck 004's tree, from Jurafsky and Martin: what follows what, and how probably
+TREE = {  # deck 004's tree, from Jurafsky and Martin: successors and their probabilities
     (): {OK: 0.4, YES: 0.5, EOS: 0.1},
     (OK,): {OK: 0.7, YES: 0.2, EOS: 0.1},
     (YES,): {OK: 0.3, YES: 0.4, EOS: 0.3},
@@ -105,7 +105,7 @@ TREE = {  # deck 004's tree, from Jurafsky and Martin: what follows what, and ho
 
 
 class Tree:
-    """A decoder that follows the tree; what is not on it ends."""
+    """A decoder that follows the tree, and ends outside it."""
 
     def start(self, memory: Memory, attention: bool = False, left_padding: Tensor | None = None) -> State:
         return State(

@@ -38,7 +38,7 @@ def feature(number: Tensor) -> Tensor:
 
 
 def plain(module: LinearAttention, asking: Tensor, asked: Tensor, seen: Tensor, output: bool = True) -> Tensor:
-    """asking (T, d), asked (S, d), seen (T, S) bool → (T, ·): a loop over heads, queries and keys."""
+    """queries (T, d), keys (S, d), visible (T, S) bool → (T, ·), by a loop over heads, queries and keys."""
     names = ("query", "key", "value")
     queries, keys, values = (
         linear(states, getattr(module, name).weight, getattr(module, name).bias).chunk(HEADS, -1)
@@ -95,7 +95,7 @@ def test_a_decoder_equals_the_double_loop(chunk: int, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("rotary", [False, True])
 @pytest.mark.parametrize("split", [[1] * 150, [64, 64, 22], [3, 100, 47]])
 @torch.no_grad()
-def test_running_sums_equal_the_whole_and_do_not_grow(rotary: bool, split: list[int]) -> None:
+def test_running_sums_equal_the_whole_and_have_constant_size(rotary: bool, split: list[int]) -> None:
     module = built(positions=RotaryConfig() if rotary else None)
     states = torch.randn(2, 150, WIDTH, dtype=torch.float64)
     whole, _ = module.causal_self_attend(states, None, CausalSpan(0, 150, states.device))
@@ -110,7 +110,7 @@ def test_running_sums_equal_the_whole_and_do_not_grow(rotary: bool, split: list[
 
 
 def test_attention_over_the_source_equals_the_double_loop() -> None:
-    """Two hypotheses a sentence share the sums of its source."""
+    """Two hypotheses per sentence share the sums of its source."""
     module = built()
     source = torch.randn(2, 6, WIDTH, dtype=torch.float64)
     states = torch.randn(4, 3, WIDTH, dtype=torch.float64, requires_grad=True)
@@ -125,7 +125,7 @@ def test_attention_over_the_source_equals_the_double_loop() -> None:
 
 
 @torch.no_grad()
-def test_rotary_turns_the_numerator_alone() -> None:
+def test_rotary_rotates_the_numerator_only() -> None:
     """Su et al. 2021, equation 19, with features as complex numbers."""
     module = built({"combine": "concatenate"}, RotaryConfig())
     states = torch.randn(1, 5, WIDTH, dtype=torch.float64)
@@ -149,7 +149,7 @@ def test_rotary_turns_the_numerator_alone() -> None:
 
 
 @torch.no_grad()
-def test_recorded_weights_give_the_output() -> None:
+def test_recorded_weights_reproduce_the_output() -> None:
     module = built({"combine": "concatenate"})
     states = torch.randn(2, 70, WIDTH, dtype=torch.float64)
     keep = torch.arange(70) < torch.tensor([[70], [40]])
@@ -177,8 +177,8 @@ def test_recorded_weights_give_the_output() -> None:
         module.causal_self_attend(states[:, :1], cache, CausalSpan(70, 1, states.device))
 
 
-def test_what_is_held_of_a_source_does_not_grow_with_it() -> None:
-    """Unless its weights are asked for, which is known when it is memorised."""
+def test_the_state_of_a_source_does_not_grow_with_its_length() -> None:
+    """Unless its weights are requested, which is known when the source is projected."""
     module = built({})
     sizes, padding = [], [Mask.padding(torch.ones(2, length, dtype=torch.bool)) for length in (3, 300)]
     states = [torch.randn(2, length, WIDTH, dtype=torch.float64) for length in (3, 300)]
@@ -226,7 +226,7 @@ def test_sums_are_float32_where_the_layers_are_bfloat16() -> None:
         ({}, AttentionSizes(8, 8, 8, 3), None, "3 heads"),
     ],
 )
-def test_settings_that_do_not_fit_are_refused(
+def test_incompatible_settings_are_refused(
     options: dict[str, Any], sizes: AttentionSizes, positions: PositionScheme | None, message: str
 ) -> None:
     with pytest.raises(ConfigError, match=message):

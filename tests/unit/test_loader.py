@@ -1,4 +1,4 @@
-"""The loader: order, start, resampling from (seed, epoch, row), failures, and the end of its thread."""
+"""The loader: order, start, resampling by (seed, epoch, row), failures, and the end of its thread."""
 
 import os
 import signal
@@ -112,7 +112,7 @@ def test_a_failure_in_the_thread_is_raised_in_place_of_its_batch(prepared: Prepa
 
 
 def worker_processes() -> list[int]:
-    """Children of this process that serve."""
+    """Child processes of this one that serve."""
     children = (
         (path, (path / "stat").read_text().rpartition(")")[2].split())
         for path in Path("/proc").iterdir()
@@ -135,7 +135,7 @@ def test_several_processes_split_like_one_and_all_of_them_end(prepared: Prepared
         assert len(first) == 2
         iterator = iter(Loader(prepared.dataset, plan, 0, resampler, 3))
         next(iterator)
-        del iterator  # a reader that has had enough leaves nothing behind for the next
+        del iterator  # a reader that stops early leaves nothing for the next
         assert sentences(Loader(prepared.dataset, plan, 0, resampler, 3)) == expected
         assert sorted(worker_processes()) == sorted(first)
     assert worker_processes() == []

@@ -1,4 +1,4 @@
-"""The loss scale of float16: it changes only the range, and is adjusted like torch's."""
+"""The loss scale of float16 shifts the range only, and is adjusted like torch's."""
 
 import json
 from pathlib import Path

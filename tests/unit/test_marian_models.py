@@ -92,7 +92,7 @@ def settings(*given: str, out: str) -> TranslationRun:
 
 
 def hugging_face_agrees(folder: Path, theirs: Path, code: str = "") -> None:
-    """The same scores of a pair, token by token."""
+    """Compare the scores of a pair, token by token."""
     translator = Translator.load(folder, "cpu")
     text, target = "the dog sees", "ein Hund"
     found = translator.score([text], [target], to=code or None)[0].log_probability

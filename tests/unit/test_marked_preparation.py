@@ -1,4 +1,4 @@
-"""Preparing a corpus with placeholders and terms: what stands in the shards, what is reported, what is refused."""
+"""Preparing a corpus with placeholders and terms: the contents of the shards, the report, and refusals."""
 
 import pickle
 from pathlib import Path
@@ -68,7 +68,7 @@ SPANS = PlaceholdersConfig(share=1.0, symbols=1)
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_what_stands_in_the_shards(corpus: CorpusConfig, glossary: TerminologyConfig, shared: bool) -> None:
+def test_contents_of_the_shards(corpus: CorpusConfig, glossary: TerminologyConfig, shared: bool) -> None:
     prepared = run(corpus, PairMarking.of(SPANS, glossary), text(shared=shared))
     found = [[side.replace("Ġ", "_") for side in pieces(prepared, row)] for row in range(len(PAIRS))]
     plain = [["".join(side.split()) for side in each] for each in found]
@@ -86,8 +86,8 @@ def test_what_stands_in_the_shards(corpus: CorpusConfig, glossary: TerminologyCo
     assert run(corpus, PairMarking.of(SPANS, glossary), text(shared=shared)).reports[0].marked == report.marked
 
 
-def test_without_the_settings_data_are_what_they_were(corpus: CorpusConfig) -> None:
-    """Folder and ids; of pairs in which nothing is replaced, the ids are the same as well."""
+def test_without_the_settings_the_data_are_unchanged(corpus: CorpusConfig) -> None:
+    """The folder and ids stay the same; so do the ids of pairs in which nothing is replaced."""
     plain = run(corpus, None)
     assert plain.reports[0].marked == {} and plain.tokenizers.source.tags == ()
     marked = run(corpus, PairMarking.of(SPANS, None))
@@ -98,7 +98,9 @@ def test_without_the_settings_data_are_what_they_were(corpus: CorpusConfig) -> N
     assert plain.dataset[0][0].tolist() != marked.dataset[0][0].tolist()
 
 
-def test_all_that_decides_the_data_is_in_the_fingerprint(corpus: CorpusConfig, glossary: TerminologyConfig) -> None:
+def test_the_fingerprint_includes_everything_that_affects_the_data(
+    corpus: CorpusConfig, glossary: TerminologyConfig
+) -> None:
     more = PlaceholdersConfig(share=1.0, symbols=1, words=0.5)
     seen = {PairMarking.of(*each).fingerprint for each in [(SPANS, None), (more, None), (SPANS, glossary)]}  # type: ignore[union-attr]
     glossary.glossary.write_text("dog\tHund\n", encoding="utf-8")
@@ -107,14 +109,14 @@ def test_all_that_decides_the_data_is_in_the_fingerprint(corpus: CorpusConfig, g
     assert PairMarking.of(None, None) is None
 
 
-def test_a_share_of_the_pairs_is_left_as_it_is() -> None:
+def test_a_share_of_the_pairs_is_left_unchanged() -> None:
     marking = PairMarking.of(PlaceholdersConfig(share=0.3), None)
     assert marking is not None
     changed = sum(bool(marking("7 a@b.org", "7 a@b.org", line).spans) for line in range(2000))
     assert 500 < changed < 700
 
 
-def test_added_symbols_stand_at_the_same_place() -> None:
+def test_added_symbols_have_the_same_position() -> None:
     marking = PairMarking.of(PlaceholdersConfig(share=1.0, added=1.0, symbols=2), None)
     assert marking is not None
     texts = {(pair.source.text({}), pair.target.text({})) for pair in (marking("a b.", "c d!", n) for n in range(60))}
@@ -139,7 +141,7 @@ def test_words_on_both_sides() -> None:
         ({"vectors": {"width": 2}, "shared": False}, "feature vectors has no words"),
     ],
 )
-def test_where_it_makes_no_sense(corpus: CorpusConfig, given: dict[str, Any], message: str) -> None:
+def test_unsuitable_settings_are_refused(corpus: CorpusConfig, given: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         run(corpus, PairMarking.of(SPANS, None), TextConfig.model_validate(given))
 
@@ -150,7 +152,7 @@ def test_vocabularies_that_lack_the_symbols(corpus: CorpusConfig) -> None:
         run(corpus, PairMarking.of(SPANS, None), known)
 
 
-def test_a_process_gets_the_same(glossary: TerminologyConfig) -> None:
+def test_a_process_gets_the_same_data(glossary: TerminologyConfig) -> None:
     marking = PairMarking.of(PlaceholdersConfig(share=1.0, words=0.5, added=0.5), glossary)
     assert marking is not None
     other = pickle.loads(pickle.dumps(marking))
@@ -159,7 +161,7 @@ def test_a_process_gets_the_same(glossary: TerminologyConfig) -> None:
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_a_start_gets_the_symbols_that_it_lacks(corpus: CorpusConfig, shared: bool) -> None:
+def test_missing_symbols_are_added_to_a_start(corpus: CorpusConfig, shared: bool) -> None:
     data = {"train": corpus, "valid": corpus, "placeholders": SPANS}
     config = TranslationRun.model_validate({"data": data, "text": {"shared": shared}, "out": "run"})
     known = train_tokenizers(text(shared=shared, tags=["bt"]), ["a dog"], ["ein Hund"])
@@ -170,7 +172,7 @@ def test_a_start_gets_the_symbols_that_it_lacks(corpus: CorpusConfig, shared: bo
     assert config.with_all_tags(grown) is grown
 
 
-def test_settings_that_are_wrong(tmp_path: Path) -> None:
+def test_invalid_settings(tmp_path: Path) -> None:
     with pytest.raises(ValidationError, match="unknown kind 'phone'"):
         PlaceholdersConfig(kinds=("phone",))
     with pytest.raises(ValidationError, match="no regular expression"):

@@ -70,7 +70,7 @@ NODES = torch.tensor([[True] * 5, [True, True, True, False, False]])
 
 @pytest.mark.parametrize("recorded", [False, True], ids=["fused", "explicit"])
 def test_attention_over_a_graph_equals_torch(recorded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Against torch's own multi-head attention with the same weights, whose mask is True where it may not attend."""
+    """Compared with torch's own multi-head attention with the same weights, whose mask is True at hidden keys."""
     monkeypatch.setattr("dragoman.nn.attention.soft._FUSED_FROM_KEYS", 10**6 if recorded else 1)
     torch.manual_seed(1)
     ours = SoftAttentionConfig().build(AttentionSizes(query=8, memory=8, output=8, heads=2)).double()
@@ -80,13 +80,14 @@ def test_attention_over_a_graph_equals_torch(recorded: bool, monkeypatch: pytest
         theirs.in_proj_bias.copy_(torch.cat([ours.query.bias, ours.key.bias, ours.value.bias]))
         theirs.out_proj.load_state_dict(ours.output.state_dict())
     states, edges = torch.randn(2, 5, 8, dtype=torch.float64), GRAPHS | torch.eye(5, dtype=torch.bool)
-    hidden = ~(edges & NODES[:, None, :] | torch.eye(5, dtype=torch.bool))  # padding attends itself, or torch gives NaN
+    # padding attends to itself; otherwise torch gives NaN
+    hidden = ~(edges & NODES[:, None, :] | torch.eye(5, dtype=torch.bool))
     expected, _ = theirs(states, states, states, attn_mask=hidden.repeat_interleave(2, 0))
     found = ours.self_attend(states, Mask.graph(edges, NODES))
     torch.testing.assert_close(found[NODES], expected[NODES])
 
 
-def test_a_node_without_edges_attends_nothing() -> None:
+def test_a_node_without_edges_attends_to_nothing() -> None:
     torch.manual_seed(1)
     edges = torch.zeros(3, 3, dtype=torch.bool)
     edges[0, 1] = True

@@ -1,4 +1,4 @@
-"""What memory and disk there is, and messages that reach stderr only."""
+"""Available memory and disk space, and messages that go to stderr only."""
 
 import os
 import resource
@@ -17,7 +17,7 @@ def test_available_memory_is_below_the_machine_s() -> None:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="address space limits work on Linux only")
-def test_available_memory_knows_the_limit_of_the_process() -> None:
+def test_available_memory_respects_the_limit_of_the_process() -> None:
     free = memory.available_memory()
     limits = resource.getrlimit(resource.RLIMIT_AS)
     used = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0]) * resource.getpagesize()
@@ -45,7 +45,7 @@ except MemoryError:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux counts the data of a process")
 def test_memory_of_a_process_is_limited() -> None:
-    # A new process: one that has run other tests has freed room to give, which it takes already.
+    # In a new process, because one that has run other tests can reuse memory that it has allocated already.
     ended = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (0, "refused beside 4000000\n"), ended.stderr
 

@@ -1,4 +1,4 @@
-"""The model's settings: presets, what overrides them, errors that name their key, and initial values."""
+"""The model's settings: presets, overrides, errors that name their key, and initial values."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def test_presets_of_the_papers(
 
 
 def changes(config: ModelConfig) -> dict[str, Any]:
-    """What differs from the tiny preset."""
+    """Differences from the tiny preset."""
     plain, given = ModelConfig(preset="tiny").model_dump(), config.model_dump()
     found: dict[str, Any] = {}
     for key, value in given.items():
@@ -65,11 +65,11 @@ def test_keys_override_a_preset_one_by_one(given: dict[str, Any], expected: dict
     [
         {"encoder": {"kind": "recurrent"}},
         {"decoder": {"kind": "convolutional"}},
-        {"width": 100},  # 25 a head, and rotary positions turn pairs of numbers
+        {"width": 100},  # 25 per head, and rotary positions rotate pairs of numbers
         {"decoder": {"attention": {"key_width": 15}}},
     ],
 )
-def test_a_presets_positions_are_for_what_can_take_them(preset: str, given: dict[str, Any]) -> None:
+def test_a_presets_positions_apply_where_they_are_supported(preset: str, given: dict[str, Any]) -> None:
     assert ModelConfig(preset=preset).positions == RotaryConfig()
     assert ModelConfig.model_validate({"preset": preset, **given}).positions is None
     with pytest.raises(ValidationError, match="rotary"):
@@ -79,7 +79,7 @@ def test_a_presets_positions_are_for_what_can_take_them(preset: str, given: dict
 @pytest.mark.parametrize(
     ("pairs", "preset"), [(1, "tiny"), (100_000, "tiny"), (100_001, "small"), (1_000_000, "small"), (1_000_001, "base")]
 )
-def test_auto_goes_by_the_corpus_and_keeps_what_was_set(pairs: int, preset: str) -> None:
+def test_auto_depends_on_the_corpus_and_keeps_explicit_settings(pairs: int, preset: str) -> None:
     assert ModelConfig().resolved(pairs) == ModelConfig(preset=preset)
     given: dict[str, Any] = {"width": 64, "encoder": {"layers": 2}, "dropout": {"attention": 0.2}}
     resolved = ModelConfig.model_validate(given).resolved(pairs)
@@ -104,7 +104,7 @@ def test_heads_that_do_not_divide_the_width_are_named(side: str) -> None:
         ModelConfig.model_validate({"preset": "tiny", side: {"heads": 5}})
 
 
-def test_an_unknown_preset_is_refused_with_the_choice() -> None:
+def test_an_unknown_preset_is_refused_with_the_known_ones() -> None:
     with pytest.raises(
         ValidationError, match="no preset 'huge'; choose one of tiny, small, tiny-fast, small-fast, base, big, rnn"
     ):
@@ -143,8 +143,8 @@ def test_initial_values() -> None:
                 assert bool((module.weight == 1).all()) and not module.bias.any()
 
 
-def test_auto_needs_one_preset_that_goes_with_the_rest() -> None:
-    """300 is not divisible by the classes' own 8 heads, but by tiny's 4; 301 by neither."""
+def test_auto_needs_a_compatible_preset() -> None:
+    """300 is not divisible by the classes' default of 8 heads, but by tiny's 4; 301 by neither."""
     config = ModelConfig.model_validate({"width": 300})
     assert config.resolved(1000).width == 300
     with pytest.raises(ConfigError, match="auto is base for 5,000,000 pairs.*is not divisible by"):

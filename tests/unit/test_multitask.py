@@ -1,4 +1,4 @@
-"""Several tasks in one run: which batches an update mixes, what it moves by, and what a run leaves."""
+"""Several tasks in one run: the batches of an update, its gradient, and the results of a run."""
 
 import json
 from pathlib import Path
@@ -38,7 +38,7 @@ BESIDE = [
 
 
 def plan(first: int, *sizes: int) -> BatchPlan:
-    """Batches of so many rows, numbered from `first` on."""
+    """A plan of batches with `rows` rows, numbered from `first` on."""
     ends = first + np.cumsum(sizes)
     return BatchPlan([np.arange(end - size, end) for end, size in zip(ends, sizes, strict=True)], (0.0,))
 
@@ -74,7 +74,7 @@ def test_an_update_moves_by_the_weighted_sum_of_the_tasks_mean_losses(tmp_path: 
     expected = torch.autograd.grad(means[0] + weight * means[1], list(model.parameters()), allow_unused=True)
     before = [parameter.detach().clone() for parameter in model.parameters()]
     engine = build_engine(model, mixed, torch.optim.SGD(model.parameters(), lr=0.0), Journal(tmp_path / "journal"))
-    # of one task there are several batches, which must count as one
+    # one task has several batches, which must count as one
     batches = [*(TaskBatch("translation", part) for part in pairs.cut(2)), TaskBatch("text", texts)]
     result = engine.step(Update(batches), TrainingPoint(1), 1.0)
     for old, parameter, gradient in zip(before, model.parameters(), expected, strict=True):
@@ -85,12 +85,12 @@ def test_an_update_moves_by_the_weighted_sum_of_the_tasks_mean_losses(tmp_path: 
     assert result.target_tokens == pairs.target_tokens + texts.target_tokens
 
 
-def test_a_temperature_weighs_by_tokens() -> None:
+def test_a_temperature_sets_weights_by_tokens() -> None:
     assert temperature_weights([100, 400, 25], 2) == pytest.approx([1, 2, 0.5])
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_a_killed_mixture_goes_on_bit_for_bit(server: Server, tmp_path: Path, ranks: int) -> None:
+def test_a_killed_mixture_is_resumed_bit_for_bit(server: Server, tmp_path: Path, ranks: int) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder in (whole, killed):
         folder.mkdir()
@@ -114,7 +114,7 @@ def test_a_killed_mixture_goes_on_bit_for_bit(server: Server, tmp_path: Path, ra
     assert "train.b" in meta["data"]
 
 
-def test_what_does_not_go_together_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_incompatible_settings_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_corpus(tmp_path, 20)
     corpus = ["data={train: {source: train.a, target: train.b}, valid: {source: valid.a, target: valid.b}}", "out=run"]
@@ -138,7 +138,7 @@ def test_the_former_name_of_the_section_is_read_with_a_note(capsys: pytest.Captu
     assert heavier is not None
     assert (heavier.tasks["reversed"].weight, heavier.tasks["reversed"].data.block) == (3, 9)
     stored = {**load_settings(None, corpus, TranslationRun).model_dump(mode="json"), "beside": None}
-    del stored["auxiliary_tasks"]  # as runs of earlier versions stored it
+    del stored["auxiliary_tasks"]  # as stored by runs of earlier versions
     assert load_settings(stored, [], TranslationRun).auxiliary_tasks is None
 
 

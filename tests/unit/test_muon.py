@@ -50,7 +50,7 @@ def train(model: nn.Module, optimisers: list[torch.optim.Optimizer], first: int,
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 3), st.integers(1, 12), st.integers(1, 12), st.integers(0, 2**31), st.floats(1e-6, 1e6))
-def test_singular_vectors_stay_and_singular_values_come_close_to_one(
+def test_singular_vectors_stay_and_singular_values_approach_one(
     count: int, rows: int, columns: int, seed: int, scale: float
 ) -> None:
     matrices = torch.randn(count, rows, columns, generator=torch.Generator().manual_seed(seed)) * scale
@@ -79,7 +79,7 @@ def test_every_polynomial_is_optimal_on_the_range_of_the_previous_one() -> None:
 
 
 @pytest.mark.parametrize("spread", [1.0, 1e-2, 1e-4])
-def test_bfloat16_does_as_float32(spread: float) -> None:
+def test_bfloat16_is_close_to_float32(spread: float) -> None:
     """Gradients have a few large singular values and many small ones."""
     generator = torch.Generator().manual_seed(1)
     u, v = (torch.linalg.qr(torch.randn(4, size, 32, generator=generator)).Q for size in (32, 64))

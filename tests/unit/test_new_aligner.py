@@ -1,4 +1,4 @@
-"""Aligners that the package doesn't know align words everywhere the decoder's attention does."""
+"""Aligners defined outside the package align words wherever the decoder's attention does."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -50,7 +50,7 @@ class DiagonalAligner(DictionaryAligner):
 
 
 def backwards(row: Row) -> list[str]:
-    """The words of the dictionary, the last one first."""
+    """Return the dictionary's words in reverse order."""
     return [" ".join(WORDS.get(word, word) for word in reversed(row.text.split()))]
 
 
@@ -125,7 +125,7 @@ def test_the_servers_word_links_and_markup() -> None:
         assert asked("dog <b>cat</b>", format="html")["text"] == "<b>KATZE</b> HUND"
 
 
-def test_what_does_not_go_together(folder: Path) -> None:
+def test_conflicting_options(folder: Path) -> None:
     with pytest.raises(ConfigError, match="aligner"):
         translate_file("model", "in", "out", aligner=DiagonalAligner({}))
     with pytest.raises(ConfigError, match="attention"):

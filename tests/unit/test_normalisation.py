@@ -1,4 +1,4 @@
-"""LayerNorm, RMSNorm and batch norm against torch's modules; batch norm over the real tokens alone."""
+"""LayerNorm, RMSNorm and batch norm against torch's modules; batch norm only over the real tokens."""
 
 import pytest
 import torch
@@ -71,7 +71,7 @@ def test_batch_norm_equals_torch_on_the_packed_tokens(padded: bool) -> None:
     torch.testing.assert_close(ours(states())[keep], theirs(states()[keep]))
 
 
-def test_batch_norm_keeps_its_running_values_in_evaluation_and_stands_one_token() -> None:
+def test_batch_norm_keeps_its_running_values_in_evaluation_and_accepts_one_token() -> None:
     norm = BatchNormConfig().build(WIDTH)
     result = norm(torch.full((1, 1, WIDTH), 5.0))
     assert not result.any()
@@ -82,13 +82,13 @@ def test_batch_norm_keeps_its_running_values_in_evaluation_and_stands_one_token(
     norm(states())
     assert all(torch.equal(before[name], buffer) for name, buffer in norm.named_buffers())
     norm.train()
-    norm(states(), torch.zeros(3, 5, dtype=torch.bool))  # nothing real: no NaN
+    norm(states(), torch.zeros(3, 5, dtype=torch.bool))  # no real token: no NaN
     assert all(buffer.isfinite().all() for buffer in norm.buffers())
 
 
 @pytest.mark.parametrize("kind", [LayerNormConfig(), RMSNormConfig(), BatchNormConfig()])
 def test_residual_orders_and_ablation(kind: LayerNormConfig) -> None:
-    """The formulas, written out; `residual: false` leaves out the sum alone."""
+    """Compared with the written-out formulas; `residual: false` only leaves out the sum."""
     given = states()
     for connected in (True, False):
         for order in ("pre", "post"):

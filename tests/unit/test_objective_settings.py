@@ -98,7 +98,7 @@ def test_wrong_losses_are_refused(loss: dict[str, Any], message: str) -> None:
 
 
 def test_a_former_section_trains_and_resumes_to_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that began with the former spelling is resumed with the new one, and ends like an uninterrupted run."""
+    """A run started with the former spelling is resumed with the new one, and ends like an uninterrupted run."""
     monkeypatch.chdir(tmp_path)
     corpus = [f"data.{part}.{side}={part}.{end}" for part in ("train", "valid") for side, end in SIDES]
     write_corpus(tmp_path, 60)

@@ -1,4 +1,4 @@
-"""A metric that the package does not know: registered by one line, it is computed, compared and validated by."""
+"""A metric defined outside the package and registered by one line is computed, compared and used in validation."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ FIRST, SECOND = ["a dog runs", "two cats here", "late"], ["dog", "two", "it is n
 
 
 class Words(SummedMetric):
-    """Words that differ in number, per sentence."""
+    """Counts the words that differ, per sentence."""
 
     key, name, better = "words", "word difference", "lower"
 
@@ -55,7 +55,7 @@ class Words(SummedMetric):
 
 
 class Copied(Metric):
-    """The share of sentences that are their source."""
+    """The share of sentences that equal their source."""
 
     key, name, better, needs = "copied", "copied", "lower", frozenset({"references", "sources"})
 
@@ -80,7 +80,7 @@ def test_evaluate_computes_what_the_inputs_allow() -> None:
     assert with_sources["copied"].value == pytest.approx(1 / 3)
 
 
-def test_what_a_metric_needs_is_required_before_anything_is_translated() -> None:
+def test_missing_inputs_of_a_metric_are_reported_before_translation() -> None:
     with pytest.raises(ConfigError, match="copied requires sources, which are not given here"):
         dragoman.evaluate(reference=REFERENCE, hypothesis=FIRST, metric=["copied"])
     with pytest.raises(ConfigError, match="perplexity requires log-probabilities"):

@@ -1,4 +1,4 @@
-"""Perplexity of known distributions, the units that are counted, and texts without perplexity."""
+"""Perplexity of known distributions, the counted units, and texts without perplexity."""
 
 import math
 from typing import Any
@@ -14,7 +14,7 @@ def score(log_probability: float, **counts: Any) -> TextScore:
     return TextScore(**{"log_probability": log_probability, "tokens": 3, "words": 3, "bytes": 3, **counts})
 
 
-def test_a_uniform_choice_has_its_size_as_perplexity() -> None:
+def test_the_perplexity_of_a_uniform_choice_is_its_size() -> None:
     result = score(20 * math.log(1 / 8), tokens=20, words=10, bytes=60)
     assert result.per_token == pytest.approx(8)
     assert result.per_word == pytest.approx(64)
@@ -32,7 +32,7 @@ def test_a_uniform_choice_has_its_size_as_perplexity() -> None:
 
 
 def test_ends_are_counted_and_unknowns_reported() -> None:
-    """Two lines of a text are five words and two ends, 23 bytes and the last end."""
+    """A text of two lines has five words and two ends, 23 bytes and the last end."""
     found = TextScore.of("two dogs – one\nsleeps", [4, UNK, 5, 6], -3.0)
     assert found == TextScore(-3.0, tokens=5, words=7, bytes=24, unknown=1)
     whole = TextScore.total([found, TextScore.of("", [], -1.0)])

@@ -1,4 +1,4 @@
-"""Phrases in files, glossaries, and what is found in texts."""
+"""Phrases in files, glossaries, and their occurrences in texts."""
 
 import time
 from pathlib import Path
@@ -84,7 +84,7 @@ def test_a_glossary_file(tmp_path: Path) -> None:
         Glossary.read(path)
 
 
-def test_kinds_of_what_is_kept() -> None:
+def test_kinds_of_kept_spans() -> None:
     text = "On 3.5.2024 at 10:30, 1,234 of 50% B2 2nd 12km (7)"
     assert kept(text, "number") == ["3.5.2024", "10:30", "1,234", "50", "7"]
     text = "See https://a.b/c?d=1&e=(2), www.x.org. or <http://q.de/>! http://"
@@ -140,8 +140,8 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_kinds_take_time_that_grows_with_the_text_alone(kind: str) -> None:
-    """Where a pattern tries each beginning against all of the rest, the longest of these takes over a minute."""
+def test_kinds_take_linear_time(kind: str) -> None:
+    """A pattern that scans the rest of the text from every start would take over a minute for the longest of these."""
     for sign in HOSTILE:
         for text in (sign * 20_000, sign + sign[-1] * 40_000, sign[0] * 40_000):
             began = time.process_time()
@@ -167,13 +167,13 @@ def test_a_pattern_that_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatc
         ((". x",), "a. x . xy", 1),
     ],
 )
-def test_a_phrase_is_words_of_their_own(forms: tuple[str, ...], text: str, times: int) -> None:
+def test_a_phrase_consists_of_whole_words(forms: tuple[str, ...], text: str, times: int) -> None:
     phrase = Phrase(forms)
     assert phrase.times(text) == times
     assert all(text[start:end] in forms for start, end in phrase.places(text))
 
 
-def test_what_a_translation_must_hold_is_counted() -> None:
+def test_required_spans_are_counted() -> None:
     control = Control.of([["Hund", "Hunde"]], {"cat": "Katze"}, ["number"])
     assert control is not None
     requirements = control.requirements("Dog 7 cat 7")

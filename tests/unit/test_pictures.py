@@ -1,4 +1,4 @@
-"""Pictures: what is drawn from which numbers, and that odd input neither stops nor spoils them."""
+"""Pictures: the drawn numbers, and robustness to unusual input."""
 
 import json
 import warnings
@@ -26,7 +26,7 @@ def _attention(queries: tuple[str, ...], keys: tuple[str, ...], heads: int = 2) 
 
 
 def _share(png: Path, colour: tuple[int, int, int]) -> float:
-    """The share of the picture's pixels that have this colour."""
+    """Return the share of pixels with this colour."""
     pixels = np.round(imread(png)[..., :3] * 255)
     return float((np.abs(pixels - np.array(colour)).max(-1) <= 2).mean())
 
@@ -78,12 +78,12 @@ def test_curves_show_training_and_validation(tmp_path: Path) -> None:
     assert _share(tmp_path / "training.png", ORANGE) == 0
 
 
-def test_a_torn_last_line_and_numbers_that_are_none_are_left_out(tmp_path: Path) -> None:
+def test_an_incomplete_last_line_and_invalid_numbers_are_left_out(tmp_path: Path) -> None:
     log = _log(tmp_path / "log.jsonl", 100)
     draw_curves(log, tmp_path / "whole.png")
     with log.open("a") as file:
         file.write('{"step": 100, "loss": NaN, "learning_rate": null}\n[1]\n{"step": 110, "lo')
-    # the record of step 100 is replaced by one without numbers, so that only its own point may go missing
+    # the record of step 100 is replaced by one without numbers, so that only its own point may be missing
     draw_curves(log, tmp_path / "torn.png")
     assert _share(tmp_path / "torn.png", BLUE) > 1e-3
     assert _share(tmp_path / "torn.png", ORANGE) == pytest.approx(_share(tmp_path / "whole.png", ORANGE), rel=0.05)
@@ -95,7 +95,7 @@ def test_a_log_without_a_line_gives_an_empty_picture(tmp_path: Path) -> None:
     assert _share(tmp_path / "curves.png", BLUE) == 0
 
 
-def test_no_temporary_file_stays(tmp_path: Path) -> None:
+def test_no_temporary_file_remains(tmp_path: Path) -> None:
     draw_curves(_log(tmp_path / "log.jsonl", 50), tmp_path / "curves.png")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["curves.png", "log.jsonl"]
 
@@ -140,7 +140,7 @@ def test_layers_and_heads_of_a_long_text_are_drawn_without_names(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("count", "length"), [(3, 4), (40, 12), (64, 9), (300, 30), (512, 24)])
-def test_names_never_stand_on_one_another(count: int, length: int) -> None:
+def test_names_never_overlap(count: int, length: int) -> None:
     tokens = [f"{number:0{length}}" for number in range(count)]
     sheet = Sheet.fitting(2, 3, tokens, tokens)
     for names in (sheet.rows_named, sheet.columns_named):
@@ -150,12 +150,12 @@ def test_names_never_stand_on_one_another(count: int, length: int) -> None:
     assert max(sheet.size) <= 42
 
 
-def test_a_long_piece_is_cut() -> None:
+def test_a_long_piece_is_truncated() -> None:
     (short, long, newline) = Names.of(["Kapitän", "Donaudampfschifffahrtsgesellschaft", "\n"], 0.3).texts
     assert (short, long, newline) == ("Kapitän", "Donaudampfschifffahrtsg…", "<0A>")
 
 
-def test_a_character_is_looked_for_in_all_fonts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_characters_are_searched_for_in_all_fonts(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = (FT2Font(font_manager.findfont(name)).get_charmap() for name in ("DejaVu Sans", "STIXGeneral"))
     character = chr(min(code for code in set(second) - set(first) if chr(code).isprintable()))
     others = tuple(item for item in figure._others() if item[0] == "STIXGeneral")

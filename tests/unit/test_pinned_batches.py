@@ -50,7 +50,7 @@ def test_a_loader_pins_memory_on_request(monkeypatch: pytest.MonkeyPatch, pin: b
 
 
 def test_the_loss_is_read_after_the_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a GPU reading a number synchronises, so none may be read before the optimiser was launched."""
+    """Reading a number on a GPU synchronises, so none may be read before the optimiser was launched."""
     stack = {"layers": 1, "heads": 2, "feedforward": 24}
     settings = {"preset": None, "width": 16, "encoder": stack, "decoder": stack}
     model = ModelConfig.model_validate(settings).build(30, 30)

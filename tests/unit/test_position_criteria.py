@@ -1,4 +1,4 @@
-"""Deck 001's criteria for every scheme, the dot products of sinusoids, and the verb that shows both."""
+"""Deck 001's criteria for every scheme, the dot products of sinusoids, and the command that shows both."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ EXPECTED = {
     "fraction": (True, True, False, True),
     "sinusoidal": (True, True, True, True),
     "learned": (True, False, False, False),
-    "relative": (False, False, True, True),  # farther than δ all are alike
+    "relative": (False, False, True, True),  # all distances beyond δ are alike
     "rotary": (True, True, True, True),
     "alibi": (False, True, True, True),  # left and right are alike
     "none": (False, True, True, True),
@@ -41,14 +41,14 @@ def test_the_criteria_of_deck_001(kind: str) -> None:
     assert all(verdict.holds or verdict.found for verdict in found.values())
 
 
-def test_distances_that_are_not_clipped_are_told_apart() -> None:
+def test_distances_are_distinguished_up_to_clipping() -> None:
     assert judge(RelativeConfig(distance=12), SMALL)["unique"].holds
     assert str(judge(RelativeConfig(distance=10), SMALL)["unique"]) == "no: 0 and 1 are alike"
     assert judge(RelativeConfig(distance=12, keys=False), SMALL)["unique"].holds
     assert judge(RelativeConfig(distance=12, values=False), SMALL)["unique"].holds
 
 
-def test_the_table_says_what_was_found_and_leaves_out_what_does_not_fit() -> None:
+def test_the_table_has_the_results_and_omits_criteria_that_do_not_apply() -> None:
     lines = criteria_table({"learned": LearnedConfig(limit=20), "rotary": SCHEMES["rotary"]()}, Setting(6, 2, 24))
     learned, rotary = (line.split("  ") for line in lines.split("\n")[1:])
     assert [cell.strip() for cell in learned if cell][-1] == "no: ends at 20"
@@ -57,7 +57,7 @@ def test_the_table_says_what_was_found_and_leaves_out_what_does_not_fit() -> Non
 
 @pytest.mark.parametrize(("width", "distance"), [(64, 6), (512, 44), (1024, 69)])
 def test_dot_products_of_sinusoids_rise_again(width: int, distance: int) -> None:
-    """Deck 001 says that they "decay nicely with time", deck 002 that distances grow with |i − j|: only up to here."""
+    """Deck 001 says that they "decay nicely with time", deck 002 that distances grow with |i − j|; true up to here."""
     pairs = Probe(SinusoidalConfig(), Setting(width, 8, 100)).pairs(100)[0]
     frequencies = 10000.0 ** (-np.arange(0, width, 2) / width)
     products = np.cos(np.arange(100)[:, None] * frequencies).sum(1)
@@ -110,13 +110,13 @@ def test_the_command(
         (["kind=rotary", "--width", "6", "--heads", "2"], "keys is 3"),
     ],
 )
-def test_the_verbs_errors(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_of_the_command(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["positions", *arguments]) == 2
     assert message in capsys.readouterr().err
 
 
 def test_matrices_are_drawn_as_they_are(tmp_path: Path) -> None:
-    """The same matrix with one other cell gives a picture that differs in that cell's place."""
+    """The same matrix with one changed cell gives a picture that differs in that cell only."""
     matrix = np.zeros((4, 4), np.float32)
     matrix[0, 0] = 1
     pictures = []

@@ -1,4 +1,4 @@
-"""Texts longer than a model's positions: found before training, named by line elsewhere, not reached by search."""
+"""Texts beyond a model's positions: found before training, named by line elsewhere, and not reached by the search."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,11 +40,11 @@ CLAIM_ANY_LENGTH = {"sinusoidal", "relative", "rotary", "alibi", "none", "index"
 
 
 def schemes() -> Iterator[tuple[dict[str, Any], bool]]:
-    """Every scheme of the registry, each way to join it, and whether it claims to have positions for any length."""
+    """Every scheme of the registry, with each way to join it, and whether it claims to support any length."""
     for member in union_members(PositionsConfig):
         joins = [{"join": "add"}, {"join": "concatenate"}] if issubclass(member, AbsoluteScheme) else [{}]
         for join in joins:
-            may = "limit" in member.model_fields and member is not SinusoidalConfig  # sinusoids need none
+            may = "limit" in member.model_fields and member is not SinusoidalConfig  # sinusoids need no limit
             limit = {"limit": LIMIT} if may else {}
             if limit and member is OneHotConfig:
                 limit = {"limit": WIDTH} if join["join"] == "add" else {**limit, "width": LIMIT}
@@ -103,10 +103,10 @@ def test_the_command_line_translates_a_text_ten_times_longer(
 
 
 @pytest.mark.parametrize("scheme", LIMITED, ids=name)
-def test_a_decoder_says_where_its_positions_ended(
+def test_a_decoder_reports_the_end_of_its_positions(
     tmp_path: Path, scheme: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A translation is written as far as it goes; texts that are given are refused."""
+    """A translation is cut at the last position; given texts that are too long are refused."""
     folder = model_folder(tmp_path / "m", positions=NONE, target_positions=scheme)
     translator = Translator.load(folder, "cpu")
     limit = scheme["limit"]
@@ -129,7 +129,7 @@ def test_a_decoder_says_where_its_positions_ended(
 
 
 @pytest.mark.parametrize("scheme", LIMITED, ids=name)
-def test_a_text_past_the_limit_is_named_and_nothing_before_it_is_lost(
+def test_a_text_beyond_the_limit_is_named_and_earlier_results_are_kept(
     tmp_path: Path, scheme: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = model_folder(tmp_path / "m", positions=scheme)
@@ -171,7 +171,7 @@ def test_scoring_names_the_pair_and_the_side(tmp_path: Path, capsys: pytest.Capt
     assert "model.target_positions.limit" in captured.err
 
 
-def test_the_whole_limit_can_be_used_and_not_one_token_more(tmp_path: Path) -> None:
+def test_exactly_the_limit_can_be_used(tmp_path: Path) -> None:
     translator = Translator.load(model_folder(tmp_path / "m", positions={"kind": "learned", "limit": LIMIT}), "cpu")
     encode = translator.tokenizers.source.encode
     fits = next(text for text in (SHORT + " a" * more for more in range(20)) if len(encode(text)) == LIMIT - 1)
@@ -200,7 +200,7 @@ def test_search_ends_where_the_decoders_positions_end(tmp_path: Path) -> None:
         searched(model.decoder, memory, settings, [[], [5] * 7])
 
 
-def test_a_prefix_past_the_limit_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_prefix_beyond_the_limit_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = model_folder(tmp_path / "m", positions={"kind": "learned", "limit": LIMIT})
     (tmp_path / "lines").write_text(f"{SHORT}\n{SHORT}\n")
     (tmp_path / "prefixes").write_text(f"\n{LONG}\n")
@@ -243,7 +243,7 @@ def test_training_finds_long_texts_before_it_starts(
         pass
 
 
-def test_dropout_never_splits_a_text_past_the_limit(tmp_path: Path) -> None:
+def test_dropout_never_splits_a_text_beyond_the_limit(tmp_path: Path) -> None:
     for side, lines in (("source", SOURCES), ("target", TARGETS)):
         (tmp_path / side).write_text("".join(f"{line}\n" for line in lines))
     corpus = CorpusConfig(source=tmp_path / "source", target=tmp_path / "target")  # type: ignore[call-arg]

@@ -1,4 +1,4 @@
-"""Every position scheme: what it adds where, what it refuses, and that padding and a later start change nothing."""
+"""Every position scheme: its effect, its refusals, and its independence of padding and of the start position."""
 
 from typing import Any
 
@@ -28,14 +28,14 @@ ABSOLUTE: dict[str, type[AbsoluteScheme]] = {
 
 
 def vectors(scheme: AbsoluteScheme, start: int, length: int, keep: Tensor | None = None) -> Tensor:
-    """What `join: add` adds to zeros: (B, length, WIDTH)."""
+    """The vectors (B, length, WIDTH) that `join: add` adds to zeros."""
     positions = scheme.model_copy(update={"join": "add"}).build_embedding(WIDTH)
     rows = 1 if keep is None else len(keep)
     return positions.embed(torch.zeros(rows, length, WIDTH), start, keep)
 
 
 def model(width: int = 8, **positions: Any) -> Seq2Seq:
-    """Two pre-norm layers a side, biases and tables random."""
+    """Two pre-norm layers per side, with random biases and tables."""
     torch.manual_seed(3)
     stack = {"layers": 2, "heads": 2, "feedforward": 12, "norm": "pre"}
     config = {"preset": None, "width": width, "encoder": stack, "decoder": stack, **positions}
@@ -71,7 +71,7 @@ def test_concatenated_vectors_are_projected_back(kind: str) -> None:
     torch.testing.assert_close(positions.embed(tokens, 0, keep), expected + positions.back.bias)
 
 
-def test_a_learned_table_has_one_row_a_position_and_learns() -> None:
+def test_a_learned_table_has_one_row_per_position_and_learns() -> None:
     positions = LearnedConfig(limit=5).build_embedding(WIDTH)
     assert isinstance(positions, Added) and isinstance(positions.encoding, Learned)
     found = positions.embed(torch.zeros(2, 3, WIDTH), 2, None)
@@ -100,12 +100,12 @@ def test_the_last_position_is_the_limits(scheme: AbsoluteScheme) -> None:
         ({"kind": "relative", "keys": False, "values": False}, "have no effect: set one to true"),
     ],
 )
-def test_what_does_not_go_together_is_refused(positions: dict[str, Any], message: str) -> None:
+def test_incompatible_schemes_are_refused(positions: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         model(positions=positions)
 
 
-def test_rotary_needs_even_widths_that_are_alike() -> None:
+def test_rotary_needs_equal_even_widths() -> None:
     with pytest.raises(ValidationError, match="keys is 3: choose width and heads so that d/h is even"):
         model(6, positions={"kind": "rotary"})
     with pytest.raises(ConfigError, match="they have 4 and 6"):
@@ -113,7 +113,7 @@ def test_rotary_needs_even_widths_that_are_alike() -> None:
 
 
 def test_the_tables_of_distances_have_the_queries_width() -> None:
-    """With scorers general and additive it may differ from the keys'."""
+    """With the scorers general and additive it may differ from the keys'."""
     attention = {"scorer": {"kind": "general"}, "query_width": 3, "key_width": 5}
     stack = {"layers": 1, "heads": 2, "feedforward": 12, "attention": attention}
     config = {"preset": None, "width": 8, "encoder": stack, "decoder": stack, "positions": {"kind": "relative"}}
@@ -139,7 +139,7 @@ def test_padding_does_not_change_a_text_of_fractions() -> None:
 
 @torch.no_grad()
 def test_an_encoder_without_positions_cannot_tell_the_order() -> None:
-    """So whatever depends on the order of the source, such as reversing it, is out of its reach."""
+    """So results that depend on the order of the source, such as reversing it, are impossible."""
     source, inputs = torch.tensor([[5, 9, 7, 12, 2]]), torch.tensor([[1, 6, 8]])
     keep, order = torch.ones_like(source, dtype=torch.bool), [3, 0, 4, 2, 1]
 
@@ -156,7 +156,7 @@ def test_an_encoder_without_positions_cannot_tell_the_order() -> None:
 
 @torch.no_grad()
 def test_alibi_cannot_tell_an_encoders_left_from_its_right() -> None:
-    """Its bias is the same on both sides; only the end of the sentence, at one end of it, breaks the symmetry."""
+    """Its bias is the same on both sides; only the end of the sentence, on one side, breaks the symmetry."""
     built = model(positions={"kind": "alibi"}, target_positions={"kind": "none"})
     source, inputs = torch.tensor([[5, 9, 7, 12]]), torch.tensor([[1, 6, 8]])
 
@@ -169,7 +169,7 @@ def test_alibi_cannot_tell_an_encoders_left_from_its_right() -> None:
 
 
 def test_layer_normalisation_undoes_an_index_that_is_added() -> None:
-    """Which is why index and fraction are concatenated by default."""
+    """This is the reason why index and fraction are concatenated by default."""
     tokens = torch.randn(1, 5, WIDTH)
     norm = nn.LayerNorm(WIDTH)
     added = tokens + vectors(IndexConfig(), 0, 5)
@@ -178,7 +178,7 @@ def test_layer_normalisation_undoes_an_index_that_is_added() -> None:
 
 
 class _Largest(TorchDispatchMode):
-    """The most elements of any tensor that an operation gives."""
+    """The largest number of elements of any tensor that an operation returns."""
 
     elements = 0
 
@@ -190,7 +190,7 @@ class _Largest(TorchDispatchMode):
 
 
 def test_shaws_tables_make_no_tensor_of_pairs_and_widths() -> None:
-    """A sentence's (T, S, d_k) would be 16 times the (B, h, T, S) of the weights here."""
+    """A sentence's (T, S, d_k) would be 16 times as large as the weights (B, h, T, S) here."""
     batch, heads, length, width = 2, 2, 40, 64
     layer = RelativeConfig(distance=10).build_relative(heads, width, width, width)
     assert isinstance(layer, Relative)
@@ -211,14 +211,14 @@ def test_the_gradients_of_shaws_tables() -> None:
     assert torch.autograd.gradcheck(lambda *given: layer.value_bias(given[0], offsets), (weights, layer.value_table))
 
 
-def test_a_rotation_made_while_translating_serves_training() -> None:
-    rotary = RotaryConfig(base=777.0).build_relative(1, 4, 4, 4)  # a base of its own: tables are shared
+def test_a_rotation_cached_in_translation_can_be_used_in_training() -> None:
+    rotary = RotaryConfig(base=777.0).build_relative(1, 4, 4, 4)  # a separate base: tables are shared
     with torch.inference_mode():
         rotary.rotate(torch.randn(1, 1, 3, 4), 0)
     queries = torch.randn(1, 1, 3, 4, requires_grad=True)
     rotary.rotate(queries, 0).square().sum().backward()
     assert queries.grad is not None
-    torch.testing.assert_close(queries.grad, 2 * queries.detach())  # rotations keep lengths
+    torch.testing.assert_close(queries.grad, 2 * queries.detach())  # rotations preserve lengths
     for start in (4, 5000):
         second = rotary.rotate(queries, start)[..., 1, :]
         torch.testing.assert_close(second, rotary.rotate(queries[..., 1:, :], start + 1)[..., 0, :])

@@ -32,7 +32,7 @@ def test_equals_the_formula(length: int, width: int, base: float) -> None:
 
 
 @pytest.mark.parametrize("width", [16, 7])
-def test_halves_are_the_same_numbers_sines_first(width: int) -> None:
+def test_halves_are_the_same_numbers_with_sines_first(width: int) -> None:
     paper, halves = sinusoids(600, width), sinusoids(600, width, layout="halves")
     assert torch.equal(halves, torch.cat((paper[:, 0::2], paper[:, 1::2]), 1))
     assert torch.equal(added(Sinusoidal(width, layout="halves"), 600), halves)  # also where the table grows
@@ -46,14 +46,14 @@ def test_a_limit_refuses_longer_texts() -> None:
 
 
 @pytest.mark.parametrize("start", [0, 1, 17, 511, 512, 3000])
-def test_a_start_takes_a_slice(start: int) -> None:
+def test_a_start_position_selects_a_slice(start: int) -> None:
     scheme = Sinusoidal(12)
     assert torch.equal(added(scheme, 5, start), added(scheme, start + 5)[start:])
     fresh = added(Sinusoidal(12), 5, start)
     torch.testing.assert_close(fresh, sinusoids(start + 5, 12)[start:])
 
 
-def test_a_table_that_grew_while_translating_serves_training() -> None:
+def test_a_table_that_grew_in_translation_can_be_used_in_training() -> None:
     scheme = Sinusoidal(8)
     with torch.inference_mode():
         added(scheme, 700)

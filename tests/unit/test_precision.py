@@ -1,4 +1,4 @@
-"""The precision is the one that this machine multiplies faster, and a slow one causes a warning."""
+"""The precision is the one that this machine multiplies fastest, and a slow one causes a warning."""
 
 import pytest
 import torch

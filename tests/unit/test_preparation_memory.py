@@ -37,7 +37,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def peak(folder: Path, pairs: int) -> int:
-    """Bytes that Python and NumPy have asked for at most, between opening the corpus and the last batch of an epoch."""
+    """Return the peak of bytes allocated by Python and NumPy, from opening the corpus to the last batch of an epoch."""
     folder.mkdir()
     texts = [f"source {number} {number % 7}\ttarget {number * 7}" for number in range(100_000, 100_000 + pairs)]
     texts[::5] = texts[: len(texts[::5])]  # duplicates, whose line numbers are kept
@@ -57,13 +57,13 @@ def peak(folder: Path, pairs: int) -> int:
 
 
 def test_memory_stays_while_the_corpus_grows(tmp_path: Path) -> None:
-    peak(tmp_path / "first", 300)  # what is imported and cached once
+    peak(tmp_path / "first", 300)  # imports and caches
     small, large = peak(tmp_path / "small", 1_000), peak(tmp_path / "large", 6_000)
-    assert large < 1.5 * small  # a list of the pairs' texts, or of anything else a pair, would more than double it
+    assert large < 1.5 * small  # a list of the pairs' texts, or of anything else per pair, would more than double it
 
 
 def peak_of_a_document(folder: Path, lines: int) -> int:
-    """The same for one document of so many lines."""
+    """Return the peak for one document of `lines` lines."""
     folder.mkdir()
     corpus = TextCorpusConfig(text=folder / "book", documents="file")
     with corpus.files[0].open("w") as file:

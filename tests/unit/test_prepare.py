@@ -122,7 +122,7 @@ def test_large_files_are_read_again_only_when_they_have_changed(
     first = run(corpus).dataset.fingerprint
     assert read.count("source") == 1
     run(corpus)
-    assert read.count("source") == 2  # it is too new to be trusted
+    assert read.count("source") == 2  # too recent to be trusted
     monkeypatch.setattr(fingerprint, "SETTLED", -1.0)
     run(corpus)
     run(corpus)
@@ -202,7 +202,7 @@ def test_a_missing_file_is_named(corpus: CorpusConfig) -> None:
 
 
 @pytest.mark.parametrize(("size", "dtype"), [(1 << 16, np.uint16), (1 << 16 | 1, np.uint32)])
-def test_ids_are_stored_as_wide_as_the_vocabulary_needs(tmp_path: Path, size: int, dtype: type) -> None:
+def test_ids_are_stored_in_the_type_that_the_vocabulary_needs(tmp_path: Path, size: int, dtype: type) -> None:
     writer = DatasetWriter(tmp_path, id_types({"source": size, "target": 300}))
     writer.add(np.array([1]), Sentences.of([[size - 1, 4]]), Sentences.of([[]]))
     writer.add(np.array([5]), Sentences.of([[]]), Sentences.of([[299]]))

@@ -1,4 +1,4 @@
-"""Preparing plain text: vocabularies of one side, several corpora, when folders are reused, and what is refused."""
+"""Preparing plain text: vocabularies of one side, several corpora, reused folders, and refusals."""
 
 import json
 from pathlib import Path
@@ -51,7 +51,7 @@ def run(
 
 
 def texts(prepared: PreparedCorpora) -> list[str]:
-    """The documents, put together of their excerpts."""
+    """Return the documents, joined from their excerpts."""
     found: list[list[int]] = []
     for row in range(len(prepared.dataset)):
         ids = prepared.dataset[row][0].tolist()
@@ -62,7 +62,7 @@ def texts(prepared: PreparedCorpora) -> list[str]:
     return [prepared.tokenizers.target.decode(ids) for ids in found]
 
 
-def test_the_shards_hold_the_clean_documents(corpora: list[TextCorpusConfig]) -> None:
+def test_the_shards_contain_the_cleaned_documents(corpora: list[TextCorpusConfig]) -> None:
     prepared = run(corpora)
     kept = [DOCUMENTS[0], DOCUMENTS[2], DOCUMENTS[4]]
     assert texts(prepared) == [*kept, "\n".join(["Three cats eat fish."] * 3), "The end."]
@@ -77,9 +77,7 @@ def test_the_shards_hold_the_clean_documents(corpora: list[TextCorpusConfig]) ->
 
 
 @pytest.mark.parametrize("kind", [config.model_fields["kind"].default for config in Kinds.__args__])
-def test_one_vocabulary_is_learned_whatever_its_kind(
-    corpora: list[TextCorpusConfig], kind: str, tmp_path: Path
-) -> None:
+def test_one_vocabulary_of_any_kind_is_learned(corpora: list[TextCorpusConfig], kind: str, tmp_path: Path) -> None:
     text = TextConfig.model_validate({"subword": {"kind": kind}})
     prepared = run(corpora[:1], text)
     assert prepared.tokenizers.shared
@@ -93,7 +91,9 @@ def test_one_vocabulary_is_learned_whatever_its_kind(
         assert texts(prepared) == [DOCUMENTS[place] for place in (0, 2, 4)]
 
 
-def test_the_size_of_a_vocabulary_goes_by_the_amount_of_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_of_a_vocabulary_depends_on_the_amount_of_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "book").write_text("one two three\n" * 1000)
     asked: list[int] = []
 
@@ -132,13 +132,13 @@ def test_folders_are_reused_for_the_same_block_division_and_text(
     assert run(corpora, tokenizers).fingerprints == first.fingerprints
 
 
-def test_of_two_vocabularies_the_target_s_is_taken(corpora: list[TextCorpusConfig]) -> None:
+def test_of_two_vocabularies_the_target_s_is_used(corpora: list[TextCorpusConfig]) -> None:
     source, target = (train_tokenizers(TEXT, [word], []).source for word in ("eins zwei", "A dog runs Two dogs sleep"))
     prepared = run(corpora[:1], Tokenizers(source, target))
     assert prepared.dataset[0][0].tolist() == [BOS, *target.encode(DOCUMENTS[0])][:6]
 
 
-def test_temperatures_go_by_tokens(corpora: list[TextCorpusConfig]) -> None:
+def test_temperatures_count_tokens(corpora: list[TextCorpusConfig]) -> None:
     plain = [corpora[0], corpora[1].model_copy(update={"weight": 1.0})]
     prepared = prepare_texts(plain, TextCleaningConfig(), TEXT, plain[0].files[0].parent / "cache", 5, temperature=2.0)
     tokens = np.array([part.lengths.sum() for part in prepared.dataset.parts])

@@ -1,4 +1,4 @@
-"""Embedding tables that begin with word vectors: which rows, at what scale, frozen or not, and settings that clash."""
+"""Embedding tables initialised with word vectors: their rows, scale and freezing, and conflicting settings."""
 
 from math import sqrt
 from pathlib import Path
@@ -29,7 +29,7 @@ def tokenizers_of(kind: str = "word", shared: bool = False, **settings: object) 
 
 
 def vectors(folder: Path, name: str, words: list[str], scale: float = 3.0, width: int = WIDTH) -> dict[str, np.ndarray]:
-    """Writes random vectors for the words, and gives them."""
+    """Write random vectors for the words, and return them."""
     draw = np.random.default_rng(len(name))
     made = {word: (draw.normal(size=width) * scale).astype(np.float32) for word in words}
     lines = (f"{word} {' '.join(map(repr, vector.tolist()))}\n" for word, vector in made.items())
@@ -52,7 +52,7 @@ def tables(model: Seq2Seq) -> tuple[torch.nn.Embedding, torch.nn.Embedding]:
     return model.encoder.embedding.tokens, model.decoder.embedding.tokens
 
 
-def test_entries_get_their_words_vectors_at_the_scale_of_drawn_ones(tmp_path: Path) -> None:
+def test_entries_get_their_words_vectors_at_the_scale_of_random_ones(tmp_path: Path) -> None:
     tokenizers = tokenizers_of()
     words = ["dog", "the", "cat", ".", "(", "Monday", "on", "zebra"]
     made = vectors(tmp_path, "en", words)
@@ -97,7 +97,7 @@ def test_a_words_own_case_comes_first_then_the_lower_one(tmp_path: Path) -> None
         ("character", {"d", "."}, {}),
     ],
 )
-def test_of_subwords_only_whole_words_find_a_vector(
+def test_only_whole_words_among_subwords_have_a_vector(
     tmp_path: Path, kind: str, entries: set[str], some: dict[str, int]
 ) -> None:
     subword = {"kind": kind, **some}
@@ -112,7 +112,7 @@ def test_of_subwords_only_whole_words_find_a_vector(
     assert found.isdisjoint({"og", "se"}) or kind == "character"
 
 
-def test_of_one_table_for_both_the_source_goes_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_source_takes_precedence_in_a_shared_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tokenizers = tokenizers_of(shared=True)
     one, two = vectors(tmp_path, "en", ["cat", "."]), vectors(tmp_path, "german", [".", "Hund", "Katze"])
     config = ModelConfig.model_validate(
@@ -152,7 +152,7 @@ def test_files_that_do_not_fit_the_model_or_the_language_are_refused(tmp_path: P
             config.embeddings.fill(*tables(built(config, tokenizers)), tokenizers)
 
 
-def test_settings_that_clash_are_refused_before_any_file_is_read() -> None:
+def test_conflicting_settings_are_refused_before_any_file_is_read() -> None:
     with pytest.raises(ValidationError, match="frozen=true without a file"):
         ModelConfig.model_validate(settings(frozen=True))
     tied = {**settings(target="nowhere", frozen=True), "tie_projection": True}
@@ -174,7 +174,7 @@ def test_a_preset_chosen_by_the_corpus_keeps_the_embeddings() -> None:
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.3])
-def test_frozen_tables_stay_bit_for_bit_and_the_optimiser_has_nothing_for_them(tmp_path: Path, decay: float) -> None:
+def test_frozen_tables_stay_bit_for_bit_and_have_no_optimiser_state(tmp_path: Path, decay: float) -> None:
     tokenizers = tokenizers_of()
     vectors(tmp_path, "en", ["cat", "dog", "."])
     config = ModelConfig.model_validate(settings(source=tmp_path / "en", frozen=True))
@@ -205,13 +205,13 @@ def test_frozen_tables_stay_bit_for_bit_and_the_optimiser_has_nothing_for_them(t
     assert all(torch.equal(value, tensors[name]) for name, value in optimiser_tensors(fresh, model).items())
 
 
-def test_without_frozen_all_learns(tmp_path: Path) -> None:
+def test_without_frozen_everything_learns(tmp_path: Path) -> None:
     config = ModelConfig.model_validate(settings(source=tmp_path / "en", target=tmp_path / "de"))
     assert all(parameter.requires_grad for parameter in built(config, tokenizers_of()).parameters())
 
 
 def test_unknown_and_end_have_no_word(tmp_path: Path) -> None:
-    """Files of subword text hold <unk> and </s>; they are the words of that text, not our symbols."""
+    """Files for subword text contain <unk> and </s>; these are the words of that text, not our symbols."""
     tokenizers = tokenizers_of()
     vectors(tmp_path, "en", ["<unk>", "</s>", "cat"])
     config = ModelConfig.model_validate(settings(source=tmp_path / "en"))

@@ -1,4 +1,4 @@
-"""The progress of a run: which validation counts as the best, also after a round trip through JSON."""
+"""The progress of a run: the best validation, also after a round trip through JSON."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""docs/python.md runs as the notebook that it stands for, and names all that the package and its verbs offer."""
+"""docs/python.md runs as a notebook, and names all functions of the package and of its commands."""
 
 import os
 import re
@@ -27,7 +27,7 @@ with Progress("Waiting", "moments", 4) as progress:
 
 
 def run_as_notebook(cells: list[str], folder: Path) -> list[Any]:
-    """The outputs of each cell."""
+    """Return the outputs of each cell."""
     import nbformat
     from nbclient import NotebookClient
 
@@ -68,7 +68,7 @@ def test_the_page_runs_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def check_folder(folder: Path) -> None:
-    """What the page has made there is what it says."""
+    """Check the files that the page creates."""
     translator = dragoman.Translator.load(folder / "runs" / "ende", device="cpu")
     assert translator.translate(["one two three"], beam=1) == ["eins zwei drei"]
     assert (
@@ -82,17 +82,17 @@ def check_folder(folder: Path) -> None:
     assert (folder / "runs" / "ende-ct2" / "model.bin").is_file()
 
 
-def test_the_page_names_every_verb_and_every_function() -> None:
+def test_the_page_names_every_command_and_every_function() -> None:
     text = PAGE.read_text(encoding="utf-8")
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    verbs = {*commands, "data check"} - {"data", "demo"}  # the demo is what the page does itself
+    verbs = {*commands, "data check"} - {"data", "demo"}  # the page itself does what the demo does
     rows = set(re.findall(r"`([a-z ]+)`", "".join(re.findall(r"^\| (`.*?) \|", text, re.MULTILINE))))
     assert verbs == rows
     missing = [name for name in dragoman.__all__ if name != "__version__" and not re.search(rf"\b{name}\b", text)]
     assert not missing
 
 
-def test_all_names_are_there_and_no_other() -> None:
+def test_the_package_has_exactly_these_names() -> None:
     assert set(dragoman.__all__) - {"__version__"} == set(dragoman._HOMES)
     for name in dragoman.__all__:
         assert getattr(dragoman, name) is not None

@@ -22,12 +22,12 @@ def quality() -> ModuleType:
     return module
 
 
-def test_every_variation_changes_a_recipe_in_a_way_of_its_own(
+def test_every_variation_changes_a_recipe_differently(
     quality: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("DRAGOMAN_DATA", str(tmp_path))
     settings = [[], *quality.VARIATIONS.values()]
-    # what one recipe has already may still be a variation of the other
+    # a setting that one recipe has already may still be a variation of the other
     dumped = {
         tuple(dump_settings(load_settings(recipe, each, TranslationRun)) for recipe in RECIPES) for each in settings
     }

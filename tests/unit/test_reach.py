@@ -1,4 +1,4 @@
-"""Path lengths and receptive fields, as counted, against what the gradients of real encoders show."""
+"""Computed path lengths and receptive fields, compared with the gradients of real encoders."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ ENCODERS: dict[str, tuple[dict[str, Any], Mechanism]] = {
 
 
 def built(encoder: dict[str, Any], layers: int) -> tuple[nn.Module, torch.Tensor]:
-    """An encoder, and the embeddings that it reads."""
+    """Return an encoder, and the embeddings that it reads."""
     torch.manual_seed(1)
     config = {"preset": None, "width": 8, "encoder": {**encoder, "layers": layers}, "dropout": 0}
     decoder = {"layers": 1, "heads": 2, "feedforward": 8}
@@ -41,7 +41,7 @@ def built(encoder: dict[str, Any], layers: int) -> tuple[nn.Module, torch.Tensor
 
 @pytest.mark.parametrize("kind", ENCODERS)
 @pytest.mark.parametrize("layers", [1, 3])
-def test_receptive_fields_are_what_gradients_show(kind: str, layers: int) -> None:
+def test_receptive_fields_agree_with_gradients(kind: str, layers: int) -> None:
     encoder, mechanism = ENCODERS[kind]
     found = influence(*built(encoder, layers), torch.randperm(LENGTH), LENGTH // 2)
     assert int(found.sum()) == mechanism.receptive_field(layers, LENGTH)
@@ -50,7 +50,7 @@ def test_receptive_fields_are_what_gradients_show(kind: str, layers: int) -> Non
 
 
 @pytest.mark.parametrize("kind", ["convolutional", "bytenet", "attention", "linear", "window"])
-def test_path_lengths_are_the_layers_that_it_takes(kind: str) -> None:
+def test_path_lengths_are_the_required_numbers_of_layers(kind: str) -> None:
     encoder, mechanism = ENCODERS[kind]
     distance = 9
     layers = mechanism.path_length(distance)
@@ -59,8 +59,8 @@ def test_path_lengths_are_the_layers_that_it_takes(kind: str) -> None:
         assert reached == (depth == layers)
 
 
-def test_a_recurrence_passes_a_signal_on_token_by_token() -> None:
-    """What came `distance` tokens before is in the state after so many applications of one cell, and not fewer."""
+def test_a_recurrence_passes_a_signal_from_token_to_token() -> None:
+    """A token's effect reaches the state `distance` tokens later after exactly `distance` applications of one cell."""
     cell, states = torch.nn.GRUCell(3, 4).double(), torch.zeros(1, 4, dtype=torch.float64)
     first = torch.randn(1, 3, dtype=torch.float64, requires_grad=True)
     distance, applications = 7, 0
@@ -82,7 +82,7 @@ def test_counts_by_hand() -> None:
     assert windowed_attention(8).receptive_field(2, 10) == 10
 
 
-def test_the_table_has_a_line_a_mechanism() -> None:
+def test_the_table_has_one_line_per_mechanism() -> None:
     lines = reach_table(6, 64).split("\n")
     assert lines[0].split("  ")[0] == "kind of layer" and "of 64 tokens" in lines[0] and "6 layers" in lines[0]
     assert [line.split()[-3:-1] for line in lines[1:3]] == [["63", "64"], ["63", "13"]]

@@ -66,7 +66,7 @@ def test_damaged_compression_names_the_file(tmp_path: Path, ending: str, damage:
     else:
         content = b"plain text\n"
     path = write(tmp_path / f"corpus{ending}", content)
-    if ending == ".zst" and damage == "flipped":  # the library writes no checksum by default; ours must not be assumed
+    if ending == ".zst" and damage == "flipped":  # by default the library writes no checksum
         path = write(path, _flip(zstandard.ZstdCompressor(write_checksum=True).compress(b"some text\n" * 5000 + b"x")))
     with pytest.raises(DataError, match=rf"corpus\{ending}"):
         list(open_lines(path))
@@ -76,7 +76,7 @@ def _flip(content: bytes) -> bytes:
     return content[:-1] + bytes([content[-1] ^ 0xFF])
 
 
-def test_a_missing_file_is_named_with_its_nearest_neighbour(tmp_path: Path) -> None:
+def test_a_missing_file_is_named_with_the_most_similar_one(tmp_path: Path) -> None:
     write(tmp_path / "train.de.gz", b"")
     with pytest.raises(DataError, match=r"no file .*train\.de; did you mean .*train\.de\.gz"):
         list(open_lines(tmp_path / "train.de"))

@@ -1,4 +1,4 @@
-"""The reference of settings: every setting stands in it, and the page in docs/ is the one that today's code prints."""
+"""The reference of settings contains every setting, and the page in docs/ is current."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -68,7 +68,7 @@ def test_tables_keep_their_columns() -> None:
     assert {line.replace("\\|", "").count("|") for line in table} == {5}
 
 
-def test_every_setting_of_a_run_stands_in_the_reference() -> None:
+def test_the_reference_contains_every_setting_of_a_run() -> None:
     listed = {row.key for each in sections(TranslationRun) for row in each.settings}
     one_kind_only = {key for key in known_settings(TranslationRun) if key.endswith(".kind")}
     assert set(known_settings(TranslationRun)) - one_kind_only <= listed
@@ -90,7 +90,7 @@ def test_one_group_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "train.seed" not in out
 
 
-def test_a_mistyped_path_brings_the_right_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistyped_path_suggests_the_right_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["settings", "train.schedul"]) == 2
     assert "train.schedule" in capsys.readouterr().err
     assert main(["settings", "max_steps"]) == 2

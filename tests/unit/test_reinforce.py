@@ -1,4 +1,4 @@
-"""REINFORCE as plain functions: on a bandit whose expected reward is known in closed form."""
+"""The functions of REINFORCE on a bandit whose expected reward is known in closed form."""
 
 from itertools import product
 
@@ -21,7 +21,7 @@ def policy() -> Tensor:
 
 
 def estimates(discount: float, baseline: float = 0.0) -> tuple[Tensor, Tensor, float]:
-    """The exact gradient of minus the expected reward, and mean and variance of the estimate over all samples."""
+    """Return the exact gradient of minus the expected reward, and the estimate's mean and variance over all samples."""
     logits = policy()
     probabilities = logits.softmax(-1)
     (exact,) = torch.autograd.grad(-(probabilities * EARNED * KEEP[..., None]).sum(), logits)
@@ -49,7 +49,7 @@ def estimates(discount: float, baseline: float = 0.0) -> tuple[Tensor, Tensor, f
 @pytest.mark.parametrize("discount", [1.0, 0.5, 0.0])
 @pytest.mark.parametrize("baseline", [0.0, -2.0])
 def test_the_mean_estimate_is_the_gradient(discount: float, baseline: float) -> None:
-    """Here no action affects later rewards, so no discount causes a bias."""
+    """No action affects later rewards here, so no discount causes a bias."""
     exact, mean, _ = estimates(discount, baseline)
     torch.testing.assert_close(mean, exact)
     assert bool((mean[1, 1] == 0).all()), "padding"

@@ -19,7 +19,7 @@ SAID = "The actor died unexpectedly.\n\tclass_name: Relay\n\tpid: 7\nIts worker 
 
 
 class Cluster:
-    """The part of `ray` that `run_through_relay` uses. lost: errors, by the number of the awaited answer."""
+    """The part of `ray` that `run_through_relay` uses. lost: errors by the number of the awaited answer."""
 
     def __init__(self, lost: dict[int, Exception] | None = None) -> None:
         self.lost, self.asked, self.waited, self.killed = lost or {}, 0, 0, 0

@@ -39,7 +39,7 @@ def test_no_line_is_above_the_envelope(lines: list[tuple[float, float]]) -> None
 
 
 def random_lists(seed: int, sentences: int = 4, hypotheses: int = 5, features: int = 3) -> Lists:
-    """Made of words, so that statistics are those of real texts."""
+    """Lists of words, so that statistics are those of real texts."""
     draws = np.random.default_rng(seed)
     words = "a b c d e".split()
     references = [" ".join(draws.choice(words, 6)) for _ in range(sentences)]
@@ -75,7 +75,7 @@ def test_restarts_are_as_good_as_a_grid_and_reproducible() -> None:
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A model, one of the other direction, two with wrong cards or positions, and a language model."""
+    """A model, one for the reverse direction, two with wrong cards or positions, and a language model."""
     base = tmp_path_factory.mktemp("channel")
     write_tiny_model(base / "model")
     short = tiny_config(positions={"kind": "learned", "limit": 6})

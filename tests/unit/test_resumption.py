@@ -17,7 +17,7 @@ def run(**train: Any) -> TranslationRun:
 
 @pytest.mark.parametrize("kind", ["cosine", "linear"])
 def test_a_decay_is_not_resumed_without_a_limit(kind: str) -> None:
-    """Without an end the rate would stay at its peak."""
+    """Otherwise the rate would stay at its peak."""
     stored = run(schedule={"kind": kind}, max_steps=100)
     with pytest.raises(ConfigError, match=f"cannot resume run without a limit: its {kind} schedule .* train.max_steps"):
         with_choices_of(run(), stored)

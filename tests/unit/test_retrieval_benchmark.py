@@ -1,4 +1,4 @@
-"""benchmarks/retrieval.py: its texts hold what is asked for, and its model has a cost a token that does not grow."""
+"""benchmarks/retrieval.py: its texts contain the answers, and its model has a constant cost per token."""
 
 import sys
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ def benchmark() -> Iterator[ModuleType]:
 
 
 @pytest.mark.parametrize("length", [16, 33, 500])
-def test_every_term_stands_once_and_its_letter_behind_it(benchmark: ModuleType, length: int) -> None:
+def test_every_term_occurs_once_and_is_followed_by_its_letter(benchmark: ModuleType, length: int) -> None:
     sources, targets, places = benchmark.draw(np.random.default_rng(1), 20, length)
     assert sources.shape == (20, length)
     for source, target, place in zip(sources, targets, places, strict=True):
@@ -32,7 +32,7 @@ def test_every_term_stands_once_and_its_letter_behind_it(benchmark: ModuleType, 
             assert benchmark.FIRST <= letter < benchmark.TERM
 
 
-def test_only_the_soft_model_holds_more_of_a_longer_source(benchmark: ModuleType) -> None:
+def test_only_the_soft_model_stores_more_of_a_longer_source(benchmark: ModuleType) -> None:
     held = {}
     for kind in benchmark.KINDS:
         model = benchmark.model(kind, 1).eval()
@@ -47,8 +47,8 @@ def test_only_the_soft_model_holds_more_of_a_longer_source(benchmark: ModuleType
     assert held["soft"] > 1.8
 
 
-def test_writing_is_greedy_search(benchmark: ModuleType) -> None:
-    """Token by token, against the whole output read at once."""
+def test_decoding_is_greedy_search(benchmark: ModuleType) -> None:
+    """Token by token, compared with the whole output read at once."""
     model = benchmark.model("linear", 2).eval()
     sources, _, _ = benchmark.draw(np.random.default_rng(3), 2, 40)
     written, _ = benchmark.write(model, sources, 6)
@@ -59,7 +59,7 @@ def test_writing_is_greedy_search(benchmark: ModuleType) -> None:
 
 
 def test_found_counts_what_is_right(benchmark: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a writer that knows the answer of every second letter."""
+    """With a decoder that knows the answer for every second letter."""
 
     def half_right(model: object, sources: np.ndarray, count: int) -> tuple[torch.Tensor, int]:
         answers = [

@@ -1,4 +1,4 @@
-"""Lines that are searched again are searched together, and each gets what it would get alone."""
+"""Lines that are searched again are searched together, with the same results as alone."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,7 +16,7 @@ TOKENIZERS = tiny_tokenizers()
 
 
 def loops(row: Row) -> list[str]:
-    """Write a loop, unless the row is short: then its text in capitals."""
+    """Return a loop, or for a short row its text in upper case."""
     return [row.text.upper() if len(row.text) < 4 else "Hund Hund Hund"]
 
 
@@ -46,7 +46,7 @@ def test_constraints_and_guard_share_their_rounds() -> None:
 
 
 class Narrow(ScriptedEngine):
-    """Has no memory for rows whose text is `wide`, which it notices after the row before."""
+    """Lacks memory for rows whose text is `wide`, and notices this after the previous row."""
 
     def hypotheses(self, rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
         for index, row in enumerate(rows):

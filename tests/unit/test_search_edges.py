@@ -22,7 +22,7 @@ A, B, SIZE = 4, 5, 6
 
 
 class Fixed:
-    """The same logits at every step; counts the rows that it was asked for."""
+    """Returns the same logits at every step, and counts the requested rows."""
 
     def __init__(
         self, logits: list[float], then: Callable[[Tensor, int], Tensor] = lambda logits, position: logits
@@ -91,7 +91,7 @@ def test_forbidding_does_not_change_the_log_probabilities_of_the_rest() -> None:
 
 def test_minimum_length_delays_the_end() -> None:
     decoder = Fixed([0.0, 0.0, 9.0, 0.0, 1.0, 0.5])
-    for least in (0, 1, 4, 50):  # 50 is longer than the longest output would be
+    for least in (0, 1, 4, 50):  # 50 exceeds the maximum length
         (found,) = searched(decoder, memory(1), SearchConfig(minimum_length=least, beam=1))
         assert found[0].tokens == (A,) * least
         assert found[0].finished

@@ -39,7 +39,7 @@ def test_tokens_and_their_log_probabilities_follow_the_text(
     rows = [line.split("\t") for line in told(folder, "--scores", "--token-scores", *sample, capfd=capfd)]
     assert len(rows) == len(TEXT) and {len(row) for row in rows} == {4}
     for line, text, (total, written, pieces, scores) in zip(plain, TEXT, rows, strict=True):
-        before = line.split("\t")  # of another engine, which rounds otherwise
+        before = line.split("\t")  # of another engine, which rounds differently
         assert (float(before[0]), before[1]) == (pytest.approx(float(total), abs=1e-4), written)
         assert len(pieces.split()) == len(scores.split())
         assert bool(pieces) == bool(text.strip())
@@ -67,7 +67,7 @@ def test_log_probabilities_in_python_equal_those_of_scoring(folder: Path) -> Non
 
 
 def read_nbest(tree: dict[str, Any]) -> list[tuple[str, float]]:
-    """As docs/searching-rules.md says."""
+    """Read the n-best list as described in docs/searching-rules.md."""
     ends = [node for node in tree["nodes"] if node["fate"] == "finished" or node["fate"].startswith("unfinished")]
     ends.sort(key=lambda node: (node["fate"] != "finished", -node["score"]))
 

@@ -1,4 +1,4 @@
-"""Every kind of vocabulary can be sent to a worker process, tags and all."""
+"""Vocabularies of every kind can be sent to a worker process, including their tags."""
 
 import pickle
 from typing import Any
@@ -13,7 +13,7 @@ TEXTS = ["A dog runs in the park.", "Two dogs sleep, one cat runs.", "Grüße au
 
 @pytest.mark.parametrize("kind", [config.model_fields["kind"].default for config in Kinds.__args__])
 @pytest.mark.parametrize("shared", [True, False])
-def test_what_arrives_is_what_was_sent(kind: str, shared: bool) -> None:
+def test_the_received_tokenizer_equals_the_sent_one(kind: str, shared: bool) -> None:
     settings: dict[str, Any] = {"subword": {"kind": kind}, "shared": shared, "tags": ["bt", "to:de"]}
     sent = train_tokenizers(TextConfig.model_validate(settings), TEXTS, TEXTS[1:])
     arrived = pickle.loads(pickle.dumps(sent))

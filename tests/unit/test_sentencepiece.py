@@ -50,7 +50,7 @@ def test_normalised_text_of_known_characters_is_kept(learned: SentencePieceToken
 
 @settings(max_examples=100, deadline=None)
 @given(st.text())
-def test_unknown_pieces_are_words_that_can_be_put_back(learned: SentencePieceTokenizer, text: str) -> None:
+def test_unknown_pieces_are_words_that_can_be_restored(learned: SentencePieceTokenizer, text: str) -> None:
     ids = learned.encode(text)
     places, words = learned.words(text)
     assert places == list(range(len(ids)))
@@ -64,7 +64,7 @@ def test_special_symbols_cannot_be_spelt(learned: SentencePieceTokenizer) -> Non
         assert all(number >= UNK for number in learned.encode(f"a{symbol} {symbol}"))
 
 
-def test_files_and_pickles_bring_it_back(learned: SentencePieceTokenizer, tmp_path: Path) -> None:
+def test_files_and_pickles_restore_it(learned: SentencePieceTokenizer, tmp_path: Path) -> None:
     other = SentencePieceTokenizer(learned.model, learned.entries[::-1], joint=True, tidy=True, places=[7, 8, 9, 3])
     for tokenizer in (learned, learned.with_tags(["to:de", "bt"]), other):
         tokenizer.save(tmp_path / "tokenizer.json")
@@ -130,7 +130,7 @@ def test_two_languages_share_entries_and_not_the_model(learned: SentencePieceTok
     assert not apart.shared and apart.with_tags(["bt"]).target.tags == ()
 
 
-def test_what_cannot_be_learned_is_told() -> None:
+def test_unlearnable_vocabularies_are_reported() -> None:
     with pytest.raises(ConfigError, match=r"cannot learn 6 entries"):
         learn(LINES, 6)
     with pytest.raises(DataError, match="no text"):

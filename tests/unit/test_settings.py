@@ -112,7 +112,7 @@ def test_typo_in_a_union_member_and_in_a_list_has_no_foreign_parts_in_its_path()
     assert "corpora.0.wait " in message("corpora=[{source: a, wait: 2}]")
 
 
-def test_hopeless_name_lists_what_there_is() -> None:
+def test_an_unrecognisable_name_lists_the_known_ones() -> None:
     assert "train, vocabulary, corpora" in message("zzz=1")
 
 
@@ -155,7 +155,7 @@ def test_bad_yaml_is_refused_with_its_line(tmp_path: Path, text: str, part: str)
     assert part in error
 
 
-def test_billion_laughs_end_at_once(tmp_path: Path) -> None:
+def test_billion_laughs_are_refused_at_once(tmp_path: Path) -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{depth}: &a{depth} [{', '.join([f'*a{depth - 1}'] * 9)}]" for depth in range(1, 12)]
     assert "100000 values" in message(path=write(tmp_path, "\n".join(lines)))
@@ -182,7 +182,7 @@ def test_environment_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("override", ["train.max_steps", "=3", "train..max_steps=3", ""])
-def test_what_is_no_override_is_said(override: str) -> None:
+def test_invalid_overrides_are_reported(override: str) -> None:
     assert "write key=value" in message(override)
 
 

@@ -1,4 +1,4 @@
-"""Recipes and overrides from Python mean what they mean in a file and on the command line, and so do their errors."""
+"""Recipes and overrides in Python have the same meaning, and the same errors, as in a file and on the command line."""
 
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ TEXTS = ["train.max_steps=9", "data.train.1.weight=0.5", "model.decoder={layers:
 
 
 def recipes(folder: Path) -> list[Recipe]:
-    """The same in each form."""
+    """The same recipe in each form."""
     path = folder / "recipe.yaml"
     path.write_text(dump_yaml(RECIPE), encoding="utf-8")
     return [path, str(path), RECIPE, load_recipe(path, [])]
@@ -72,7 +72,7 @@ def test_errors_are_those_of_the_command_line(tmp_path: Path, overrides: dict[st
         assert message.replace("WHERE", "from Python") in str(told.value)
 
 
-def test_what_is_wrong_in_a_dictionary_is_told_as_in_a_file() -> None:
+def test_errors_in_a_dictionary_equal_those_in_a_file() -> None:
     with pytest.raises(ConfigError, match=r"unknown setting data\.trian \(from Python\); did you mean data\.train\?"):
         load_recipe({**RECIPE, "data": {"trian": {"tsv": "x"}, **RECIPE["data"]}}, ())
     with pytest.raises(ConfigError, match=r"the setting out is missing \(from Python\)"):
@@ -100,7 +100,7 @@ def test_language_models_too(tmp_path: Path) -> None:
     )
 
 
-def test_a_run_folder_is_its_run_wherever_it_is_now(tmp_path: Path) -> None:
+def test_a_moved_run_folder_is_still_its_run(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"there is no run to resume in .*: it contains no config.yaml"):
         train(tmp_path, resume=True)
     (tmp_path / "config.yaml").write_text(dump_settings(load_recipe(RECIPE, {})), encoding="utf-8")
@@ -108,7 +108,7 @@ def test_a_run_folder_is_its_run_wherever_it_is_now(tmp_path: Path) -> None:
     assert run.out == tmp_path and run.train.max_steps == 11 and run.text.subword.size == 700
 
 
-def test_models_are_described_from_settings_as_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_are_described_from_settings_like_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     unmeasured = Footprint(0, *[(0.0,)] * 4)  # memory takes a second to measure
     monkeypatch.setattr("dragoman.inspect.describe.measure", lambda *_, **__: unmeasured)
     path = recipes(tmp_path)[0]

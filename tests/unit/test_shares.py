@@ -1,4 +1,4 @@
-"""Division of an update: every sentence once, equal passes, about equal tokens, whole batches if there are enough."""
+"""Division of an update: every sentence once, equal passes, about equal tokens, and whole batches if possible."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def test_ranks_have_about_the_same_number_of_tokens(count: int, ranks: int) -> N
     longest = int((lengths + 1).sum(1).max())
     sizes = [int((lengths[batch] + 1).sum()) for batch in batches]
     rest = count % ranks
-    uncut = rest == 0 or (rest > 1 and ranks % rest == 0)  # different batches, divided evenly one by one or not
+    uncut = rest == 0 or (rest > 1 and ranks % rest == 0)  # different batches, divisible one by one or not
     assert max(tokens) - min(tokens) <= 2 * longest + uncut * (max(sizes) - min(sizes))
     assert len(found[0]) <= -(-count // ranks) + (rest != 0 and ranks % rest != 0)
 

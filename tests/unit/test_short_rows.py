@@ -1,4 +1,4 @@
-"""Weights of few keys, which are filled up to a vector register's width, are those of torch's softmax."""
+"""Weights of few keys, padded to the width of a vector register, equal those of torch's softmax."""
 
 import pytest
 import torch
@@ -26,7 +26,7 @@ def test_weights_and_gradients_equal_torch(kind: torch.dtype, keys: int) -> None
 
 
 @pytest.mark.parametrize("keys", [5, 15, 16, 20])
-def test_a_query_without_keys_weighs_nothing_and_gets_no_gradient(keys: int) -> None:
+def test_a_query_without_keys_has_zero_weights_and_no_gradient(keys: int) -> None:
     keep = torch.rand(3, 1, 4, keys, generator=torch.Generator().manual_seed(1)) < 0.5
     keep[0, 0, 1] = False
     keep[2] = False

@@ -52,7 +52,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def started(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of it, as the working folder."""
+    """A copy of the folder, as the working folder."""
     shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -114,8 +114,8 @@ def test_dropout_may_differ_and_a_missing_folder_is_named(started: Path) -> None
     assert stored.text.subword.dropout == 0.1
 
 
-def test_new_tags_get_rows_of_their_own(started: Path) -> None:
-    """The old rows and ids stay; the new ones begin as the mean. A second run from the tagged model adds no others."""
+def test_new_tags_get_new_rows(started: Path) -> None:
+    """The old rows and ids stay; new ones start as the mean. A second run from the tagged model adds no others."""
     for part in ("train", "valid"):
         lines = [
             f"{a}\t{b}"
@@ -147,7 +147,7 @@ def test_new_tags_get_rows_of_their_own(started: Path) -> None:
 
 
 def test_a_frozen_table_takes_no_new_tags() -> None:
-    """All their rows would stay the same mean, so the model could not tell one from the other."""
+    """All their rows would remain the same mean, so the model could not distinguish them."""
     tokenizers = tiny_tokenizers()
     start = Start(Path("start"), LoadedModel(tiny_model(tiny_config(), tokenizers), tokenizers, Meta(step=1), {}))
     tagged = tokenizers.with_tags(["bt"])
@@ -159,7 +159,7 @@ def test_a_frozen_table_takes_no_new_tags() -> None:
 
 
 def test_reward_runs_resume_bit_by_bit(started: Path) -> None:
-    """Teacher forcing with coins, sampled translations and the start: a run in two sittings equals one in a go."""
+    """With scheduled sampling, sampled translations and a start, a resumed run equals an uninterrupted one."""
     changing = ["train.teacher_forcing.kind=exponential", "train.teacher_forcing.base=0.9"]
     train(config(*SHORT, *REWARD, *changing, "train.max_steps=8"))
     whole = outcome(started)

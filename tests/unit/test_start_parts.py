@@ -1,4 +1,4 @@
-"""Runs of every task that start from a folder of any kind: what they take, what stays new, and what is refused."""
+"""Runs of every task that start from a folder of any kind: copied parts, new parts, and refusals."""
 
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ def corpora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def started(task: str, train: dict[str, Any], **sections: Any) -> tuple[Job, dict[str, Tensor]]:
-    """The job of a run, and the values that its model begins with."""
+    """Return the job of a run, and the initial values of its model."""
     file = {"tsv": "pairs.tsv"} if task == "translation" else {"text": "text.txt"}
     whole = {
         "task": {"kind": task},
@@ -51,7 +51,7 @@ def stored(folder: str) -> dict[str, Tensor]:
 
 
 def same(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> set[str]:
-    """The names of equal parameters."""
+    """Return the names of equal parameters."""
     return {name for name in ours if name in theirs and torch.equal(ours[name], theirs[name])}
 
 
@@ -102,7 +102,7 @@ def test_named_parts_alone_are_taken_from_another_architecture() -> None:
     assert expected and same(ours, stored("start")) == expected
 
 
-def test_settings_that_shapes_do_not_show_are_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
+def test_different_settings_with_equal_shapes_cause_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     write_tiny_model(Path("start"))
     other = {**WRITER, "decoder": {**WRITER["decoder"], "heads": 4}}  # type: ignore[dict-item]
     started("language_model", {"start": "start"}, model=other)
@@ -118,7 +118,7 @@ def test_settings_that_shapes_do_not_show_are_warned_of(capsys: pytest.CaptureFi
         ({"start_parts": ["head"]}, WRITER, "the model in start has no part head; its parts are encoder.embedding"),
     ],
 )
-def test_what_fits_nothing_is_refused(train: dict[str, Any], model: dict[str, Any], message: str) -> None:
+def test_a_start_without_matching_parts_is_refused(train: dict[str, Any], model: dict[str, Any], message: str) -> None:
     write_tiny_model(Path("start"))
     with pytest.raises(ConfigError, match=message):
         started("language_model", {"start": "start", **train}, model=model, **OWN_TEXT)

@@ -1,4 +1,4 @@
-"""The run folder's store, what it keeps and refuses, and the mean of checkpoints."""
+"""The run folder's store: kept and refused files, and the mean of checkpoints."""
 
 import os
 from pathlib import Path
@@ -26,7 +26,7 @@ def damage(file: Path) -> None:
     file.write_bytes(content)
 
 
-def test_damaged_snapshot_is_passed_over_loudly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_snapshot_is_skipped_with_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with CheckpointStore(tmp_path) as store:
         assert store.latest_training() is None
         for step in (1, 2, 3):
@@ -82,7 +82,7 @@ def test_average_is_the_mean_and_loads(tmp_path: Path) -> None:
         torch.testing.assert_close(tensor.double(), mean, rtol=0, atol=1e-7)
 
 
-def test_averages_that_mean_nothing_are_refused(tmp_path: Path) -> None:
+def test_meaningless_averages_are_refused(tmp_path: Path) -> None:
     write_tiny_model(tmp_path / "a")
     write_tiny_model(tmp_path / "b")
     write_tiny_model(tmp_path / "c")

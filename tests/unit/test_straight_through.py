@@ -1,4 +1,4 @@
-"""Hard attention that learns by the straight-through estimate: what it sees, and the gradient that it gets for it."""
+"""Hard attention with the straight-through estimate: the attended positions and the gradient."""
 
 from dataclasses import replace
 from typing import Any
@@ -29,7 +29,7 @@ def gradients(module: nn.Module, value: Tensor) -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize("settings", [{}, {"looks": 3}, {"adaptive": True}])
-def test_training_looks_where_translation_does(settings: dict[str, Any]) -> None:
+def test_training_attends_like_translation(settings: dict[str, Any]) -> None:
     built = straight(**settings)
     result, weights = looked(built, *inputs(30))
     expected, wanted = looked(built.eval(), *inputs(30))
@@ -41,8 +41,8 @@ def test_training_looks_where_translation_does(settings: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize("normaliser", ["softmax", "sum"])
-def test_queries_and_keys_learn_what_soft_attentions_would(normaliser: str) -> None:
-    """A loss that is linear in what comes out has the same gradient in the weights wherever they stand."""
+def test_queries_and_keys_have_the_gradient_of_soft_attention(normaliser: str) -> None:
+    """A loss that is linear in the output has the same gradient with respect to the weights at any weights."""
     built = straight(normaliser=normaliser)
     twin = soft_twin(built)
     twin.config = twin.config.model_copy(update={"normaliser": normaliser})
@@ -71,8 +71,8 @@ def test_against_torchs_attention() -> None:
     assert torch.equal(looked(built, queries, states)[1].argmax(-1), weights.argmax(-1))
 
 
-def test_values_get_the_gradient_of_what_was_seen() -> None:
-    """Of the positions that were looked at, and of no other."""
+def test_values_get_the_gradient_of_the_attended_positions() -> None:
+    """Only the attended positions get a gradient."""
     built, (queries, states) = straight(), inputs()
     states.requires_grad_()
     padding = Mask.padding(KEEP)
@@ -85,7 +85,7 @@ def test_values_get_the_gradient_of_what_was_seen() -> None:
 
 
 @pytest.mark.parametrize(("bias", "looks"), [(-3.0, 1), (3.0, 2)])
-def test_whether_to_look_again_learns_from_the_look_it_did_not_take(bias: float, looks: int) -> None:
+def test_the_decision_to_attend_again_learns_from_the_step_not_taken(bias: float, looks: int) -> None:
     """With g = 1 for a second look: (first + g · second) / (1 + g) has the slope (second − first) / (1 + g)² in g."""
     built = straight(adaptive=True, looks=2)
     assert built.again is not None
@@ -104,15 +104,15 @@ def test_whether_to_look_again_learns_from_the_look_it_did_not_take(bias: float,
 
 
 def with_looks(built: HardAttention, looks: int) -> HardAttention:
-    """The same parameters, and so many looks at each query."""
+    """Return the same parameters with `looks` attention steps per query."""
     other = straight(looks=looks)
     other.load_state_dict(built.state_dict(), strict=False)
     return other.eval()
 
 
 @pytest.mark.parametrize("gradient", ["straight_through", "reinforce"])
-def test_a_look_is_never_dropped(gradient: str) -> None:
-    """Inverted dropout would take the only position away, or count it double."""
+def test_attended_positions_are_never_dropped(gradient: str) -> None:
+    """Inverted dropout would remove the only position, or double it."""
     config = HardAttentionConfig.model_validate({"kind": "hard", "gradient": gradient, "combine": "concatenate"})
     built = config.build(replace(SIZES, dropout=0.9))
     assert isinstance(built, HardAttention)
@@ -126,8 +126,8 @@ def test_a_look_is_never_dropped(gradient: str) -> None:
 
 
 @pytest.mark.parametrize(("step", "share"), [(1, 1.0), (51, 0.5), (100, 0.01), (101, 0.0), (10_000, 0.0)])
-def test_fewer_and_fewer_queries_look_softly(step: int, share: float) -> None:
-    """All heads of a query do, or none; in translation, and where nobody trains, no query does."""
+def test_fewer_and_fewer_queries_use_soft_attention(step: int, share: float) -> None:
+    """All heads of a query are soft, or none; in translation, and outside training, no query is."""
     built = straight(soft_updates=100)
     queries, states = torch.randn(3, 4000, WIDTH), inputs()[1]
     _, soft = looked(soft_twin(built), queries, states)
@@ -141,7 +141,7 @@ def test_fewer_and_fewer_queries_look_softly(step: int, share: float) -> None:
         assert torch.equal(looked(others, queries, states)[1], hard)
 
 
-def test_the_objective_says_which_update_it_is() -> None:
+def test_the_objective_passes_the_number_of_the_update() -> None:
     built = model(soft_updates=100).train()
     pairs = collate([[5, 6, 7, 8, 9]], [[5, 6, 7]], [0])
     seen = []
@@ -154,7 +154,7 @@ def test_the_objective_says_which_update_it_is() -> None:
 
 
 def test_settings_of_reinforce_choose_it() -> None:
-    """A model folder of before has all settings but the gradient, and the parameters of a baseline."""
+    """An older model folder has all settings except the gradient, and the parameters of a baseline."""
     for settings in ({"entropy_weight": 0.1, "baseline_weight": 1.0, "discount": 0.0}, {"discount": 0.5}):
         assert HardAttentionConfig.model_validate({"kind": "hard", **settings}).gradient == "reinforce"
     assert HardAttentionConfig.model_validate({"kind": "hard", "looks": 2}).gradient == "straight_through"
@@ -162,7 +162,7 @@ def test_settings_of_reinforce_choose_it() -> None:
     assert HardAttentionConfig.model_validate(whole).gradient == "straight_through", "what is stored today says which"
 
 
-def test_settings_of_a_folder_that_was_written_before_fit_its_parameters() -> None:
+def test_settings_of_an_older_folder_fit_its_parameters() -> None:
     decoder = {"layers": 1, "cross_attention": {"kind": "hard", "gradient": "reinforce"}}
     given = ModelConfig.model_validate({"preset": None, "width": 16, "encoder": {"layers": 1}, "decoder": decoder})
     config, old = given.model_dump(mode="json"), given.build(20, 20)
@@ -174,7 +174,7 @@ def test_settings_of_a_folder_that_was_written_before_fit_its_parameters() -> No
 
 
 @pytest.mark.parametrize("precision", [torch.bfloat16, torch.float16])
-def test_in_half_precision_one_position_still_has_all_weight(precision: torch.dtype) -> None:
+def test_one_position_has_all_weight_in_half_precision(precision: torch.dtype) -> None:
     built = straight()
     with torch.autocast("cpu", precision):
         result, weights = looked(built, *inputs())

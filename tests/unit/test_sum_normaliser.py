@@ -1,4 +1,4 @@
-"""Weights by softplus and division: against the formula in NumPy, for scores as low as they come."""
+"""Weights by softplus and division, compared with the formula in NumPy, down to very low scores."""
 
 import numpy as np
 import pytest

@@ -45,7 +45,7 @@ def transformer(**changes: object) -> Seq2Seq:
 
 
 class Recurrent(nn.Module):
-    """A recurrent decoder of the tests' own: h' = tanh(W e + U h), every state summarised by the memory's mean."""
+    """A recurrent decoder defined here: h' = tanh(W e + U h), every state summarised by the memory's mean."""
 
     def __init__(self, width: int = 8) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Named tensors on disk: what comes back, and that the same content is the same file."""
+"""Named tensors on disk: they are restored, and equal content gives equal files."""
 
 from pathlib import Path
 

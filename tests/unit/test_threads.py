@@ -71,7 +71,7 @@ def test_draws_do_not_depend_on_which_thread_is_first(tmp_path: Path, two: Threa
 
 
 def test_one_after_another_is_the_same(tmp_path: Path, two: Threads) -> None:
-    """As during profiling."""
+    """As is done during profiling."""
     expected, _ = after(engine(tmp_path / "a", two, dropout=0.3), 3, 7)
     watched = engine(tmp_path / "b", two, dropout=0.3)
     watched.profile.active = True

@@ -1,4 +1,4 @@
-"""benchmarks/time_to_quality: minutes to a threshold, table and picture, who takes part, processes that train."""
+"""benchmarks/time_to_quality: minutes to a threshold, table and picture, contenders, processes that train."""
 
 import gzip
 import json
@@ -45,12 +45,12 @@ def line(name: str, points: list[tuple[float, float]], **changed: Any) -> dict[s
     }  # fmt: skip
 
 
-def test_minutes_lie_on_the_line_between_two_points(quality: SimpleNamespace) -> None:
+def test_minutes_are_interpolated_between_two_points(quality: SimpleNamespace) -> None:
     points = [{"minutes": x, "bleu": y} for x, y in ((2.0, 20.0), (1.0, 10.0), (4.0, 32.0), (5.0, 31.0))]
     minutes_to = quality.results.minutes_to
     assert minutes_to(points, 15.0) == 1.5
     assert minutes_to(points, 29.0) == 3.5
-    assert minutes_to(points, 8.0) == 1.0  # of the time before the first point nothing is known
+    assert minutes_to(points, 8.0) == 1.0  # the time before the first point is unknown
     assert minutes_to(points, 33.0) is None
     assert minutes_to([], 1.0) is None
 
@@ -102,7 +102,7 @@ def test_the_table_has_means_over_seeds_and_dashes(quality: SimpleNamespace) -> 
     cells = [cell.strip() for cell in theirs.strip("|").split("|")]
     assert cells[:6] == ["the joey", "22.5 (5.0×)", "28.8 (5.5×)", "–", "36.0 (30)", "90"]
     assert cells[8:] == ["–", "1.9", "–", "–", "1"]
-    assert partly.startswith("| the plain | – | – | – | 34.5 (2) |")  # one of the seeds did not get there
+    assert partly.startswith("| the plain | – | – | – | 34.5 (2) |")  # one of the seeds did not reach it
     assert second.splitlines()[-1].startswith("| the joey | – | – | – | 20.0 (10) |")
     assert quality.table.table([]) == "there are no results yet"
 
@@ -116,10 +116,10 @@ def test_the_picture_is_drawn(quality: SimpleNamespace, tmp_path: Path) -> None:
     sizes = [(tmp_path / name).read_bytes()[:24] for name in ("one.png", "two.png")]
     assert all(head[:8] == b"\x89PNG\r\n\x1a\n" for head in sizes)
     heights = [int.from_bytes(head[20:24], "big") for head in sizes]
-    assert heights[1] == 2 * heights[0]  # a panel a machine
+    assert heights[1] == 2 * heights[0]  # one panel per machine
 
 
-def test_a_machine_tells_its_instruction_sets(quality: SimpleNamespace, tmp_path: Path) -> None:
+def test_a_machine_reports_its_instruction_sets(quality: SimpleNamespace, tmp_path: Path) -> None:
     path = tmp_path / "cpuinfo"
     path.write_text(
         "cpu family\t: 25\nmodel\t\t: 1\nmodel name\t: AMD EPYC\nflags\t\t: fpu sse avx2 fma\n\nflags\t\t: amx_tile\n"
@@ -130,7 +130,7 @@ def test_a_machine_tells_its_instruction_sets(quality: SimpleNamespace, tmp_path
     assert found["cores"] >= 1
 
 
-def test_two_files_and_a_limit_are_all_that_the_default_is_given(
+def test_the_default_gets_only_two_files_and_a_limit(
     quality: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DRAGOMAN_DATA", "data")
@@ -151,7 +151,7 @@ def test_two_files_and_a_limit_are_all_that_the_default_is_given(
     assert command(1, recipe="r.yaml")[1] == str(FOLDER / "recipes" / "r.yaml")
 
 
-def test_the_recipe_of_before_is_what_it_was(quality: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_earlier_recipe_is_unchanged(quality: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRAGOMAN_DATA", "data")
     before = next(each for each in quality.contenders.CONTENDERS if "recipe" in each.options)
     run = load_settings(FOLDER / "recipes" / before.options["recipe"], [], TranslationRun)
@@ -178,7 +178,7 @@ def test_contenders_are_found_by_name(quality: SimpleNamespace) -> None:
     assert interpreter({}, plain) == sys.executable
 
 
-def test_dragomans_loop_has_the_places_that_the_clock_is_put_around(quality: SimpleNamespace) -> None:
+def test_dragomans_loop_has_the_functions_that_the_clock_wraps(quality: SimpleNamespace) -> None:
     from dragoman.training.run import loop
     from dragoman.training.updates.engine import Engine
 
@@ -197,7 +197,7 @@ def test_dragomans_loop_has_the_places_that_the_clock_is_put_around(quality: Sim
 
 
 class Copier:
-    """Writes the source, its end too; `lasting` forgets to end."""
+    """Returns the source, including its end; `lasting` omits the end."""
 
     def __init__(self, lasting: bool = False) -> None:
         self.lasting = lasting
@@ -222,7 +222,7 @@ class Copier:
         return torch.nn.functional.one_hot(states[..., 0], 12)
 
 
-def test_greedy_writes_the_likeliest_piece_until_the_end_of_each_sentence(quality: SimpleNamespace) -> None:
+def test_greedy_takes_the_best_piece_until_the_end_of_each_sentence(quality: SimpleNamespace) -> None:
     corpus = {"pad": 0, "bos": 1, "eos": 2}
     source = torch.tensor([[4, 5, 6, 2], [7, 2, 0, 0], [8, 9, 2, 0], [2, 0, 0, 0]])
     assert quality.trainers_plain.greedy(Copier(), source, corpus) == [[4, 5, 6], [7], [8, 9], []]
@@ -239,7 +239,7 @@ def test_greedy_reads_the_plain_model_as_training_does(quality: SimpleNamespace)
         assert best[: len(ids)] == ids
 
 
-def test_pieces_of_the_peers_become_the_text_again(
+def test_pieces_of_the_peers_are_decoded_to_the_text(
     quality: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("sentencepiece")
@@ -296,14 +296,14 @@ def test_a_run_is_read_and_scored_and_keeps_its_conditions(quality: SimpleNamesp
         quality.sitting.Run(contender, conditions(quality, tmp_path, threads=1), tmp_path)
 
 
-def test_a_program_that_is_not_there_is_said_to_be_missing(quality: SimpleNamespace, tmp_path: Path) -> None:
+def test_a_missing_program_is_reported(quality: SimpleNamespace, tmp_path: Path) -> None:
     contender = quality.contenders.Contender("it", "the it", "nothing_of_this_name")
     run = quality.sitting.Run(contender, conditions(quality, tmp_path), tmp_path)
     with pytest.raises(quality.sitting.Failed, match="nothing_of_this_name is not installed for"):
         run.sit(sys.executable)
 
 
-def test_a_program_ends_with_the_process_that_began_it() -> None:
+def test_a_program_ends_with_the_process_that_started_it() -> None:
     reading, writing = os.pipe()
     code = f"import child; child._end_with_parent({reading})"
     process = subprocess.Popen([sys.executable, "-c", code], cwd=FOLDER, pass_fds=(reading,))

@@ -1,4 +1,4 @@
-"""benchmarks/time_to_quality: a clock of updates alone, and what it keeps for a run that is killed."""
+"""benchmarks/time_to_quality: a clock for updates only, and its records for a run that is killed."""
 
 import random
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ def quality() -> Iterator[SimpleNamespace]:
 
 
 class Clock:
-    """Two clocks that are put forward by hand; the CPU's runs twice as fast, as on two cores."""
+    """Two clocks that are set by hand; the CPU's is twice as fast, as on two cores."""
 
     def __init__(self, quality: SimpleNamespace) -> None:
         self.now = 1000.0
@@ -46,7 +46,7 @@ def test_the_grid_of_points_is_the_same_wherever_it_is_asked(quality: SimpleName
         assert follow(minutes, 0.5) == next(point for point in grid if point > minutes)
 
 
-def test_pauses_are_no_time_of_updates(quality: SimpleNamespace, tmp_path: Path) -> None:
+def test_pauses_do_not_count_as_time_of_updates(quality: SimpleNamespace, tmp_path: Path) -> None:
     clock = Clock(quality)
     run = recorder(quality, tmp_path, clock)
     run.begin(0, never)
@@ -85,7 +85,7 @@ def test_a_point_is_due_by_the_grid_and_at_the_limit(quality: SimpleNamespace, t
     assert run.ledger.translations(5).read_text("utf-8") == "Ein Hund\n\n"
 
 
-def test_translating_does_not_touch_the_draws_of_training(quality: SimpleNamespace, tmp_path: Path) -> None:
+def test_translating_does_not_affect_the_random_numbers_of_training(quality: SimpleNamespace, tmp_path: Path) -> None:
     def translate() -> list[str]:
         return [f"{random.random()} {torch.rand(3)}"]
 
@@ -102,9 +102,7 @@ def test_translating_does_not_touch_the_draws_of_training(quality: SimpleNamespa
     assert draws(tmp_path / "with", True) == draws(tmp_path / "without", False)
 
 
-def test_a_point_whose_translations_a_kill_prevented_gets_them_when_the_run_goes_on(
-    quality: SimpleNamespace, tmp_path: Path
-) -> None:
+def test_a_resumed_run_adds_the_translations_that_a_kill_prevented(quality: SimpleNamespace, tmp_path: Path) -> None:
     clock = Clock(quality)
     first = recorder(quality, tmp_path, clock)
     first.begin(0, never)
@@ -120,8 +118,8 @@ def test_a_point_whose_translations_a_kill_prevented_gets_them_when_the_run_goes
     second = recorder(quality, tmp_path, clock)
     second.begin(1, lambda: ["da"])
     assert second.ledger.translations(1).read_text("utf-8") == "da\n"
-    assert not second.due  # the point of minute 2 is made
-    recorder(quality, tmp_path, clock).begin(1, never)  # and is not made again
+    assert not second.due  # the point of minute 2 exists
+    recorder(quality, tmp_path, clock).begin(1, never)  # and is not created again
 
 
 Event = tuple[str, int]
@@ -130,7 +128,7 @@ EVENTS = st.lists(st.tuples(st.sampled_from(("update", "own", "save", "kill")), 
 
 @given(events=EVENTS)
 @settings(max_examples=60, deadline=None)
-def test_however_often_a_run_is_killed_its_time_is_that_of_the_updates_that_lasted(
+def test_the_time_of_a_run_excludes_updates_lost_by_kills(
     quality: SimpleNamespace, tmp_path_factory: pytest.TempPathFactory, events: list[Event]
 ) -> None:
     folder = tmp_path_factory.mktemp("run")
@@ -140,7 +138,7 @@ def test_however_often_a_run_is_killed_its_time_is_that_of_the_updates_that_last
     run.start()
     made: list[int] = []  # seconds of each update that counts
     own = saved = 0
-    marked = {0: 0}  # what `own` was at the mark of so many updates
+    marked = {0: 0}  # the value of `own` at the mark of each number of updates
     for kind, seconds in events:
         if kind == "update":
             clock.now += seconds
@@ -153,7 +151,7 @@ def test_however_often_a_run_is_killed_its_time_is_that_of_the_updates_that_last
         elif kind == "save":
             run.mark()
             marked[len(made)] = own
-            if seconds % 3:  # else a kill comes before the checkpoint is in its place
+            if seconds % 3:  # otherwise a kill comes before the checkpoint is in place
                 saved = len(made)
         else:
             clock.now += seconds
@@ -171,9 +169,7 @@ def test_however_often_a_run_is_killed_its_time_is_that_of_the_updates_that_last
     assert last.own_seconds == pytest.approx(own)
 
 
-def test_the_ledger_goes_back_to_a_checkpoint_and_forgets_what_is_later(
-    quality: SimpleNamespace, tmp_path: Path
-) -> None:
+def test_the_ledger_returns_to_a_checkpoint_and_forgets_later_marks(quality: SimpleNamespace, tmp_path: Path) -> None:
     ledger, mark = quality.ledger.Ledger(tmp_path), quality.ledger.Mark
     for updates in (10, 20, 30):
         ledger.add(mark(updates, seconds=float(updates), point=updates != 10))

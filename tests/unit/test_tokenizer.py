@@ -71,7 +71,7 @@ def test_training_is_deterministic(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-def test_the_size_is_met_or_what_the_corpus_yields() -> None:
+def test_the_size_is_reached_unless_the_corpus_is_too_small() -> None:
     assert train(size=300).source.size == 300
     assert 300 < train(size=5000).source.size < 1000
 
@@ -129,7 +129,7 @@ def test_damaged_files_are_rejected_by_name(tmp_path: Path, tokenizer: Tokenizer
         load_tokenizer(path)
 
 
-def test_lone_surrogates_are_an_error_that_says_where(tokenizer: Tokenizer) -> None:
+def test_lone_surrogates_are_an_error_with_their_position(tokenizer: Tokenizer) -> None:
     with pytest.raises(DataError, match=r"Text 2 .*U\+D800.* character 3"):
         tokenizer.encode_batch(["fine", "ab\ud800"])
 
@@ -155,7 +155,7 @@ def test_dropout_draws_from_the_distribution_of_the_paper() -> None:
 
     expected = Counter(naive(list(letters)) for _ in range(draws))
     found: Counter[str] = Counter()
-    for _ in range(draws // 2):  # two words a call: draws must not leak from one into the other
+    for _ in range(draws // 2):  # two words per call: random numbers of one must not affect the other
         ids = table.segment([letters, letters], rate, rng)
         words, word = [], ""
         for number in ids:

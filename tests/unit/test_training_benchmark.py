@@ -1,4 +1,4 @@
-"""benchmarks/training: batches of the plain loop, windows at the gate, programs that are not there."""
+"""benchmarks/training: batches of the plain loop, windows at the gate, programs that are not installed."""
 
 import json
 import os
@@ -22,7 +22,7 @@ PAIRS = [(list(range(4, 4 + 1 + row % 7)), list(range(20, 22 + row % 5))) for ro
 
 @pytest.fixture(scope="module")
 def benchmark() -> Iterator[SimpleNamespace]:
-    """The benchmark's modules, which are no package."""
+    """The benchmark's modules, which are not a package."""
     sys.path.insert(0, str(FOLDER))
     yield SimpleNamespace(**{name.rpartition(".")[2]: import_module(name) for name in MODULES})
     sys.path.remove(str(FOLDER))
@@ -39,7 +39,7 @@ def task(benchmark: SimpleNamespace, folder: Path, tokens: int = 40) -> Any:
     return benchmark.worker.Task(folder, folder, "small", tokens, False, "cpu", 1, 1, {})
 
 
-def test_the_plain_loop_reads_every_pair_once_an_epoch_within_the_budget(
+def test_the_plain_loop_reads_every_pair_once_per_epoch_within_the_budget(
     benchmark: SimpleNamespace, tmp_path: Path
 ) -> None:
     seen: list[tuple[int, ...]] = []
@@ -56,12 +56,12 @@ def test_the_plain_loop_reads_every_pair_once_an_epoch_within_the_budget(
     assert sorted(seen) == sorted((*source, 0, *target) for source, target in PAIRS)
 
 
-def test_a_window_holds_the_updates_that_were_asked_for(benchmark: SimpleNamespace) -> None:
+def test_a_window_has_the_requested_number_of_updates(benchmark: SimpleNamespace) -> None:
     orders, given = os.pipe()
     told, answers = os.pipe()
     os.write(given, b'{"updates": 2}\n{"updates": 1}\n')
     gate = benchmark.gate.Gate(orders, answers, "wall", cuda=False)
-    for update in range(1, 4):  # the third `next` ends the first window and begins the second
+    for update in range(1, 4):  # the third `next` ends the first window and starts the second
         gate.next()
         gate.count(10 * update, 100 * update, float(update))
     gate._left = 0
@@ -79,7 +79,7 @@ def test_a_window_holds_the_updates_that_were_asked_for(benchmark: SimpleNamespa
     ("program", "why"),
     [("nothing_of_this_name", "nothing_of_this_name is not installed for"), ("plain", "FileNotFoundError")],
 )
-def test_a_program_that_cannot_take_part_says_why(
+def test_an_unavailable_program_gives_a_reason(
     benchmark: SimpleNamespace, tmp_path: Path, program: str, why: str
 ) -> None:
     contender = benchmark.contender.Contender("it", program)

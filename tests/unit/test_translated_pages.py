@@ -1,4 +1,4 @@
-"""`translate_document` and `dragoman translate --document`: pages with known translations, files, what is refused."""
+"""`translate_document` and `dragoman translate --document`: pages with known translations, files, and refusals."""
 
 import gzip
 import io
@@ -70,7 +70,7 @@ def test_html() -> None:
 )
 def test_markup_moves_with_its_words(before: str, after: str) -> None:
     found = translated(before, "html", backwards)
-    if "Three" in before:  # a span over two sentences: it begins in one and ends in the other
+    if "Three" in before:  # a span over two sentences: it starts in one and ends in the other
         assert found.count("<b>") == found.count("</b>") == 1 and found.index("<b>") < found.index("</b>")
     elif "<img>" in before:
         assert found.count("<img> ") == 1 and found.count("<i></i>") == 1

@@ -1,4 +1,4 @@
-"""Subtitles as documents: what is translated of known files, how lines are wrapped, what is told of broken ones."""
+"""Subtitles as documents: the translated parts of known files, line wrapping, and reports on broken ones."""
 
 import re
 

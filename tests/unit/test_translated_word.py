@@ -1,4 +1,4 @@
-"""Word documents: what of them is translated, where formats and things go, what stays."""
+"""Word documents: the translated parts, the positions of formats and other elements, and the unchanged parts."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def translated(content: bytes, write: Write = upper) -> bytes:
 
 
 def shown(*inner: str, write: Write = upper) -> list[tuple[str, str, tuple[str, ...]]]:
-    """Of one paragraph, translated."""
+    """Return one paragraph, translated."""
     (found,) = formatted(translated(document(paragraph(*inner)), write))
     return found
 
@@ -50,7 +50,7 @@ def test_paragraphs_tables_headers_and_footers() -> None:
 
 
 def test_parts_without_text_are_kept_byte_for_byte() -> None:
-    given = report()  # once: it holds the time of day
+    given = report()  # compared once, because it contains the time of day
     before, after = parts(given), parts(translated(given))
     assert list(before) == list(after)
     changed = [name for name in before if before[name] != after[name]]

@@ -81,7 +81,7 @@ def test_stream_equals_translate_and_reads_a_bounded_window_ahead(translator: Tr
     assert [first, *stream] == translator.translate(TEXT) * 4
 
 
-def test_score_equals_the_log_probability_that_search_reported(translator: Translator) -> None:
+def test_score_equals_the_log_probability_reported_by_the_search(translator: Translator) -> None:
     texts = [line for line in TEXT if line.strip()]
     ids = translator.tokenizers.target
     lists = translator.translate_nbest(texts, translator.request(beam=3, nbest=2))
@@ -156,10 +156,10 @@ def test_memory_is_estimated_before_the_search(translator: Translator, monkeypat
         translator.score(["Two men"], ["Two men"])
 
 
-def test_what_is_too_large_to_be_measured_does_not_fit_the_memory(
+def test_a_model_too_large_to_be_measured_does_not_fit_the_memory(
     translator: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """How much a model needs is measured by running it."""
+    """The memory that a model needs is measured by running it."""
 
     def full(*_: object) -> int:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 33554432 bytes")
@@ -169,7 +169,7 @@ def test_what_is_too_large_to_be_measured_does_not_fit_the_memory(
         translator.translate(["Two men"])
 
 
-def test_a_far_limit_of_the_length_is_not_taken_for_the_length(
+def test_a_large_length_limit_is_not_treated_as_the_length(
     translator: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dragoman.translation.engines.torch.available_memory", lambda: 50_000_000)
@@ -180,7 +180,7 @@ def test_a_far_limit_of_the_length_is_not_taken_for_the_length(
     assert translator.translate(["Two men"], requests=far) == [""]
 
 
-def test_other_failures_are_not_taken_for_a_lack_of_memory(
+def test_other_failures_are_not_treated_as_a_lack_of_memory(
     translator: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(tokens, keep):
@@ -191,7 +191,7 @@ def test_other_failures_are_not_taken_for_a_lack_of_memory(
         translator.translate(["Two men"])
 
 
-def test_settings_that_make_no_sense_are_refused(translator: Translator) -> None:
+def test_invalid_settings_are_refused(translator: Translator) -> None:
     with pytest.raises(ConfigError, match="beam"):
         translator.translate(["a"], beam=0)
     with pytest.raises(ConfigError, match="length penalty 'long'"):
@@ -265,7 +265,7 @@ def test_the_translation_of_a_blank_text_is_its_prefix(translator: Translator) -
     assert (first.log_probability, first.finished) == (0.0, True)
 
 
-def test_prefixes_are_as_many_as_texts(translator: Translator) -> None:
+def test_there_must_be_as_many_prefixes_as_texts(translator: Translator) -> None:
     with pytest.raises(DataError, match="2 texts and 1 prefixes"):
         translator.translate(["a", "b"], prefixes=["c"])
     with pytest.raises(DataError, match="1 prefixes, but more texts"):

@@ -1,4 +1,4 @@
-"""Translating with tags: the target language and other tags, where they are missing or unknown; drawn translations."""
+"""Translating with tags: the target language and other tags, missing or unknown ones, and sampled translations."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -46,7 +46,7 @@ def several() -> Translator:
     return translator()
 
 
-def test_the_language_changes_the_translation_and_stands_before_the_text(several: Translator) -> None:
+def test_the_language_changes_the_translation_and_precedes_the_text(several: Translator) -> None:
     german, french = several.translate(SOURCES, to="de"), several.translate(SOURCES, to="fr")
     assert german != french
     assert several.translate(SOURCES, to="de", tags=["bt"]) != german
@@ -69,9 +69,9 @@ def test_scores_are_those_of_the_tagged_source(several: Translator) -> None:
             assert score.log_probability == pytest.approx(best[0].log_probability, abs=1e-3)
 
 
-def test_tags_are_never_written(several: Translator) -> None:
+def test_tags_are_never_generated(several: Translator) -> None:
     target = several.tokenizers.target
-    with torch.no_grad():  # the untied projection is not at hand: make the tags' rows the likeliest of all
+    with torch.no_grad():  # the untied projection is not accessible: give the tags' rows the highest scores
         table = several.engine.model.decoder.embedding.tokens.weight
         before = table.clone()
         table[-3:] = 30 * torch.sign(table[-3:])
@@ -108,7 +108,7 @@ def test_missing_and_unknown_languages_and_tags(
         several.score(SOURCES, TARGETS, to=to, tags=tags)
 
 
-def test_one_language_needs_none() -> None:
+def test_a_model_with_one_language_needs_no_tag() -> None:
     one = translator(Meta(step=1, target_languages=("de",)))
     assert one.translate(SOURCES) == one.translate(SOURCES, to="de") == list(one.stream(SOURCES))
     assert one.translate(SOURCES) == translator().translate(SOURCES, to="de")
@@ -116,7 +116,7 @@ def test_one_language_needs_none() -> None:
         one.translate(SOURCES, to="fr")
 
 
-def test_a_model_without_languages_takes_none() -> None:
+def test_a_model_without_languages_accepts_no_tag() -> None:
     plain = translator(Meta(step=1, target_language="de"), tokenizers(tags=()))
     assert plain.translate(SOURCES, to="de") == plain.translate(SOURCES)
     with pytest.raises(ConfigError, match="writes one language, de: leave out --to fr"):
@@ -129,7 +129,7 @@ def texts(found: Iterable[list[Translation]]) -> list[list[str]]:
     return [[each.text for each in every] for every in found]
 
 
-def test_drawn_translations_depend_on_seed_and_line_alone(several: Translator) -> None:
+def test_sampled_translations_depend_on_seed_and_line_only(several: Translator) -> None:
     sampling = Sampling(SamplingConfig(temperature=1.5), seed=3, samples=2)
     drawn = several.sample(SOURCES, sampling, to="de")
     assert [len(each) for each in drawn] == [2] * len(SOURCES)
@@ -159,7 +159,7 @@ def test_the_log_probability_of_a_sample_counts_its_prefix(several: Translator) 
 
 @pytest.fixture(scope="module")
 def folder(several: Translator, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The model as a folder, with a text to translate beside it."""
+    """The model as a folder next to a text to translate."""
     place = tmp_path_factory.mktemp("tagged") / "model"
     section = "\n".join(f"  {line}" for line in _dumped().splitlines())
     write_model_folder(
@@ -176,7 +176,7 @@ def _dumped() -> str:
     return dump_settings(tiny_config(dropout=0.0))
 
 
-def test_a_folder_keeps_languages_and_its_card_tells_them(folder: Path, several: Translator) -> None:
+def test_a_folder_keeps_languages_and_its_card_lists_them(folder: Path, several: Translator) -> None:
     loaded = load_model_folder(folder, CPU)
     assert loaded.meta.target_languages == ("de", "fr")
     assert loaded.meta.tags == ("bt",)
@@ -190,7 +190,7 @@ def test_a_folder_keeps_languages_and_its_card_tells_them(folder: Path, several:
     assert "target_languages" not in dump_meta(plain)
 
 
-def test_the_verbs_take_languages_and_tags(
+def test_the_commands_take_languages_and_tags(
     folder: Path, several: Translator, capfd: pytest.CaptureFixture[str]
 ) -> None:
     text, target = str(folder.parent / "text"), str(folder.parent / "target")
@@ -210,7 +210,7 @@ def test_the_verbs_take_languages_and_tags(
     assert "--to can only be used with a model" in capfd.readouterr().err
 
 
-def test_drawing_from_the_command_line(folder: Path, several: Translator, capfd: pytest.CaptureFixture[str]) -> None:
+def test_sampling_on_the_command_line(folder: Path, several: Translator, capfd: pytest.CaptureFixture[str]) -> None:
     text = str(folder.parent / "text")
     common = ["translate", str(folder), "-i", text, "--to", "de"]
     drawn = ["--sample", "--temperature", "1.5", "--top-k", "50", "--top-p", "0.95", "--seed", "7", "--nbest", "2"]

@@ -1,4 +1,4 @@
-"""Trees of tensors: what a state may hold, what is refused, and that states inside a state are reordered as states."""
+"""Trees of tensors: the contents of a state, refusals, and the reordering of states inside a state."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -38,7 +38,7 @@ def test_every_tensor_of_a_tree_is_mapped_and_constants_of_dataclasses_stay() ->
 
 
 @pytest.mark.parametrize("leaf", [3, True, 0.5, "text", torch.float32, {1, 2}, Memory])
-def test_a_leaf_whose_rows_nobody_knows_is_refused(leaf: Any) -> None:
+def test_a_leaf_with_unknown_rows_is_refused(leaf: Any) -> None:
     for tree in ([leaf], {"leaf": (leaf,)}, Named(torch.ones(1), leaf)):
         with pytest.raises(TypeError, match="rows"):
             tree_map(torch.neg, tree)
@@ -55,7 +55,7 @@ def test_a_state_in_a_cache_keeps_sentences_and_hypotheses_apart() -> None:
     assert (inside.memory.tolist(), inside.cache.tolist(), inside.beam_size) == ([20], [4, 4, 3], 3)
 
 
-def test_the_source_of_a_tree_of_memories_is_told() -> None:
+def test_a_tree_of_memories_has_their_source() -> None:
     keep = torch.tensor([[True, False]])
     memory = Memory(torch.zeros(1, 2, 3), keep)
     assert source_mask({"first": [None, (memory,)], "second": Memory(torch.zeros(1, 5, 3), keep)}) is keep

@@ -104,7 +104,7 @@ def test_with_an_existing_vocabulary_only_the_new_corpus_is_prepared(
     messages.clear()
     more = run(corpora, tokenizers)
     made = [message for message in messages if message.startswith("Data: preparing")]
-    assert not made  # the list with a vocabulary of its own has made it already
+    assert not made  # the list with its own vocabulary has prepared it already
     assert more.fingerprints[:2] == first.fingerprints
     other = CorpusConfig(tsv=corpora[2].tsv, tags=("bt",))
     messages.clear()
@@ -141,7 +141,7 @@ def test_all_corpora_are_reused_and_damaged_ones_prepared_again(
     assert run(corpora).dataset.lengths.tolist() == first.dataset.lengths.tolist()
 
 
-def test_temperature_shares_an_epoch_by_the_root_of_the_sizes(corpora: list[CorpusConfig]) -> None:
+def test_temperature_divides_an_epoch_by_the_root_of_the_sizes(corpora: list[CorpusConfig]) -> None:
     plain = [corpus.model_copy(update={"weight": 1.0}) for corpus in corpora]
     sizes = [1000, 100, 10]
     for temperature, shares in ((1.0, [1000, 100, 10]), (2.0, np.sqrt(sizes)), (1e9, [1, 1, 1])):
@@ -187,7 +187,7 @@ def test_the_number_of_distinct_words_in_the_sample_is_limited(tmp_path: Path, m
     for corpus, folder in zip(corpora, (tmp_path / "cleaned-one", tmp_path / "cleaned-two"), strict=True):
         folder.mkdir()
         cleaned.append(clean(read_pairs(corpus), PairRules(CleaningConfig()), folder))
-    # 1,000 words of the 12,000 that there are; the second corpus gives three times as many as the first
+    # 1,000 of the 12,000 words; the second corpus contributes three times as many as the first
     tokenizers, share = vocabulary.VocabularyLearner(text, 1000 * vocabulary.BYTES_PER_WORD)(
         ([vocabulary.Sample(each.folder, each.starts) for each in cleaned], [1.0, 3.0])
     )

@@ -1,4 +1,4 @@
-"""Unknown words in translations: the source words that replace them, the attention that is used, and the settings."""
+"""Unknown words in translations: the source words that replace them, the attention used, and the settings."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -90,7 +90,7 @@ def test_an_unknown_is_the_source_word_that_its_own_step_attends_to() -> None:
 
 def test_the_end_of_the_source_and_less_attended_words_do_not_count() -> None:
     tokenizers = vocabularies()
-    weights = [[0.1, 0.2, 0.7, 0, 0, 0, 0, 0]]  # the end stands at 2
+    weights = [[0.1, 0.2, 0.7, 0, 0, 0, 0, 0]]  # the end is at 2
     assert replaced(tokenizers, "Xaver Yvonne", [UNK], weights) == "Yvonne"
 
 
@@ -180,7 +180,7 @@ def test_bad_dictionaries_are_named_by_line(tmp_path: Path, content: str, messag
 def random_model(
     encoder: dict[str, Any], decoder: dict[str, Any], tokenizers: Tokenizers, seed: int, target_scale: float = 1.0
 ) -> Seq2Seq:
-    """Large random parameters all over; target_scale: factor of the target's embeddings."""
+    """A model with large random parameters; target_scale: factor of the target's embeddings."""
     ties = {"tie_embeddings": False, "tie_projection": False}
     config = ModelConfig.model_validate(
         {"preset": None, "width": 16, "encoder": encoder, "decoder": decoder, "dropout": 0.0, **ties}
@@ -197,7 +197,7 @@ def random_model(
 
 
 def random_model_folder() -> LoadedModel:
-    """Its translations of all TEXTS hold unknowns; a test that uses it says so."""
+    """A folder whose translations of all TEXTS contain unknowns, which a test that uses it checks."""
     tokenizers = vocabularies()
     settings = {"preset": None, "width": 16, "encoder": RECURRENT, "decoder": RECURRENT, "dropout": 0.0}
     config = ModelConfig.model_validate({**settings, "tie_embeddings": False, "tie_projection": False})
@@ -207,7 +207,7 @@ def random_model_folder() -> LoadedModel:
 
 
 class Eager:
-    """A decoder that wants to write UNK after some tokens at some places; otherwise it is the one that it is given."""
+    """A decoder that prefers UNK after some tokens at some positions, and otherwise equals the given one."""
 
     def __init__(self, decoder: Decoder) -> None:
         self.decoder = decoder
@@ -224,7 +224,7 @@ class Eager:
         return GivenLogits(logits + wish.unsqueeze(2) * chosen, output.attention), state
 
 
-def test_every_hypothesis_gets_words_of_its_own_source() -> None:
+def test_every_hypothesis_gets_words_from_its_own_source() -> None:
     translator = Translator.of(random_model_folder(), torch.device("cpu"))
     lists = translator.translate_nbest(TEXTS, translator.request(beam=6, nbest=6))
     seen = 0
@@ -255,7 +255,7 @@ def test_results_do_not_depend_on_batches_and_their_order() -> None:
 @pytest.mark.parametrize("name", DECODERS)
 @torch.no_grad()
 def test_words_are_those_that_single_steps_attend_to(name: str) -> None:
-    """In a beam, in a batch with padding, against a hypothesis read alone, a token at a time."""
+    """In a beam, in a batch with padding, compared with a hypothesis read alone, one token at a time."""
     tokenizers = vocabularies()
     ids = tokenizers.source.encode_batch(TEXTS)
     config = SearchConfig(beam=3, nbest=3, length_factor=1, length_margin=6)
@@ -269,15 +269,15 @@ def test_words_are_those_that_single_steps_attend_to(name: str) -> None:
             words = tokenizers.source.words(text)[1]
             alone = model.encode(*pad([source], after=(EOS,)))
             for hypothesis in hypotheses:
-                attended = attended_places(model, alone, hypothesis.tokens)
+                attended = attended_positions(model, alone, hypothesis.tokens)
                 assert hypothesis.unknown == tuple(words[place] for place in attended)
                 shown.append(set(hypothesis.unknown))
     assert len(set().union(*shown)) > 3
     assert max(map(len, shown)) > 1
 
 
-def attended_places(model: Seq2Seq, memory: Memory, tokens: Sequence[int]) -> list[int]:
-    """Where a hypothesis looks most, its source's end apart, when each of its UNKs follows."""
+def attended_positions(model: Seq2Seq, memory: Memory, tokens: Sequence[int]) -> list[int]:
+    """Return the most attended source position, except the end, at the step of each UNK of a hypothesis."""
     state, token, places = model.decoder.start(memory, attention=True), BOS, []
     for following in tokens:
         output, state = model.decoder.step(torch.tensor([[token]]), state)
@@ -296,7 +296,7 @@ def test_a_few_steps_at_a_time_give_the_same_attention(name: str, monkeypatch: p
 
 @pytest.mark.parametrize("name", DECODERS)
 def test_the_attention_of_a_step_is_what_its_prediction_reads(name: str) -> None:
-    """Hard attention in one layer: only positions looked at so far have a gradient, and that of the step itself has."""
+    """Hard attention in one layer: only the positions attended so far have a gradient, including the step's own."""
     encoder, decoder = DECODERS[name]
     where = "attention" if decoder["kind"] == "recurrent" else "cross_attention"
     looking = {**decoder.get(where, {}), "kind": "hard", "gradient": "reinforce"}

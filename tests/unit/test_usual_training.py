@@ -1,4 +1,4 @@
-"""The default training settings, which a resumed run keeps."""
+"""The default training settings, which are kept in resumed runs."""
 
 from pathlib import Path
 from typing import Any

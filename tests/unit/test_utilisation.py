@@ -27,7 +27,7 @@ def transformer() -> ModelConfig:
 
 
 def by_hand(source: int, target: int) -> float:
-    """Products of one pair of `source` and `target` tokens, forward, twice the multiply-adds."""
+    """Return the FLOPs, twice the multiply-adds, of one pair of `source` and `target` tokens in the forward pass."""
     attention = 4 * WIDTH * WIDTH
     encoder = source * (attention + 2 * WIDTH * INNER) + 2 * source * source * WIDTH
     own = target * attention + 2 * target * target * WIDTH
@@ -38,7 +38,7 @@ def by_hand(source: int, target: int) -> float:
 
 @pytest.mark.parametrize("length", [4, 9])
 def test_flops_are_those_of_the_formula_forward_and_backward(length: int) -> None:
-    lengths = np.full((30, 2), length - 1, np.int32)  # plus an end symbol each
+    lengths = np.full((30, 2), length - 1, np.int32)  # plus one end symbol each
     found = flops_per_target_token(transformer(), VocabularySizes(SIZE, SIZE), lengths)
     # a product's backward pass is two products of its size
     assert found == pytest.approx(3 * by_hand(length, length) / length, rel=1e-6)
@@ -53,7 +53,7 @@ def test_two_passes_and_longer_sources_cost_more() -> None:
     assert flops_per_target_token(transformer(), VocabularySizes(SIZE, SIZE), longer) == pytest.approx(whole, rel=0.1)
 
 
-def test_lengths_beyond_the_positions_are_counted_as_far_as_they_go() -> None:
+def test_lengths_beyond_the_positions_are_counted_up_to_the_limit() -> None:
     settings = {"preset": None, "width": WIDTH, "positions": {"kind": "learned", "limit": 8}}
     config = ModelConfig.model_validate(settings)
     assert flops_per_target_token(config, VocabularySizes(SIZE, SIZE), np.full((30, 2), 30, np.int32)) > 0
@@ -67,7 +67,7 @@ def test_the_share_counts_all_devices() -> None:
 
 @pytest.mark.real_reports
 def test_the_rate_is_that_of_the_fastest_product(monkeypatch: pytest.MonkeyPatch) -> None:
-    """(1024 × 1024)², 2 · 1024³ operations, by a clock that runs fast in every other product."""
+    """(1024 × 1024)², 2 · 1024³ operations, with a clock that runs fast in every other product."""
     now, durations = [0.0], itertools.cycle([0.03, 0.005])
 
     def product(*factors: torch.Tensor, out: torch.Tensor) -> None:

@@ -1,4 +1,4 @@
-"""The validation loss: what forced decoding says, whatever the batches and the padding."""
+"""The validation loss equals that of forced decoding, for any batches and padding."""
 
 from math import exp
 
@@ -21,7 +21,7 @@ CPU = torch.device("cpu")
 
 
 def judged() -> tuple[Validation, float]:
-    """The validation, and the loss by forced decoding of one sentence at a time. With dropout, which must be off."""
+    """Return the validation, and the loss by forced decoding of single sentences. Dropout is set, and must be off."""
     tokenizers = tiny_tokenizers()
     config = tiny_config(dropout=0.5)
     model = tiny_model(config, tokenizers)

@@ -1,4 +1,4 @@
-"""Several validation sets: their means, and a run with tagged corpora and sets in two sittings equals one in a go."""
+"""Several validation sets: their means, and a resumed run with tagged corpora and sets equals an uninterrupted one."""
 
 import math
 from pathlib import Path
@@ -35,7 +35,7 @@ def validation(loss: float, bleu: float, seconds: float) -> Validation:
     return Validation(tuple(measures), seconds)
 
 
-def test_each_set_counts_as_much() -> None:
+def test_each_set_has_the_same_weight() -> None:
     one, other = validation(2.0, 10.0, 3.0), validation(4.0, 30.0, 4.0)
     mean = mean_of(validation_metrics("bleu"), {"a": one, "b": other})
     assert mean["perplexity"].value == math.exp(3.0) and mean["perplexity"].signature == "per token"
@@ -60,7 +60,7 @@ def config(*settings: str) -> TranslationRun:
     return load_settings(Path("recipe.yaml"), [*SHORT, *settings], TranslationRun)
 
 
-def test_two_sittings_equal_one(corpora: Path) -> None:
+def test_a_resumed_run_equals_an_uninterrupted_one(corpora: Path) -> None:
     threads = torch.get_num_threads()
     try:
         train(config("train.max_steps=8"))

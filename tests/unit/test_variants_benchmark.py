@@ -1,4 +1,4 @@
-"""The pieces of benchmarks/variants: its design against the full product, resumption, a report of made-up results."""
+"""benchmarks/variants: its design compared with the full product, resumption, and a report of made-up results."""
 
 import json
 import sys
@@ -22,7 +22,7 @@ MODULES = ("factors", "covering", "design", "budget", "runs", "interactions", "p
 
 @pytest.fixture(scope="module")
 def benchmark() -> Iterator[SimpleNamespace]:
-    """The benchmark's modules, which are no package."""
+    """The benchmark's modules, which are not a package."""
     sys.path.insert(0, str(FOLDER))
     yield SimpleNamespace(**{name: import_module(name) for name in MODULES})
     sys.path.remove(str(FOLDER))
@@ -30,7 +30,7 @@ def benchmark() -> Iterator[SimpleNamespace]:
         del sys.modules[name]
 
 
-def test_design_holds_every_pair_that_the_full_product_can_hold(benchmark: SimpleNamespace) -> None:
+def test_design_contains_every_pair_of_the_full_product(benchmark: SimpleNamespace) -> None:
     known = {
         "encoder": ["transformer", "recurrent"],
         "decoder": ["transformer", "bytenet"],
@@ -64,7 +64,7 @@ def test_design_holds_every_pair_that_the_full_product_can_hold(benchmark: Simpl
     assert len(design.runs) <= 14
 
 
-def test_pairs_that_other_runs_hold_are_left_to_them(benchmark: SimpleNamespace) -> None:
+def test_pairs_of_other_runs_are_not_repeated(benchmark: SimpleNamespace) -> None:
     covering, build = benchmark.covering, benchmark.factors.build
     known = {"norm": ["pre", "post"], "activation": ["relu", "gelu"], "normalisation": ["layer", "rms"]}
     whole = covering.cover(known)
@@ -81,7 +81,7 @@ def test_pairs_that_other_runs_hold_are_left_to_them(benchmark: SimpleNamespace)
         assert sum(plan.effective[factor] != level for factor, level in usual.items()) >= 2
 
 
-def test_singles_differ_from_their_centre_in_what_they_say(benchmark: SimpleNamespace) -> None:
+def test_singles_differ_from_their_centre_as_described(benchmark: SimpleNamespace) -> None:
     plans = benchmark.design.singles(set())
     centres = {plan.group: plan for plan in plans if plan.factor == "centre"}
     assert len(centres) == 4
@@ -95,7 +95,7 @@ def test_singles_differ_from_their_centre_in_what_they_say(benchmark: SimpleName
     assert {plan.factor for plan in plans} >= set(known) - {"encoder", "decoder"}
 
 
-def test_runs_that_are_over_are_not_made_again(
+def test_finished_runs_are_not_repeated(
     benchmark: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []
@@ -110,7 +110,7 @@ def test_runs_that_are_over_are_not_made_again(
     monkeypatch.setattr(benchmark.runs, "ProcessPoolExecutor", lambda workers, mp_context: ThreadPoolExecutor(workers))
     design, budget = benchmark.design, benchmark.budget.EMBEDDED
     plans = [design.plan("g", "norm", level, {"norm": level}) for level in ("pre", "post")]
-    # an ALiBi bias needs keys in order, which a linear attention never compares
+    # an ALiBi bias needs keys in order, which linear attention never compares
     plans.append(design.plan("g", "positions", "alibi", {"positions": "alibi", "attention": "linear"}))
     corpus = benchmark.budget.Corpus({}, (["a"], ["a"]))
     results = benchmark.runs.Results(tmp_path / "results.jsonl")
@@ -119,7 +119,7 @@ def test_runs_that_are_over_are_not_made_again(
     assert [line["status"] for line in results.read().values()] == ["done", "failed", "refused"]
     assert "out of luck" in list(results.read().values())[1]["message"]
     with results.path.open("a") as file:
-        file.write('{"id": "cut sh')  # killed while it wrote
+        file.write('{"id": "cut sh')  # killed while writing
     benchmark.runs.make(plans, budget, corpus, tmp_path, workers=1)
     assert len(made) == 3 and made[2] == made[1] != made[0]
     assert [line["status"] for line in results.read().values()] == ["done", "done", "refused"]
@@ -161,7 +161,7 @@ def test_report_compares_with_the_centre_and_lists_failures(benchmark: SimpleNam
     assert (tmp_path / "picture.png").stat().st_size > 1000
 
 
-def test_interactions_find_what_was_put_in_and_nothing_else(benchmark: SimpleNamespace) -> None:
+def test_interactions_find_exactly_the_simulated_ones(benchmark: SimpleNamespace) -> None:
     random = Random(1)
     runs = []
     for _ in range(150):
@@ -183,23 +183,23 @@ def test_the_dozen_is_twelve_models(benchmark: SimpleNamespace) -> None:
     assert len(models) == 12
 
 
-def test_dear_levels_exist_and_count_together(benchmark: SimpleNamespace) -> None:
+def test_expensive_levels_exist_and_their_costs_are_multiplied(benchmark: SimpleNamespace) -> None:
     known = benchmark.factors.factors()
     for factor, costs in benchmark.factors.LEVEL_COSTS.items():
         assert set(costs) <= set(known[factor])
-    dear = {"subword": "character", "decoder": "recurrent", "norm": "pre"}
-    assert benchmark.factors.cost(dear) == pytest.approx(2.7 * 1.7)
+    expensive = {"subword": "character", "decoder": "recurrent", "norm": "pre"}
+    assert benchmark.factors.cost(expensive) == pytest.approx(2.7 * 1.7)
 
 
-def test_of_runs_with_as_many_new_pairs_the_cheaper_is_worth_more(benchmark: SimpleNamespace) -> None:
+def test_of_runs_with_equally_many_new_pairs_the_cheaper_is_preferred(benchmark: SimpleNamespace) -> None:
     known = {"subword": ["bpe", "character"], "norm": ["pre", "post"]}
-    plain, dear = ({"subword": subword, "norm": "pre"} for subword in known["subword"])
-    left = benchmark.covering.pairs_of(plain, known) | benchmark.covering.pairs_of(dear, known)
-    worth = [benchmark.covering._worth(levels, known, left) for levels in (plain, dear)]
+    plain, expensive = ({"subword": subword, "norm": "pre"} for subword in known["subword"])
+    left = benchmark.covering.pairs_of(plain, known) | benchmark.covering.pairs_of(expensive, known)
+    worth = [benchmark.covering._worth(levels, known, left) for levels in (plain, expensive)]
     assert worth[0] == pytest.approx(2.7 * worth[1])
 
 
-def test_hard_attention_is_varied_once_more_with_ever_fewer_soft_looks(benchmark: SimpleNamespace) -> None:
+def test_hard_attention_is_also_run_with_annealed_soft_attention(benchmark: SimpleNamespace) -> None:
     plans = {(plan.group, plan.varied): plan for plan in benchmark.design.singles(set())}
     annealed = [key for key in plans if key[1].endswith(", annealed")]
     assert len(annealed) == 2, "around the Transformer and around the recurrent model"

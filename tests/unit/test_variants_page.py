@@ -1,4 +1,4 @@
-"""docs/variants.md: every line of YAML on it is valid, and every kind that there is stands on it."""
+"""docs/variants.md: every line of YAML on it is valid, and every kind is on it."""
 
 import re
 from collections.abc import Iterator
@@ -21,14 +21,14 @@ from dragoman.tasks.translation.config import TranslationRun
 PAGE = (Path(__file__).parents[2] / "docs" / "variants.md").read_text(encoding="utf-8")
 REFUSED = "## Incompatible settings"
 SNIPPET = re.compile(r"`(\{?(?:data|text|model|train|search|auxiliary_tasks): .*?)`")
-# A recipe needs these too.
+# A recipe also needs these.
 REST = ("data={train: {tsv: corpus.tsv}, valid: {tsv: corpus.tsv}}", "out=run")
 # Levels whose default means "chosen from other settings" or "none", and groups that every recipe has.
 UNNAMED = {("data", "set"), ("cleaning", "set")}
 
 
 def section(page: str, title: str) -> str:
-    """The text of a section, without those below it."""
+    """Return the text of a section, without its subsections."""
     return re.split(r"^## ", page.split(f"{title}\n", 1)[1], maxsplit=1, flags=re.MULTILINE)[0]
 
 
@@ -58,12 +58,12 @@ def test_every_line_is_valid(snippet: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("snippet", BAD)
-def test_every_line_that_is_said_to_be_refused_is(snippet: str, tmp_path: Path) -> None:
+def test_every_line_described_as_refused_is_refused(snippet: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
         load(snippet, tmp_path)
 
 
-def test_no_yaml_is_missed() -> None:
+def test_all_yaml_is_tested() -> None:
     """Code that looks like settings is a snippet that the tests above read."""
     code = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL))
     assert [each for each in code if "kind: " in each and each not in GOOD + BAD] == ["scorer: {kind: distance}"]
@@ -80,7 +80,7 @@ def leaves(tree: Any, key: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ..
 
 
 def shown(page: str) -> set[tuple[str, str]]:
-    """Fields and levels, such as (scorer, additive) or (residual, false), in the lines that are valid."""
+    """Return fields and levels, such as (scorer, additive) or (residual, false), in the valid lines."""
     found = set()
     refused = snippets(section(page, REFUSED))
     for snippet in snippets(page):
@@ -96,7 +96,7 @@ def shown(page: str) -> set[tuple[str, str]]:
 
 @cache
 def wanted() -> frozenset[tuple[str, str]]:
-    """Every kind of every union, and every level of another choice but the usual one."""
+    """Return every kind of every union, and every level of other choices except the default."""
     found = set()
     for choice in choices(TranslationRun):
         for level in (*choice.levels, *choice.needs):
@@ -104,20 +104,20 @@ def wanted() -> frozenset[tuple[str, str]]:
             if is_kind or level != choice.usual:
                 # the target's scheme is one of the same
                 found.add((choice.path[-1].removeprefix("target_"), level))
-    # null stands for "by other settings" wherever it is not the absence of attention
+    # except for attention, null means "by other settings"
     return frozenset(each for each in found - UNNAMED if each[1] != "null" or each[0] == "attention")
 
 
-def test_every_kind_stands_on_the_page() -> None:
+def test_every_kind_is_on_the_page() -> None:
     assert sorted(wanted() - shown(PAGE)) == []
     assert {("scorer", "additive"), ("positions", "alibi"), ("subword", "unigram")} <= wanted()
 
 
-def test_presets_stand_on_the_page() -> None:
+def test_presets_are_on_the_page() -> None:
     assert {("preset", name) for name in PRESETS} <= shown(PAGE)
 
 
-def test_a_kind_whose_lines_are_taken_away_is_missed() -> None:
+def test_a_kind_whose_lines_are_removed_is_reported() -> None:
     lines = {line: shown(f"{line}\n{REFUSED}\n") for line in PAGE.split(REFUSED)[0].split("\n") if snippets(line)}
     assert set().union(*lines.values()) == shown(PAGE)
     for level in wanted():

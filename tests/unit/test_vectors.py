@@ -162,7 +162,7 @@ TEXT = TextConfig.model_validate({"vectors": {"width": WIDTH}, "subword": {"kind
 
 
 def test_shards_contain_the_exact_numbers_and_cleaning_checks_the_target_only(tmp_path: Path) -> None:
-    """A line of vectors is long, has no letters and may stand beside the same target as another."""
+    """A line of vectors is long, has no letters, and may have the same target as another."""
     sources = vectors(90, 1, 2, 2)
     corpus = write(tmp_path, [*sources, sources[1], ""], ["ab", "ba", "ba", "a" * 3000, "ba", "b"])
     prepared = prepare(corpus, CleaningConfig(), TEXT, tmp_path / "prepared")

@@ -1,4 +1,4 @@
-"""The kinds of vocabularies: lossless encoding, special symbols, determinism, files, words."""
+"""All kinds of vocabularies: lossless encoding, special symbols, determinism, files, words."""
 
 import json
 from pathlib import Path
@@ -81,7 +81,7 @@ def test_only_unknowns_are_lost(learned: dict[str, Tokenizer], text: str, kind: 
     if kind in LOSSLESS:
         assert not unknown
         assert tokenizer.lossless
-    # with its unknown words put back, every text is whole, but for blanks in the kind that lives on them
+    # with unknown words restored, every text is complete, except for blanks in the kind that splits at them
     expected = " ".join(word for word in text.strip("\r\n ").split(" ") if word) if kind == "subword_nmt" else text
     assert tokenizer.decode(ids, unknown) == expected
 
@@ -126,7 +126,7 @@ def test_words_include_the_preceding_space() -> None:
     assert tokenizer.pieces(ids)[1:] == ["ox", "ox"]
     assert ids[1] != ids[2]
     assert tokenizer.decode(tokenizer.encode("(ox an), an ox")) == "(ox an), an ox"
-    assert tokenizer.decode(tokenizer.encode("ox(ox")) == "oxox"  # a bracket was seen after a blank only
+    assert tokenizer.decode(tokenizer.encode("ox(ox")) == "oxox"  # a bracket occurred after a blank only
 
 
 def test_rare_characters_are_unknown() -> None:
@@ -161,7 +161,7 @@ def test_unigram_takes_the_most_probable_pieces() -> None:
     assert found == pytest.approx(best(word))
 
 
-def test_whole_words_are_what_word_lists_have(learned: dict[str, Tokenizer]) -> None:
+def test_whole_words_are_the_entries_of_word_lists(learned: dict[str, Tokenizer]) -> None:
     for kind in ("bpe", "wordpiece", "unigram", "word"):
         words = learned[kind].whole_words()
         assert len(words) == learned[kind].size
@@ -231,7 +231,7 @@ def test_a_setting_of_another_kind_is_distinguished_from_a_typo(tmp_path: Path) 
     assert config.subword == SubwordNMTConfig(merges=5)
 
 
-def test_broken_text_is_an_error_that_says_where(learned: dict[str, Tokenizer]) -> None:
+def test_broken_text_is_an_error_with_its_position(learned: dict[str, Tokenizer]) -> None:
     for tokenizer in learned.values():
         with pytest.raises(DataError, match=r"Text 2 .*U\+D800.* character 3"):
             tokenizer.encode_batch(["fine", "ab\ud800"])

@@ -1,4 +1,4 @@
-"""Threads that wait leave their core to others, unless the user has said otherwise."""
+"""Waiting threads leave their core to others, unless the user has set this differently."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ PROGRAM = "import dragoman, os, sys; print(os.environ.get('GOMP_SPINCOUNT'), 'to
     ("given", "expected"),
     [({}, "1000 False"), ({"GOMP_SPINCOUNT": "7"}, "7 False"), ({"OMP_WAIT_POLICY": "active"}, "None False")],
 )
-def test_what_a_program_waits_with(monkeypatch: pytest.MonkeyPatch, given: dict[str, str], expected: str) -> None:
+def test_the_waiting_policy_of_a_program(monkeypatch: pytest.MonkeyPatch, given: dict[str, str], expected: str) -> None:
     for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
         monkeypatch.delenv(name, raising=False)
     for name, value in given.items():

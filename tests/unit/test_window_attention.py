@@ -55,7 +55,7 @@ def band(length: int, left: int, right: int) -> Tensor:
 
 
 class Banded(CausalSpan):
-    """CausalSpan, and nothing further back than the window."""
+    """CausalSpan, limited to the window."""
 
     def __init__(self, length: int, window: int) -> None:
         super().__init__(0, length, torch.device("cpu"))
@@ -67,7 +67,7 @@ class Banded(CausalSpan):
 
 
 def check(soft: SoftAttention, banded: WindowAttention, expected: Tensor, found: Tensor, states: Tensor) -> None:
-    """The same values, and the same gradients of inputs and parameters."""
+    """Compare the values, and the gradients of inputs and parameters."""
     assert_close(found, expected)
     cotangent = torch.randn_like(expected)
     inputs = [states, *soft.parameters()]
@@ -130,7 +130,7 @@ def test_the_cache_holds_the_window_and_splits_equal_the_whole(kind: str, split:
 
 
 @torch.no_grad()
-def test_recorded_weights_lie_in_the_band_of_all_pairs() -> None:
+def test_recorded_weights_are_zero_outside_the_band() -> None:
     soft, banded = pair(5, {})
     states = torch.randn(2, 70, WIDTH, dtype=torch.float64)
     keep = torch.ones(2, 70, dtype=torch.bool)

@@ -16,7 +16,7 @@ from dragoman.data.word_vectors import read_word_vectors, vector_width
 
 VECTORS = {"the": [0.5, -1.25, 3e-05], "Hund": [1.0, 2.0, -3.5], "2016": [7.0, 8.0, 9.0], ",": [0.0, -0.0, 1e3]}
 GLOVE = "".join(f"{word} {' '.join(map(str, vector))}\n" for word, vector in VECTORS.items())
-WORD2VEC = "4 3\n" + GLOVE.replace("\n", " \n")  # the program leaves a blank at the end of a line
+WORD2VEC = "4 3\n" + GLOVE.replace("\n", " \n")  # the program writes a blank at the end of a line
 FASTTEXT = "4 3\n" + GLOVE
 FORMS = {
     "glove": GLOVE.encode(),
@@ -56,8 +56,8 @@ def test_of_a_repeated_word_the_first_vector_counts(tmp_path: Path) -> None:
     assert read_word_vectors(path, {"a"})["a"].tolist() == [1, 2]
 
 
-def test_words_may_hold_blanks_and_be_numbers(tmp_path: Path) -> None:
-    """GloVe of Common Crawl has both; what only looks like a blank is part of the word."""
+def test_words_may_contain_blanks_and_be_numbers(tmp_path: Path) -> None:
+    """GloVe of Common Crawl has both; characters that only look like a blank are part of the word."""
     path = written(
         tmp_path, ", 1 2 3\n. . . 4 5 6\n7 8 9 10\nat name@domain.com 1 1 1\nx\u00a0y 2 2 2\nx\u2028y 3 3 3\n"
     )
@@ -71,7 +71,7 @@ def test_words_may_hold_blanks_and_be_numbers(tmp_path: Path) -> None:
     }
 
 
-def test_a_word_of_broken_utf8_is_passed_over(tmp_path: Path) -> None:
+def test_a_word_of_broken_utf8_is_skipped(tmp_path: Path) -> None:
     assert set(read_word_vectors(written(tmp_path, b"a 1 2\n\xff\xfe 1 2\nb 1 2\n"), {"a", "b"})) == {"a", "b"}
 
 
@@ -166,10 +166,10 @@ WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\n\r\t"), min_s
     ),
     header=st.booleans(),
 )
-def test_any_words_and_numbers_come_back(
+def test_any_words_and_numbers_are_restored(
     vectors: dict[str, list[float]], header: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Also words that look like numbers; the first stays clear of them, which no format without a header can tell."""
+    """Including words that look like numbers, except the first one, which a format without header cannot recognise."""
     ordered = {"the": [1.0, 2.0, 3.0], **vectors}
     content = "".join(f"{word} {' '.join(map(repr, vector))}\n" for word, vector in ordered.items())
     path = written(tmp_path_factory.getbasetemp(), f"{len(ordered)} 3\n{content}" if header else content, "any")

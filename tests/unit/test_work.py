@@ -1,4 +1,4 @@
-"""What is told of work: how much is done, how fast, how long the rest takes; and where it is told."""
+"""Progress reports: completed work, speed and remaining time, and where they are shown."""
 
 import sys
 import threading
@@ -18,14 +18,14 @@ from dragoman.base.progress import Progress
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Seconds, in a list of one."""
+    """A clock in seconds, as a list of one."""
     now = [100.0]
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
     return now
 
 
 class Screen(StringIO):
-    """A terminal's text, with the codes that move the cursor."""
+    """A terminal's text, including the codes that move the cursor."""
 
     def isatty(self) -> bool:
         return True
@@ -33,7 +33,7 @@ class Screen(StringIO):
 
 @pytest.fixture
 def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Screen]:
-    """stderr is a terminal 120 wide; no thread is left."""
+    """Make stderr a terminal 120 columns wide, and check that no thread remains."""
     screen = Screen()
     console = Console(file=screen, force_terminal=True, width=120, soft_wrap=True, highlight=False)
     for module in (log, progress):
@@ -53,11 +53,11 @@ def appears(screen: Screen, text: str) -> None:
 
 
 def last_lines(screen: Screen) -> list[str]:
-    """What stays on the terminal, as far as erased lines, which end in a code, are told from others."""
+    """Return the lines that remain on the terminal, without erased lines, which end in a code."""
     return [line for line in screen.getvalue().split("\n") if line and "\x1b" not in line]
 
 
-def test_lines_are_printed_now_and_then_with_the_remaining_time(
+def test_lines_are_printed_occasionally_with_the_remaining_time(
     clock: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = []
@@ -65,7 +65,7 @@ def test_lines_are_printed_now_and_then_with_the_remaining_time(
         for step in range(1, 9):
             clock[0] += 10
             told.update(1000 + 250 * step)
-            assert len(asked) == (step >= 3)  # all lines are counted only when there is something to tell
+            assert len(asked) == (step >= 3)  # all lines are counted only when there is something to report
     assert capsys.readouterr().err.splitlines() == [
         "Translating: 1,750 of 10,000 lines · 25 lines/s · 0:05:30 left",
         "Translating: 2,500 of 10,000 lines · 25 lines/s · 0:05:00 left",
@@ -132,7 +132,7 @@ def test_other_threads_show_nothing(clock: list[float], capsys: pytest.CaptureFi
     assert capsys.readouterr().err == ""
 
 
-def test_a_terminal_has_one_line_of_the_innermost_work(screen: Screen) -> None:
+def test_a_terminal_shows_one_line_for_the_innermost_task(screen: Screen) -> None:
     with Progress("Training", total=200) as outer:
         outer.update(50, "step 50 of 200")
         appears(screen, "Training: step 50 of 200")
@@ -150,7 +150,7 @@ def test_a_terminal_has_one_line_of_the_innermost_work(screen: Screen) -> None:
     assert "\x1b[?25l" not in screen.getvalue().rpartition("\x1b[?25h")[2]  # the cursor is there
 
 
-def test_messages_stand_above_the_line(screen: Screen) -> None:
+def test_messages_are_printed_above_the_line(screen: Screen) -> None:
     with Progress("Translating", "lines", 10) as told:
         told.update(5)
         appears(screen, "5 of 10 lines")
@@ -160,11 +160,11 @@ def test_messages_stand_above_the_line(screen: Screen) -> None:
     text = screen.getvalue()
     for message in ("a message\n", "a warning\n", "from elsewhere\n"):
         assert message in text
-        assert "5 of 10 lines" in text.partition(message)[2]  # the line is drawn again below
+        assert "5 of 10 lines" in text.partition(message)[2]  # the line is redrawn below
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
-def test_the_line_goes_whatever_ends_the_work(screen: Screen, error: type[BaseException]) -> None:
+def test_the_line_is_removed_however_the_work_ends(screen: Screen, error: type[BaseException]) -> None:
     def translate() -> None:
         with Progress("Outer"), Progress("Translating", "lines", 10, closes=True) as told:
             told.update(5)
@@ -177,7 +177,7 @@ def test_the_line_goes_whatever_ends_the_work(screen: Screen, error: type[BaseEx
     assert sys.stderr is not None and "FileProxy" not in type(sys.stderr).__name__
 
 
-def test_a_work_that_was_never_closed_does_not_keep_the_line(screen: Screen) -> None:
+def test_work_that_was_never_closed_does_not_keep_the_line(screen: Screen) -> None:
     with Progress("Outer"):
         Progress("Translating", "lines", 10).__enter__()
         appears(screen, "Translating: 0 of 10 lines")
@@ -195,7 +195,7 @@ def test_narrow_terminals_have_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
         assert ("━" in line) == bar and len(line) <= width and "Translating: 500 of 1," in line
 
 
-def test_telling_costs_next_to_nothing() -> None:
+def test_reporting_costs_almost_nothing() -> None:
     with Progress("Translating", "lines", 10**6) as told:
         begun = time.process_time()
         for done in range(20_000):
@@ -204,7 +204,7 @@ def test_telling_costs_next_to_nothing() -> None:
 
 
 def test_a_notebook_output_is_updated(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
-    """As IPython promises it: display(…, display_id=True) gives a handle whose update takes the output's place."""
+    """As IPython specifies: display(…, display_id=True) returns a handle whose update replaces the output."""
     outputs: list[list[str]] = []
 
     class Handle:

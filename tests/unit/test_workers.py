@@ -1,4 +1,4 @@
-"""Worker processes: order, bounded look-ahead, failures in their place, deaths, none left when the parent dies."""
+"""Worker processes: order, bounded look-ahead, failures in their place, deaths, and the end of the parent."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ from dragoman.data.workers import ALONE, Workers, parallel_map
 
 
 def work(task: int) -> tuple[int, int]:
-    """Slow for some, fatal for others."""
+    """A task that is slow for some inputs and fatal for others."""
     if task == 7:
         raise DataError("the seventh")
     if task == 8:
@@ -28,7 +28,7 @@ def work(task: int) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
-def test_results_come_in_order_whatever_the_number_of_processes(count: int) -> None:
+def test_results_are_in_order_for_any_number_of_processes(count: int) -> None:
     tasks = [0, 1, 2, 3, 4, 5, 6, 10, 11]
     found = list(parallel_map(work, tasks, count))
     assert [square for square, _ in found] == [task * task for task in tasks]
@@ -41,7 +41,7 @@ def test_few_tasks_start_no_process() -> None:
     assert {pid for _, pid in parallel_map(work, [1] * ALONE, 4)} == {os.getpid()}
 
 
-def test_failures_come_in_the_place_of_their_task() -> None:
+def test_failures_replace_the_result_of_their_task() -> None:
     found = parallel_map(work, [1, 2, 3, 7, 4], 2)
     assert [square for square, _ in islice(found, 3)] == [1, 4, 9]
     with pytest.raises(DataError, match=r"^the seventh$"):
@@ -52,7 +52,7 @@ def test_failures_come_in_the_place_of_their_task() -> None:
         list(parallel_map(work, [1, 2, 3, 9, 4, 5], 2))
 
 
-def test_tasks_are_not_taken_far_ahead_and_what_is_left_is_no_next_result() -> None:
+def test_tasks_are_not_read_far_ahead_and_leftovers_are_discarded() -> None:
     taken: list[int] = []
 
     def tasks() -> Iterator[int]:

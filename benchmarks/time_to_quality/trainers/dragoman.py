@@ -17,7 +17,7 @@ RECIPES = Path(__file__).resolve().parents[1] / "recipes"
 
 
 def command(task: Task, out: Path) -> list[str]:
-    """The settings, as a user would give them."""
+    """Return the settings, as a user would give them."""
     data = Path(os.environ["DRAGOMAN_DATA"]) / "multi30k"
     limit = f"train.max_minutes={task.options['minutes']:g}"
     if recipe := task.options.get("recipe"):
@@ -116,7 +116,7 @@ def attach(recorder: Recorder, translate: Callable[[Path], list[str]], facts: di
 
 
 def translations(folder: Path, task: Task) -> list[str]:
-    """The translations of the validation set, in order, as in the program's own validation."""
+    """Return the translations of the validation set, in order, as in the program's own validation."""
     from dragoman.decode.search import SearchConfig
     from dragoman.translation.translator import Request, Translator
 

@@ -89,7 +89,7 @@ def save(trainer: Any, iterator: Any, path: Path) -> None:
 
 
 def translations(trainer: Any, its_task: Any) -> list[str]:
-    """The translations of the validation set, as lines of ids, in order."""
+    """Return the translations of the validation set, as lines of ids, in order."""
     model = trainer.get_model().eval()
     if "valid" not in its_task.datasets:
         its_task.load_dataset("valid")

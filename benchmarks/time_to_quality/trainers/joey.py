@@ -14,7 +14,7 @@ from worker import Task
 
 
 def settings(task: Task) -> dict[str, Any]:
-    """Its configuration file."""
+    """Return its configuration file."""
     model = task.own / "model"
     side = {
         "max_length": 62,

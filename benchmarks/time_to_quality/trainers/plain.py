@@ -71,7 +71,7 @@ def write(state: dict[str, Any], path: Path) -> None:
 
 
 def translations(model: PlainTransformer, task: Task) -> Iterator[str]:
-    """The translations of the validation set, as lines of ids, in order."""
+    """Return the translations of the validation set, as lines of ids, in order."""
     rows = [[int(word) for word in line.split()] for line in (task.folder / "valid.source").open()]
     order = sorted(range(len(rows)), key=lambda row: len(rows[row]))
     found: dict[int, str] = {}
@@ -99,5 +99,5 @@ def greedy(model: PlainTransformer, source: Tensor, corpus: dict[str, Any]) -> l
 
 
 def cut(ids: list[int], end: int) -> list[int]:
-    """The ids before the first `end`."""
+    """Return the ids before the first `end`."""
     return ids[: ids.index(end)] if end in ids else ids

@@ -10,7 +10,7 @@ NEVER = 10**6
 
 
 def settings(task: Task) -> dict[str, Any]:
-    """A run without limit and without cleaning, so that its tokens are those of the other programs."""
+    """Return settings of a run without limit and without cleaning, so that all programs have the same tokens."""
     corpus = task.corpus
     return {
         "data": {
@@ -42,7 +42,7 @@ def settings(task: Task) -> dict[str, Any]:
 
 
 def train(task: Task, gate: Gate) -> None:
-    """Run it. Fails if its tokens differ from those of the corpus file."""
+    """Run `dragoman train`. Fails if its tokens differ from those of the corpus file."""
     from dragoman.tasks.train import train as train_run
     from dragoman.tasks.translation.config import TranslationRun
     from dragoman.training.objectives.objective import TrainingPoint
@@ -60,7 +60,7 @@ def train(task: Task, gate: Gate) -> None:
             first = False
             check(update.batches[0], targets, gate)
             gate.facts["parameters"] = sum(parameter.numel() for parameter in self.model.parameters())
-            self.seed = task.options.get("draws", self.seed)  # of dropout only: model and batches exist already
+            self.seed = task.options.get("draws", self.seed)  # only of dropout: model and batches exist already
             if task.options.get("reference"):
                 from programs.reference import Reference
 

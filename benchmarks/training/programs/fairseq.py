@@ -32,16 +32,16 @@ def train(task: Task, gate: Gate) -> None:
     from fairseq.trainer import Trainer
     from fairseq_cli import train as program
 
-    step_of_theirs = Trainer.train_step
+    original_step = Trainer.train_step
 
     def step(self: Any, samples: Any, raise_oom: bool = False) -> Any:
         gate.facts["parameters"] = sum(parameter.numel() for parameter in self.model.parameters())
         gate.next()
-        told = step_of_theirs(self, samples, raise_oom)
+        logged = original_step(self, samples, raise_oom)
         tokens = sum(int(sample["ntokens"]) for sample in samples)
         padded = max(sample["target"].numel() for sample in samples)
-        gate.count(tokens, padded, float(told["loss"]) * log(2))  # it reports bits
-        return told
+        gate.count(tokens, padded, float(logged["loss"]) * log(2))  # it reports bits
+        return logged
 
     Trainer.train_step = step
     sizes = task.sizes

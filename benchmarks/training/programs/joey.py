@@ -12,7 +12,7 @@ NEVER = 10**9
 
 
 def settings(task: Task) -> dict[str, Any]:
-    """Its configuration file."""
+    """Return its configuration file."""
     sizes = task.sizes
     vocabulary = task.own / "vocabulary.txt"
     words = ["<unk>", "<pad>", "<s>", "</s>", *map(str, range(4, task.corpus["size"]))]

@@ -11,7 +11,7 @@ NEVER = 10**9
 
 
 def settings(task: Task) -> dict[str, Any]:
-    """Its configuration file. Sentences of similar length are grouped in buckets of 262,144, its default."""
+    """Return its configuration file. Sentences of similar length are grouped in buckets of 262,144, its default."""
     sizes = task.sizes
     vocabulary = task.own / "vocabulary.txt"
     vocabulary.write_text("".join(f"{word}\t1\n" for word in range(4, task.corpus["size"])))

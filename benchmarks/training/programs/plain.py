@@ -90,7 +90,7 @@ class MarianLogits(nn.Module):
 
 
 def batches(task: Task) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Source, target inputs and labels, epoch after epoch: sorted by length, batched by the longer side."""
+    """Yield source, target inputs and labels, epoch after epoch: sorted by length, batched by the longer side."""
     corpus = task.corpus
     pad, bos, eos = corpus["pad"], corpus["bos"], corpus["eos"]
     sources, targets = task.ids("source"), task.ids("target")
@@ -117,7 +117,7 @@ def batches(task: Task) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
 
 
 def stack(rows: list[list[int]], pad: int) -> Tensor:
-    """(B, L) int64, padded on the right."""
+    """Return a padded tensor (B, L) int64, padded on the right."""
     width = max(map(len, rows))
     return torch.tensor([row + [pad] * (width - len(row)) for row in rows])
 
