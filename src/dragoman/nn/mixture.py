@@ -90,14 +90,14 @@ class Mixture(nn.Module):
             chosen = chosen.masked_fill(~mask.flatten()[:, None], count)
         choices = chosen.t().flatten()  # all first choices, then all second ones
         sizes: list[int] = torch.bincount(choices, minlength=count + 1).tolist()[:count]
-        most = max(sizes)
+        capacity = max(sizes)
         auxiliary = collector()
         if auxiliary is not None:
             if self.training and self.config.capacity is not None:
-                most = max(1, ceil(self.config.capacity * sum(sizes) / count))
+                capacity = max(1, ceil(self.config.capacity * sum(sizes) / count))
             real = probabilities if mask is None else probabilities[mask.flatten()]
-            self._report(auxiliary, real, sizes, most)
-        return self._mixed(tokens, gates.t(), choices, sizes, most).view_as(states)
+            self._report(auxiliary, real, sizes, capacity)
+        return self._mixed(tokens, gates.t(), choices, sizes, capacity).view_as(states)
 
     def _probabilities(self, tokens: Tensor) -> Tensor:
         """Return the router's probabilities (N, E), in at least float32 because rounding would change the routing."""
@@ -105,21 +105,21 @@ class Mixture(nn.Module):
         with torch.autocast(tokens.device.type, enabled=False):
             return torch.softmax(functional.linear(tokens.to(kind), self.router.to(kind)), -1)
 
-    def _report(self, auxiliary: Auxiliary, probabilities: Tensor, sizes: list[int], most: int) -> None:
+    def _report(self, auxiliary: Auxiliary, probabilities: Tensor, sizes: list[int], capacity: int) -> None:
         count = self.config.count
         given = torch.tensor(sizes, device=probabilities.device)
         shares = given.to(probabilities.dtype) / max(sum(sizes), 1)
         total = count * (shares * probabilities.sum(0)).sum()
         auxiliary.penalise("balance", total, float(len(probabilities)), self.config.balance)
         auxiliary.count("experts", given)
-        auxiliary.count("over_capacity", (given - most).clamp_min(0).sum().view(1))
+        auxiliary.count("over_capacity", (given - capacity).clamp_min(0).sum().view(1))
 
-    def _mixed(self, tokens: Tensor, gates: Tensor, choices: Tensor, sizes: list[int], most: int) -> Tensor:
-        """tokens (N, d), gates (k, N), choices (k·N): experts, or E for none. An expert reads its first `most`."""
+    def _mixed(self, tokens: Tensor, gates: Tensor, choices: Tensor, sizes: list[int], capacity: int) -> Tensor:
+        """tokens (N, d), gates (k, N), choices (k·N): experts, or E for none. An expert reads its first `capacity`."""
         order = choices.argsort(stable=True)
         results, start = [], 0
         for expert, size in zip(self.experts, sizes, strict=True):
-            read = min(size, most)
+            read = min(size, capacity)
             if read or self.training:  # in training every expert needs a gradient, even if it is zero
                 results.append(expert(tokens[order[start : start + read] % len(tokens)]))
             if size > read:
@@ -127,7 +127,7 @@ class Mixture(nn.Module):
             start += size
         if start < len(choices):
             results.append(tokens.new_zeros(len(choices) - start, tokens.size(-1)))
-        places = torch.empty_like(order)
-        places[order] = torch.arange(len(order), device=order.device)
-        together = torch.cat(results)[places].view(*gates.shape, -1)  # (k, N, d)
-        return (together * gates.unsqueeze(-1)).sum(0).to(tokens.dtype)
+        slots = torch.empty_like(order)
+        slots[order] = torch.arange(len(order), device=order.device)
+        combined = torch.cat(results)[slots].view(*gates.shape, -1)  # (k, N, d)
+        return (combined * gates.unsqueeze(-1)).sum(0).to(tokens.dtype)

@@ -16,7 +16,7 @@ from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.randomness import generator
 
 _SMALLEST = 1e-20
-_OF_REINFORCE = {"entropy_weight", "baseline_weight", "discount"}
+_REINFORCE_SETTINGS = {"entropy_weight", "baseline_weight", "discount"}
 
 
 class HardAttentionConfig(SoftAttentionConfig):
@@ -80,7 +80,7 @@ class HardAttentionConfig(SoftAttentionConfig):
     @classmethod
     def _infer_reinforce(cls, values: Any) -> Any:
         """Read model folders that were written before `gradient` existed."""
-        if isinstance(values, dict) and _OF_REINFORCE.intersection(values):
+        if isinstance(values, dict) and _REINFORCE_SETTINGS.intersection(values):
             return {"gradient": "reinforce", **values}
         return values
 

@@ -66,7 +66,7 @@ class Profiler(NullProfiler):
         self._hooks = ExitStack()
         self._tracer: Tracer | None = None
         self._updates = self._timed = self._traced = 0
-        self._begin = self._seconds = self._apart = 0.0
+        self._start = self._seconds = self._apart = 0.0
         self._operators: Sequence[Operator] = ()
         self._separate: dict[str, float] = {}
         self._shown = self._complete = False
@@ -93,11 +93,11 @@ class Profiler(NullProfiler):
     def separate(self, name: str) -> Iterator[None]:
         """Time a validation or a checkpoint, which is not part of the update."""
         running, self.watch.running = self.watch.running, False
-        begin = self.watch.now()
+        start = self.watch.now()
         try:
             yield
         finally:
-            seconds = self.watch.now() - begin
+            seconds = self.watch.now() - start
             self._apart += seconds
             self._separate.setdefault(name, seconds)
             self.watch.running = running
@@ -108,7 +108,7 @@ class Profiler(NullProfiler):
             return
         self._updates += 1
         if self.watch.running:
-            self._seconds += self.watch.now() - self._begin - self._apart
+            self._seconds += self.watch.now() - self._start - self._apart
             self._timed += 1
         if self._tracer is not None:
             self._traced += 1
@@ -128,7 +128,7 @@ class Profiler(NullProfiler):
             self._complete = True
         if self.watch.running:
             self._apart = 0.0
-            self._begin = self.watch.now()
+            self._start = self.watch.now()
 
     def close(self) -> None:
         """Write the measurements so far if the run ends before the profile is complete."""

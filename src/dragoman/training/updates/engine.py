@@ -116,7 +116,7 @@ class Engine:
     def _forward_and_backward(self, update: Update, point: TrainingPoint, tokens: Tokens) -> list[_MicroBatchLoss]:
         """Sum the gradients of all batches, computed in micro-batches that fit in memory."""
         if update.micro_batches is not None:
-            return self._shared(update.batches, update.micro_batches, point, tokens)
+            return self._uncut_gradients(update.batches, update.micro_batches, point, tokens)
         statistics = [tensor.clone() for tensor in self._statistics]
         step = point.step
         known = self.journal.get("halvings", step) or self.halvings
@@ -142,7 +142,7 @@ class Engine:
             self.journal.record("halvings", step, halvings)
         return computed
 
-    def _shared(
+    def _uncut_gradients(
         self, batches: Sequence[Batch], micro_batches: Sequence[MicroBatch], point: TrainingPoint, tokens: Tokens
     ) -> list[_MicroBatchLoss]:
         """Sum the gradients of this rank's batches, which it must not cut."""

@@ -16,7 +16,7 @@ from dragoman.training.task import Batch
 from dragoman.training.updates.update import MicroBatch, Rows, Update
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_AT_ONCE = 256
+_UPDATES_PER_CHUNK = 256
 """Number of updates divided at a time, because the plan of a large corpus does not fit in memory as a whole."""
 
 Load = Callable[[BatchPlan, int], Iterable[Batch]]
@@ -65,7 +65,7 @@ class Updates:
             while batches := list(islice(whole, self.sharing.batches)):
                 yield Update(batches, None, len(batches))
             return
-        step = self.sharing.batches * _AT_ONCE
+        step = self.sharing.batches * _UPDATES_PER_CHUNK
         for first in range(start, len(plan), step):
             yield from self._shared(plan, range(first, min(first + step, len(plan)), self.sharing.batches), load)
 
@@ -86,8 +86,8 @@ class Updates:
         for batch, micro in zip(update.batches, update.micro_batches, strict=True):
             own[batch.task] += batch.target_tokens if micro.real else 0
         tasks = self.sharing.tasks
-        mine = [*(own[task] for task in tasks), clock() if self.ranks.is_main else 0.0, *_flags(request)]
-        sums = self.ranks.sum(mine)
+        own_values = [*(own[task] for task in tasks), clock() if self.ranks.is_main else 0.0, *_flags(request)]
+        sums = self.ranks.sum(own_values)
         seconds, *received = sums[len(tasks) :]
         tokens = {task: int(count) for task, count in zip(tasks, sums, strict=False) if count}
         return AgreedUpdate(replace(update, tokens=tokens), seconds, _signal(received))
@@ -124,7 +124,7 @@ def divide_update(
     """
     costs = [lengths[rows].sum(1, dtype=np.int64) + 2 for rows in batches]
     each = len(batches) // ranks
-    found = _whole([int(cost.sum()) for cost in costs[: each * ranks]], ranks)
+    found = _assign_whole([int(cost.sum()) for cost in costs[: each * ranks]], ranks)
     parts = [[MicroBatch(batches[index], (index,)) for index in own] for own in found]
     rest = range(each * ranks, len(batches))
     sums = np.array([sum(int(costs[index].sum()) for index in own) for own in found])
@@ -133,28 +133,28 @@ def divide_update(
             parts[rank].append(MicroBatch(batches[index], (index,)))
     else:
         lacking = np.maximum(sum(int(cost.sum()) for cost in costs) / ranks - sums, 0.0)
-        for index, ranks_of_rows in zip(rest, _cut([costs[index] for index in rest], lacking), strict=True):
+        for index, ranks_of_rows in zip(rest, _assign_rows([costs[index] for index in rest], lacking), strict=True):
             for rank in np.unique(ranks_of_rows).tolist():
                 parts[rank].append(MicroBatch(batches[index][ranks_of_rows == rank], (index, rank)))
     parts = [[half for part in own for half in _halved(part, halvings)] for own in parts]
     passes = max(map(len, parts))
-    stand_in = MicroBatch(batches[0][:1], (len(batches),), real=False)
-    return [own + [stand_in] * (passes - len(own)) for own in parts]
+    placeholder = MicroBatch(batches[0][:1], (len(batches),), real=False)
+    return [own + [placeholder] * (passes - len(own)) for own in parts]
 
 
-def _whole(costs: Sequence[int], ranks: int) -> list[list[int]]:
+def _assign_whole(costs: Sequence[int], ranks: int) -> list[list[int]]:
     """Return the indices of each rank's batches, assigned largest first to the rank with the fewest tokens so far."""
-    most = len(costs) // ranks
+    limit = len(costs) // ranks
     own: list[list[int]] = [[] for _ in range(ranks)]
     sums = [0] * ranks
     for index in sorted(range(len(costs)), key=lambda index: (-costs[index], index)):
-        rank = min((rank for rank in range(ranks) if len(own[rank]) < most), key=lambda rank: (sums[rank], rank))
+        rank = min((rank for rank in range(ranks) if len(own[rank]) < limit), key=lambda rank: (sums[rank], rank))
         own[rank].append(index)
         sums[rank] += costs[index]
     return [sorted(indices) for indices in own]
 
 
-def _cut(costs: Sequence[NDArray[np.int64]], lacking: NDArray[np.float64]) -> list[NDArray[np.int64]]:
+def _assign_rows(costs: Sequence[NDArray[np.int64]], lacking: NDArray[np.float64]) -> list[NDArray[np.int64]]:
     """Return, per batch, the rank of each of its sentences: consecutive sentences fill up one rank after another.
 
     If the ranks can be divided evenly among the batches, each batch is divided among its own ranks, so that no rank
