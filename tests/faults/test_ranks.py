@@ -314,7 +314,7 @@ REFUSED = {
     "one gpu for all": (["train.device=cuda:0"], "Set auto, cuda or cpu"),
     "running statistics": (["model.encoder.normalisation.kind=batch"], "running statistics of whole batches"),
     "fewer batches than ranks": (["model.encoder.experts.count=3"], "set train.accumulate=2 or more"),
-    "another folder": (["train.seed=2", "out=thirty"], "thirty already holds a training run"),
+    "another folder": (["train.seed=2", "out=thirty"], "thirty already contains a training run"),
     "pairs": (["data.train.source=one", "data.train.target=one", "text.subword.size=270"], "only 1 examples"),
 }
 

@@ -185,7 +185,7 @@ def test_a_folder_with_a_run_requires_resume(server: Server, thirty: Path) -> No
     before = outcome(thirty)
     process = server.start(thirty, "train", *write_corpus(thirty), *SETTINGS, *THIRTY)
     assert process.wait() == 2
-    assert "run already holds a training run: add --resume" in process.said
+    assert "run already contains a training run: add --resume" in process.said
     assert differences(outcome(thirty), before) == []
 
 

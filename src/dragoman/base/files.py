@@ -97,9 +97,9 @@ def remove_stale_temporaries(folder: Path) -> list[Path]:
 
 def remove_folder(path: Path) -> None:
     """Delete a folder atomically: it is renamed to a temporary name first, then emptied."""
-    grave = _sibling(path)
-    os.rename(path, grave)
-    shutil.rmtree(grave, ignore_errors=True)
+    temporary = _sibling(path)
+    os.rename(path, temporary)
+    shutil.rmtree(temporary, ignore_errors=True)
 
 
 def sync_tree(folder: Path) -> None:

@@ -36,7 +36,7 @@ def work_folder(output: Path) -> Path:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _OutputState:
     """The progress of an output. size: bytes of text; digests: digests of all lines so far, by input.
 
     It is a single immutable value, so that an interrupt never sees a partial update.
@@ -67,7 +67,7 @@ class OutputJournal:
         self.folder = work_folder(output)
         self.kept, self.finished = 0, False
         self._text = self.folder / "text"
-        self._place = _Place()
+        self._state = _OutputState()
         self._inputs: dict[str, Any] = {}
         self._known: list[tuple[int, dict[str, str]]] = []
         with ExitStack() as stack:
@@ -79,7 +79,7 @@ class OutputJournal:
                 self._begin(settings, resume)
                 if not self.finished:
                     self._file = stack.enter_context(self._text.open("ab", buffering=0))
-                    self._cut()
+                    self._truncate()
             except OSError as error:
                 raise unwritable(output, error) from error
             except sqlite3.Error as error:
@@ -101,17 +101,17 @@ class OutputJournal:
     @property
     def lines(self) -> int:
         """Number of completed input lines, including those of the next `commit`."""
-        return self._place.lines
+        return self._state.lines
 
     @property
     def counts(self) -> Counter[str]:
         """Counts of the outcomes of these lines."""
-        return self._place.counts
+        return self._state.counts
 
     @property
     def empty(self) -> bool:
         """Whether nothing has been written yet."""
-        return self._place.size == 0
+        return self._state.size == 0
 
     def remaining_lines(self, name: str, lines: Iterable[str], path: Path) -> Iterator[str]:
         """Yield the lines of an input that are not completed yet. name: name of the input; path: for messages.
@@ -157,17 +157,17 @@ class OutputJournal:
                 rest = rest[self._file.write(rest) :]
         except OSError as error:
             raise unwritable(self.output, error) from error
-        place = self._place
-        self._place = _Place(
-            place.lines + lines,
-            place.size + len(data),
-            place.counts + Counter(counts or {}),
+        state = self._state
+        self._state = _OutputState(
+            state.lines + lines,
+            state.size + len(data),
+            state.counts + Counter(counts or {}),
             {name: digest.hexdigest() for name, digest in self._inputs.items()},
         )
 
     def commit(self, finished: bool = False) -> None:
         """Make everything written since the last commit durable, atomically. Raises ResourceError on failure."""
-        place = self._place
+        state = self._state
         try:
             os.fsync(self._file.fileno())
             if not self.kept:
@@ -178,14 +178,14 @@ class OutputJournal:
         try:
             self._database.execute(
                 "UPDATE state SET lines = ?, bytes = ?, counts = ?, finished = ?",
-                (place.lines, place.size, json.dumps(place.counts), finished),
+                (state.lines, state.size, json.dumps(state.counts), finished),
             )
             self._database.execute(
-                "INSERT OR REPLACE INTO inputs VALUES (?, ?)", (place.lines, json.dumps(place.digests))
+                "INSERT OR REPLACE INTO inputs VALUES (?, ?)", (state.lines, json.dumps(state.digests))
             )
             if self._database.in_transaction:
                 self._database.execute("COMMIT")
-            self.kept, self.finished = place.lines, finished
+            self.kept, self.finished = state.lines, finished
             if finished:
                 self._file.close()
                 return
@@ -241,7 +241,7 @@ class OutputJournal:
         self.kept, self.finished = lines, bool(finished)
         inputs = self._database.execute("SELECT lines, digests FROM inputs ORDER BY lines").fetchall()
         self._known = [(end, json.loads(digests)) for end, digests in inputs]
-        self._place = _Place(lines, size, Counter(json.loads(counts)), self._known[-1][1])
+        self._state = _OutputState(lines, size, Counter(json.loads(counts)), self._known[-1][1])
 
     def _check_own(self) -> None:
         """Raise ConfigError if the folder contains other files, because it is removed at the end."""
@@ -252,11 +252,11 @@ class OutputJournal:
                 "that folder away"
             )
 
-    def _cut(self) -> None:
+    def _truncate(self) -> None:
         """Remove what was written after the last commit."""
-        if self._text.stat().st_size < self._place.size:
+        if self._text.stat().st_size < self._state.size:
             raise ResourceError(f"{self._text} was truncated: delete {self.folder} to start again")
-        self._file.truncate(self._place.size)
+        self._file.truncate(self._state.size)
 
     def _changed(self, what: str) -> ConfigError:
         return ConfigError(

@@ -200,7 +200,7 @@ class Job(ABC):
         return ""
 
     @property
-    def batches_an_update(self) -> int:
+    def batches_per_update(self) -> int:
         """Number of planned batches per update."""
         return int(self.run.train.accumulate)
 

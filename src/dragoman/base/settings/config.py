@@ -16,7 +16,7 @@ LIST = "list"
 
 
 @dataclass(frozen=True)
-class Place:
+class ErrorLocation:
     """The location of a pydantic error in the settings.
 
     key: the location as the user wrote it, without pydantic's union tags; siblings: the fields next to the last part of
@@ -28,7 +28,7 @@ class Place:
     tags: tuple[str, ...]
 
 
-def locate(config: Any, location: Key) -> Place:
+def locate(config: Any, location: Key) -> ErrorLocation:
     """Follow pydantic's error location through the annotations of `config`."""
     key: Key = ()
     siblings: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ def locate(config: Any, location: Key) -> Place:
             key = (*key, part)
         # Otherwise it is the label of a plain member of a union, such as `int`, which is not part of the key.
     tags = tuple(tag for candidate in candidates for tag in kinds(candidate))
-    return Place(key, siblings, tags)
+    return ErrorLocation(key, siblings, tags)
 
 
 def known_settings(config: Any) -> list[str]:

@@ -45,11 +45,11 @@ def load_settings(source: Source, overrides: Overrides, config: type[C]) -> C:
     document = read_document(source)
     origins = {key: f"{source}, line {line}" for key, line in document.lines.items()}
     settings, given = document.content, all_overrides(overrides)
-    for key, value, place in given:
+    for key, value, origin_of_value in given:
         for stale in [other for other in origins if other[: len(key)] == key]:
             del origins[stale]
-        origins[key] = place
-        _put(settings, key, value, place)
+        origins[key] = origin_of_value
+        _put(settings, key, value, origin_of_value)
     if source is None:
         whole = given[0].origin if given else COMMAND_LINE
     else:
@@ -115,18 +115,18 @@ def _check(settings: Any, config: type[C], origin: Callable[[Key], str]) -> C:
 
 def _describe(detail: Any, config: Any, origin: Callable[[Key], str]) -> str:
     """Format one of pydantic's errors as a line."""
-    place = locate(config, detail["loc"])
-    name = ".".join(map(str, place.key))
-    where = origin(place.key)
+    location = locate(config, detail["loc"])
+    name = ".".join(map(str, location.key))
+    where = origin(location.key)
     kind, context = detail["type"], detail.get("ctx", {})
     if kind == "extra_forbidden":
-        return f"unknown setting {name} ({where}){_suggest(place.key, place.siblings, known_settings(config))}"
+        return f"unknown setting {name} ({where}){_suggest(location.key, location.siblings, known_settings(config))}"
     if kind == "missing":
         return f"the setting {name} is missing ({where})"
     if kind in ("union_tag_invalid", "union_tag_not_found"):
-        choices = context.get("expected_tags") or ", ".join(place.tags)
+        choices = context.get("expected_tags") or ", ".join(location.tags)
         tag = context.get("tag")
-        key = (*place.key, "kind")
+        key = (*location.key, "kind")
         name, where = ".".join(map(str, key)), origin(key)
         if tag is None:
             return f"the setting {name} is missing ({where}); choose one of {choices}"

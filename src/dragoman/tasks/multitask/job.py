@@ -135,9 +135,9 @@ class MultiTaskJob(Job):
         return f"of the task {self._name} {self._first.padding(plan)}"
 
     @property
-    def batches_an_update(self) -> int:
+    def batches_per_update(self) -> int:
         """The same number of batches from each task."""
-        return self._first.batches_an_update * len(self._members)
+        return self._first.batches_per_update * len(self._members)
 
     def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Iterator[TaskBatch]:
         """Read each batch with the loader of its task, in the order of the plan."""

@@ -87,7 +87,7 @@ class _Loop:
         self.schedule = self.config.schedule
         self._planned: tuple[int, BatchPlan] | None = None
         first = self._plan(0)
-        self.steps_per_epoch = -(-len(first) // self.job.batches_an_update)
+        self.steps_per_epoch = -(-len(first) // self.job.batches_per_update)
         info(f"Batches: {len(first):,} per epoch; {self.job.padding(first)}")
         contents = self.job.contents
         self.progress = RunProgress(
@@ -98,7 +98,7 @@ class _Loop:
         self._restore()
         self.progress.valid, self.progress.ranks = contents["valid"].fingerprint, self.ranks.size
         whole, halvings = session.parallel.whole_batches, session.engine.halvings
-        batches = self.job.batches_an_update
+        batches = self.job.batches_per_update
         self.updates = Updates(self.ranks, Sharing(self.job.lengths, batches, whole, halvings, self.job.tasks))
         self._started = time.monotonic() - self.progress.seconds
 
@@ -260,7 +260,7 @@ class _Loop:
         if self.progress.ranks != self.ranks.size:
             warn(
                 f"{self.progress.ranks} processes trained so far, {self.ranks.size} continue: sums round differently "
-                "and dropout may differ, so the result is not bit for bit that of an uninterrupted run"
+                "and dropout may differ, so the result is not bit-identical to that of an uninterrupted run"
             )
 
     def _parameters(self) -> dict[str, Tensor]:

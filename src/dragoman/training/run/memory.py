@@ -38,8 +38,8 @@ def check_memory(job: Job, model: nn.Module, journal: Journal, ranks: Ranks, thr
         )
     longest = int(job.lengths.max()) + 1
     tokens = job.peak_tokens()
-    if job.batches_an_update < ranks.size:  # batches are divided among ranks
-        tokens = max(-(-tokens * job.batches_an_update // ranks.size), longest)
+    if job.batches_per_update < ranks.size:  # batches are divided among ranks
+        tokens = max(-(-tokens * job.batches_per_update // ranks.size), longest)
     need = job.activation_bytes(model, tokens, free - fixed)
     halvings = 0
     while fixed + need / 2**halvings > free and tokens / 2**halvings > longest:
@@ -48,9 +48,9 @@ def check_memory(job: Job, model: nn.Module, journal: Journal, ranks: Ranks, thr
     known = journal.get("halvings of all", 0)
     if known is not None and halvings > known:
         warn(
-            f"less memory is free than when the run began, so batches are computed in {2**halvings} parts instead of "
-            f"{2**known}: sums round differently and dropout may differ, so the result is not bit for bit that of an "
-            "uninterrupted run"
+            f"less memory is free than when the run started, so batches are computed in {2**halvings} parts instead of "
+            f"{2**known}: sums round differently and dropout may differ, so the result is not bit-identical to that of "
+            "an uninterrupted run"
         )
     elif known is not None and halvings < known:
         info(f"Batches are computed in {2**known} parts, as before the run was resumed.")

@@ -41,8 +41,8 @@ def warn_of_rounding(config: RunConfig, stored: RunConfig) -> None:
     ]
     if changed:
         warn(
-            f"{', '.join(changed)}: sums round differently and dropout may differ, so the result is not bit for bit "
-            "that of an uninterrupted run"
+            f"{', '.join(changed)}: sums round differently and dropout may differ, so the result is not bit-identical "
+            "to that of an uninterrupted run"
         )
 
 

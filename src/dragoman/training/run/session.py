@@ -139,7 +139,7 @@ def choose_final(session: Session, progress: RunProgress) -> Validation:
             step = max(steps)
             chosen = f"the mean of the {config.average.of} {len(paths)} checkpoints"
     session.write_model(session.out, parameters, step, validation, steps)
-    info(f"{session.out} holds {chosen}: {validation[config.metric].full()}")
+    info(f"{session.out} contains {chosen}: {validation[config.metric].full()}")
     return validation
 
 

@@ -79,7 +79,7 @@ def _inspect_inputs(job: Job, resume: bool, ranks: Ranks, stack: ExitStack) -> P
     stored = _stored_config(config.out, type(config))
     if stored is not None and not resume:
         raise ConfigError(
-            f"{config.out} already holds a training run: add --resume to continue it, or choose another --out"
+            f"{config.out} already contains a training run: add --resume to continue it, or choose another --out"
         )
     if stored is not None:
         check_same_run(config, stored)
@@ -140,7 +140,7 @@ def _build_session(prepared: PreparedRun, ranks: Ranks, stack: ExitStack) -> Ses
     info(f"Model: {job.outline(model)} · {_describe_devices(ranks, config.parallel)} · {config.precision}")
     # Before the optimiser: FSDP replaces the parameters.
     parallel = build_parallel(
-        ParallelSettings(config.parallel, job.batches_an_update, lambda: shardable_modules(model, objective, trial())),
+        ParallelSettings(config.parallel, job.batches_per_update, lambda: shardable_modules(model, objective, trial())),
         ranks,
         model,
         objective,
@@ -167,7 +167,7 @@ def _stored_config(folder: Path, kind: type[R]) -> R | None:
     if path.exists():
         return load_settings(path, [], kind)
     if folder.exists() and (folder / "model.safetensors").exists():
-        raise ConfigError(f"{folder} holds a model that was not trained by a run in it: choose another --out")
+        raise ConfigError(f"{folder} contains a model that was not trained there: choose another --out")
     return None
 
 
