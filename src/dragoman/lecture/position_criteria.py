@@ -76,7 +76,7 @@ class Probe:
         if self.encoding is not None:
             moved = self.vectors(length).diff(dim=0)
             return moved.square().sum(1).sqrt()
-        seen = [self._seen(place, torch.tensor([place, place + 1])) for place in range(length - 1)]
+        seen = [self._seen(position, torch.tensor([position, position + 1])) for position in range(length - 1)]
         return torch.stack(seen).flatten(1).square().sum(1).sqrt()
 
     @torch.no_grad()
@@ -91,21 +91,21 @@ class Probe:
             return (vectors @ vectors.t())[None]
         # all components are 1, so the scaled dot product is √d_k
         same = torch.ones(1, self.heads, length, self.width)
-        places = torch.arange(length)
-        scores = self._scores(same, same, 0, 0, places - places[:, None])[0]
+        positions = torch.arange(length)
+        scores = self._scores(same, same, 0, 0, positions - positions[:, None])[0]
         found = (scores - scores.amax(-1, keepdim=True)).exp()
         return found[:1] if torch.allclose(found, found[:1].expand_as(found)) else found
 
-    def _seen(self, place: int, keys: Tensor) -> Tensor:
-        """Return (len(keys), features): scores and values for a query at `place` and keys at consecutive positions."""
+    def _seen(self, position: int, keys: Tensor) -> Tensor:
+        """Return scores and values (len(keys), features) of a query at `position` and keys at consecutive positions."""
         start, count = int(keys[0]), len(keys)
         features = torch.zeros(count, 1)
         if self.relation is None:
             return features
-        offsets = (keys - place)[None]
+        offsets = (keys - position)[None]
         for half in (slice(None, self.heads), slice(self.heads, None)):
             copies = self.keys[:, half].expand(-1, -1, count, -1)
-            scores = self._scores(self.queries[:, half], copies, place, start, offsets)
+            scores = self._scores(self.queries[:, half], copies, position, start, offsets)
             features = torch.cat((features, scores[0, :, 0].t()), 1)
         if self.relation.acts_on_values:
             one_each = torch.eye(count).expand(1, 1, count, count)
@@ -113,10 +113,10 @@ class Probe:
             features = torch.cat((features, values[0, 0]), 1)
         return features
 
-    def _scores(self, queries: Tensor, keys: Tensor, place: int, start: int, offsets: Tensor) -> Tensor:
-        """Return the scores (1, heads, T, S) of queries from position `place` on and keys from position `start` on."""
+    def _scores(self, queries: Tensor, keys: Tensor, position: int, start: int, offsets: Tensor) -> Tensor:
+        """Return the scores (1, heads, T, S) of queries from position `position` on and keys from `start` on."""
         assert self.relation is not None
-        scores: Tensor = self.relation.rotate(queries, place) @ self.relation.rotate(keys, start).transpose(-2, -1)
+        scores: Tensor = self.relation.rotate(queries, position) @ self.relation.rotate(keys, start).transpose(-2, -1)
         scores = scores * self.width**-0.5
         return scores + self.relation.score_bias(queries, offsets) if self.relation.acts_on_scores else scores
 
@@ -181,8 +181,8 @@ def _unique(vectors: Tensor, largest: float) -> Verdict:
 
 def _even(*steps: Tensor) -> Verdict:
     every = torch.cat(steps)
-    least, most = float(every.min()), float(every.max())
-    return Verdict(most - least <= 10 * _SAME * most, f"{least:.3g} to {most:.3g}")
+    smallest, largest = float(every.min()), float(every.max())
+    return Verdict(largest - smallest <= 10 * _SAME * largest, f"{smallest:.3g} to {largest:.3g}")
 
 
 def _longer(probe: Probe, length: int) -> Verdict:

@@ -39,15 +39,15 @@ class Mechanism:
             layers += 1
         return layers
 
-    def _reached(self, layers: int, most: int) -> int:
-        """Return how many of the `most` tokens on one side influence a position after `layers` layers."""
+    def _reached(self, layers: int, limit: int) -> int:
+        """Return how many of the `limit` tokens on one side influence a position after `layers` layers."""
         total = 0
         for layer in range(layers):
             reach = self.reach(layer)
-            if reach is None or total >= most:
-                return most
+            if reach is None or total >= limit:
+                return limit
             total += reach
-        return min(total, most)
+        return min(total, limit)
 
 
 def recurrence() -> Mechanism:
@@ -89,8 +89,8 @@ MECHANISMS = (
 """The kinds of layers in the rows of `reach_table`."""
 
 
-def influence(encoder: Encoder, table: Tensor, tokens: Tensor, place: int) -> Tensor:
-    """Return (S,) bool: which of `tokens` (S,), distinct ids, influence the encoder's output at `place`.
+def influence(encoder: Encoder, table: Tensor, tokens: Tensor, position: int) -> Tensor:
+    """Return (S,) bool: which of `tokens` (S,), distinct ids, influence the encoder's output at `position`.
 
     Influence is a non-zero gradient with respect to `table` (V, d), the embedding that the encoder reads. Use a model
     in float64, in which gradients along a long path are small but not zero.
@@ -98,7 +98,7 @@ def influence(encoder: Encoder, table: Tensor, tokens: Tensor, place: int) -> Te
     states = encoder(tokens[None], torch.ones(1, len(tokens), dtype=torch.bool)).states
     # unequal weights: the plain sum of a layer-normalised vector is constant
     weights = torch.linspace(1, 2, states.size(2), dtype=states.dtype).square()
-    (gradient,) = torch.autograd.grad((states[0, place] * weights).sum(), table)
+    (gradient,) = torch.autograd.grad((states[0, position] * weights).sum(), table)
     changed: Tensor = gradient[tokens].abs().sum(1) > 0
     return changed
 

@@ -67,8 +67,8 @@ def limit_memory(more: int) -> None:
     if not (pages := _pages(_DATA)):
         return
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    most = pages * resource.getpagesize() + more
-    resource.setrlimit(resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+    limit = pages * resource.getpagesize() + more
+    resource.setrlimit(resource.RLIMIT_DATA, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
 
 
 _DATA = 5

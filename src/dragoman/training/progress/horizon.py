@@ -61,14 +61,14 @@ class Horizon:
         """
         if config.max_minutes is None or not self._is_due(step):
             return self
-        most = config.max_minutes * 60
+        max_seconds = config.max_minutes * 60
 
         def fit() -> list[float]:
             if self.pace is None:
                 pace = seconds / step
             else:
                 pace = (self.pace + (seconds - self.seconds) / (step - self.step)) / 2
-            return [step + int(max(0.0, most - seconds) / pace), pace, seconds]
+            return [step + int(max(0.0, max_seconds - seconds) / pace), pace, seconds]
 
         end, pace, at = decisions.decide("fit", step, fit)
         limit = _limit(config, steps_per_epoch)

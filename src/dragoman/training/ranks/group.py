@@ -82,8 +82,8 @@ class Group(Ranks):
         content = _bytes(value)
         lengths = [torch.tensor(0) for _ in range(self.size)]
         dist.all_gather(lengths, torch.tensor(len(content)), group=self.group)
-        most = max(int(length) for length in lengths)
-        padded = torch.zeros(most, dtype=torch.uint8)
+        longest = max(int(length) for length in lengths)
+        padded = torch.zeros(longest, dtype=torch.uint8)
         padded[: len(content)] = content
         found = [torch.empty_like(padded) for _ in range(self.size)]
         dist.all_gather(found, padded, group=self.group)
