@@ -150,7 +150,7 @@ def test_the_glossary_is_sent(tab: Any) -> None:
             "Line 5: a term is missing before =",
             "Line 6: a translation of “cat” is missing",
             "Line 7: a translation of “bird” is missing",
-            "Line 8: “dog” is there twice",
+            "Line 8: “dog” is listed twice",
         ]
     )
     expect(box).to_have_attribute("aria-invalid", "true")

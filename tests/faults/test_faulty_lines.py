@@ -38,15 +38,15 @@ def place(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_broken_lines_stop_are_repaired_or_left_blank(capfd: pytest.CaptureFixture[str]) -> None:
     Path("in").write_bytes(b"a dog\na \xff dog\n\nthe \xc3 park \xe2\x82\ntwo men\n")
-    Path("mended").write_text("a dog\na \ufffd dog\n\nthe \ufffd park \ufffd\ntwo men\n")
+    Path("repaired").write_text("a dog\na \ufffd dog\n\nthe \ufffd park \ufffd\ntwo men\n")
     assert main(COMMAND) == 1
     assert "in, line 2: broken UTF-8" in " ".join(capfd.readouterr().err.split())
-    assert main([*COMMAND[:3], "mended", *COMMAND[4:]]) == 0
+    assert main([*COMMAND[:3], "repaired", *COMMAND[4:]]) == 0
     expected = capfd.readouterr().out
     assert main([*COMMAND, "--on-error", "replace"]) == 0
     told = capfd.readouterr()
     assert told.out == expected
-    assert "2 line(s) of broken UTF-8 were mended: line 2, 4" in told.err
+    assert "2 line(s) of broken UTF-8 were repaired: line 2, 4" in told.err
     assert main([*COMMAND, "--on-error", "blank", "--nbest", "1"]) == 0
     told = capfd.readouterr()
     assert told.out.split("\n") == [*expected.split("\n")[:1], "", "", "", *expected.split("\n")[4:]]
@@ -193,7 +193,7 @@ def test_the_alignment_file_is_resumed(
     assert main([*COMMAND, "-o", "out", "--alignments", "links", "--resume"]) == 2
     assert "on_error" in capfd.readouterr().err
     assert main([*command, "-o", "out", "--alignments", "links", "--resume"]) == 0
-    assert "5 line(s) of broken UTF-8 were mended: line 7, 10, 13 …" in capfd.readouterr().err
+    assert "5 line(s) of broken UTF-8 were repaired: line 7, 10, 13 …" in capfd.readouterr().err
     assert Path("out").read_bytes() == Path("whole").read_bytes()
     assert Path("links").read_bytes() == Path("whole.links").read_bytes()
     assert not Path("out.partial").exists()

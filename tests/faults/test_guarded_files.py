@@ -58,8 +58,8 @@ def test_each_kind_is_counted_and_nothing_else_changes(capfd: pytest.CaptureFixt
     assert [each.text for each in translations] == guarded.out.split("\n")[:-1]
     expected: dict[str, int] = {}
     for each in translations:
-        for what, mended in each.guarded.outcomes().items() if each.guarded else ():
-            key = f"{what}: {'mended by another search' if mended else 'no other search mended them'}"
+        for what, repaired in each.guarded.outcomes().items() if each.guarded else ():
+            key = f"{what}: {'repaired by another search' if repaired else 'not repaired by any other search'}"
             expected[key] = expected.get(key, 0) + 1
     assert reported(guarded.err) == expected and len(expected) > 1
     assert main([*COMMAND, "--guard", "--batch-size", "7"]) == 0

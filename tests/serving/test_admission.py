@@ -55,7 +55,7 @@ def test_every_route_requires_a_key(tmp_path: Path, capfd: pytest.CaptureFixture
             assert statuses == wanted, (path, statuses)
         assert posted(service, "/translate", **BODY, api_key=good.text).status_code == 200
         assert posted(service, "/translate", **BODY, api_key=revoked.text).json() == {
-            "error": "a valid API key is needed"
+            "error": "a valid API key is required"
         }
         in_form = asked(service, lambda client: client.request("GET", "/languages", data={"api_key": good.text}))
         assert in_form.status_code == 200

@@ -52,9 +52,9 @@ def _summary(done: "TranslatedDocument[Any]") -> str:
     counts = {
         "too long, translated in parts": done.divided,
         "unfinished at the length limit": done.unfinished,
-        "put together from parts": done.patched,
-        "mended by the guard": done.mended,
-        "with something that the guard could not mend": done.wrong,
+        "assembled from parts": done.patched,
+        "repaired by the guard": done.repaired,
+        "with a problem that the guard could not repair": done.wrong,
     }
     return ", ".join(
         [

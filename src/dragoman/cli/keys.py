@@ -85,7 +85,7 @@ def _row(key: "Key", now: "datetime") -> tuple[str, ...]:
         key.id,
         key.name,
         key.state(now),
-        _format_time(key.made),
+        _format_time(key.created),
         _format_time(key.revoked),
         _format_time(key.expires),
         str(key.requests_per_minute or ""),

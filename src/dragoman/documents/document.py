@@ -30,10 +30,12 @@ _DEFAULT_LANGUAGE = "en"
 class TranslatedDocument(Generic[Content]):
     """A translated document and statistics of its sentences.
 
-    content: text or bytes, as the document was given; sentences: how many were translated. divided: how many were too
-    long and were translated in parts; unfinished: how many reached the length limit; patched: how many were assembled
-    from parts to meet their constraints. mended, wrong: in how many the guard found a problem that another search
-    solved, and that no search solved.
+    content: text or bytes, the type of the original document. The other fields count sentences. sentences: all that
+    were translated; divided: too long, and translated in parts; unfinished: stopped at the length limit; patched:
+    assembled from parts to meet their constraints; repaired, wrong: with a problem found by the guard that another
+    search solved, or that no search solved.
+
+    `mended` is the old name of `repaired`.
     """
 
     content: Content
@@ -41,8 +43,13 @@ class TranslatedDocument(Generic[Content]):
     divided: int
     unfinished: int
     patched: int
-    mended: int
+    repaired: int
     wrong: int
+
+    @property
+    def mended(self) -> int:
+        """The old name of `repaired`."""
+        return self.repaired
 
     @property
     def text(self: "TranslatedDocument[str]") -> str:

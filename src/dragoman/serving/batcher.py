@@ -1,4 +1,4 @@
-"""`Batcher`: threads that translate the lines of a queue, in batches that mix the lines of many clients."""
+"""`Batcher`: threads that translate the lines of a queue in batches, which mix the lines of many clients."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -29,12 +29,12 @@ class Backend(Protocol):
         ...
 
     def close(self) -> None:
-        """Release all resources. Nothing is being translated."""
+        """Release all resources. Called when no translation is in progress."""
         ...
 
 
 class BatchStatistics(NamedTuple):
-    """Translated lines, their source tokens, the seconds that took, and the most tokens decoded at the same time."""
+    """Translated lines, their source tokens, the time in seconds, and the maximum number of tokens decoded together."""
 
     lines: int
     tokens: int
@@ -49,10 +49,10 @@ class BatchListener(Protocol):
 
 
 class Batcher:
-    """A queue, and threads that each translate one batch at a time, made of the lines that wait at that moment.
+    """A queue, and threads that each translate one batch at a time, built from the lines that are waiting.
 
-    If the backend can, a batch admits lines while others are decoded. Equal lines are translated once. An error in a
-    line fails only its own ticket.
+    If the backend supports it, a batch admits lines while others are being decoded. Identical lines are translated
+    once. An error in a line fails only its own ticket.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Batcher:
 
     @property
     def cache(self) -> Cache:
-        """The translations by that backend."""
+        """The cached translations of that backend."""
         return self._current[1]
 
     def submit(self, ticket: Ticket) -> None:
@@ -87,11 +87,11 @@ class Batcher:
                 ticket.set_result(index, each)
 
     def replace(self, backend: Backend) -> None:
-        """Use another backend from the next batch on; batches that have started finish with the old one."""
+        """Use another backend from the next batch on; batches in progress finish with the old one."""
         self._current = backend, Cache(self._config.cache_entries)
 
     def close(self) -> None:
-        """Translate everything that waits, then stop."""
+        """Translate all lines in the queue, then stop."""
         self.queue.close()
         for thread in self._threads:
             thread.join()
@@ -119,7 +119,7 @@ class Batcher:
         in_flight: "InFlight",
         current: tuple[Backend, Cache],
     ) -> None:
-        """Translate as long as there are lines. Those that the batch refuses or fails at stay in flight."""
+        """Translate until no lines are left. Lines that the batch refuses or fails on stay in flight."""
         config, reporter = self._config, BatchReporter(self._listener)
         backlog = config.batch_lines // 2  # lines queued within the batch, so that it never runs dry between polls
         refused = []
@@ -131,7 +131,7 @@ class Batcher:
                     reporter.finished(in_flight.finish(line, hypotheses), config.batch_lines)
                 lines = ()
                 if batch.queued > backlog // 2:
-                    time.sleep(_POLL_SECONDS)  # many lines at once are less work than one at a time
+                    time.sleep(_POLL_SECONDS)  # admitting several lines at once is cheaper than one at a time
                 elif not refused and current is self._current:
                     budget = config.batch_tokens - in_flight.tokens, backlog - batch.queued
                     taken = self.queue.take_waiting(*budget)
@@ -150,7 +150,7 @@ class Batcher:
 
 
 class InFlight:
-    """The lines that were taken from a queue and not answered yet; equal lines, of any clients, are one.
+    """The lines that were taken from a queue and are not yet answered. Identical lines count once.
 
     Tokens are released before a ticket is answered, so that a client's next request finds them free.
     """
@@ -169,7 +169,7 @@ class InFlight:
         return list(self._requested)
 
     def add(self, taken: Sequence[QueuedLine]) -> list[TextRequest]:
-        """Return the lines that must be translated: neither withdrawn nor cached nor in flight already."""
+        """Add lines; return those to translate, which are neither withdrawn nor cached nor in flight already."""
         self._unreleased.update(taken)
         new = []
         for each in taken:
@@ -189,7 +189,7 @@ class InFlight:
         return new
 
     def finish(self, line: TextRequest, result: Hypotheses | BaseException) -> int:
-        """Deliver the hypotheses or the error of a line to all that requested it; returns its source tokens."""
+        """Deliver the hypotheses or the error of a line to every ticket with it; returns its source tokens."""
         requested = self._requested.pop(line)
         tokens = requested[0].cost
         self.tokens -= tokens

@@ -84,19 +84,19 @@ class EngineConfig(Config):
     worker_seconds: float = Field(
         60,
         gt=0,
-        description="Longest time in seconds without any result of a worker's batch; then the worker is replaced.",
+        description="Maximum time in seconds that a worker may take without producing a result; then it is replaced.",
     )
     worker_megabytes: int | None = Field(
         None,
         ge=1,
-        description="Memory limit of a worker besides the shared weights, in megabytes. Batches that need more are "
+        description="Memory limit of a worker in megabytes, without the shared weights. Batches that need more are "
         "retried in smaller parts, then answered with an error. null: no limit.",
     )
 
     @model_validator(mode="after")
     def _limits_workers(self) -> Self:
         if self.worker_megabytes is not None and not self.workers:
-            raise ValueError("worker_megabytes limits workers, and there are none: set workers")
+            raise ValueError("worker_megabytes limits the memory of workers, and workers is 0: set workers")
         return self
 
 
@@ -108,7 +108,7 @@ class QueueConfig(Config):
     gather_milliseconds: float = Field(
         2,
         ge=0,
-        description="How long a batch with lines of several clients waits for more lines, in milliseconds; with a "
+        description="How long a batch with lines of several clients waits for further lines, in milliseconds; with a "
         "single client it does not wait.",
     )
     most_tokens: int = Field(
@@ -126,7 +126,7 @@ class LimitsConfig(Config):
     """Limits on the requests of a client. They apply unless `serve.yaml` overrides them."""
 
     body_bytes: int = Field(
-        1_000_000, ge=1, description="Maximum size of a request body in bytes; the default holds about 100,000 words."
+        1_000_000, ge=1, description="Maximum size of a request body in bytes; the default fits about 100,000 words."
     )
     characters: int = Field(
         10_000,

@@ -49,7 +49,7 @@ class TooManyRequests(Refusal):
 
 
 class ClientDisconnected(Refusal):
-    """Nobody waits for the answer. The status is for logs and metrics only; nginx uses the same one."""
+    """The client has disconnected. The status is only used in logs and metrics, as nginx does."""
 
     status = 499
 

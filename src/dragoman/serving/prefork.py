@@ -1,7 +1,7 @@
 """The prefork process, which loads a model and forks workers that share its weights without a copy.
 
-It decodes nothing itself and has one thread, as a process that forks must. `WorkerPool` starts it, and communicates
-with it and with its workers over private sockets.
+The process decodes nothing itself and has a single thread, which makes it safe to fork. `WorkerPool` starts it, and
+communicates with it and with its workers over private sockets.
 """
 
 import gc
@@ -32,7 +32,7 @@ ENVIRONMENT = {
 }
 """The prefork process's environment variables, so that no library starts threads in it."""
 
-_WARM_UP = ("A", "A short sentence, so that all is ready.")
+_WARM_UP = ("A", "A short sentence that warms up the model.")
 
 
 @dataclass(frozen=True)
@@ -92,13 +92,13 @@ def load_translator(model: ModelConfig, engine: EngineConfig, aligner: Aligner |
 
 
 def main() -> None:
-    """Run the prefork process; the program's argument is the number of its socket.
+    """Run the prefork process; the program's argument is the file descriptor of its socket.
 
-    It ignores signals: the server answers them, and ends its workers by closing their sockets once they are idle.
+    It ignores signals: the server handles them, and ends its workers by closing their sockets once they are idle.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no zombies remain of workers that end
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # workers that end leave no zombies
     with socket.socket(fileno=int(sys.argv[1])) as control:
         serve_forks(control)
 
@@ -114,12 +114,12 @@ def serve_forks(control: socket.socket) -> None:
     except Exception as error:
         connection.send(Failure.of(error))
         return
-    if not _has_one_thread():  # a fork would lack the threads of the engine: each worker loads its own
+    if not _has_one_thread():  # a fork would lack the engine's threads: each worker loads its own model
         translator = None
     connection.send(Ready(translator is not None))
     connection.close()
     gc.collect()
-    gc.freeze()  # a collection would write to shared pages, and so copy them
+    gc.freeze()  # a collection would write to shared pages, and thus copy them
     while control.recv(1):
         ours, theirs = socket.socketpair()
         pid = os.fork()
@@ -139,7 +139,7 @@ def serve_forks(control: socket.socket) -> None:
 
 
 def run_worker(connection: Connection, spec: WorkerSpec, translator: Translator | None) -> None:
-    """Translate batches until the server closes the connection. translator: loaded before the fork, if it was."""
+    """Translate batches until the server closes the connection. translator: as loaded before the fork, or None."""
     use_threads(spec.engine.threads)
     try:
         if translator is None:

@@ -19,7 +19,8 @@ Hypotheses = list[Translation]
 class Ticket:
     """Lines that a client waits for. Safe for use by several threads.
 
-    done: the hypotheses of all lines in order, or the error of the first line that failed. Cancel it to withdraw them.
+    done: the hypotheses of all lines in order, or the error of the first line that failed. Cancel it to withdraw the
+    lines.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class Ticket:
 
     @property
     def is_done(self) -> bool:
-        """Whether nobody waits for its lines any longer."""
+        """Whether its lines are no longer needed: they are all translated, or the ticket failed or was cancelled."""
         return self.done.done()
 
     def set_result(self, index: int, hypotheses: Hypotheses) -> None:
@@ -61,7 +62,7 @@ class Ticket:
 
 
 class QueuedLine(NamedTuple):
-    """A line of a ticket. position: its index there."""
+    """A line of a ticket. position: the index of the line in the ticket."""
 
     ticket: Ticket
     position: int
@@ -80,13 +81,16 @@ class QueuedLine(NamedTuple):
 class LineQueue:
     """Lines that wait for a model, bounded in tokens. Safe for use by several threads.
 
-    Tickets take turns line by line, so that a book does not keep a sentence waiting. All lines of a ticket are admitted
-    at once or not at all, so that admitted tokens never exceed the capacity, whatever arrives together. Each line's
-    tokens are released when it is translated, or at once when its ticket is cancelled.
+    Tickets take turns line by line, so that a sentence does not wait for a book. The lines of a ticket are admitted all
+    at once or not at all, so concurrent requests never exceed the capacity together. Each line's tokens are released
+    when it is translated, or at once when its ticket is cancelled.
     """
 
     def __init__(self, capacity: int) -> None:
-        """capacity: tokens that wait or are being translated, at most. An empty queue admits any ticket."""
+        """capacity: the maximum number of tokens that wait or are being translated.
+
+        An empty queue admits any ticket.
+        """
         self._capacity = capacity
         self._tickets: deque[tuple[Ticket, deque[int]]] = deque()
         self._changed = Condition()
@@ -95,12 +99,12 @@ class LineQueue:
 
     @property
     def tokens(self) -> int:
-        """The tokens of all lines that were admitted and not released."""
+        """The tokens of all lines that were admitted and not yet released."""
         return self._tokens
 
     @property
     def lines(self) -> int:
-        """The number of lines that wait."""
+        """The number of waiting lines."""
         with self._changed:
             return sum(len(indices) for ticket, indices in self._tickets if not ticket.is_done)
 
@@ -111,7 +115,7 @@ class LineQueue:
             if not self._open:
                 raise Overloaded("the server is shutting down", retry_after=1)
             if self._tokens and self._tokens + tokens > self._capacity:
-                raise Overloaded("too much is waiting to be translated: try again later", retry_after=1)
+                raise Overloaded("the queue is full: try again later", retry_after=1)
             self._tokens += tokens
             self._tickets.append((ticket, deque(indices)))
             self._changed.notify()
@@ -150,7 +154,7 @@ class LineQueue:
             self._tokens -= line.cost
 
     def close(self) -> None:
-        """Admit no further lines; those that wait are still handed out."""
+        """Admit no further lines; waiting lines can still be taken."""
         with self._changed:
             self._open = False
             self._changed.notify_all()
@@ -170,7 +174,7 @@ class LineQueue:
         return taken
 
     def _withdraw(self, ticket: Ticket) -> None:
-        """Drop the lines of a ticket that still wait although nobody waits for them."""
+        """Drop the waiting lines of a ticket that is done or cancelled."""
         with self._changed:
             for number, (each, indices) in enumerate(self._tickets):
                 if each is ticket:

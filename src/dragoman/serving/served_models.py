@@ -25,7 +25,7 @@ class InProcessBackend:
     """The `Backend` in the server's own process."""
 
     def __init__(self, translator: Translator, batch_lines: int) -> None:
-        """batch_lines: the largest number of lines that are decoded together."""
+        """batch_lines: the maximum number of lines that are decoded together."""
         self._translator, self._batch_lines = translator, batch_lines
 
     def translate(self, lines: Sequence[TextRequest]) -> Iterator[Hypotheses]:
@@ -44,8 +44,8 @@ class InProcessBackend:
 class ServedModel:
     """A model that is loaded and warm, and can be reloaded while it serves.
 
-    source: the language that it reads; targets: those that it writes. translator: for everything but decoding, which
-    may be up to other processes.
+    source: the language that it reads; targets: the languages that it writes. translator: does everything except
+    decoding, which worker processes may do.
     """
 
     def __init__(
@@ -68,17 +68,17 @@ class ServedModel:
 
     @property
     def name(self) -> str:
-        """The name of the folder."""
+        """The name of the model folder."""
         return self._config.path.name
 
     def tag_for(self, target: str) -> str | None:
-        """The `to` of a request for a target language: None for a model that writes one language only."""
+        """Return the `to` of a request for a target language: None for a model that writes a single language."""
         return target if target in self.translator.source_tags.languages else None
 
     def reload(self) -> bool:
-        """Load the model again if its folder has changed; returns whether it was.
+        """Load the model again if its folder has changed; returns whether it has.
 
-        Raises ModelError and ConfigError if that fails; then the old model is served until the folder changes again.
+        Raises ModelError and ConfigError if loading fails; the old model is then served until the folder changes again.
         """
         version = _folder_version(self._config.path)
         if version == self._version:
@@ -93,7 +93,7 @@ class ServedModel:
         return True
 
     def close(self) -> None:
-        """Translate everything that waits, then stop."""
+        """Translate all lines in the queue, then stop."""
         self.batcher.close()
         self.batcher.backend.close()
 
@@ -113,7 +113,7 @@ class ServedModel:
 
 
 def _languages(config: ModelConfig, translator: Translator) -> tuple[str, tuple[str, ...]]:
-    """The source language and the target languages of a model. Raises ConfigError if they are unknown."""
+    """Return the source language and the target languages of a model. Raises ConfigError if they are unknown."""
     meta, tagged = translator.meta, tuple(translator.source_tags.languages)
     source = config.source or meta.source_language
     single = config.target or meta.target_language
@@ -129,7 +129,7 @@ def _languages(config: ModelConfig, translator: Translator) -> tuple[str, tuple[
 
 
 def _folder_version(folder: Path) -> tuple[tuple[str, int, int, int], ...]:
-    """A value that changes when a model folder is rewritten or exchanged; empty while the folder is missing."""
+    """Return a value that changes when a model folder is rewritten or replaced; empty while the folder is missing."""
     files = []
     for path in sorted(folder.glob("*")):
         try:
@@ -152,7 +152,7 @@ Route = tuple[Step, ...]
 
 
 class Directions:
-    """The routes between all languages. Of several models for a direction, the first one is used."""
+    """The routes between all languages. If several models serve a direction, the first one is used."""
 
     def __init__(self, models: Sequence[ServedModel], pivots: Iterable[str]) -> None:
         """pivots: languages that connect others, in order of preference."""
@@ -175,11 +175,11 @@ class Directions:
 
     @property
     def all_targets(self) -> tuple[str, ...]:
-        """All target languages, of any source."""
+        """All target languages, whatever the source."""
         return tuple(dict.fromkeys(target for _, target in self._routes))
 
     def targets(self, source: str) -> tuple[str, ...]:
-        """The target languages of a source language."""
+        """Return the target languages of a source language."""
         return tuple(target for other, target in self._routes if other == source)
 
     def route(self, source: str, target: str) -> Route:
@@ -196,7 +196,7 @@ class Directions:
 def distinct_names(folders: Sequence[Path]) -> list[str]:
     """Return short, distinct names of model folders, for metrics.
 
-    Each is the folder's own name, preceded by those of its parents as far as needed; repeated folders are numbered.
+    Each is the folder's own name, preceded by as many of its parents' names as needed; repeated folders are numbered.
     """
     paths = [each.absolute() for each in folders]
     names = {path: path.name for path in paths}

@@ -35,8 +35,8 @@ def serve(
     config: `serve.yaml`, its content, or None; settings: override it, by dotted keys. aligner: aligns the words of all
     translations (default: each model's decoder attention).
 
-    Raises ConfigError for inconsistent settings, for settings without models, and for an address that cannot be
-    listened on; ModelError for a folder that is not a model.
+    Raises ConfigError for inconsistent settings, settings without models, and an address that the server cannot listen
+    on; ModelError for a folder that is not a model.
     """
     parsed = load_settings(config, settings, ServeConfig)
     if not parsed.models:
@@ -48,7 +48,7 @@ def serve(
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's event loop if it is installed (not on Windows): it needs less time per request."""
+    """Return uvloop's event loop if it is installed (not on Windows): it needs less time per request."""
     try:
         import uvloop
     except ImportError:
@@ -67,7 +67,7 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
     metrics, service, access = Metrics(), Service(config.limits.seconds), Access(config.access)
 
     class Server(uvicorn.Server):
-        """Leaves signals to this module: the library would end the process before queued requests are answered."""
+        """Leaves signals to this module: uvicorn would end the process before queued requests are answered."""
 
         @contextmanager
         def capture_signals(self) -> Iterator[None]:
@@ -89,7 +89,7 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
         )
 
         def shut_down() -> None:
-            server.force_exit = service.is_ending  # at the second signal, do not wait for anybody
+            server.force_exit = service.is_ending  # at the second signal, do not wait for requests
             service.is_ending = server.should_exit = True
 
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -24,20 +24,20 @@ from dragoman.translation.request import Request
 from dragoman.translation.result import Translation
 
 OnSentence = Callable[[int, int, str], None]
-"""Called, in any thread, with the index of a text, that of a sentence in it, and the sentence's translation."""
+"""Called, in any thread, with the index of a text, the index of a sentence in it, and the sentence's translation."""
 
 _MANY_CHARACTERS, _MANY_SENTENCES = 2000, 50
-"""Longer texts are segmented, and documents of more sentences written, in a thread."""
+"""Longer texts are segmented in a separate thread, and documents of more sentences are written in one."""
 
 
 @dataclass(frozen=True)
 class TranslationJob:
     """A request of a client.
 
-    texts: of one language and one format; the bytes of Word documents. alternatives: the number of further translations
-    of each text. settings: as in `Translator.request`. aligned: whether to align the words of each sentence.
-    reserve: called with the source tokens of all texts before they are queued, raises Refusal if the client's quota is
-    exceeded; its reservation is cancelled if the queue is full. seconds: the time limit, instead of the service's.
+    texts: in one language and one format; bytes for Word documents. alternatives: the number of further translations of
+    each text. settings: as in `Translator.request`. aligned: whether to align the words of each sentence. reserve:
+    called with the number of source tokens of all texts before they are queued, raises Refusal if the client's quota is
+    exceeded; its reservation is cancelled if the queue is full. seconds: the timeout, instead of the service's.
     """
 
     texts: Sequence[Any]
@@ -53,7 +53,7 @@ class TranslationJob:
 
 @dataclass(frozen=True)
 class TranslatedSentence:
-    """hypotheses: (text, score, log-probability), best first; alignment: of the best one, None if not requested."""
+    """hypotheses: (text, score, log-probability), best first; alignment: of the best one, or None if not requested."""
 
     source: str
     hypotheses: Sequence[tuple[str, float, float]]
@@ -71,10 +71,10 @@ class TranslatedText:
 
 
 class Service:
-    """Translates for several clients at a time. It refuses requests until it is opened and while it shuts down."""
+    """Translates for many clients concurrently. It refuses requests until it is opened and while it shuts down."""
 
     def __init__(self, seconds: float) -> None:
-        """seconds: the time limit of a request."""
+        """seconds: the timeout of a request."""
         self._seconds = seconds
         self._opened: tuple[Directions, Detector] | None = None
         self.is_ending = False
@@ -115,7 +115,7 @@ class Service:
         A client that disconnects cancels this, which withdraws its lines from the queue.
 
         Raises Refusal for a direction that is not served and for inconsistent settings, Overloaded if the queue is full
-        or the time is up.
+        or the request times out.
         """
         route = self.directions.route(job.source, job.target)
         try:
@@ -169,7 +169,7 @@ async def _decode(
     reserve: Callable[[int], Reservation] | None,
     on_result: Callable[[int, Hypotheses], None],
 ) -> list[Hypotheses]:
-    """The hypotheses of each sentence, through the model's queue. Raises Refusal and Overloaded."""
+    """Decode each sentence through the model's queue, and return its hypotheses. Raises Refusal and Overloaded."""
     reservation = None if reserve is None else reserve(sum(costs))
     refusal = ""
     for lines in pipeline.attempts(sentences):
@@ -194,7 +194,7 @@ async def _decode(
 async def _assemble(
     pipeline: DocumentPipeline, document: SegmentedDocument[Any], results: Sequence[Hypotheses], job: TranslationJob
 ) -> TranslatedText:
-    """The translations of a document. Hypothesis k of the document consists of hypothesis k of each sentence."""
+    """Write the translations of a document. Hypothesis k of the document consists of hypothesis k of each sentence."""
     count = min(job.alternatives + 1, max(map(len, results), default=1))
     ranked = [[_text(each[min(rank, len(each) - 1)]) for each in results] for rank in range(count)]
     alignments = [

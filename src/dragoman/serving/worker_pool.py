@@ -1,4 +1,4 @@
-"""`WorkerPool`: processes that translate with one copy of a model's weights; one that ends is replaced."""
+"""`WorkerPool`: processes that translate with one copy of a model's weights; a process that ends is replaced."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.translation.request import TextRequest
 
 _ATTEMPTS = 2
-"""How many workers a batch is given to, one after another, if they end while translating it."""
+"""Maximum number of workers that try a batch, one after another, if they end while translating it."""
 
 
 class _WorkerEnded(Exception):
@@ -31,8 +31,8 @@ class _WorkerEnded(Exception):
 class WorkerPool:
     """The `Backend` in worker processes. A batch goes to one idle worker. Safe for use by several threads.
 
-    A prefork process (`serving.prefork`) holds the model and forks the workers, at first and whenever one has ended,
-    whose batch another one then translates. All processes end when the pool is closed or garbage-collected.
+    A prefork process (`serving.prefork`) holds the model and forks the workers. A worker that ends is replaced, and its
+    batch is translated by another one. All processes end when the pool is closed or garbage-collected.
     """
 
     def __init__(self, spec: WorkerSpec, count: int, tokenizer: Tokenizer, batch_lines: int = 64) -> None:
@@ -68,7 +68,7 @@ class WorkerPool:
                 pass
             finally:
                 self._idle.put(worker if worker.is_idle else self._replacement(worker))
-        raise ResourceError("several processes ended while translating this, perhaps for lack of memory")
+        raise ResourceError("several worker processes ended while translating this, perhaps for lack of memory")
 
     def continuous(self) -> None:
         """Return None: workers have no continuous batches."""
@@ -79,9 +79,9 @@ class WorkerPool:
         self._end()
 
     def _replacement(self, worker: "_Worker") -> "_Worker":
-        """Start another worker; if that fails, return the same one, so that the next batch tries again."""
+        """Start another worker; if that fails, return the ended one, so that the next batch tries again."""
         model = self._spec.model.path
-        warn(f"process {worker.pid}, which translates with {model}, has ended: another one is started")
+        warn(f"worker process {worker.pid} of {model} has ended: starting another one")
         with self._lock:
             self._processes.end(worker)
             try:
@@ -92,7 +92,7 @@ class WorkerPool:
                     self._processes.prefork = _Prefork(self._spec)
                     return self._processes.new_worker()
             except Exception as error:  # of any kind: a worker that is not returned would be awaited forever
-                warn(f"cannot start another process for {model}: {error}")
+                warn(f"cannot start another worker process for {model}: {error}")
                 return worker
 
 
@@ -183,11 +183,11 @@ class _Worker:
             return True
 
     def translate(self, lines: Sequence[TextRequest], batch_lines: int, seconds: float) -> Iterator[Hypotheses]:
-        """Yield the hypotheses of each line. seconds: the longest silence.
+        """Yield the hypotheses of each line. seconds: the longest time to wait for each message.
 
-        Raises _WorkerEnded, also after too long a silence, and what the translation raises.
+        Raises _WorkerEnded, also if a message does not arrive in time, and what the translation raises.
         """
-        self.is_idle = False  # until all its answers were received
+        self.is_idle = False  # until all its answers have been received
         try:
             self.connection.send((list(lines), batch_lines))
         except OSError:
@@ -203,10 +203,10 @@ class _Worker:
             self.connection.close()
 
     def _receive(self, seconds: float) -> Any:
-        """The next message. A worker that is silent for too long is killed. Raises _WorkerEnded."""
+        """Return the next message. A worker that sends nothing in time is killed. Raises _WorkerEnded."""
         try:
             if not self.connection.poll(seconds):
-                warn(f"process {self.pid} is killed: its batch has produced nothing for {seconds:g} s")
+                warn(f"killing worker process {self.pid}: no result for {seconds:g} s")
                 os.kill(self.pid, signal.SIGKILL)  # its socket is open, so the pid is not another process's
                 raise _WorkerEnded
         except OSError:
@@ -223,7 +223,7 @@ def _await_ready(connection: Connection) -> Ready:
 
 
 def _receive(connection: Connection) -> Any:
-    """Raises _WorkerEnded."""
+    """Return the next message. Raises _WorkerEnded."""
     try:
         return connection.recv()
     except (EOFError, OSError):

@@ -44,15 +44,16 @@ class LineWarnings:
             self.note(f"have translations that reached {reached} and end unfinished", line)
         if best.patched:
             self.note(
-                "have translations that were put together from parts, because no hypothesis contained what it must",
+                "have translations that were assembled from parts, because no hypothesis met the constraints",
                 line,
             )
 
     def note_guard(self, line: int, best: Translation) -> None:
         """Note each kind of fault that a guard found in a line's translations, and whether it is gone."""
         if best.guarded is not None:
-            for what, mended in best.guarded.outcomes().items():
-                self.note(f"{what}: {'mended by another search' if mended else 'no other search mended them'}", line)
+            for what, repaired in best.guarded.outcomes().items():
+                outcome = "repaired by another search" if repaired else "not repaired by any other search"
+                self.note(f"{what}: {outcome}", line)
 
     def report(self) -> None:
         """Log one warning per kind."""

@@ -19,9 +19,9 @@ class Translation:
     finished is False when the length limit stopped it before its end of sentence. tokenizer: whose ids they are.
     token_log_probabilities: of each of `tokens` and, if finished, of the end of sentence, in nats; empty unless the
     request asks for `token_scores`. tree: what the search of its text has expanded, where the request asks for `tree`.
-    patched: the text was put together from parts, since no hypothesis held what must stand in it; score, ids and the
-    rest are the best hypothesis'. guarded: what a guard has found wrong with the text's best translation and with this
-    one, where the request has a guard and it has found anything.
+    patched: the text was assembled from parts, because no hypothesis met the constraints; score, ids and the other
+    fields are those of the best hypothesis. guarded: the problems that the guard found in the text's best translation
+    and in this one; None without a guard or without findings.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""`Access`: which client a request comes from, and whether it may be served now."""
+"""`Access`: identifies the client of a request, and decides whether it may be served now."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ class Client:
     """The sender of a request.
 
     network: its address, or the first 64 bits of an IPv6 address; key: the id of its key, None if the server has no
-    keys. account: what its requests are counted against: the key, wherever it is used from, or the network if the
-    server has no keys.
+    keys. account: the account to which its requests are charged: that of the key, from whatever address it is used, or
+    that of the network if the server has no keys.
     """
 
     network: str
@@ -26,7 +26,7 @@ class Client:
 class Access:
     """Keys, addresses and quotas together, independent of HTTP. Safe for use by several threads.
 
-    Quotas are per process: where several processes serve, each grants them in full. A revoked key is revoked for all.
+    Quotas are per process: if several processes serve, each grants them in full. A revoked key is revoked for all.
     """
 
     def __init__(self, config: AccessConfig) -> None:

@@ -27,11 +27,12 @@ def client_address(peer: str | None, forwarded: Sequence[str], trusted: Sequence
     """Return the client's address: the right-most one that does not belong to a trusted proxy.
 
     peer: the other end of the connection; None, or not an address, for a Unix socket. forwarded: the values of all
-    X-Forwarded-For headers, in order. trusted: the networks of one's own proxies.
+    X-Forwarded-For headers, in order. trusted: the networks of the operator's own proxies.
 
     Each proxy appends the address of its own client on the right; everything further left may be forged by the client.
-    So the list is read from the right, as long as the address so far is a trusted proxy's. If that proxy appended no
-    address, the client is unknown, and the proxy's address is returned. Returns None if the peer has no address.
+    The list is therefore read from the right for as long as each address belongs to a trusted proxy. If the last such
+    proxy appended no address, the client is unknown, and the proxy's address is returned. Returns None if the peer has
+    no address.
     """
     client = _address(peer or "")
     if client is None or not _within(client, trusted):
@@ -52,7 +53,7 @@ def client_address(peer: str | None, forwarded: Sequence[str], trusted: Sequence
 
 
 def client_network(address: Address | None) -> str:
-    """Return what counts as one client: an IPv4 address, the /64 network of an IPv6 address, or `local` for None."""
+    """Return the network that counts as one client: an IPv4 address, an IPv6 /64 network, or `local` for None."""
     if address is None:
         return "local"
     if isinstance(address, IPv4Address):

@@ -19,7 +19,7 @@ _APPLICATION = 0x64676D6B
 """SQLite's application_id in the file's header, which tells this database from those of other programs."""
 _VERSION = 1
 _PATIENCE = 10.0
-"""How long a process waits for another one that writes, in seconds; a write takes milliseconds."""
+"""How long a process waits while another one is writing, in seconds; a write takes milliseconds."""
 
 _SCHEMA = f"""
 CREATE TABLE keys (
@@ -40,7 +40,7 @@ PRAGMA user_version = {_VERSION};
 
 
 class Database:
-    """A connection that is opened on first use, and opened again in a forked process."""
+    """A connection to the database, opened on first use and opened again in a forked process."""
 
     def __init__(self, path: Path | str, create: bool) -> None:
         """create: create the file, readable by its owner only, if it is missing.
@@ -139,7 +139,7 @@ class Database:
         self._inherited, self._connection = self._connection or self._inherited, None
 
     def _connected(self) -> sqlite3.Connection:
-        """The connection to the file that has the name now: keys of a file that was replaced are not valid."""
+        """The connection to the file that currently has this path: keys of a file that was replaced are not valid."""
         try:
             status = self.path.stat()
         except OSError as error:

@@ -16,9 +16,9 @@ from dragoman.base.errors import ConfigError
 from dragoman.serving.access.database import Database
 
 PREFIX = "dgm_"
-"""The start of every key, by which people and secret scanners recognise one."""
+"""The prefix of every key, by which people and secret scanners recognise one."""
 
-_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: 32 characters that are not confused with one another
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no two characters look alike
 _ID, _SECRET = 8, 32
 _FORM = re.compile(f"({PREFIX}[{_ALPHABET}]{{{_ID}}})_[{_ALPHABET}]{{{_SECRET}}}", re.ASCII)
 _LONGEST_NAME = 64
@@ -26,19 +26,24 @@ _LONGEST_NAME = 64
 
 @dataclass(frozen=True)
 class Key:
-    """What is known of an API key.
+    """An API key as stored, without its secret.
 
-    id: the part of the key that is not secret. made, revoked, expires: times in UTC, None for never.
-    requests_per_minute, tokens_per_minute: its own quotas; None for the server's default.
+    id: the public part of the key. created, revoked, expires: times in UTC, None for never. requests_per_minute,
+    tokens_per_minute: its own quotas; None for the server's default. `made` is the old name of `created`.
     """
 
     id: str
     name: str
-    made: datetime
+    created: datetime
     revoked: datetime | None = None
     expires: datetime | None = None
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
+
+    @property
+    def made(self) -> datetime:
+        """The old name of `created`."""
+        return self.created
 
     def state(self, now: datetime) -> Literal["valid", "revoked", "expired"]:
         """Return the state of the key at a time."""
@@ -54,7 +59,7 @@ def random_key() -> str:
 
 
 def id_of(key: str) -> str | None:
-    """Return the part of a key that identifies it, or None for a text that does not have the form of a key."""
+    """Return the public part of a key, or None for a text that does not have the form of a key."""
     match = _FORM.fullmatch(key)
     return None if match is None else match[1]
 
@@ -73,12 +78,12 @@ def checked_name(name: str) -> str:
     if not name or len(name) > _LONGEST_NAME or not name.isprintable():
         raise ConfigError(f"the name of a key has 1 to {_LONGEST_NAME} printable characters: choose another")
     if name.startswith(PREFIX):
-        raise ConfigError(f"the name of a key must not begin with {PREFIX}, as ids do: choose another")
+        raise ConfigError(f"the name of a key must not begin with {PREFIX}, like the id of a key: choose another")
     return name
 
 
 def expiry(when: str | date | datetime, now: datetime) -> datetime:
-    """Return the time at which a key expires. A date means the end of that day in UTC; times without zone are UTC.
+    """Return the time at which a key expires. A date means the end of that day; times without a time zone are in UTC.
 
     Raises ConfigError for a text that is neither, and for a time in the past.
     """
@@ -117,15 +122,15 @@ class NewKey(NamedTuple):
 
 
 class KeyRefused(Exception):
-    """A key that is not valid. The message is for the client and never varies; reason: for the log only.
+    """A key that is not valid. The message, for the client, never varies; reason: for the log only.
 
-    id: the part of the key that is not secret, if it has the form of a key.
+    id: the public part of the key, if it has the form of a key.
     """
 
     def __init__(
         self, reason: Literal["missing", "malformed", "unknown", "revoked", "expired"], id: str | None = None
     ) -> None:
-        super().__init__("a valid API key is needed")
+        super().__init__("a valid API key is required")
         self.reason, self.id = reason, id
 
 
@@ -148,7 +153,7 @@ class Keys:
         tokens_per_minute: int | None = None,
         expires: str | date | datetime | None = None,
     ) -> NewKey:
-        """Create a key. Its text is returned here and never again.
+        """Create a key. Its text is returned here only, and cannot be recovered.
 
         requests_per_minute, tokens_per_minute: its own quotas (default: the server's). expires: the last day on which
         it is valid (UTC), or a time (default: never).
@@ -199,13 +204,13 @@ class Keys:
         name_or_id: the name of a key that is not revoked, the id of a key, or the whole key. Raises ConfigError if
         there is no such key.
         """
-        asked = name_or_id.strip()
+        wanted = name_or_id.strip()
         with self._database.writing() as connection:
-            if asked.startswith(PREFIX):
-                found = id_of(asked) or asked
+            if wanted.startswith(PREFIX):
+                found = id_of(wanted) or wanted
                 rows = connection.execute("SELECT id FROM keys WHERE id = ?", (found,))
             else:
-                found = checked_name(asked)
+                found = checked_name(wanted)
                 rows = connection.execute("SELECT id FROM keys WHERE name = ? AND revoked IS NULL", (found,))
             if (row := rows.fetchone()) is None:
                 raise ConfigError(f"there is no key {found} to revoke: `dragoman keys list` shows all keys")
@@ -262,8 +267,8 @@ def _found(connection: sqlite3.Connection, id: str) -> Key:
 
 
 def _key(row: sqlite3.Row) -> Key:
-    made, revoked, expires = (
+    created, revoked, expires = (
         None if row[name] is None else datetime.fromtimestamp(row[name], UTC) for name in ("made", "revoked", "expires")
     )
-    assert made is not None
-    return Key(row["id"], row["name"], made, revoked, expires, row["requests_per_minute"], row["tokens_per_minute"])
+    assert created is not None
+    return Key(row["id"], row["name"], created, revoked, expires, row["requests_per_minute"], row["tokens_per_minute"])

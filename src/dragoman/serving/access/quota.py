@@ -15,7 +15,7 @@ _SECOND = 1_000_000_000
 
 @dataclass(frozen=True)
 class Account:
-    """A client and its quotas. A bucket holds one minute's amount, which may be spent at once.
+    """A client and its quotas. A bucket holds the quota of one minute, which may be spent at once.
 
     name: the id of a key, or the network of an address. requests_per_minute, tokens_per_minute: at least 1; None for no
     limit. Raises ValueError for a limit below 1.
@@ -27,7 +27,7 @@ class Account:
 
     def __post_init__(self) -> None:
         if not all(limit is None or limit >= 1 for limit in self.limits):
-            raise ValueError("a limit is at least 1, or None")
+            raise ValueError("a limit must be at least 1, or None")
 
     @property
     def limits(self) -> tuple[int | None, int | None]:
@@ -60,7 +60,7 @@ class Reservation:
     def __init__(self, quotas: "Quotas", account: Account, amount: Amount) -> None:
         self._quotas, self.account = quotas, account
         self.amount = amount
-        """Nothing once it is cancelled."""
+        """Zero once the reservation is cancelled."""
 
     def cancel(self) -> None:
         """Return the amount: for a request that was not served, such as one that found the queue full.
@@ -71,7 +71,10 @@ class Reservation:
 
 
 class _Bucket:
-    """What an account has spent and time has not yet restored: [requests, tokens], in units of 1/60,000,000,000."""
+    """The spent amounts of an account that time has not yet restored, as `debts`: [requests, tokens].
+
+    They are in units of 1/60,000,000,000.
+    """
 
     __slots__ = ("debts", "moment")
 
@@ -81,12 +84,13 @@ class _Bucket:
 
 
 class Quotas:
-    """The buckets of many accounts. Each is full at first, and refills at its rate up to one minute's amount.
+    """The buckets of many accounts. Each is full at first, and refills at its rate up to the quota of one minute.
 
-    In any time t, an account is granted at most limit · (1 + t / 1 min), cancelled reservations excluded. Only the most
-    recently seen accounts are remembered: a forgotten one starts again with a full bucket, which gains a client nothing
-    that owning so many addresses would not. The clock is monotonic, so setting the system's time changes nothing. Safe
-    for use by several threads; each process has its own quotas.
+    In any time t, an account is granted at most limit · (1 + t / 1 min), not counting cancelled reservations. Only the
+    most recently seen accounts are remembered. A forgotten account starts again with a full bucket; to exploit this, a
+    client would have to own more addresses than are remembered, which give it more quota anyway. The clock is
+    monotonic, so changes of the system's time have no effect. Safe for use by several threads; each process has its own
+    quotas.
     """
 
     def __init__(self, capacity: int = 65_536, clock: Callable[[], int] = time.monotonic_ns) -> None:
@@ -101,14 +105,14 @@ class Quotas:
             return len(self._buckets)
 
     def reserve(self, account: Account, tokens: int, requests: int = 1) -> Reservation:
-        """Take tokens and requests, or nothing at all.
+        """Take tokens and requests, both or neither.
 
         Raises QuotaExceeded; a client that then waits for `retry_after` seconds succeeds. Raises ValueError for a
         negative amount.
         """
         amount = Amount(requests, tokens)
         if min(amount) < 0:
-            raise ValueError("an amount is not negative")
+            raise ValueError("an amount must not be negative")
         with self._lock:
             bucket = self._bucket(account, self._clock())
             _check(account, bucket, amount)
@@ -122,11 +126,11 @@ class Quotas:
             reservation.amount = Amount(0, 0)
             bucket = self._buckets.get(account.name)
             if bucket is not None:
-                # the time that passed since its last use is credited later: the order makes no difference
+                # the time since its last use is credited later: the order makes no difference
                 _add(bucket, account, Amount(-amount.requests, -amount.tokens))
 
     def _bucket(self, account: Account, now: int) -> _Bucket:
-        """The account's bucket, its debts as of now."""
+        """Return the account's bucket, with its debts updated to the time `now`."""
         bucket = self._buckets.get(account.name)
         if bucket is None:
             while len(self._buckets) >= max(self._capacity, 1):
@@ -141,14 +145,14 @@ class Quotas:
 
 
 def _add(bucket: _Bucket, account: Account, amount: Amount) -> None:
-    """Add to the debts. Without a limit there is no debt: a limit that is set later starts with a full bucket."""
+    """Add an amount to the debts. Without a limit there is no debt: a limit set later starts with a full bucket."""
     for index, (limit, cost) in enumerate(zip(account.limits, amount, strict=True)):
         if limit is not None:
             bucket.debts[index] = max(0, bucket.debts[index] + cost * _MINUTE)
 
 
 def _check(account: Account, bucket: _Bucket, amount: Amount) -> None:
-    """Raises QuotaExceeded for the resource that takes longest to refill."""
+    """Raise QuotaExceeded if a quota does not suffice, for the resource that takes longest to refill."""
     worst: QuotaExceeded | None = None
     resources: tuple[Literal["requests", "tokens"], ...] = ("requests", "tokens")
     for resource, limit, debt, cost in zip(resources, account.limits, bucket.debts, amount, strict=True):

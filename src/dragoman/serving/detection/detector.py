@@ -17,14 +17,14 @@ _LETTERS = {
     "Jpan": ("Hira", "Kana", "Hani"),
     "Kore": ("Hang", "Hani"),
 }
-"""The scripts that some ISO 15924 codes stand for; any other code stands for itself."""
+"""The scripts that some ISO 15924 codes combine; any other code is a single script."""
 
 _SEVERAL_SCRIPTS = frozenset("az bs crh ha kab kk ks ku ky mn ms pa sd sdh sr tg tk tt ug uz uzs".split())
-"""Languages that are also written in Latin, Cyrillic or Arabic letters, besides their usual script."""
+"""Languages that are also written in Latin, Cyrillic or Arabic letters, in addition to their usual script."""
 
 _ANY = r"\p{L}"
 _CHINESE = {"Hans": "gb2312", "Hant": "big5"}
-"""Character sets that contain the usual characters of one Chinese script, and few that only the other has."""
+"""Character sets with the usual characters of one Chinese script, and few of those that only the other script has."""
 
 _SHARPNESS = 0.6
 """Scores are divided by this · √bytes before the softmax; docs/language-detection.md explains the value."""
@@ -33,7 +33,7 @@ _PRIOR = 0.95
 """The prior probability that a text is in one of the languages to detect."""
 
 _SEARCHED, _CLASSIFIED = 4_000, 2_000
-"""The characters of a text that are searched for words, and the characters of these that are classified."""
+"""The maximum number of characters of a text that are searched for words, and of the words that are classified."""
 
 _LEAST_PERCENT = 1.0
 _NO_TEXT = regex.compile(r"<[/!\p{L}][^<>]*>|&#?\w{1,32};|\{[^{}]{0,100}\}|%\(\w{1,100}\)[sd]")
@@ -51,12 +51,12 @@ class Detector:
     """Detects languages with py3langid: naive Bayes over byte n-grams of 139 languages (Lui and Baldwin 2012).
 
     Probabilities are not normalised over `languages` alone: the other languages of the library share a twentieth of the
-    prior. So a Spanish text is not classified as English with confidence only because Spanish is not among the
+    prior. A Spanish text is therefore not classified as English with confidence just because Spanish is not among the
     languages. Safe for several threads; the library's model, about 90 MB, is loaded once.
     """
 
     def __init__(self, languages: Sequence[str]) -> None:
-        """languages: codes such as `de`, `zh-Hans`, `pt-BR` or `nb`; of indistinguishable ones the first is preferred.
+        """languages: codes such as `de`, `zh-Hans`, `pt-BR` or `nb`; the first of indistinguishable codes is preferred.
 
         Raises ConfigError if the library is not installed.
         """
@@ -75,7 +75,7 @@ class Detector:
         self._letters = letters_of(code for codes in self._codes.values() for code in codes)
         others = max(1, len(labels) - len(self._codes))
         self._others = math.log((1 - _PRIOR) / others)
-        self._asked = math.log(_PRIOR / max(1, len(self._codes)))
+        self._requested = math.log(_PRIOR / max(1, len(self._codes)))
 
     def detect(self, text: str) -> list[Detection]:
         """Return the languages that are at least 1% probable, the most probable first.
@@ -87,14 +87,14 @@ class Detector:
         text = " ".join(word for word in words if not _is_address(word))[:_CLASSIFIED]
         if not self._codes or self._letters.search(text) is None:
             return []
-        # the blanks give n-grams at the start and end of words even to a single word
+        # with the blanks, even a single word has n-grams at its start and end
         padded = f" {text} "
         scores = dict(_model().rank(padded))
         if len(set(scores.values())) == 1:  # no n-gram that the library knows
             return []
         sharpness = _SHARPNESS * math.sqrt(len(padded.encode("utf-8", "surrogatepass")))
         weights = {
-            label: score / sharpness + (self._asked if label in self._codes else self._others)
+            label: score / sharpness + (self._requested if label in self._codes else self._others)
             for label, score in scores.items()
         }
         most = max(weights.values())
@@ -121,7 +121,7 @@ def _model() -> Any:
 
 
 def letters_of(codes: Iterable[str]) -> "regex.Pattern[str]":
-    """A pattern for the letters of all these languages; any letter if the script of one is unknown."""
+    """Return a pattern for the letters of all these languages; any letter if the script of one is unknown."""
     names = set[str]()
     for code in codes:
         name = script_of(code)
@@ -132,7 +132,7 @@ def letters_of(codes: Iterable[str]) -> "regex.Pattern[str]":
 
 
 def variant_shares(text: str, codes: Sequence[str]) -> list[float]:
-    """The probability of each variant of a language, by the letters of its own script; uniform if they share one."""
+    """Return the probability of each variant of a language, by the letters of its script; uniform if they share one."""
     names = [script_of(code) for code in codes]
     if len(set(names)) == 1:
         return [1 / len(codes)] * len(codes)

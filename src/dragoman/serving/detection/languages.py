@@ -7,7 +7,7 @@ from dragoman.base.packages import import_optional
 from dragoman.serving.detection.language_names import NAMES
 
 _OTHER_CODES = {"pb": "pt-br", "zt": "zh-hant"}
-"""Codes that LibreTranslate's clients send and no standard defines."""
+"""Codes that LibreTranslate's clients send, although no standard defines them."""
 
 _NAMES = {code.lower(): name for code, name in NAMES.items()}
 
@@ -15,22 +15,23 @@ _LONGEST = 35
 """The longest code, in characters: RFC 5646, 4.4.1."""
 
 _FARTHEST = 5
-"""The largest distance by langcodes at which one language stands for another: regions and variants do, Danish does not
-for Norwegian (11)."""
+"""The largest distance, by langcodes, at which two codes match: regions and variants do, Danish and Norwegian (11) do
+not."""
 
 
 def known_code(code: str, known: Iterable[str]) -> str:
-    """Return which of the known codes is meant, or the code itself if none is.
+    """Return the known code that matches a code, or the code itself if none does.
 
-    In this order: the same code, whatever its case and with `_` for `-`; an equivalent code (`zh` and `zh-CN` for
+    Tried in this order: the same code, ignoring case and with `_` for `-`; an equivalent code (`zh` and `zh-CN` for
     `zh-Hans`, `zt` for `zh-Hant`, `pb` for `pt-BR`, `no` for `nb`, `iw` for `he`, `deu` for `de`); the same language in
-    another region (`de-AT` for `de`, `pt` for `pt-BR`). Never another language, nor Chinese in the other script.
+    another region (`de-AT` for `de`, `pt` for `pt-BR`). Another language never matches, nor does Chinese in the other
+    script.
     """
     return closest_code(code, tuple(known)) or code
 
 
 def closest_code(code: str, known: tuple[str, ...]) -> str | None:
-    """Like `known_code`, but None if no known code is meant."""
+    """Like `known_code`, but return None if no known code matches."""
     if code in known:
         return code
     plain = _plain(code)

@@ -1,4 +1,4 @@
-"""The server's ASGI application: all routes, and those of operation (health and metrics)."""
+"""The server's ASGI application, with its routes for health and metrics."""
 
 from math import ceil
 from typing import Literal
@@ -70,12 +70,12 @@ def _operation_routes(service: Service, gate: Gate, metrics: Metrics) -> APIRout
 
     @router.get("/health")
     async def health() -> Health:
-        """Whether the process is alive."""
+        """Check that the process is alive."""
         return Health(status="ok")
 
     @router.get("/health/ready", responses={503: ERRORS[503]})
     async def ready() -> Health:
-        """Whether the server translates: all models are loaded and warm, and it is not shutting down."""
+        """Check that the server is ready: all models are loaded and warm, and it is not shutting down."""
         service.check_ready()
         return Health(status="ok")
 

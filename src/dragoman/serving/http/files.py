@@ -1,4 +1,4 @@
-"""File routes: a client uploads a document, and downloads its translation within some minutes."""
+"""File routes: a client uploads a document, and downloads its translation within a few minutes."""
 
 import asyncio
 import secrets
@@ -56,7 +56,7 @@ class StoredFile(NamedTuple):
 class FileStore:
     """Files in memory, bounded in bytes; names that clients choose never become paths. Safe for several threads.
 
-    Whoever has the id of a file, which cannot be guessed, may download it any number of times.
+    Anyone who has the id of a file, which cannot be guessed, can download it any number of times.
     """
 
     def __init__(self, capacity: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -74,7 +74,7 @@ class FileStore:
         return id
 
     def get(self, id: str) -> StoredFile | None:
-        """Return a file, or None if there is none or it has expired."""
+        """Return a file, or None if the id is unknown or the file has expired."""
         with self._lock:
             self._clean()
             return self._files.get(id)
@@ -97,7 +97,7 @@ class FileFields(KeyFields):
 
 
 class TranslatedFile(BaseModel):
-    """The address of the translation, valid for some minutes."""
+    """The address of the translation, valid for a few minutes."""
 
     translatedFileUrl: str
 
@@ -123,7 +123,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         openapi_extra={"requestBody": {"required": True, "content": {MULTIPART: {"schema": _UPLOAD_SCHEMA}}}},
     )
     async def translate_file(request: Request) -> TranslatedFile:
-        """Translate a document, whose format its file name extension indicates. Layout and markup are kept."""
+        """Translate a document, whose file name extension indicates its format. Layout and markup are kept."""
         gate.check_header(request)
         values, name, data = await _read_upload(request, await read_body(request, limits, limits.file_bytes))
         fields = validate(values, FileFields)
@@ -131,7 +131,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         stem, _, extension = name.rpartition(".")
         extension = f".{extension.lower()}"
         if extension not in SUPPORTED:
-            raise Refusal(f"Invalid request: file: its name ends in none of {', '.join(SUPPORTED)}")
+            raise Refusal(f"Invalid request: file: the name must end in one of {', '.join(SUPPORTED)}")
         format = format_of(SUPPORTED[extension])
         try:
             content = format.decode(data, "the file", "stop")
@@ -161,7 +161,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
 
 
 def _first_text(format: Format[Any], content: Any) -> str:
-    """The text of a document's first passages. Raises Refusal for a document that cannot be read."""
+    """Return the text of a document's first passages. Raises Refusal for a document that cannot be read."""
     try:
         passages = islice(passages_in(format.parse(content).parts), _DETECTION_PASSAGES)
         return " ".join("".join(passage.texts) for passage in passages)
@@ -170,7 +170,7 @@ def _first_text(format: Format[Any], content: Any) -> str:
 
 
 async def _read_upload(request: Request, body: bytes) -> tuple[dict[str, str], str, bytes]:
-    """The fields of a form, and the name and content of its file. Raises Refusal for an invalid form."""
+    """Return the fields of a form, and the name and content of its file. Raises Refusal for an invalid form."""
     if not request.headers.get("content-type", "").lower().startswith(MULTIPART):
         raise Refusal(f"send a form with a file ({MULTIPART})")
 

@@ -33,7 +33,7 @@ class Caller:
     def reserve(self, tokens: int, requests: int = 0) -> Reservation:
         """Take tokens and requests from the client's quota.
 
-        Raises TooManyRequests if they exceed it now, and TooLarge if they always will.
+        Raises TooManyRequests if they exceed it at present, and TooLarge if they always will.
         """
         try:
             return self._access.reserve(self._client, tokens, requests)

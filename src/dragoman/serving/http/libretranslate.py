@@ -1,4 +1,4 @@
-"""The routes of LibreTranslate, for its clients, written from its public interface."""
+"""LibreTranslate's routes, for its clients, written from its public API documentation."""
 
 import asyncio
 from typing import Annotated, Any, Literal
@@ -53,7 +53,7 @@ class Success(BaseModel):
 
 
 class Translated(BaseModel):
-    """The translation of a text, or the list of those of several."""
+    """The translation of a text, or a list of the translations of several texts."""
 
     translatedText: str | list[str]
     detectedLanguage: Detected | list[Detected] | None = None
@@ -92,7 +92,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
 
     @router.post("/translate", response_model=Translated, **openapi(TranslateFields))
     async def translate(request: Request) -> Response:
-        """Translate a text, or several."""
+        """Translate one or several texts."""
         fields, caller = await gate.enter(request, TranslateFields)
         directions, detector = service.directions, service.detector
         texts = [fields.q] if isinstance(fields.q, str) else fields.q
@@ -128,7 +128,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
 
     @router.post("/detect", **openapi(DetectFields))
     async def detect(request: Request) -> list[Detected]:
-        """Detect the language of a text; the most probable one comes first."""
+        """Detect the language of a text; the most probable language comes first."""
         fields, _ = await gate.enter(request, DetectFields)
         check_texts([fields.q], limits)
         found = [Detected(confidence=each, language=code) for code, each in service.detector.detect(fields.q)]

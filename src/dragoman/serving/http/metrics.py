@@ -45,11 +45,11 @@ class Metrics:
         self._sentences = Counter("dragoman_sentences", "Translated sentences.", by_model, registry=self.registry)
         self._tokens = Counter("dragoman_source_tokens", "Translated source tokens.", by_model, registry=self.registry)
         self._computing = Counter(
-            "dragoman_computing_seconds", "Seconds in which a batch was computed.", by_model, registry=self.registry
+            "dragoman_computing_seconds", "Seconds to translate a batch.", by_model, registry=self.registry
         )
         self._fill = Histogram(
             "dragoman_batch_fill",
-            "Source tokens translated together, as a share of the largest batch.",
+            "Source tokens translated together, as a fraction of the largest batch.",
             by_model,
             buckets=_SHARES,
             registry=self.registry,
@@ -61,7 +61,10 @@ class Metrics:
             registry=self.registry,
         )
         self._hits = Gauge(
-            "dragoman_cache_hits", "Sentences whose translation was cached.", by_model, registry=self.registry
+            "dragoman_cache_hits",
+            "Sentences whose translation was found in the cache.",
+            by_model,
+            registry=self.registry,
         )
 
     def answered(self, route: str, status: int, seconds: float) -> None:

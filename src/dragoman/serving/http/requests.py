@@ -17,14 +17,14 @@ MULTIPART = "multipart/form-data"
 JSON, FORM, JSON_LINES = "application/json", "application/x-www-form-urlencoded", "application/x-ndjson"
 
 AUTO = "auto"
-"""As the source language: detect it."""
+"""The source language to send if it should be detected."""
 
 Fields = TypeVar("Fields", bound=BaseModel)
 Result = TypeVar("Result")
 
 
 class Error(BaseModel):
-    """What is wrong, and what to do."""
+    """An error: what is wrong, and what to do."""
 
     error: str
 
@@ -37,7 +37,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     413: {"model": Error, "description": "the body is too large"},
     429: {"model": Error, "description": "too many requests, or too much text, per minute: see Retry-After"},
     500: {"model": Error, "description": "an internal error"},
-    503: {"model": Error, "description": "the server is overloaded, or the time is up: see Retry-After"},
+    503: {"model": Error, "description": "the server is overloaded, or the request timed out: see Retry-After"},
 }
 """The responses of every route, for the OpenAPI document."""
 
@@ -50,7 +50,7 @@ class Detected(BaseModel):
 
 
 def openapi(fields: type[BaseModel], form: bool = True, streams: bool = False) -> dict[str, Any]:
-    """Return the arguments that describe a route which reads its own body.
+    """Return the arguments that describe a route that reads its own body.
 
     form: whether it accepts a form as well as JSON; streams: whether it may answer with lines of JSON.
     """
@@ -109,7 +109,7 @@ def validate(values: Any, fields: type[Fields]) -> Fields:
 
 
 def check_texts(texts: Sequence[str], limits: LimitsConfig, field: str = "q") -> None:
-    """Raises Refusal for too many texts, or too many characters. field: the name of the field that they come from."""
+    """Raise Refusal for too many texts or too many characters. field: the name of the field that contains them."""
     if len(texts) > limits.texts:
         raise Refusal(f"Invalid request: {field}: {len(texts)} texts, but a list has at most {limits.texts}")
     if (size := sum(map(len, texts))) > limits.characters:
@@ -117,7 +117,7 @@ def check_texts(texts: Sequence[str], limits: LimitsConfig, field: str = "q") ->
 
 
 def detect_language(detector: Detector, text: str, sources: Sequence[str]) -> Detected:
-    """Return the most probable language of a text, or the first of `sources`, with confidence 0, if it is unknown."""
+    """Return the most probable language of a text, or the first of `sources` with confidence 0 if it is unknown."""
     found = detector.detect(text)
     if not found:
         return Detected(confidence=0, language=sources[0])
@@ -126,7 +126,7 @@ def detect_language(detector: Detector, text: str, sources: Sequence[str]) -> De
 
 
 async def while_connected(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
-    """Return the result of some work, which is cancelled as soon as the client disconnects.
+    """Await some work, which is cancelled as soon as the client disconnects, and return its result.
 
     The body of the request must have been read. Raises ClientDisconnected.
     """

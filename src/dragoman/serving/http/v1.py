@@ -1,4 +1,4 @@
-"""`/v1/translate`: the features of `dragoman translate`, for clients that are written for dragoman."""
+"""`/v1/translate`: the features of `dragoman translate`, for clients written for dragoman."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ class TranslateV1Fields(KeyFields):
 
     text: str | list[str] = Field(description="A text, or a list of texts in one language.")
     source: str = Field(
-        AUTO, description="Code of the source language; auto: detected from the first text in which it can be."
+        AUTO, description="Code of the source language; auto: detected from the first text that allows it."
     )
     target: str = Field(description="Code of the target language.")
     format: Literal["text", "html", "markdown"] = Field(
@@ -35,7 +35,7 @@ class TranslateV1Fields(KeyFields):
     nbest: int = Field(1, ge=1, description="Hypotheses per sentence, and translations per text.")
     beam: int | None = Field(None, ge=1, description="Beam size; null: the model's default.")
     length_penalty: float | Literal["mean", "none"] | None = Field(
-        None, description="Exponent of the GNMT length penalty, or mean, or none; null: the model's default."
+        None, description="Exponent of the GNMT length penalty, `mean` or `none`; null: the model's default."
     )
     glossary: dict[str, str | list[str] | None] = Field(
         {}, description="Source terms and their translations: one form, several forms, or null to keep the term."
@@ -56,7 +56,7 @@ class TranslateV1Fields(KeyFields):
 
 
 class Hypothesis(BaseModel):
-    """A translation of a sentence. score: what hypotheses are ranked by; log_probability: in nats."""
+    """A translation of a sentence. score: the value that ranks hypotheses; log_probability: in nats."""
 
     text: str
     score: float
@@ -158,7 +158,7 @@ def _settings(fields: TranslateV1Fields) -> dict[str, Any]:
 
 
 async def _lines(service: Service, job: TranslationJob, whole: Any) -> AsyncIterator[str]:
-    """Yield each sentence as it is translated, in any order, as the indices of text and sentence; then the whole."""
+    """Yield each sentence as it is translated, in any order, with the indices of text and sentence, then the whole."""
     sentences: asyncio.Queue[tuple[int, int, str] | None] = asyncio.Queue()
     loop = asyncio.get_running_loop()
 

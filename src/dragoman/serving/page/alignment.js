@@ -1,6 +1,6 @@
-// Word alignments, requested when the user points at a word, for some sentences at a time.
+// Word alignments, requested for several sentences at a time when the user points at a word.
 
-const TOGETHER = 16;
+const SENTENCES_PER_REQUEST = 16;
 
 export class Alignment {
   /**
@@ -51,7 +51,7 @@ export class Alignment {
     await sentence.finding;
     if (this.place !== place || this.side !== side) return;
     this.show(place, side, sentence.links);
-    if (byKey) this.tell(place, side, sentence.links);
+    if (byKey) this.announceLinks(place, side, sentence.links);
   }
 
   show(place, side, links) {
@@ -66,7 +66,7 @@ export class Alignment {
     this.target.light(sentence, ofTarget);
   }
 
-  tell({ sentence, word }, side, links) {
+  announceLinks({ sentence, word }, side, links) {
     if (side !== "target") return;
     const [own] = this.target.texts(sentence, [word]);
     const from = this.source.texts(sentence, links.filter((link) => link[1] === word).map((link) => link[0]));
@@ -75,13 +75,14 @@ export class Alignment {
 
   /** Request the links of a sentence and its neighbours, unless they were requested already. */
   find(number) {
-    const first = number - (number % TOGETHER);
-    const some = this.sentences.slice(first, first + TOGETHER).filter(({ finding }) => finding === undefined);
+    const first = number - (number % SENTENCES_PER_REQUEST);
+    const group = this.sentences.slice(first, first + SENTENCES_PER_REQUEST);
+    const some = group.filter(({ finding }) => finding === undefined);
     const work = this.read(some, this.asking.signal);
     for (const each of some) each.finding = work;
   }
 
-  /** If a request fails, it is not repeated, and no links are shown. */
+  /** Request links. If the request fails, it is not repeated, and no links are shown. */
   async read(some, signal) {
     let answer;
     try {

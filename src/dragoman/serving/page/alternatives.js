@@ -2,17 +2,19 @@
 
 import { RefusedError } from "./server.js";
 
+/** The number of hypotheses to request. */
 const WANTED = 5;
+/** The distance between the sentence and the box, in pixels. */
 const GAP = 6;
 
 export class Alternatives {
   /**
    * ask: returns a promise of the server's answer for a sentence and a number of hypotheses.
-   * taken: called with the number of the sentence and the translation that the user chose.
+   * chosen: called with the number of the sentence and the translation that the user chose.
    */
-  constructor(ask, taken) {
+  constructor(ask, chosen) {
     this.ask = ask;
-    this.taken = taken;
+    this.chosen = chosen;
     this.wanted = WANTED;
     this.box = document.getElementById("alternatives");
     this.list = document.getElementById("alternatives-list");
@@ -53,7 +55,7 @@ export class Alternatives {
     if (this.box.matches(":popover-open")) this.box.hidePopover();
   }
 
-  /** Request as many as the server allows; if that is fewer, its error message says how many. */
+  /** Request as many alternatives as the server allows; if it allows fewer, its error message gives the number. */
   async find(source, signal) {
     while (this.wanted > 1) {
       try {
@@ -78,13 +80,13 @@ export class Alternatives {
 
   show(found, now) {
     const others = [...new Set(found)].filter((text) => text && text !== now);
-    this.state.textContent = others.length ? "" : "There are no alternatives of this sentence.";
+    this.state.textContent = others.length ? "" : "There are no alternatives for this sentence.";
     const known = new Set(now.split(/\s+/));
     this.list.replaceChildren(...others.map((text) => this.item(text, known)));
     this.list.querySelector("button")?.focus();
   }
 
-  /** Mark the words that the displayed translation does not have. */
+  /** Return a list item with an alternative, in which words that the displayed translation lacks are marked. */
   item(text, known) {
     const item = document.createElement("li");
     const button = document.createElement("button");
@@ -100,7 +102,7 @@ export class Alternatives {
     }
     button.addEventListener("click", () => {
       this.close();
-      this.taken(this.number, text);
+      this.chosen(this.number, text);
     });
     item.append(button);
     return item;

@@ -21,7 +21,7 @@ export function watch(text, announce) {
   });
 }
 
-/** Whether it is. Browsers have a clipboard for pages from this machine or by https alone; others have the old command. */
+/** Copy a text; returns whether it was copied. The Clipboard API needs https or localhost; other pages use execCommand. */
 async function copied(text) {
   try {
     await navigator.clipboard.writeText(text);

@@ -1,4 +1,4 @@
-// A document that the server translates as a whole, and that is downloaded as a file.
+// A document that the server translates as a whole and the user downloads as a file.
 
 import { describe, inTime } from "./state.js";
 
@@ -56,7 +56,7 @@ export class DocumentBox {
     link.textContent = `Download ${name}`;
     this.show("done", "Translated:");
     this.announce(`${this.file.name} is translated: ${link.textContent}`);
-    if (document.activeElement === stop) link.focus(); // do not take the focus from elsewhere, such as the text
+    if (document.activeElement === stop) link.focus(); // do not take the focus from other elements, such as the text
   }
 
   failed(error) {

@@ -18,7 +18,7 @@ export async function read(file, limit, whole) {
   }
   if (file.size > 4 * limit) {
     const size = `${Math.ceil(file.size / 1000).toLocaleString("en")} kB`;
-    return goesWhole ? { whole: true } : { problem: `${file.name} is too long: ${size}, but the limit of this server is ${limit.toLocaleString("en")} characters.` };
+    return goesWhole ? { whole: true } : { problem: `${file.name} is too long: ${size}, but this server translates at most ${limit.toLocaleString("en")} characters at once.` };
   }
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());

@@ -12,7 +12,7 @@ export function parsed(text) {
     const [, term, , given] = line.match(/^([^=]*)(=(.*))?$/s).map((part) => part?.trim());
     const forms = (given ?? "").split("|").map((form) => form.trim());
     if (!term) wrong("a term is missing before =");
-    else if (term in terms) wrong(`“${term}” is there twice`);
+    else if (term in terms) wrong(`“${term}” is listed twice`);
     else if (given === undefined) terms[term] = null;
     else if (forms.some((form) => !form)) wrong(`a translation of “${term}” is missing`);
     else terms[term] = forms.length === 1 ? forms[0] : forms;
@@ -34,7 +34,7 @@ export class GlossaryBox {
   }
 
   /** Show the glossary of a target language. */
-  turnTo(code, name) {
+  open(code, name) {
     this.name = `glossary.${code}`;
     this.kept = true;
     this.text.value = recall(this.name) ?? "";

@@ -5,12 +5,12 @@ import { recall, remember } from "./storage.js";
 export const AUTO = "auto";
 const RIGHT_TO_LEFT = new Set(["Adlm", "Arab", "Hebr", "Mand", "Nkoo", "Rohg", "Samr", "Syrc", "Thaa"]);
 
-/** A language code as a value of the attribute `lang`. */
+/** Return a language code as a value of the attribute `lang`. */
 export function tag(code) {
   return code.replaceAll("_", "-");
 }
 
-/** rtl or ltr, by the script of a language. */
+/** Return rtl or ltr, by the script of a language. */
 export function direction(code) {
   try {
     return RIGHT_TO_LEFT.has(new Intl.Locale(tag(code)).maximize().script) ? "rtl" : "ltr";
@@ -70,7 +70,7 @@ export class Languages {
     }
   }
 
-  /** Choose these languages if they are served. */
+  /** Select these languages if the server has them. */
   select(source, target) {
     this.sourceMenu.value = this.sources.has(source) ? source : AUTO;
     const targets = this.targets(this.source);
@@ -102,7 +102,7 @@ export class Languages {
     this.changed();
   }
 
-  /** The default target: the browser's language, unless the text is in it. */
+  /** Return the default target: the browser's language, unless that is the source language. */
   usual(targets) {
     const own = navigator.language.split("-")[0];
     return targets.find((code) => code.split("-")[0] === own && code !== this.source) ?? targets[0] ?? "";

@@ -1,4 +1,4 @@
-// The page: connects its parts.
+// The page: creates its parts and connects them.
 
 import { Alignment } from "./alignment.js";
 import { Alternatives } from "./alternatives.js";
@@ -46,9 +46,9 @@ const alternatives = new Alternatives(
     state.announce(`Chosen: ${text}`, 100);
   },
 );
-const languages = new Languages(turned);
+const languages = new Languages(languageChanged);
 const glossary = new GlossaryBox(changed);
-const translating = new Translating(asked, went);
+const translating = new Translating(request, showProgress);
 const documents = new DocumentBox(
   (file, signal) => server.translateFile(file, { source: languages.source, target: languages.target }, signal),
   (message) => state.announce(message, 100),
@@ -74,7 +74,7 @@ function changed() {
   if (!source.value.trim()) {
     show("", []);
     languages.showDetected(null);
-    turnedSource();
+    sourceLanguageChanged();
   } else if (source.isTooLong) {
     state.show("failed", "The text is too long");
     state.announce(source.problem.textContent);
@@ -82,14 +82,14 @@ function changed() {
 }
 
 /** Called when a language was chosen. */
-function turned() {
+function languageChanged() {
   target.setLanguage(languages.target);
-  glossary.turnTo(languages.target, languages.name(languages.target));
-  turnedSource();
+  glossary.open(languages.target, languages.name(languages.target));
+  sourceLanguageChanged();
   changed();
 }
 
-function turnedSource() {
+function sourceLanguageChanged() {
   source.setLanguage(languages.known);
   const swap = element("swap");
   swap.disabled = !languages.canSwap;
@@ -105,16 +105,17 @@ function turnedSource() {
   element("clear").hidden = !source.value;
 }
 
-function asked(signal) {
+/** Request the translation of the text; returns null if there is nothing to translate. */
+function request(signal) {
   if (!source.value.trim() || source.isTooLong || !languages.target) return null;
-  return ask({ text: source.value, format: format.value, source: languages.source }, signal);
+  return translate({ text: source.value, format: format.value, source: languages.source }, signal);
 }
 
-/** Translate; if the detected language is not translated into the chosen target, choose another target. */
-async function ask(given, signal) {
-  const request = () => server.translate({ ...given, target: languages.target, glossary: glossary.given }, signal);
+/** Translate; if the server does not translate the detected language into the chosen target, choose another target. */
+async function translate(given, signal) {
+  const attempt = () => server.translate({ ...given, target: languages.target, glossary: glossary.given }, signal);
   try {
-    return await request();
+    return await attempt();
   } catch (error) {
     if (given.source !== AUTO || error.status !== 400) throw error;
     const [found] = await server.detect(given.text, signal);
@@ -122,13 +123,13 @@ async function ask(given, signal) {
     if (!targets.length || targets.includes(languages.target)) throw error;
     languages.select(AUTO, languages.usual(targets));
     target.setLanguage(languages.target);
-    glossary.turnTo(languages.target, languages.name(languages.target));
-    return request();
+    glossary.open(languages.target, languages.name(languages.target));
+    return attempt();
   }
 }
 
 /** Show the state that `Translating` reports. */
-function went(kind, { answer, error, seconds }) {
+function showProgress(kind, { answer, error, seconds }) {
   element("target-pane").setAttribute("aria-busy", String(kind === "translating"));
   element("clear").hidden = !source.value;
   element("example-line").hidden = Boolean(source.value) || exampleLanguage() === null;
@@ -152,7 +153,7 @@ function went(kind, { answer, error, seconds }) {
 function done(answer, seconds) {
   const [found] = answer.translations;
   languages.showDetected(languages.source === AUTO ? answer.detected : null);
-  turnedSource();
+  sourceLanguageChanged();
   show(found.text, located(source.value, found.text, found.sentences));
   const unfinished = found.sentences.some(({ finished }) => !finished);
   const time = `Translated in ${seconds < 0.1 ? "0.1" : seconds.toFixed(1)} s`;
@@ -173,7 +174,7 @@ function swap() {
   const text = target.stale ? source.value : target.text || source.value;
   languages.swap();
   source.value = text;
-  turned();
+  languageChanged();
 }
 
 function exampleLanguage() {
@@ -184,12 +185,12 @@ function exampleLanguage() {
 async function opened(file) {
   const found = await files.read(file, source.limit, whole);
   if (found.problem) {
-    source.tell(found.problem);
+    source.showProblem(found.problem);
     state.announce(found.problem, 100);
     return;
   }
   if (found.whole) {
-    if (!source.isTooLong) source.tell("");
+    if (!source.isTooLong) source.showProblem("");
     documents.translate(file);
     return;
   }
@@ -208,19 +209,19 @@ function askForKey(error) {
   element("key-message").textContent = error.message;
 }
 
-/** Requests the languages and limits of the server until there is an answer. */
+/** Requests the languages and limits of the server until it answers. */
 const opening = new Translating(
   (signal) => Promise.all([server.languages(signal), server.settings(signal)]),
   (kind, { answer, error, seconds }) => {
     if (kind === "translating" || kind === "done") state.show("idle");
-    if (kind === "waiting" || kind === "failed") went(kind, { error, seconds });
+    if (kind === "waiting" || kind === "failed") showProgress(kind, { error, seconds });
     if (kind !== "done") return;
     const [served, { charLimit, filesTranslation, supportedFilesFormat }] = answer;
     whole = filesTranslation ? supportedFilesFormat : [];
     source.limit = charLimit > 0 ? charLimit : Infinity;
     source.changed();
     languages.open(served);
-    turned();
+    languageChanged();
   },
 );
 

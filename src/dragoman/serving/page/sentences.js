@@ -1,9 +1,9 @@
 // The positions of an answer's sentences and words in the text and in its translation.
 
-/** What separates words for the server: Python's whitespace, which differs from JavaScript's. */
+/** A word as the server defines it: without Python's whitespace, which differs from JavaScript's. */
 const WORD = /[^\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/g;
 
-/** The words of a text in order, as [begin, end]. */
+/** Return the words of a text in order, as [begin, end]. */
 export function words(text) {
   return Array.from(text.matchAll(WORD), (found) => [found.index, found.index + found[0].length]);
 }
@@ -21,17 +21,17 @@ export function located(text, translation, sentences) {
     const target = hypotheses[0].text;
     const begin = text.indexOf(source, read);
     if (begin < 0 || !target) continue;
-    const beside = written + begin - read;
-    const place = translation.startsWith(target, beside) ? beside : translation.indexOf(target, written);
-    if (place < 0) continue;
+    const expected = written + begin - read;
+    const start = translation.startsWith(target, expected) ? expected : translation.indexOf(target, written);
+    if (start < 0) continue;
     read = begin + source.length;
-    written = place + target.length;
-    found.push({ source, target, from: [begin, read], to: [place, written] });
+    written = start + target.length;
+    found.push({ source, target, from: [begin, read], to: [start, written] });
   }
   return found;
 }
 
-/** The number of characters of a string, counted as the server does: in code points. */
+/** Return the number of characters of a string in code points, as the server counts them. */
 export function characters(text) {
   let halves = 0;
   for (const _ of text.matchAll(/[\ud800-\udbff][\udc00-\udfff]/g)) halves += 1;

@@ -9,12 +9,12 @@ export class RefusedError extends Error {
   }
 
   /** Whether the same request may succeed later. */
-  get passes() {
+  get isTemporary() {
     return (this.status === 429 && this.retryAfter !== null) || (this.status >= 502 && this.status <= 504);
   }
 }
 
-/** There was no answer. */
+/** The server did not answer. */
 export class UnreachableError extends Error {}
 
 let key = "";

@@ -1,4 +1,4 @@
-// The source text: a text field, with the same text behind it, whose words can be highlighted.
+// The source text: a text field over an element with the same text, whose words can be highlighted.
 
 import { direction, tag } from "./languages.js";
 import { characters, words } from "./sentences.js";
@@ -49,8 +49,8 @@ export class SourcePane {
     }
   }
 
-  /** Show a problem of the text or a file until the text changes; "": none. */
-  tell(problem) {
+  /** Show a problem of the text or a file until the text changes; "" hides it. */
+  showProblem(problem) {
     this.problem.textContent = problem;
     this.problem.hidden = !problem;
     this.field.setAttribute("aria-invalid", String(Boolean(problem)));
@@ -99,9 +99,9 @@ export class SourcePane {
     this.counter.textContent = `${size.toLocaleString("en")}${most}`;
     this.counter.classList.toggle("over", size > this.limit);
     const over = size - this.limit;
-    this.tell(
+    this.showProblem(
       over > 0
-        ? `${over.toLocaleString("en")} ${over === 1 ? "character" : "characters"} too many for this server: shorten the text, or translate it in parts.`
+        ? `${over.toLocaleString("en")} ${over === 1 ? "character" : "characters"} over this server's limit: shorten the text, or translate it in parts.`
         : "",
     );
     const pane = document.getElementById("source-pane");

@@ -1,10 +1,10 @@
-// The state of the translation, shown and announced.
+// The state of the translation, displayed and announced to screen readers.
 
 import { RefusedError, UnreachableError } from "./server.js";
 
-/** The longest translation that is announced, in characters. */
+/** The longest translation that is announced in full, in characters. */
 const LONGEST_READ = 300;
-/** The delay of announcements without a further change, in milliseconds. */
+/** How long announcements wait for a further change, in milliseconds. */
 const QUIET = 900;
 
 const line = document.getElementById("state");
@@ -13,7 +13,7 @@ const again = document.getElementById("again");
 const announced = document.getElementById("announced");
 let saying;
 
-/** Show a state. kind: of `Translating`, or one that the page adds. */
+/** Show a state. kind: a state of `Translating`, or one that the page adds. */
 export function show(kind, message = "", action = "") {
   line.dataset.state = kind;
   text.textContent = message;

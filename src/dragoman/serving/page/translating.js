@@ -2,18 +2,18 @@
 
 import { RefusedError, UnreachableError } from "./server.js";
 
-/** The delay after the last key before a text is translated, in milliseconds. */
+/** The delay between the last key and the translation, in milliseconds. */
 const PAUSE = 300;
-/** The longest time between tries in seconds, if the server names none. */
+/** The longest time between attempts in seconds, if the server sends no Retry-After. */
 const LONGEST_WAIT = 15;
-/** The number of automatic tries if the server is busy. If it cannot be reached, there is no limit. */
+/** The number of automatic attempts if the server is busy. If it cannot be reached, there is no limit. */
 const TRIES = 6;
 
 export class Translating {
   /**
    * ask: called with an AbortSignal, returns a promise of an answer, or null if there is nothing to request.
-   * onState: called with the state: idle, typing, translating, done (with the answer and its seconds), waiting (with
-   * the error and the seconds that are left), or failed (with the error).
+   * onState: called with the state: idle, typing, translating, done (with the answer and the seconds it took), waiting
+   * (with the error and the remaining seconds), or failed (with the error).
    */
   constructor(ask, onState) {
     this.ask = ask;
@@ -23,7 +23,7 @@ export class Translating {
     window.addEventListener("online", () => this.after && this.now());
   }
 
-  /** Translate after a delay. A wait for the server continues. */
+  /** Translate after a delay. If the server has asked to wait, continue waiting. */
   later() {
     this.drop();
     if (this.after) return;
@@ -73,8 +73,8 @@ export class Translating {
 
   failed(error) {
     this.tries += 1;
-    const passes = error instanceof UnreachableError || (error instanceof RefusedError && error.passes && this.tries < TRIES);
-    if (!passes) {
+    const isBusy = error instanceof RefusedError && error.isTemporary && this.tries < TRIES;
+    if (!isBusy && !(error instanceof UnreachableError)) {
       this.onState("failed", { error });
       return;
     }

@@ -59,9 +59,9 @@ class FaultyLines:
         blank, lines = self.on_error == "blank", list(lines)
         parallel = {name: list(others) for name, others in parallel.items()}
         for place in broken:
-            self.noted.note(f"of broken UTF-8 were {'left blank' if blank else 'mended'}", first + place)
-            mended = lines[place].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-            lines[place] = "" if blank else mended
+            self.noted.note(f"of broken UTF-8 were {'left blank' if blank else 'repaired'}", first + place)
+            repaired = lines[place].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+            lines[place] = "" if blank else repaired
             for others in parallel.values() if blank else ():
                 others[place] = ""
         return lines, parallel
