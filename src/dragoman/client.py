@@ -1,4 +1,4 @@
-"""`Client` and `AsyncClient`: translation by a dragoman server, with retries."""
+"""`Client` and `AsyncClient`: clients of a dragoman server that retry failed requests."""
 
 import asyncio
 import random
@@ -17,15 +17,15 @@ from dragoman.base.errors import DragomanError
 from dragoman.base.packages import import_optional
 
 RETRIED_STATUSES = frozenset((429, 502, 503, 504))
-"""Statuses after which a server may answer later."""
+"""Status codes after which the same request may succeed later."""
 
 
 @dataclass(frozen=True)
 class Retry:
     """Exponential backoff with jitter, so that many clients do not retry together; `Retry-After` takes precedence.
 
-    attempts: the number of tries in total; first: the first wait, in seconds; longest: the longest wait. If a server
-    asks for a longer one, there is no further try.
+    attempts: the total number of attempts; first: the first delay, in seconds; longest: the longest delay. If a server
+    requests a longer one, there is no further attempt.
     """
 
     attempts: int = 5
@@ -34,9 +34,9 @@ class Retry:
     draw: random.Random = field(default_factory=random.Random, compare=False)
 
     def wait(self, attempt: int, status: int | None, headers: Mapping[str, str]) -> float | None:
-        """Return the seconds before the next try, or None if there is none.
+        """Return the seconds before the next attempt, or None if there is none.
 
-        attempt: the number of tries so far; status: None if there was no answer.
+        attempt: the number of attempts so far; status: None if there was no answer.
         """
         if attempt >= self.attempts or (status is not None and status not in RETRIED_STATUSES):
             return None
@@ -70,7 +70,7 @@ class ServerError(DragomanError):
 
 
 class _Requests:
-    """The requests of both clients, and the interpretation of answers."""
+    """Builds requests and interprets answers, for both clients."""
 
     def __init__(self, url: str, key: str | None, timeout: float, retry: Retry | None) -> None:
         self._httpx: Any = import_optional("httpx", "client")
@@ -82,7 +82,7 @@ class _Requests:
         return given if self._key is None else {**given, "api_key": self._key}
 
     def _answer(self, answer: Any) -> Any:
-        """The content of an answer. Raises ServerError unless it is a successful answer in JSON."""
+        """Return the content of an answer. Raises ServerError unless it is a successful answer in JSON."""
         try:
             content = answer.json()
         except ValueError:
@@ -103,7 +103,7 @@ def _translated(content: Any) -> list[str]:
 
 
 class Client(_Requests):
-    """A client of a server that sends one request at a time per thread. Safe for several threads.
+    """A synchronous client. Safe for several threads.
 
     url: the server's address, such as http://127.0.0.1:5000; key: an API key, if the server requires one; timeout:
     seconds to wait for an answer; retry: what to do if the server is busy or cannot be reached.
@@ -121,7 +121,7 @@ class Client(_Requests):
     def translate(
         self, text: str | Sequence[str], target: str, source: str = "auto", **settings: Any
     ) -> str | list[str]:
-        """Translate a text, or several in one language.
+        """Translate one or several texts in one language.
 
         settings: further fields of /v1/translate, such as `format`, `beam` or `glossary`. Raises ServerError if the
         server refuses the request or cannot be reached.
@@ -132,7 +132,7 @@ class Client(_Requests):
     def translate_fully(
         self, text: str | Sequence[str], target: str, source: str = "auto", **settings: Any
     ) -> dict[str, Any]:
-        """Like `translate`, but return the whole answer of /v1/translate: sentences, hypotheses, scores, alignments."""
+        """Like `translate`, but return the full answer of /v1/translate: sentences, hypotheses, scores, alignments."""
         given = text if isinstance(text, str) else list(text)
         answer = self._ask("POST", "/v1/translate", {"text": given, "target": target, "source": source, **settings})
         return answer  # type: ignore[no-any-return]
@@ -173,7 +173,7 @@ class Client(_Requests):
 
 
 class AsyncClient(_Requests):
-    """The asyncio version of `Client`; any number of requests can be in progress."""
+    """The asyncio version of `Client`; any number of requests can be in progress at a time."""
 
     def __init__(self, url: str, key: str | None = None, timeout: float = 30.0, retry: Retry | None = None) -> None:
         """See `Client`."""
@@ -249,10 +249,10 @@ def translate_lines(
     parallel: int = 4,
     **settings: Any,
 ) -> Iterator[str]:
-    """Yield the translation of each line, in order; a blank line stays blank. Lines are read as they are needed.
+    """Yield the translation of each line in order; a blank line stays blank. Lines are read as needed.
 
-    at_once: lines per request; parallel: requests in progress at a time; settings: as in `Client.translate`. Raises
-    ServerError after yielding all lines before the one that failed.
+    at_once: lines per request; parallel: the number of concurrent requests; settings: as in `Client.translate`. Raises
+    ServerError after yielding all lines before the failed request.
     """
 
     def translated(some: list[str]) -> list[str]:

@@ -46,7 +46,9 @@ def test_text_files_go_into_the_text_field(tab: Any) -> None:
     drop(tab, "<b>letter</b>.odt", b"PK")
     expect(problem).to_contain_text("<b>letter</b>.odt is not supported; this server supports txt, ")
     drop(tab, "book.log", b"a" * 50_000, "text/plain")
-    expect(problem).to_contain_text("book.log is too long: 50 kB, but this server translates at most 10,000 characters at once.")
+    expect(problem).to_contain_text(
+        "book.log is too long: 50 kB, but this server translates at most 10,000 characters at once."
+    )
     tab.locator("#file").set_input_files({"name": "page.html", "mimeType": "text/html", "buffer": b"<p>a <b>b</b></p>"})
     expect(field).to_have_value("<p>a <b>b</b></p>")
     expect(problem).to_be_hidden()

@@ -136,7 +136,7 @@ def test_a_text_beyond_the_limit_is_not_sent(browser: Any) -> None:
         expect(tab.locator("#state")).to_have_attribute("data-state", "done")
         before = len(asked)
         write(tab, "🐶" * 14)
-        expect(tab.locator("#text-problem")).to_have_text(re.compile("^2 characters too many"))
+        expect(tab.locator("#text-problem")).to_have_text(re.compile("^2 characters over"))
         expect(tab.get_by_label("Text to translate")).to_have_attribute("aria-invalid", "true")
         tab.wait_for_timeout(500)
         assert len(asked) == before

@@ -51,7 +51,7 @@ def test_a_zip_bomb_is_not_unpacked() -> None:
     with zipfile.ZipFile(target, "a", zipfile.ZIP_DEFLATED) as archive, archive.open("word/media/a.bmp", "w") as file:
         for _ in range(128):
             file.write(bytes(1 << 20))
-    told = r"unpack to 134,[0-9,]+ bytes, and at most 68,[0-9,]+"
+    told = r"unpack to 134,[0-9,]+ bytes, but at most 68,[0-9,]+"
     with memory_limit(), pytest.raises(DataError, match=told):
         translated(target.getvalue())
 
@@ -66,7 +66,7 @@ def test_a_false_size_unpacks_no_more_than_declared() -> None:
 
 def test_too_much_text_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(word, "LARGEST_TEXT", 10_000)
-    with pytest.raises(DataError, match=r"bytes of unpacked text and formatting, and at most 10,000 are read"):
+    with pytest.raises(DataError, match=r"bytes of unpacked text and formatting, but at most 10,000 are read"):
         translated(with_part(MAIN, b"<a/>" * 5_000))
 
 
@@ -84,7 +84,7 @@ def test_too_many_pieces_are_not_read(pieces: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(word, "MOST_PIECES", 90_000)
     monkeypatch.setattr(word, "Paragraph", None)
     space = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:wp="x"'
-    with pytest.raises(DataError, match=r"10\d,\d\d\d paragraphs, runs and images, and at most 90,000 are read"):
+    with pytest.raises(DataError, match=r"10\d,\d\d\d paragraphs, runs and images, but at most 90,000 are read"):
         translated(with_part(MAIN, f"<w:document {space}><w:body>{pieces}</w:body></w:document>".encode()))
 
 

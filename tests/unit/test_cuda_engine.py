@@ -214,7 +214,7 @@ def test_unsupported_requests_are_named(tmp_path: Any) -> None:
     assert refusal(SearchConfig()) == ""
     assert "sample" in refusal(Sampling())
     assert "coverage_penalty" in refusal(SearchConfig(coverage_penalty=0.2))
-    assert "forbids 8" in refusal(SearchConfig(forbid=tuple(range(4, 13))))
-    assert "beyond the vocabulary" in refusal(SearchConfig(forbid=(TARGETS,)))
+    assert "at most 8" in refusal(SearchConfig(forbid=tuple(range(4, 13))))
+    assert "not in the vocabulary" in refusal(SearchConfig(forbid=(TARGETS,)))
     Tokenizer.lossless = False
     assert "--unknown forbid" in refusal(SearchConfig())

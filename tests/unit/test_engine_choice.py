@@ -158,7 +158,7 @@ def test_a_model_that_the_gpu_engine_does_not_decode(tmp_path: Path, capsys: pyt
     write_tiny_model(tmp_path / "linear", config=tiny_config(decoder={"attention": {"kind": "linear"}}))
     loaded = load_model_folder(tmp_path / "linear", CPU, "translate")
     assert isinstance(choose_engine(loaded, torch.device("cuda"), "auto"), TorchEngine)
-    assert "PyTorch in float32: cuda: the cuda engine does not decode this model" in capsys.readouterr().err
+    assert "PyTorch in float32: cuda: the cuda engine cannot decode this model" in capsys.readouterr().err
 
 
 def test_texts_through_the_gpu_engine(model: Path) -> None:

@@ -180,7 +180,7 @@ def test_characters_that_xml_forbids_are_replaced() -> None:
 
 
 def test_a_word_document_is_bytes_and_comes_from_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ConfigError, match="give its bytes"):
+    with pytest.raises(ConfigError, match="pass its bytes"):
         translate_document(StandIn(upper), "A dog", format="docx")  # type: ignore[arg-type]
     write_tiny_model(tmp_path / "model")
     (tmp_path / "in.docx").write_bytes(report())

@@ -1,4 +1,4 @@
-"""`translate_document`: translates a whole document, with its layout and markup kept; and documents in files."""
+"""`translate_document`: translates a document and keeps its layout and markup; reading and writing document files."""
 
 import sys
 from collections.abc import Sequence
@@ -70,7 +70,7 @@ def translate_document(
     attention: AttentionChoice | None = None,
     **settings: Unpack[RequestSettings],
 ) -> TranslatedDocument[Content]:
-    """Translate the sentences of a document, as `dragoman translate --document` does; everything else is kept.
+    """Translate the sentences of a document, as `dragoman translate --document` does, and keep everything else.
 
     model: a translator, a model folder, or several folders that form an ensemble. document: text, or the bytes of the
     file for docx. format: text, markdown, html, srt, vtt or docx. attention: the decoder attention that aligns words,
@@ -89,7 +89,7 @@ def translate_document(
         use_threads(threads)
         model = Translator.load(model, device, engine, precision, threads)
     if model.tokenizers.reads_vectors:
-        raise ConfigError("this model reads vectors, and a document consists of words")
+        raise ConfigError("this model reads vectors, so it cannot translate a document")
     pipeline = DocumentPipeline(model, model.request(**settings), _language(model), batch_size, attention)
     segmented = pipeline.segment(parsed)
     translations = _translate(pipeline, segmented, model, batch_size)
@@ -108,17 +108,17 @@ def translate_document(
 
 
 def _language(model: Translator) -> str:
-    """The language that sentences are split as."""
+    """Return the language whose rules split the text into sentences."""
     known = model.meta.source_language
     if known is None:
-        info(f"the model does not name its source language: sentences are split as those of '{_DEFAULT_LANGUAGE}'")
+        info(f"the model does not name its source language: sentences are split as in '{_DEFAULT_LANGUAGE}'")
     return known or _DEFAULT_LANGUAGE
 
 
 def _translate(
     pipeline: DocumentPipeline, document: SegmentedDocument[Any], model: Translator, batch_size: int
 ) -> list[Translation]:
-    """The best translation of each sentence. Raises ConfigError if the model refuses them all."""
+    """Return the best translation of each sentence. Raises ConfigError if the model refuses every kind of request."""
     faulty = FaultyLines(model, "replace")
     refusal: ConfigError | None = None
 
@@ -134,7 +134,7 @@ def _translate(
             refusal = error
             continue
         if refusal is not None:
-            warn("this model cannot be constrained to copy code: it is placed beside the words that surround it")
+            warn("this model cannot be constrained to copy inline code: it is placed next to the surrounding words")
         return translations
     assert refusal is not None
     raise refusal
@@ -143,7 +143,10 @@ def _translate(
 def _align(
     pipeline: DocumentPipeline, document: SegmentedDocument[Any], texts: Sequence[str], required: bool
 ) -> list[Alignment]:
-    """The alignments that markup needs; none if the model cannot align words, which is an error if `required`."""
+    """Return the alignments that markup needs; empty ones if the model cannot align words and they are not `required`.
+
+    Raises ConfigError if they are required and the model cannot align words.
+    """
     try:
         return pipeline.align(document, texts)
     except ConfigError as error:
@@ -156,17 +159,17 @@ def _align(
 def read_document(path: Path | None, format: Format[Content], on_error: str = "stop") -> Content:
     """Read a file, compressed (.gz, .xz, .zst) or not, or standard input; line ends stay as they are.
 
-    on_error: on broken UTF-8, `stop`, or `replace` it with U+FFFD. Raises DataError for a file that is missing or
-    unreadable and, with its line, for broken UTF-8; ConfigError for another value of on_error.
+    on_error: `stop` at broken UTF-8, or `replace` it with U+FFFD. Raises DataError for a file that is missing or
+    unreadable and for broken UTF-8, with the line number; ConfigError for another value of on_error.
     """
     if on_error_of(on_error) == "blank":
-        raise ConfigError("--on-error blank applies to lines, and a document has sentences: use stop or replace")
+        raise ConfigError("--on-error blank applies to lines, not to documents: use stop or replace")
     data = sys.stdin.buffer.read() if path is None else b"".join(read_chunks(path))
     return format.decode(data, str(path or "standard input"), on_error)
 
 
 def check_paths(source: Path | None, target: Path | None) -> None:
-    """Raises DataError for paths that cannot be right, before a model is loaded."""
+    """Raise DataError for invalid paths, before a model is loaded."""
     if source is not None and (source.is_dir() or not source.exists()):
         raise DataError(f"there is no file {source}: check --input")
     if source is not None and target is not None and source.resolve() == target.resolve():

@@ -1,4 +1,4 @@
-"""`Passage`: a run of a document that is translated, with the markup in it; `PassageBuilder` builds one."""
+"""`Passage`: a translatable part of a document, with the markup in it; `PassageBuilder` builds one."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -6,24 +6,24 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 LONGEST_KEPT = 100
-"""The most characters that translations are constrained to copy. Longer code is placed beside the word before it."""
+"""The longest code that translations are constrained to copy, in characters. Longer code is placed after a word."""
 
 DEEPEST = 100
-"""The deepest nesting of spans. Marks of deeper spans are placed beside their words."""
+"""The deepest nesting of spans. The marks of deeper spans are placed next to their words."""
 
 Escape = Callable[[str, bool], str]
-"""Writes text of a translation in the document's format; the flag says whether the text starts a sentence."""
+"""Writes text of a translation in the document's format; the flag indicates whether the text starts a sentence."""
 
 Raw = tuple["str | Passage", ...]
-"""A piece of the document as it is, except for passages in it, such as the description of an image."""
+"""A part of the document that is kept, except for passages in it, such as the description of an image."""
 
 
 class Mark(NamedTuple):
     """A piece of markup within a passage.
 
     position: the index of the unit that it precedes; kind: whether it opens a span of text, closes one, or neither.
-    partner: the index of the other mark of its span, None if that is in another passage. fragile: whether its span must
-    not be empty.
+    partner: the index of the other mark of its span, None if that mark is in another passage. fragile: whether its span
+    must not be empty.
     """
 
     position: int
@@ -35,9 +35,9 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True)
 class Passage:
-    """Text as units: single characters as the model reads them, and code, which is one unit.
+    """Text as units: single characters as the model reads them, and inline code, each piece of which is one unit.
 
-    texts: of each unit; raws: the same as the document writes it, such as `&amp;` for `&`; kept: the indices of units
+    texts: the text of each unit; raws: its form in the document, such as `&amp;` for `&`; kept: the indices of units
     that translations must copy; marks: sorted by position. escape: how translations are written.
     """
 
@@ -55,7 +55,7 @@ class Passage:
         return "".join("x" if index in self.kept else text[:1] for index, text in enumerate(self.texts))
 
     def original(self, begin: int, end: int, first: int, last: int) -> Raw:
-        """Return units `begin` to `end` and marks `first` to `last` as the document has them."""
+        """Return units `begin` to `end` and marks `first` to `last` as they are in the document."""
         raw: list[str | Passage] = []
         for mark in self.marks[first:last]:
             raw.append("".join(self.raws[begin : mark.position]))
@@ -75,7 +75,7 @@ def passages_in(parts: Sequence["str | Passage"]) -> Iterator[Passage]:
 
 
 def as_text(passage: Passage) -> str:
-    """Return a passage as the document has it."""
+    """Return a passage as it is in the document."""
     parts = passage.original(0, len(passage.raws), 0, len(passage.marks))
     return "".join(part if isinstance(part, str) else as_text(part) for part in parts)
 
@@ -118,7 +118,7 @@ class PassageBuilder:
         self.text("\n", raw)
 
     def keep(self, text: str, raw: str) -> None:
-        """Add code that translations must copy. If it is blank, long or has several lines, it becomes a mark."""
+        """Add code that translations must copy. Code that is blank, long or has several lines becomes a mark."""
         text = text.strip()
         if not text or len(text) > LONGEST_KEPT or "\n" in text:
             self.mark("empty", (raw,))
@@ -127,12 +127,12 @@ class PassageBuilder:
         self.text(text, raw)
 
     def mark(self, kind: Literal["open", "close", "empty"], raw: Raw, name: str = "", fragile: bool = False) -> None:
-        """Add a mark. name: the mark that closes a span has the name of the one that opens it."""
+        """Add a mark. name: the same for the mark that opens a span and the mark that closes it."""
         self._marks.append(Mark(len(self._texts), raw, kind, None, fragile))
         self._names.append(name)
 
     def finish(self, give: Callable[[str | Passage], object]) -> None:
-        """Pass what was added since the last call to `give` as a passage, if anything was."""
+        """Pass everything added since the last call to `give` as a passage, unless nothing was added."""
         if self._texts or self._marks:
             marks = _merge_empty_spans(_pair_marks(self._marks, self._names))
             passage = Passage(tuple(self._texts), tuple(self._raws), marks, frozenset(self._kept), self._escape)
@@ -141,7 +141,7 @@ class PassageBuilder:
 
 
 def _pair_marks(marks: list[Mark], names: list[str]) -> list[Mark]:
-    """The marks with their partners. Spans that partly overlap others or are nested too deeply become empty marks."""
+    """Return the marks with their partners. Partly overlapping or too deeply nested spans become empty marks."""
     marks, waiting = list(marks), list[int]()
     open_names = Counter[str]()
     for index, (mark, name) in enumerate(zip(marks, names, strict=True)):
@@ -168,7 +168,7 @@ def _pair_marks(marks: list[Mark], names: list[str]) -> list[Mark]:
 
 
 def _merge_empty_spans(marks: list[Mark]) -> tuple[Mark, ...]:
-    """The marks, with each span without text, including all marks in it, as one empty mark."""
+    """Return the marks; each span without text is merged with the marks in it into one empty mark."""
     merged: list[Mark] = []
     new_index: dict[int, int] = {}
     index = 0

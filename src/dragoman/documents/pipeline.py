@@ -1,4 +1,4 @@
-"""`DocumentPipeline`: a document's way to sentences and back, which the command line and the server share."""
+"""`DocumentPipeline`: converts documents to sentences and back, for the command line and the server."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,9 +19,9 @@ from dragoman.translation.translator import Translator
 
 @dataclass(frozen=True)
 class SegmentedDocument(Generic[Content]):
-    """A document as the sentences to translate, with everything else kept for writing it again.
+    """A document as sentences to translate, and everything else that is needed to write it again.
 
-    sentences: in order. oversized: how many sentences were too long for the model and became several of these.
+    sentences: in order. oversized: how many sentences were too long for the model and were split into several.
     """
 
     sentences: Sequence[Sentence]
@@ -40,7 +40,7 @@ class SegmentedDocument(Generic[Content]):
     def write(self, texts: Sequence[str], alignments: Sequence[Alignment]) -> Content:
         """Write the document with a translation for each sentence.
 
-        alignments: of each sentence with its translation; only those that `needing_alignment` names are used.
+        alignments: of each sentence with its translation; only those of the sentences in `needing_alignment` are used.
         """
         written = {
             id(sentence): translated_passage(sentence, text, alignment)
@@ -62,7 +62,7 @@ class SegmentedDocument(Generic[Content]):
 
 
 class DocumentPipeline:
-    """The steps around the translation of sentences. Running the model is up to the caller:
+    """The steps before and after the translation of sentences. The caller runs the model:
 
     1. `segment` each document;
     2. translate the sentences as one of `attempts` requests them;
@@ -79,7 +79,7 @@ class DocumentPipeline:
     ) -> None:
         """request: for every sentence. language: code of the source language, such as `en` or `pt-BR`.
 
-        batch_size: the largest number of sentences that are aligned together. attention: as in `Translator.aligner_of`.
+        batch_size: the maximum number of sentences that are aligned together. attention: as in `Translator.aligner_of`.
         """
         self._translator, self._request, self._batch_size = translator, request, batch_size
         self._attention = attention
@@ -93,10 +93,11 @@ class DocumentPipeline:
         return SegmentedDocument(flat, splitter.oversized, parsed, found)
 
     def attempts(self, sentences: Sequence[Sentence]) -> Iterator[list[TextRequest]]:
-        """Yield the requests for all sentences; if the model refuses them with a ConfigError, others follow.
+        """Yield the requests for all sentences; the next ones are for a model that refuses these with a ConfigError.
 
-        The first ones constrain translations to contain inline code verbatim. The others, for models that cannot be
-        constrained, do not: code is then placed beside the words that surround it. Without code there is one attempt.
+        The first attempt constrains translations to contain inline code verbatim. The second one, for models that
+        cannot be constrained, does not: code is then placed next to the surrounding words. Without code there is a
+        single attempt.
         """
         constrained = [_keeping_code(self._request, sentence) for sentence in sentences]
         yield [(sentence.text, request) for sentence, request in zip(sentences, constrained, strict=True)]
@@ -125,7 +126,7 @@ class DocumentPipeline:
 
 
 def _keeping_code(request: Request, sentence: Sentence) -> Request:
-    """The request, with the constraint that the sentence's code stays as it is if it has any."""
+    """Return the request for a sentence, which constrains the translation to copy the sentence's code, if any."""
     if not sentence.kept:
         return request
     control = request.control or Control()

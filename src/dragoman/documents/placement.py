@@ -1,4 +1,4 @@
-"""Where the markup of a sentence goes in its translation: each span covers the words aligned with its own words."""
+"""Places the markup of a sentence in its translation: a span covers the words aligned with its source words."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ Links = Iterable[tuple[int, int]]
 
 
 def translated_passage(sentence: Sentence, translation: str, links: Links) -> Raw:
-    """Return what replaces a sentence in its document: the translation, with the sentence's markup in it.
+    """Return the replacement of a sentence in its document: the translation with the sentence's markup.
 
     links: between the words of the sentence's text and those of the translation; only used if the sentence has markup.
     A translation equal to the text leaves the document unchanged, byte for byte.
@@ -28,7 +28,7 @@ def translated_passage(sentence: Sentence, translation: str, links: Links) -> Ra
     pairs = set(links)
     for position, text, raw in sorted(sentence.kept, key=lambda each: -len(each[1])):
         found = _find_kept(text, translation, kept)
-        if found is None:  # the model left it out: like a mark, it goes beside its neighbour
+        if found is None:  # the model omitted it: it is placed like a mark
             root.points.append(Point(position, (" ", raw)))
             continue
         kept[found] = raw
@@ -40,7 +40,7 @@ def translated_passage(sentence: Sentence, translation: str, links: Links) -> Ra
 
 @dataclass
 class Point:
-    """A mark that opens or closes no span. position: of the character that it precedes."""
+    """A mark that neither opens nor closes a span. position: the index of the character that it precedes."""
 
     position: int
     raw: Raw
@@ -50,8 +50,8 @@ class Point:
 class Span:
     """Marked characters, `begin` to `end`. opening, closing: its marks; None if they are outside the sentence.
 
-    A span without an opening mark starts with the text; one without a closing mark ends with it. fragile: it must not
-    be empty.
+    A span without an opening mark starts with the text; one without a closing mark ends with it. fragile: whether it
+    must not be empty.
     """
 
     begin: int
@@ -93,7 +93,7 @@ class Placed:
     inner: list["Placed"]
 
     def marks(self) -> tuple[Raw, Raw]:
-        """What is written before and after it. A span that must not be empty but would be is left out."""
+        """The marks before and after the content. A fragile span that would be empty is omitted."""
         item = self.item
         if isinstance(item, Point):
             return item.raw, ()
@@ -103,7 +103,7 @@ class Placed:
 
 
 class _Cover(NamedTuple):
-    """The words of the translation that a span covers, and those that its own words are aligned with."""
+    """The words of the translation that a span covers, and the words to which its own words are aligned."""
 
     span: Span
     covered: Range
@@ -148,7 +148,7 @@ class Placement:
         return Placed(*characters, span, ordered)
 
     def _covers(self, spans: Sequence[Span], within: Range) -> list[_Cover]:
-        """The words of each of several adjacent spans, in the order of the translation."""
+        """Return the words of each of several sibling spans, in the order of the translation."""
         covers = []
         for span in spans:
             own = [i for i, (begin, end) in enumerate(self._source_words) if begin < span.end and end > span.begin]
@@ -166,7 +166,7 @@ class Placement:
         return covers
 
     def _word_near(self, position: float, within: Range) -> int:
-        """The word as far into the translation as a character is into the source."""
+        """Return the word at the same relative position in the translation as a character in the source."""
         word = int(position / max(1, len(self._source)) * len(self._target_words))
         return min(max(word, within[0]), within[1] - 1)
 
@@ -184,7 +184,7 @@ class Placement:
         return begin, end
 
     def _position(self, point: Point, within: Range) -> int:
-        """The character of the translation that a point precedes: beside the word that it was beside."""
+        """Return the character of the translation that a point precedes, so that the point stays next to its word."""
         before, after = self._source[: point.position], self._source[point.position :]
         is_leading = bool(after) and not after[0].isspace() and (not before or before[-1].isspace())
         near = [
@@ -206,18 +206,18 @@ class Placement:
         return self._undivided(end)
 
     def _undivided(self, position: int) -> int:
-        """The position, or the start of the range that it would divide."""
+        """Return the position, or the start of the range that it would divide."""
         return next((begin for begin, end in self._whole if begin < position < end), position)
 
 
 def _target_order(cover: _Cover) -> tuple[int, float]:
-    """Spans that started before the sentence first, those that end after it last, others by the mean of their words."""
+    """Sort key: spans that start before the sentence first, spans that end after it last, others by mean position."""
     at_end = 0 if cover.span.opening is None else 2 if cover.span.closing is None else 1
     return at_end, sum(cover.words) / len(cover.words) if cover.words else cover.covered[0]
 
 
 def _separate(left: _Cover, right: _Cover) -> tuple[_Cover, _Cover]:
-    """Cut two overlapping covers where the fewest words are on the wrong side, with no side empty if possible."""
+    """Divide two overlapping covers where the fewest words are on the wrong side, and neither is empty if possible."""
 
     def cost(cut: int) -> tuple[int, int]:
         empty = (cut <= left.covered[0]) + (cut >= max(left.covered[1], right.covered[1]))
@@ -233,12 +233,12 @@ def _separate(left: _Cover, right: _Cover) -> tuple[_Cover, _Cover]:
 
 
 def _leading_punctuation(word: str) -> int:
-    """The number of characters before the first letter or digit of a word; 0 if it has none."""
+    """Return the number of characters before the first letter or digit of a word; 0 if it has neither."""
     return next((index for index, character in enumerate(word) if character.isalnum()), 0)
 
 
 def _find_kept(text: str, translation: str, taken: Mapping[Range, str]) -> Range | None:
-    """Where a text occurs in the translation outside ranges that are taken, as a word of its own if possible."""
+    """Find a text in the translation, outside the ranges that are used already, as a separate word if possible."""
     free: list[Range] = []
     begin = translation.find(text)
     while begin >= 0:
@@ -262,7 +262,7 @@ def _words_in(text: str, characters: Range) -> list[int]:
 def _link_exclusively(
     links: set[tuple[int, int]], source: Sequence[int], target: Sequence[int]
 ) -> set[tuple[int, int]]:
-    """The links, with these words linked to one another and to no others."""
+    """Return the links, changed so that these words are linked to one another only."""
     others = {(i, j) for i, j in links if i not in source and j not in target}
     return others | {(i, j) for i in source for j in target}
 
@@ -280,7 +280,7 @@ def _write(placed: Placed, translation: str, kept: Mapping[Range, str], passage:
 
 
 def _escaped(translation: str, begin: int, end: int, kept: Mapping[Range, str], passage: Passage) -> str:
-    """A part of the translation as the document writes it."""
+    """Yield a part of the translation in the format of the document."""
     written = ""
     for (start, stop), raw in sorted(kept.items()):
         if begin <= start and stop <= end and start < stop:

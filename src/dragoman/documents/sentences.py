@@ -1,4 +1,4 @@
-"""`Splitter`: where the sentences of a text begin and end; `Sentence`: a sentence of a passage, with its markup."""
+"""`Splitter`: splits text into sentences; `Sentence`: a sentence of a passage, with its markup."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -11,21 +11,21 @@ from dragoman.documents.passage import Mark, Passage
 from dragoman.text.division import divide
 
 LONGEST = 1000
-"""The most characters that are translated at once: no sentence is longer, and models do not learn from longer ones."""
+"""The longest text that is translated at once, in characters; real sentences, and those in training, are shorter."""
 
 _BREAKS = re.compile(r"[\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+|\s{3,}")
 _BULLET = re.compile(r"\s*(?:(?:[-–—*+•·▪◦‣>#|]+|[(\[]?[0-9]{1,3}[.)\]]|[(\[]?[A-Za-z][)\]])\s+)*")
 
 
 class Splitter:
-    """Splits text into sentences with the library sentencex; layout between sentences belongs to none.
+    """Splits text into sentences with the library sentencex; the layout between sentences belongs to none of them.
 
-    No sentence spans a line end, a tab, or three or more blanks. Bullets and list numbers are not part of sentences,
-    and neither is anything without a letter. oversized: how many sentences were too long and were split further.
+    No sentence spans a line end, a tab, or three or more blanks. Sentences contain no bullets and list numbers, and
+    text without letters is not a sentence. oversized: how many sentences were too long and were split further.
     """
 
     def __init__(self, language: str, fits: Callable[[str], bool]) -> None:
-        """language: a code such as `en`. fits: whether the model can read a text, which has no blanks at its ends."""
+        """language: a code such as `en`. fits: whether the model can read a text (given without blanks at its ends)."""
         self._segment = import_optional("sentencex", "documents").segment
         self._language, self._fits = language, fits
         self.oversized = 0
@@ -54,7 +54,7 @@ class Splitter:
                 begin += len(part)
 
     def _segments(self, line: str) -> list[str]:
-        """The sentences of a line; concatenated, they are the line."""
+        """Yield the sentences of a line, whose concatenation is the line."""
         if not line:
             return []
         # the library cannot read a lone surrogate
@@ -68,7 +68,7 @@ class Splitter:
 
 @dataclass(frozen=True)
 class Sentence:
-    """Units `begin` to `end` of a passage and its marks `first` to `last`. Other marks stay outside the sentence."""
+    """Units `begin` to `end` of a passage, and marks `first` to `last`; other marks are outside the sentence."""
 
     passage: Passage
     begin: int
@@ -83,14 +83,14 @@ class Sentence:
 
     @cached_property
     def marks(self) -> list[Mark]:
-        """The marks within, whose positions are those of the characters of `text` that they precede."""
+        """The marks in the sentence; their positions are indices of the characters of `text` that they precede."""
         ends = [0, *accumulate(map(len, self.passage.texts[self.begin : self.end]))]
         inner = self.passage.marks[self.first : self.last]
         return [mark._replace(position=ends[mark.position - self.begin]) for mark in inner]
 
     @cached_property
     def kept(self) -> list[tuple[int, str, str]]:
-        """The code to copy: its position in `text`, its text, and what the document has for it."""
+        """The code to copy: its position in `text`, its text, and its form in the document."""
         if not self.passage.kept:
             return []
         found, position = [], 0
@@ -103,7 +103,7 @@ class Sentence:
 
 
 def sentences_of(passage: Passage, splitter: Splitter) -> Iterator[Sentence]:
-    """Yield the sentences of a passage that have something to translate, in order."""
+    """Yield the translatable sentences of a passage in order."""
     marks, symbols, first = passage.marks, passage.symbols, 0
     for begin, end in splitter.sentences(symbols):
         if not any(symbols[unit].isalpha() and unit not in passage.kept for unit in range(begin, end)):
@@ -120,7 +120,7 @@ def sentences_of(passage: Passage, splitter: Splitter) -> Iterator[Sentence]:
 
 
 def _precedes(marks: Sequence[Mark], index: int, begin: int, end: int) -> bool:
-    """Whether a mark at the start of a sentence stays in front of the whole sentence."""
+    """Whether a mark at the start of a sentence stays before the whole sentence."""
     mark = marks[index]
     if mark.position != begin:
         return False

@@ -22,8 +22,8 @@ _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’»)\]]*\Z")
 class CueMarkup:
     """The markup that a format allows in cues.
 
-    hidden: matches tags and whatever else is not displayed; escape: how translations are written; has_entities: whether
-    `&amp;` stands for &.
+    hidden: matches tags and other text that is not displayed; escape: how translations are written; has_entities:
+    whether `&amp;` means &.
     """
 
     hidden: re.Pattern[str]
@@ -36,10 +36,10 @@ class CueMarkup:
 
 
 def parts_of_cue(lines: Sequence[tuple[str, str]], markup: CueMarkup) -> list[str | Passage]:
-    """Split a cue's lines into what stays and what is translated, without the last line end.
+    """Split a cue's lines into parts that are kept and parts that are translated, without the last line end.
 
-    lines: (text, line end). A line that starts with a dash, a note or a voice tag, and a line that is entirely in
-    brackets, is a passage of its own; any other line continues the previous one.
+    lines: (text, line end). A line that starts with a dash, a note or a voice tag, or is entirely in brackets, is a
+    separate passage; any other line continues the previous one.
     """
     builder = PassageBuilder(markup.escape)
     parts: list[str | Passage] = []
@@ -59,7 +59,7 @@ def parts_of_cue(lines: Sequence[tuple[str, str]], markup: CueMarkup) -> list[st
 
 
 def _starts_passage(line: str, markup: CueMarkup) -> bool:
-    """Whether a line does not continue the previous one."""
+    """Whether a line starts a new passage instead of continuing the previous line."""
     speaker = re.match(r"\s*<v\b", line) or re.match(rf"\s*{_SPEAKER}", markup.displayed(line))
     return speaker is not None or _is_sound(line, markup)
 
@@ -70,7 +70,7 @@ def _is_sound(line: str, markup: CueMarkup) -> bool:
 
 
 def _add_line(builder: PassageBuilder, line: str, markup: CueMarkup, first: bool) -> None:
-    """first: whether the line starts a passage, so that a speaker's dash or note at its start is not text."""
+    """first: whether the line starts a passage, in which case a speaker's dash or note at its start is not text."""
     units = re.compile(
         rf"({markup.hidden.pattern})|([^\S\xa0]+)|({_ENTITY})|({_SPEAKER})|.", markup.hidden.flags | re.S
     )
@@ -109,8 +109,8 @@ def _add_tag(builder: PassageBuilder, raw: str) -> None:
 def wrap_like(original: str, text: str, hidden: re.Pattern[str]) -> str:
     """Wrap a translation into the fewest lines of usual width, but at most as many as the original has.
 
-    The longest line is as short as possible, and words stay whole. Where each line of the original ends a sentence, so
-    does each line of the translation if its sentences fit. hidden: matches markup, which has no width.
+    The longest line is as short as possible, and words are not split. If each line of the original ends a sentence, so
+    does each line of the translation, provided its sentences fit. hidden: matches markup, which has no width.
     """
     old = _LINE_END.split(original)
     words = list(_split_words(text, hidden))
@@ -131,7 +131,7 @@ def wrap_like(original: str, text: str, hidden: re.Pattern[str]) -> str:
 
 
 def _smallest_width(widths: Sequence[int], most: int) -> int:
-    """The smallest width that needs no more lines than the usual width does, or than `most`."""
+    """Return the smallest width with which a text needs no more lines than with the usual width, or than `most`."""
     count = min(most, sum(1 for _ in _fill(widths, max(USUAL_WIDTH, max(widths)))))
     low, high = max(widths), sum(widths) + len(widths) - 1
     while low < high:
@@ -163,7 +163,7 @@ def _fits(widths: Sequence[int], width: int, count: int) -> bool:
 
 
 def _fill(widths: Sequence[int], width: int) -> Iterator[tuple[int, int]]:
-    """Fill lines with words greedily; yields the first word of each line and the one that follows it."""
+    """Fill lines with words greedily; yields the indices at which the words of each line begin and end."""
     begin = used = 0
     for index, length in enumerate(widths):
         if index > begin and used + 1 + length > width:

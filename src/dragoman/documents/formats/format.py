@@ -1,4 +1,4 @@
-"""`Format`: how documents of one kind are read and written; `ParsedDocument`: one of them, as translatable parts."""
+"""`Format`: reads and writes documents of one kind; `ParsedDocument`: a document as translatable parts."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from dragoman.data.corpora.lines import has_broken_utf8
 from dragoman.documents.passage import Passage
 
 Content = TypeVar("Content", str, bytes)
-"""A document in Python: text, or the bytes of its file for a binary format."""
+"""The content of a document: text, or bytes for a binary format."""
 
 _BYTE_ORDER_MARK = "\ufeff"
 
 
 @dataclass(frozen=True)
 class ParsedDocument(Generic[Content]):
-    """parts: what stays (str) and what is translated, in order; write: the document, given a text for each part."""
+    """parts: kept parts (str) and translatable parts in order; write: returns the document, given each part's text."""
 
     parts: Sequence[str | Passage]
     write: Callable[[Sequence[str]], Content]
@@ -45,7 +45,7 @@ class Format(Protocol[Content]):
 
 
 class TextFormat:
-    """A format whose documents are UTF-8 text. A byte order mark stays where it is."""
+    """A format whose documents are UTF-8 text. A byte order mark is kept."""
 
     def __init__(self, parse_text: Callable[[str], ParsedDocument[str]]) -> None:
         """parse_text: parses valid Unicode without a byte order mark."""
@@ -54,7 +54,7 @@ class TextFormat:
     def parse(self, content: str) -> ParsedDocument[str]:
         """See `Format.parse`."""
         if not isinstance(content, str):
-            raise ConfigError("this format is text: give the document as str, or its own format with the bytes")
+            raise ConfigError("this format is text: pass the document as str, or pass the format of the bytes")
         for number, line in enumerate(content.split("\n"), 1):
             if has_broken_utf8(line):
                 raise DataError(

@@ -1,4 +1,4 @@
-"""HTML documents: tags, attributes and everything that is not text stay as they are."""
+"""HTML documents: text is translated; tags, attributes and everything else are kept."""
 
 import html
 import re
@@ -30,7 +30,7 @@ def _escape_attribute(text: str, _: bool) -> str:
 
 
 class _Events(HTMLParser):
-    """The syntactic parts of a page: (first character, kind, tag name) of each, in `found`."""
+    """Collects the syntactic parts of a page in `found`, as (first character, kind, tag name)."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=False)
@@ -81,7 +81,7 @@ class _Events(HTMLParser):
 
 
 def parts_of_html(text: str) -> Iterator[str | Passage]:
-    """Split a page into what stays and the passages between the tags of block elements."""
+    """Split a page into kept parts and the passages between the tags of block elements."""
     found = _Events(text).found
     ends = [*(begin for begin, _, _ in found[1:]), len(text)]
     parts: list[str | Passage] = [text[: found[0][0]] if found else text]
@@ -147,7 +147,7 @@ def _add_text(builder: PassageBuilder, raw: str) -> None:
 
 
 def _end_of(found: list[tuple[int, str, str]], index: int) -> int:
-    """The index of the end tag of the element that starts there, or of the last part."""
+    """Return the index of the end tag of the element that starts at an index, or the index of the last part."""
     name, depth = found[index][2], 0
     for other in range(index, len(found)):
         _, kind, tag = found[other]
@@ -159,7 +159,7 @@ def _end_of(found: list[tuple[int, str, str]], index: int) -> int:
 
 
 def _attributes(tag: str) -> Iterator[re.Match[str]]:
-    """The attributes of a start tag."""
+    """Return the attributes of a start tag."""
     name = re.match(r"<[^\s/>]+", tag)
     yield from _ATTRIBUTE.finditer(tag, name.end() if name else 0)
 
@@ -170,7 +170,7 @@ def _is_excluded(tag: str) -> bool:
 
 
 def _tag(raw: str) -> Raw:
-    """A start tag, with passages for the quoted attributes that people read."""
+    """Return a start tag, with a passage for each quoted attribute that readers see."""
     if _is_excluded(raw):
         return (raw,)
     parts: list[str | Passage] = []

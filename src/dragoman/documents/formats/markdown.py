@@ -1,4 +1,4 @@
-"""Markdown documents (CommonMark with tables): blocks and markup stay as they are."""
+"""Markdown documents (CommonMark with tables): text is translated; blocks and markup are kept."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ _VOID_TAGS = ("img", "wbr", "input")
 
 
 def escaped(text: str, begins: bool) -> str:
-    """Put a backslash in front of everything that would be markup. begins: whether the text starts a block."""
+    """Put a backslash before every character that would be markup. begins: whether the text starts a block."""
     found = _BEGINNING.match(text) if begins else None
     inner = _SPECIAL.sub(r"\\\g<0>", text)
     if found is None:
@@ -66,15 +66,15 @@ class MarkdownParser:
 
 
 class _Lost(Exception):
-    """A token is not where it should be."""
+    """A token is not at the expected position."""
 
 
 @dataclass
 class _InlineReader:
     """Reads the inline tokens of one block into a passage.
 
-    content: the block's text; positions: of each of its characters in the document, and of its end. ends: the end of
-    each link, image and code span by its start. at: the next character to read.
+    content: the block's text; positions: the position in the document of each of its characters and of its end. ends:
+    the end of each link, image and code span by its start. at: the next character to read.
     """
 
     content: str
@@ -129,7 +129,7 @@ class _InlineReader:
                 raise _Lost
 
     def _taken(self, end: int) -> str:
-        """Read up to a character; return what the document has there."""
+        """Read up to a character; return the part of the document that was read."""
         raw = self.text[self.positions[self.at] : self.positions[end]]
         self.at = end
         return raw
@@ -205,9 +205,9 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
 
 
 def parts_of_markdown(text: str) -> Iterator[str | Passage]:
-    """Split a document into what stays and a passage for each heading, paragraph and table cell.
+    """Split a document into kept parts and a passage for each heading, paragraph and table cell.
 
-    Warns of blocks whose text cannot be located in the document; they stay untranslated.
+    Warns of blocks whose text cannot be located in the document; they remain untranslated.
     """
     parser = MarkdownParser()
     front = _FRONT_MATTER.match(text)
@@ -223,7 +223,7 @@ def parts_of_markdown(text: str) -> Iterator[str | Passage]:
         passage = None if positions is None else passage_of(token.content, text, positions, parser, environment)
         if positions is None or passage is None:
             line = text.count("\n", 0, lines[first][0]) + 1
-            warn(f"line {line}: a block of Markdown stays untranslated, since its markup could not be located")
+            warn(f"line {line}: a block of Markdown remains untranslated, because its markup could not be located")
             continue
         yield text[at : positions[0]]
         yield passage
@@ -232,7 +232,7 @@ def parts_of_markdown(text: str) -> Iterator[str | Passage]:
 
 
 def _positions(content: str, text: str, lines: list[tuple[int, int]], begin: int) -> list[int] | None:
-    """The position in the document of each character of a block's text, and of its end; None if unclear.
+    """Return the position in the document of each character of a block's text, and of its end; None if unknown.
 
     The library returns the text without the prefixes of its lines, and with the pipes of table cells unescaped.
     """
@@ -258,7 +258,7 @@ def _positions(content: str, text: str, lines: list[tuple[int, int]], begin: int
 
 
 def _in_table(content: str, raw: str) -> list[int]:
-    """The index of each character in the same text with backslashes before the pipes of table cells."""
+    """Return the index of each character in the same text with backslashes before the pipes of table cells."""
     found, index = [], 0
     for character in content:
         found.append(index)

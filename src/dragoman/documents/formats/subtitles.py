@@ -1,4 +1,4 @@
-"""Subtitle files, SubRip and WebVTT, as documents: the text of cues is translated, everything else stays."""
+"""Subtitle files (SubRip and WebVTT): the text of cues is translated, everything else is kept."""
 
 import html
 import re
@@ -29,12 +29,12 @@ class Line(NamedTuple):
 
     @property
     def has_arrow(self) -> bool:
-        """Whether it gives the times of a cue, well-formed or not."""
+        """Whether it contains the times of a cue, well-formed or malformed."""
         return _ARROW in self.text
 
 
 class SubtitleParser(ABC):
-    """Parses files in which a line with an arrow starts a cue. Subclasses define a format's markup and times."""
+    """Parses files in which a line with an arrow starts a cue. Subclasses define the markup and times of a format."""
 
     markup: CueMarkup
     times: re.Pattern[str]
@@ -48,7 +48,7 @@ class SubtitleParser(ABC):
         """
 
     def parse(self, text: str) -> ParsedDocument[str]:
-        """Parse a file. Warns of cues with malformed times and of stray lines, which both stay untranslated."""
+        """Parse a file. Warns of cues with malformed times and of stray lines; both remain untranslated."""
         lines = _split_lines(text)
         is_text, stray = self.find_text(lines)
         self._warn(lines, stray)
@@ -87,11 +87,11 @@ class SubtitleParser(ABC):
             index for index, line in enumerate(lines) if line.has_arrow and self.times.match(line.text.strip()) is None
         ]
         if not any(line.has_arrow for line in lines) and any(not line.is_blank for line in lines):
-            warn(f"no line has {_ARROW}, so this file has no subtitles and stays unchanged")
+            warn(f"no line has {_ARROW}, so this file has no subtitles and remains unchanged")
             return
         for indices, problem in (
-            (malformed, f"with {_ARROW} have times that players cannot read, and stay unchanged"),
-            (stray, "of text belong to no cue, and stay unchanged"),
+            (malformed, f"with {_ARROW} have times that players cannot read, and remain unchanged"),
+            (stray, "of text belong to no cue, and remain unchanged"),
         ):
             if indices:
                 warn(f"{len(indices):,} line(s) {problem}; the first is line {indices[0] + 1}")
@@ -107,14 +107,14 @@ _SUBRIP_TIME = r"\d+:\d+:\d+(?:[,.:]\d+)?"
 
 
 def _escape_subrip(text: str, _: bool) -> str:
-    """Change what would start a cue or a line: SubRip has no escape sequences."""
+    """Change text that would start a cue or a line, since SubRip has no escape sequences."""
     return text.replace("-->", "->").replace("\r", " ")
 
 
 class SubRip(SubtitleParser):
-    """SubRip (.srt): a number, times, lines of text; players read its tags like HTML's.
+    """SubRip (.srt): a number, times, lines of text; players interpret its tags like HTML's.
 
-    It has no standard. As in pysubs2 and in players, all text that follows the first cue's times is displayed.
+    SubRip has no standard. As in pysubs2 and in players, all text that follows the first cue's times is displayed.
     """
 
     markup = CueMarkup(re.compile(f"{_TAG}|{_STYLE}", re.IGNORECASE), _escape_subrip)

@@ -14,7 +14,7 @@ from dragoman.documents.passage import Passage
 
 
 def parts_of_text(text: str) -> Iterator[str | Passage]:
-    """Split plain text into its lines, each with its line end; lines without letters stay."""
+    """Split plain text into lines, each with its line end; lines without letters are kept as they are."""
     for line in text.splitlines(keepends=True):
         yield Passage(line, line) if any(map(str.isalpha, line)) else line
 

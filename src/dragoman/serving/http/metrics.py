@@ -25,7 +25,7 @@ _SECURITY_HEADERS = {
 }
 
 Log = Callable[[dict[str, Any]], None]
-"""Receives the log entry of a request."""
+"""A function that receives the log entry of a request."""
 
 
 class Metrics:

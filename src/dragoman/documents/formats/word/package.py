@@ -13,10 +13,10 @@ from dragoman.base.errors import DataError
 from dragoman.base.packages import import_optional
 
 LARGEST = 1 << 26
-"""The unpacked bytes that any archive may have."""
+"""The number of unpacked bytes that is allowed for every archive."""
 
 DENSEST = 10
-"""The further unpacked bytes allowed per packed byte: images and fonts hardly compress."""
+"""The number of additional unpacked bytes allowed per packed byte; images and fonts hardly compress."""
 
 _COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _BROKEN = (
@@ -29,7 +29,7 @@ class Package:
     """An archive's parts by name. Nothing is ever written to disk, and parts are unpacked one at a time."""
 
     def __init__(self, content: bytes) -> None:
-        """Raises DataError for content that is not an archive, is damaged, or could only be meant as an attack."""
+        """Raises DataError for content that is not an archive, is damaged, or is malicious."""
         if content.startswith(_COMPOUND):
             raise DataError(
                 "this is a Word 97–2003 document (.doc) or has a password: save it as .docx without a password"
@@ -40,12 +40,12 @@ class Package:
             raise DataError(f"this is not a Word document (.docx), or it is damaged: {error}") from None
         self._members = {member.filename: member for member in self._archive.infolist()}
         if len({name.lower() for name in self._members}) < len(self._archive.infolist()):
-            raise DataError("two parts of this document have the same name, which no word processor writes")
+            raise DataError("two parts of this document have the same name: it was not written by a word processor")
         allowed = LARGEST + DENSEST * len(content)
         unpacked = sum(member.file_size for member in self._members.values())
         if unpacked > allowed:
             raise DataError(
-                f"this document would unpack to {unpacked:,} bytes, and at most {allowed:,} are allowed for its size: "
+                f"this document would unpack to {unpacked:,} bytes, but at most {allowed:,} are allowed for its size: "
                 "save it again with a word processor, or divide it"
             )
         for name, member in self._members.items():
@@ -64,14 +64,12 @@ class Package:
         member = self._members[name]
         try:
             with self._archive.open(member) as file:
-                return file.read(
-                    member.file_size + 1
-                )  # bounded: otherwise it would unpack everything, whatever the declared size
+                return file.read(member.file_size + 1)  # bounded, since the declared size may be wrong
         except _BROKEN as error:
             raise DataError(f"the part {name} of this document is damaged: {error}") from None
 
     def with_parts(self, changed: Mapping[str, bytes]) -> bytes:
-        """Return the archive with new bytes for some of its parts; order, names and times stay."""
+        """Return the archive with new bytes for some of its parts; order, names and times are kept."""
         target = io.BytesIO()
         with zipfile.ZipFile(target, "w") as archive:
             archive.comment = self._archive.comment
@@ -95,7 +93,7 @@ _NAMESPACES = (
 
 
 class _RootReached(Exception):
-    """The root element was reached without a document type before it."""
+    """Raised at the root element, if no document type precedes it."""
 
 
 def parse_xml(data: bytes, name: str) -> Element:
@@ -143,7 +141,7 @@ def child(element: Element, name: str) -> Element | None:
 
 
 def _check(data: bytes, name: str) -> None:
-    """Raises DataError for a document type, before it is interpreted."""
+    """Raise DataError for a document type, before it is interpreted."""
     parser = expat.ParserCreate()
 
     def refuse(*_: object) -> None:

@@ -15,12 +15,12 @@ _CONTAINERS = frozenset(("hyperlink", "ins", "moveTo", "smartTag", "customXml", 
 _FIXED_CONTROLS = frozenset(("dropDownList", "comboBox", "date", "picture", "dataBinding", "equation", "checkbox"))
 _PROOFING = frozenset(("lang", "noProof"))
 _DEEPEST = 10
-"""The deepest nesting of containers and fields that are looked into; deeper ones are opaque."""
+"""The deepest nesting of containers and fields whose content is translated."""
 
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
-    """A piece of a run, or beside runs. element: text or anything else; run: its run, None if it has none."""
+    """A piece of a run, or between runs. element: text or anything else; run: its run, None between runs."""
 
     element: Element
     run: Element | None
@@ -37,10 +37,7 @@ class Leaf:
 
 @dataclass(frozen=True, eq=False)
 class Container:
-    """Pieces with what encloses them.
-
-    That is an element of which `content` contains them, or a field's first and last leaves.
-    """
+    """Pieces and their enclosing container: an element whose `content` they are, or a field's first and last leaves."""
 
     pieces: Sequence["Piece"]
     element: Element | None = None
@@ -51,7 +48,7 @@ class Container:
 
 @dataclass(frozen=True, eq=False)
 class OpaqueField:
-    """A field whose result is not translated, such as a page number. pieces: all of it."""
+    """A field whose result is not translated, such as a page number. pieces: the whole field."""
 
     pieces: Sequence["Piece"]
 
@@ -60,7 +57,7 @@ Piece = Leaf | Container | OpaqueField
 
 
 def pieces_of(index: Element, depth: int = 0) -> list[Piece]:
-    """Return the pieces of a paragraph or container, without those of paragraphs in its text boxes."""
+    """Return the pieces of a paragraph or container, except those of paragraphs in its text boxes."""
     found: list[Piece] = []
     for each in index:
         name = kind(each)
@@ -105,7 +102,7 @@ def format_of_run(run: Element | None) -> str:
 
 
 def _is_fixed_control(element: Element) -> bool:
-    """Whether a content control's text comes from a list or is stored elsewhere, so that it must not change."""
+    """Whether a content control's text must not change, because it comes from a list or is stored elsewhere."""
     properties = child(element, "sdtPr")
     if properties is None:
         return False
@@ -113,7 +110,7 @@ def _is_fixed_control(element: Element) -> bool:
 
 
 def _with_fields(pieces: Sequence[Piece]) -> list[Piece]:
-    """The pieces, with each field that begins and ends among them as a single one."""
+    """Return the pieces, in which each field that begins and ends among them is a single piece."""
     found: list[Piece] = []
     open_fields: list[int] = []
     for piece in pieces:
@@ -148,7 +145,7 @@ def _field(pieces: Sequence[Piece]) -> Piece:
     return Container(pieces[middle + 1 : -1], first=first, last=[last])
 
 
-# these two cannot occur in XML, hence not in text; between them is the number of something that is not text
+# these two cannot occur in XML, and thus not in text; they enclose the number of a mark
 _BEGIN, _END = "\x01", "\x02"
 _MARK = re.compile(f"{_BEGIN}([0-9]+){_END}")
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -173,7 +170,7 @@ class _Span:
 class Paragraph:
     """A paragraph, `w:p`.
 
-    passage: its text, in which formats, links and everything else are numbered marks; None if it has no text.
+    passage: its text, in which formats, links and all other elements are numbered marks; None if it has no text.
     """
 
     def __init__(self, element: Element) -> None:
@@ -271,7 +268,7 @@ class _Writer:
         self._of: Element | str = ""
 
     def text(self, parent: Element, like: Element | None, text: str) -> None:
-        """Write text. like: the run whose format it gets."""
+        """Write text in the format of the run `like`."""
         if not text:
             return
         run = self._run(parent, like, format_of_run(like))
@@ -283,7 +280,7 @@ class _Writer:
             last.set(_PRESERVE, "preserve")
 
     def begin(self, parent: Element, container: Container) -> Element:
-        """Start a container; returns the element that its pieces go to."""
+        """Start a container; returns the element to which its pieces are added."""
         for leaf in container.first:
             self.piece(parent, leaf)
         if container.element is None:
@@ -311,7 +308,7 @@ class _Writer:
                 self.piece(parent, each)
 
     def _run(self, parent: Element, like: Element | None, of: Element | str) -> Element:
-        """The last run if it has the same format or origin, else a new one. of: a format, or the original run."""
+        """Return the last run if it has the same format or origin, else a new run. of: a format or the original run."""
         same = of is self._of or (isinstance(of, str) and of == self._of)
         if self._last is None or len(parent) == 0 or parent[-1] is not self._last or not same:
             self._last, self._of = _append(parent, "r", parent), of
@@ -328,7 +325,7 @@ def _append(parent: Element, name: str, like: Element) -> Element:
 
 
 def _empty(index: Element) -> Element:
-    """Remove everything from an element but its properties."""
+    """Remove everything from an element except its properties."""
     for each in list(index):
         if not is_property(each):
             index.remove(each)
@@ -350,7 +347,7 @@ def _inked(leaf: Leaf) -> bool:
 
 
 def _most_common_run(pieces: Sequence[Piece]) -> Element | None:
-    """The first run of the format that most of the text directly in these pieces has."""
+    """Return the first run of the most frequent format of the text directly in these pieces."""
     counts = Counter[str]()
     runs: dict[str, Element] = {}
     for piece in pieces:
@@ -362,7 +359,7 @@ def _most_common_run(pieces: Sequence[Piece]) -> Element | None:
 
 
 def _end_of_format(pieces: Sequence[Piece], begin: int) -> int:
-    """The index after the last text of the format that starts there, across blanks and other elements."""
+    """Return the index after the last text of the format that starts at an index, across blanks and other elements."""
     format, end = None, begin
     for index in range(begin, len(pieces)):
         piece = pieces[index]

@@ -1,4 +1,4 @@
-"""Word documents (.docx, ECMA-376): the text of paragraphs is translated, everything else stays."""
+"""Word documents (.docx, ECMA-376): the text of paragraphs is translated, everything else is kept."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -10,10 +10,10 @@ from dragoman.documents.formats.word.paragraph import Paragraph, replace_forbidd
 from dragoman.documents.passage import Passage, as_text
 
 LARGEST_TEXT = 1 << 24
-"""The most bytes of XML that are read; a book of a thousand pages has fewer."""
+"""The maximum number of bytes of XML to read; a book of a thousand pages has fewer."""
 
 MOST_PIECES = 200_000
-"""The most paragraphs, runs and images that are read, about six seconds' work, however small the file is."""
+"""The maximum number of paragraphs, runs and images to read, which take about six seconds."""
 
 _PIECES = ("{*}p", "{*}r", "{*}docPr")
 
@@ -33,7 +33,7 @@ _DESCRIPTIONS = ("title", "descr")
 
 
 class _Translatable(NamedTuple):
-    """A translatable text. root: of the part that it is in; write: replaces it."""
+    """A translatable text. root: the root element of its part; write: replaces it."""
 
     root: Element
     passage: Passage
@@ -46,7 +46,7 @@ class WordFormat:
     def parse(self, content: bytes) -> ParsedDocument[bytes]:
         """See `Format.parse`."""
         if not isinstance(content, bytes):
-            raise ConfigError("a Word document is not text: give its bytes, for example Path(…).read_bytes()")
+            raise ConfigError("a Word document is not text: pass its bytes, for example Path(…).read_bytes()")
         package = Package(content)
         roots = {name: parse_xml(package.read(name), name) for name in _parts_with_text(package)}
         _check_pieces(sum(1 for root in roots.values() for _ in root.iter(*_PIECES)))
@@ -75,7 +75,10 @@ class WordFormat:
 
 
 def _parts_with_text(package: Package) -> list[str]:
-    """The names of parts with text, the main document first. Raises DataError if there is none or too much text."""
+    """Return the names of the parts with text, the main document first.
+
+    Raises DataError if there is no main document or too much text.
+    """
     sizes = package.sizes
     if _TYPES not in sizes:
         raise DataError("this archive is not a Word document (.docx): it does not declare the types of its parts")
@@ -92,7 +95,7 @@ def _parts_with_text(package: Package) -> list[str]:
 def _check_size(size: int) -> None:
     if size > LARGEST_TEXT:
         raise DataError(
-            f"this document has {size:,} bytes of unpacked text and formatting, and at most {LARGEST_TEXT:,} are read: "
+            f"this document has {size:,} bytes of unpacked text and formatting, but at most {LARGEST_TEXT:,} are read: "
             "divide it"
         )
 
@@ -100,12 +103,12 @@ def _check_size(size: int) -> None:
 def _check_pieces(count: int) -> None:
     if count > MOST_PIECES:
         raise DataError(
-            f"this document has {count:,} paragraphs, runs and images, and at most {MOST_PIECES:,} are read: divide it"
+            f"this document has {count:,} paragraphs, runs and images, but at most {MOST_PIECES:,} are read: divide it"
         )
 
 
 def _types(root: Element, names: Iterable[str]) -> dict[str, str]:
-    """The content type of each part, declared for the part itself or for its file name extension."""
+    """Return the content type of each part, declared for the part itself or for its file name extension."""
     declared: dict[str, str] = {}
     for each in root:
         key = each.get("PartName", "").removeprefix("/") or "." + each.get("Extension", "")

@@ -14,17 +14,17 @@ _WARM_UP = 2
 """Steps before the capture, in which libraries allocate their workspaces."""
 
 _AGREEMENT = {torch.float32: 1e-3, torch.float16: 5e-2, torch.bfloat16: 5e-1}
-"""How far sums of log-probabilities of the same step may differ between two ways of launching it."""
+"""By how much the summed log-probabilities of a step may differ with and without the graph."""
 
 
 class CapturedSlots:
-    """`Slots` with a step that is captured as a CUDA graph; on a CPU, or if the capture fails, it runs as it is.
+    """`Slots` with a step that is captured as a CUDA graph; on a CPU, or if the capture fails, it runs without a graph.
 
     The first replay is compared with the same step without the graph. If they disagree, the graph is dropped.
     """
 
     def __init__(self, slots: Slots, pool: Any = None) -> None:
-        """slots: without a sentence. pool: of the memory that the graphs of an engine share (`graph_pool_handle`)."""
+        """slots: without sentences. pool: the memory pool that the engine's graphs share (`graph_pool_handle`)."""
         self.slots = slots
         self._graph: torch.cuda.CUDAGraph | None = None
         self._verified = False
@@ -34,7 +34,7 @@ class CapturedSlots:
                 self._capture(self._device, pool)
 
     def run(self, steps: int) -> None:
-        """Make steps; the device may still be computing when this returns."""
+        """Launch steps; the device may still be computing when this returns."""
         self.slots.count(steps)
         with self._current_device():
             if self._graph is not None and not self._verified:
@@ -44,7 +44,7 @@ class CapturedSlots:
                 self._step()
 
     def _current_device(self) -> AbstractContextManager[None]:
-        """Kernels are launched, and graphs captured, on the current device, which may be another GPU."""
+        """Make the slots' GPU the current device, on which kernels are launched and graphs captured."""
         return torch.cuda.device(self._device) if self._device.type == "cuda" else nullcontext()
 
     def _step(self) -> None:
@@ -75,7 +75,7 @@ class CapturedSlots:
         self._graph = graph
 
     def _verify(self) -> None:
-        """Make the first step twice, with and without the graph, from the same state."""
+        """Compute the first step twice from the same state, with and without the graph."""
         state, graph = self.slots.state, self._graph
         assert graph is not None
         before = {name: tensor.clone() for name, tensor in state.items()}
@@ -86,7 +86,7 @@ class CapturedSlots:
         self._verified = True
         tolerance = _AGREEMENT.get(self.slots.decoder.projection.weight.dtype, 1e-3)
         if not torch.allclose(replayed, state["totals"], rtol=0, atol=tolerance, equal_nan=True):
-            warn("a captured decoding step differs from the step itself on this GPU: decoding runs without graphs")
+            warn("a decoding step gives another result as a CUDA graph on this GPU: decoding runs without graphs")
             self._graph = None
 
 

@@ -1,4 +1,4 @@
-"""From the tensors of a completed sentence to its hypotheses."""
+"""Converts the tensors of a completed sentence to hypotheses."""
 
 from collections.abc import Mapping
 from math import inf, isfinite, isnan
@@ -9,7 +9,7 @@ from dragoman.translation.engines.native.request import NativeRequest
 
 
 class _End(NamedTuple):
-    """A hypothesis: its tokens, padded, their summed log-probability, and its length with the end, if it has one."""
+    """A hypothesis. tokens: padded; total: their summed log-probability; length: with the end of sentence, if any."""
 
     tokens: list[int]
     total: float
@@ -18,10 +18,11 @@ class _End(NamedTuple):
 
 
 def completed_hypotheses(request: NativeRequest, values: Mapping[str, Any]) -> list[Hypothesis]:
-    """The hypotheses of a sentence, best first; none if its log-probabilities are not numbers or no token may follow.
+    """Return the hypotheses of a sentence, best first.
 
-    values: its row of tensors of `Slots.state`, as numbers and lists of K: position, totals, sequences, ended_lengths,
-    and for K > 1 the other `ended_` ones.
+    The list is empty if the log-probabilities are not numbers or no token may follow. values: the sentence's row of the
+    tensors in `Slots.state`, as numbers and lists of K: position, totals, sequences, ended_lengths, and for K > 1 the
+    other entries that start with `ended_`.
     """
     ends = _beam_ends(values, request.limit) if "ended_scores" in values else _greedy_end(values)
     return [
@@ -42,7 +43,7 @@ def _greedy_end(values: Mapping[str, Any]) -> list[_End]:
 
 
 def _beam_ends(values: Mapping[str, Any], limit: int) -> list[_End]:
-    """Finished ones first, then those that are still live at the longest output."""
+    """Return finished hypotheses, followed by those that are still live at the length limit."""
     totals, length = values["totals"], values["position"]
     if any(isnan(total) for total in totals):
         return []

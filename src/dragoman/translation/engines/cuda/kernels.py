@@ -1,8 +1,8 @@
 """Triton kernels of a decoding step: attention of one token per hypothesis, and the logarithm of a softmax's divisor.
 
-PyTorch's fused attention has kernels for long queries. With one query per head they leave most of a GPU idle: of a step
-of 2,048 sentences they took 2.5 of 3.6 ms on an H200. These read each key and value once, and only those that are held.
-Where Triton is missing, `engines.cuda.attention` computes the same with PyTorch.
+PyTorch's fused attention has kernels for long queries. With one query per head they leave most of a GPU idle: on an
+H200 they took 2.5 of the 3.6 ms of a step with 2,048 sentences. These kernels read each key and value once, and only
+those that are visible. Without Triton, `engines.cuda.attention` computes the same with PyTorch.
 """
 
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 try:
     import triton
     import triton.language as tl
-except ImportError:  # PyTorch for CPUs comes without it
+except ImportError:  # PyTorch for CPUs comes without Triton
     triton = None
 
 AVAILABLE = triton is not None
@@ -57,11 +57,11 @@ if AVAILABLE:
         new_key = tl.load(new_keys + row * key_stride + head * key_width + k, mask=inside_k, other=0.0)
         new_value = tl.load(new_values + row * value_stride + head * value_width + v, mask=inside_v, other=0.0)
         query *= scale
-        first = (sentence * heads + head) * beam * capacity  # of the sentence's places for this head
+        first = (sentence * heads + head) * beam * capacity  # the sentence's first cache entry for this head
         own = first + hypothesis * capacity + position
         tl.store(keys + own * key_width + k, new_key, mask=inside_k)
         tl.store(values + own * value_width + v, new_value, mask=inside_v)
-        # softmax over the new token, then over those before it, in one pass (Milakov & Gimelshein 2018)
+        # softmax over the new token, then over the preceding ones, in one pass (Milakov & Gimelshein 2018)
         largest = tl.sum(query * new_key.to(tl.float32), axis=0)
         total = largest * 0.0 + 1.0
         sums = new_value.to(tl.float32)
@@ -168,11 +168,11 @@ def self_attention(
     active: Tensor,
     scale: float,
 ) -> Tensor:
-    """Store each hypothesis' new key and value, and attend over all that it holds: (R, h, d_v).
+    """Store the new key and value of each hypothesis, and attend over its tokens so far: (R, h, d_v).
 
     queries, new_keys (R, h, d_k), new_values (R, h, d_v): rows may be parts of a wider tensor. keys, values: (B, h, K,
-    C, ·), of which the places before `positions` (B,) int64 are held; branches: (B, K, C) int64, which row of the
-    sentence holds a place. What comes of sentences that are not active (B,) bool has no meaning.
+    C, ·), filled before `positions` (B,) int64; branches: (B, K, C) int64, the row of the sentence that stores each
+    position. Results of sentences that are not active (B,) bool are undefined.
     """
     rows, heads, key_width = queries.shape
     value_width, beam, capacity = values.size(4), keys.size(2), keys.size(3)
@@ -237,18 +237,18 @@ def cross_attention(
 
 
 def logsumexp(logits: Tensor) -> Tensor:
-    """ln Σ exp of each row of logits (R, V) float32, contiguous: (R, 1)."""
+    """Return ln Σ exp of each row of logits (R, V), float32 and contiguous: (R, 1)."""
     out = torch.empty(len(logits), 1, device=logits.device)
     _logsumexp[(len(logits),)](logits, out, logits.size(1), _ENTRIES, num_warps=8)
     return out
 
 
 def run_on(device: torch.device) -> bool:
-    """Whether these kernels run on a GPU: Triton needs a C compiler, and a GPU that it knows. Tried out each time."""
+    """Whether these kernels run on a GPU: Triton needs a C compiler and a supported GPU. Runs one kernel as a test."""
     if not AVAILABLE:
         return False
     try:
         logits = torch.randn(2, 5, device=device)
         return torch.allclose(logsumexp(logits), logits.logsumexp(1, keepdim=True), atol=1e-5)
-    except Exception:  # of many kinds, from Triton, the compiler and the driver
+    except Exception:  # Triton, the compiler and the driver raise many kinds
         return False

@@ -1,4 +1,4 @@
-"""`CudaSession`: continuous batching on a GPU. Sentences take the places of those that are completed."""
+"""`CudaSession`: continuous batching on a GPU. New sentences take over the slots of completed ones."""
 
 import time
 from bisect import bisect_left
@@ -24,10 +24,10 @@ from dragoman.translation.engines.cuda.slots import Slots, SlotSizes, attentions
 from dragoman.translation.engines.native.request import NativeRequest
 
 STEPS = 4
-"""Tokens that are written between two looks at what is completed: each look waits for the device."""
+"""Tokens that are decoded between two checks for completed sentences; each check waits for the device."""
 
 SLOTS = (1, 4, 16, 64, 128, 256, 512, 1024, 2048, 4096)
-"""Numbers of slots; few, since each combination of sizes has a graph of its own."""
+"""Allowed numbers of slots; few, since each combination of sizes needs its own graph."""
 
 _SOURCES = (16, 32, 64, 128, 256, 512, 1024)
 _TARGETS = (32, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
@@ -36,11 +36,11 @@ _KEPT = 8
 """Sets of slots that are kept for the next sentences of the same sizes."""
 
 _MEMORY_SHARE = 0.5
-"""Of the free memory that one set of slots may take."""
+"""The fraction of the free memory that one set of slots may take."""
 
 
 class CudaRequest(NamedTuple):
-    """A row and its search, with all settings resolved."""
+    """A row and its search with all settings resolved."""
 
     row: Row
     search: NativeRequest
@@ -49,11 +49,11 @@ class CudaRequest(NamedTuple):
 class Model:
     """A model whose decoder runs in slots. Sessions of several threads may share it.
 
-    Sets of slots that no session uses are kept, because capturing a step takes as long as translating some sentences.
+    Unused sets of slots are kept, because capturing a step takes as long as translating several sentences.
     """
 
     def __init__(self, model: Seq2Seq, vocabulary: int) -> None:
-        """model: on its device, in the number type that it shall compute in. vocabulary: entries of the target's."""
+        """model: on its device, in the number type to compute in. vocabulary: the size of the target vocabulary."""
         decoder = model.decoder
         assert isinstance(decoder, TransformerDecoder)
         self.model, self.decoder, self.vocabulary = model.eval(), decoder, vocabulary
@@ -64,7 +64,7 @@ class Model:
 
     @torch.inference_mode()
     def encode(self, sources: Sequence[Sequence[int]], length: int) -> Memory:
-        """Sources, each with its end; states and mask are padded to `length` tokens afterwards."""
+        """Encode sources, each with its end of sentence; states and mask are padded to `length` tokens."""
         tokens, mask = pad(sources)
         memory: Memory = self.model.encode(tokens.to(self.device), mask.to(self.device))
         missing = length - tokens.size(1)
@@ -72,7 +72,10 @@ class Model:
 
     @torch.inference_mode()
     def take(self, sizes: SlotSizes) -> CapturedSlots:
-        """Free slots of these sizes, or fewer if they do not fit into memory. Raises ResourceError if none do."""
+        """Return free slots of these sizes, or fewer if they do not fit into memory.
+
+        Raises ResourceError if not even a single slot fits.
+        """
         with self._lock:
             return self._take(sizes)
 
@@ -102,7 +105,7 @@ class Model:
 
     @torch.inference_mode()
     def give_back(self, captured: CapturedSlots) -> None:
-        """Keep slots for later; sentences that are in them are dropped."""
+        """Keep slots for later use; sentences in them are dropped."""
         captured.slots.clear()
         with self._lock:
             self._kept[captured.slots.sizes] = captured
@@ -110,7 +113,7 @@ class Model:
                 self._kept.popitem(last=False)
 
     def _bytes(self, sizes: SlotSizes) -> int:
-        """Of caches, memories, sequences and logits."""
+        """Estimate the bytes of caches, encoder memories, sequences and logits."""
         slots, beam, source, target = sizes
         width = sum(
             2 * one.key.out_features * beam * target + 2 * two.key.out_features * source
@@ -130,7 +133,7 @@ class Model:
 class _Lane:
     """Requests of one beam size and similar lengths, and the slots that they share.
 
-    numbers: the number of the request in each occupied slot. most: slots that fit into memory.
+    numbers: the number of the request in each occupied slot. most: the number of slots that fit into memory.
     """
 
     sizes: SlotSizes
@@ -141,7 +144,7 @@ class _Lane:
 
 
 class CudaSession:
-    """Decodes submitted requests, as many together as there are slots. Close it.
+    """Decodes submitted requests, as many together as there are slots. Must be closed.
 
     Continuous batching: Yu et al. 2022, "Orca: A Distributed Serving System for Transformer-Based Generative Models".
     """
@@ -171,16 +174,16 @@ class CudaSession:
 
     @property
     def queued(self) -> int:
-        """Requests that are in no slot yet."""
+        """The number of requests that have no slot yet."""
         return sum(len(lane.queue) for lane in self._lanes.values())
 
     @property
     def in_progress(self) -> int:
-        """Requests that were submitted and not returned by `completed`."""
+        """The number of requests that were submitted and not yet returned by `completed`."""
         return len(self._requests)
 
     def accepts(self, request: CudaRequest) -> bool:
-        """It takes all that the engine does not refuse."""
+        """Return True: the session accepts every request that the engine does not refuse."""
         return True
 
     def submit(self, requests: Sequence[CudaRequest]) -> None:
@@ -198,10 +201,10 @@ class CudaSession:
             self._count += 1
 
     def completed(self, timeout: float) -> list[tuple[int, list[Hypothesis]]]:
-        """The number and the hypotheses of requests that are completed; decodes until there is one.
+        """Decode until a request is completed; returns the number and the hypotheses of each completed request.
 
-        timeout: seconds after which it returns without any, so that others can be submitted. Raises ResourceError for a
-        request that does not fit into memory even alone.
+        timeout: seconds after which an empty list is returned, so that further requests can be submitted. Raises
+        ResourceError for a request that does not fit into memory even alone.
         """
         done: list[tuple[int, list[Hypothesis]]] = []
         until = time.monotonic() + timeout
@@ -221,7 +224,7 @@ class CudaSession:
 
     @torch.inference_mode()
     def _advance(self, lane: _Lane) -> list[tuple[int, list[Hypothesis]]]:
-        """Fill free slots of a lane, decode a few tokens, and take out what is completed."""
+        """Fill free slots of a lane, decode a few tokens, and return the completed requests."""
         if not (lane.queue or lane.numbers):
             return []
         try:
@@ -243,7 +246,7 @@ class CudaSession:
         return done
 
     def _admit(self, lane: _Lane) -> None:
-        """Put queued requests into free slots, after getting more or longer slots if they are needed."""
+        """Put queued requests into free slots, after switching to more or longer slots if needed."""
         wanted = min(self._batch_size, lane.most, len(lane.queue) + len(lane.numbers))
         sizes = lane.sizes._replace(slots=_rounded(wanted, SLOTS))
         if lane.captured is None:
@@ -254,17 +257,17 @@ class CudaSession:
                 self._move(lane, sizes._replace(slots=max(sizes.slots, now.slots)))
         assert lane.captured is not None
         slots = lane.captured.slots
-        room = min(len(slots.free), min(self._batch_size, lane.most) - len(lane.numbers), len(lane.queue))
-        # encoding few sentences takes as long as encoding many, so that several are admitted at a time
-        if room == 0 or (lane.numbers and room < min(len(lane.queue), slots.sizes.slots // 4)):
+        count = min(len(slots.free), min(self._batch_size, lane.most) - len(lane.numbers), len(lane.queue))
+        # encoding a few sentences takes as long as encoding many, so several are admitted at a time
+        if count == 0 or (lane.numbers and count < min(len(lane.queue), slots.sizes.slots // 4)):
             return
-        admitted = [lane.queue.popleft() for _ in range(room)]
+        admitted = [lane.queue.popleft() for _ in range(count)]
         lane.numbers.update(zip(slots.free, (number for number, _ in admitted), strict=False))
         searches = [request.search for _, request in admitted]
         slots.admit(searches, self._model.encode([search.source for search in searches], slots.sizes.source))
 
     def _release(self, lane: _Lane) -> None:
-        """Move the last sentences of a lane to fewer slots, and give back slots without sentences."""
+        """Move the last sentences of a lane to fewer slots, and return slots without sentences to the model."""
         assert lane.captured is not None
         if lane.queue:
             return
@@ -278,7 +281,7 @@ class CudaSession:
             lane.most = most
 
     def _move(self, lane: _Lane, sizes: SlotSizes) -> None:
-        """Get slots of these sizes for a lane, and continue its sentences there."""
+        """Take slots of these sizes for a lane, and continue its sentences there."""
         before = lane.captured
         after = self._model.take(sizes)
         if after.slots.sizes.slots < sizes.slots:
@@ -288,18 +291,18 @@ class CudaSession:
             if len(lane.numbers) > after.slots.sizes.slots:
                 self._requeue(lane)
             else:
-                places = after.slots.take_over(before.slots)
-                lane.numbers = {places[slot]: number for slot, number in lane.numbers.items()}
+                moved = after.slots.take_over(before.slots)
+                lane.numbers = {moved[slot]: number for slot, number in lane.numbers.items()}
             self._model.give_back(before)
 
     def _requeue(self, lane: _Lane) -> None:
-        """Restart the sentences of a lane."""
+        """Put the sentences of a lane back into its queue, to be decoded from the start."""
         for number in sorted(lane.numbers.values(), reverse=True):
             lane.queue.appendleft((number, self._requests[number]))
         lane.numbers.clear()
 
     def _restart(self, lane: _Lane) -> None:
-        """After an allocation that failed: restart the sentences of a lane, half as many at a time."""
+        """After a failed allocation, restart the sentences of a lane, half as many at a time."""
         largest = len(lane.numbers)
         lane.captured = None
         self._requeue(lane)
@@ -311,6 +314,6 @@ class CudaSession:
 
 
 def _rounded(count: int, sizes: Sequence[int]) -> int:
-    """The smallest of `sizes` that is not below `count`; of counts beyond them, a multiple of the last."""
-    place = bisect_left(sizes, count)
-    return sizes[place] if place < len(sizes) else -(-count // sizes[-1]) * sizes[-1]
+    """Round up to the next of `sizes`, or beyond the last of them to a multiple of it."""
+    index = bisect_left(sizes, count)
+    return sizes[index] if index < len(sizes) else -(-count // sizes[-1]) * sizes[-1]

@@ -1,7 +1,7 @@
-"""`Slots`: a fixed number of sentences that are searched side by side, in tensors that never change their shapes.
+"""`Slots`: the search of a fixed number of sentences side by side, in tensors whose shapes never change.
 
-One step is the same operations on the same tensors whatever the sentences are, so that a GPU can replay it as a graph.
-Names of sizes: B slots, K hypotheses per sentence, S source tokens, C output tokens, V vocabulary entries.
+Every step consists of the same operations on the same tensors, whatever the sentences are, so a GPU can replay it as a
+graph. Sizes: B slots, K hypotheses per sentence, S source tokens, C output tokens, V vocabulary entries.
 """
 
 from collections.abc import Sequence
@@ -28,10 +28,10 @@ from dragoman.translation.engines.cuda.completed import completed_hypotheses
 from dragoman.translation.engines.native.request import NativeRequest
 
 MOST_FORBIDDEN = 8
-"""Tokens that one request may forbid."""
+"""The maximum number of forbidden tokens per request."""
 
 _GROUP = 64
-"""Neighbours in the vocabulary whose maximum is looked at first."""
+"""The number of neighbouring vocabulary entries in a group, whose maximum is computed first."""
 
 
 class SlotSizes(NamedTuple):
@@ -44,15 +44,15 @@ class SlotSizes(NamedTuple):
 
 
 class Slots:
-    """B slots for the sentences of one beam size, each at its own position of its own output.
+    """B slots for sentences with the same beam size, each at its own output position.
 
-    A slot is free until `admit` puts a sentence into it; `step` then writes one token of every hypothesis, until the
-    sentence is completed and `collect` returns its hypotheses. The search is that of `dragoman.decode.search.search`
-    with the settings of a `NativeRequest`.
+    A slot is free until `admit` puts a sentence into it; `step` then writes one token per hypothesis, until the
+    sentence is completed and `collect` returns its hypotheses. The search gives the results of
+    `dragoman.decode.search.search` with the settings of a `NativeRequest`.
     """
 
     def __init__(self, decoder: TransformerDecoder, vocabulary: int, sizes: SlotSizes) -> None:
-        """vocabulary: V. Tensors are on the decoder's device, states of the network in its type."""
+        """vocabulary: V. Tensors are on the decoder's device; states of the network have its number type."""
         self.decoder, self.sizes, self._vocabulary = decoder, sizes, vocabulary
         weight = decoder.projection.weight
         self._device, self._type = weight.device, weight.dtype
@@ -95,28 +95,28 @@ class Slots:
 
     @property
     def occupied(self) -> list[int]:
-        """Slots with a sentence that was not collected."""
+        """Slots with a sentence that is not yet collected."""
         return [slot for slot, request in enumerate(self.requests) if request is not None]
 
     @property
     def remaining(self) -> int:
-        """Steps after which every sentence is completed."""
+        """The number of steps after which every sentence is completed."""
         return max((self._left[slot] for slot in self.occupied), default=0)
 
     def count(self, steps: int) -> None:
-        """Note that so many steps were made, by a graph or otherwise."""
+        """Record the number of steps that were computed, with or without a graph."""
         self._left = [max(0, left - steps) for left in self._left]
 
     def admit(self, requests: Sequence[NativeRequest], memory: Memory) -> None:
-        """Start sentences in free slots, of which there are enough. memory: of their sources, padded to S tokens."""
-        places = self.free[: len(requests)]
-        initial = self._initial(requests)  # while the device still encodes
-        index = torch.tensor(places, device=self._device)
+        """Start sentences in free slots; there must be enough. memory: of their sources, padded to S tokens."""
+        slots = self.free[: len(requests)]
+        initial = self._initial(requests)  # while the device is still encoding
+        index = torch.tensor(slots, device=self._device)
         mask = Mask.padding(memory.mask)
         for each in self.cross_attentions:
-            made = each.attention.project_memory(memory.states, mask)
-            each.memory.keys.index_copy_(0, index, made.keys)
-            each.memory.values.index_copy_(0, index, made.values)
+            projected = each.attention.project_memory(memory.states, mask)
+            each.memory.keys.index_copy_(0, index, projected.keys)
+            each.memory.values.index_copy_(0, index, projected.values)
         for name, values in initial.items():
             self.state[name].index_copy_(0, index, torch.from_numpy(values).to(self._device))
         self.state["source_mask"].index_copy_(0, index, memory.mask)
@@ -127,8 +127,8 @@ class Slots:
         self.state["totals"].index_fill_(0, index, -torch.inf)
         self.state["totals"][:, 0].index_fill_(0, index, 0.0)
         self.state["active"].index_fill_(0, index, True)
-        for place, request in zip(places, requests, strict=True):
-            self.requests[place], self._left[place] = request, request.limit
+        for slot, request in zip(slots, requests, strict=True):
+            self.requests[slot], self._left[slot] = request, request.limit
 
     def _initial(self, requests: Sequence[NativeRequest]) -> dict[str, np.ndarray]:
         count, target = len(requests), self.sizes.target
@@ -166,9 +166,9 @@ class Slots:
         self.requests = [None] * self.sizes.slots
 
     def take_over(self, other: "Slots") -> dict[int, int]:
-        """Move all sentences of other slots here; returns the new slot of each of their slots.
+        """Move all sentences of other slots to these; returns the new slot of each old slot.
 
-        Beam size and S are the same; C is at least as large here, and there are enough free slots.
+        Beam size and S must be equal, C at least as large as in `other`, and there must be enough free slots.
         """
         old, new = other.occupied, self.free[: len(other.occupied)]
         here, there = torch.tensor(new, device=self._device), torch.tensor(old, device=self._device)
@@ -180,18 +180,18 @@ class Slots:
         for tensor, source in pairs:
             taken = source.index_select(0, there)
             tensor[(slice(None), *(slice(size) for size in taken.shape[1:]))][here] = taken
-        for slot, place in zip(old, new, strict=True):
-            self.requests[place], self._left[place] = other.requests[slot], other._left[slot]
+        for slot, target in zip(old, new, strict=True):
+            self.requests[target], self._left[target] = other.requests[slot], other._left[slot]
         return dict(zip(old, new, strict=True))
 
     def step(self) -> None:
-        """One token more for every hypothesis of every active slot; the others stay as they are."""
+        """Write one more token of every hypothesis in every active slot; other slots stay unchanged."""
         if self.sizes.beam > 1:
             self._mark_branches()
         logits = self._read()  # (B · K, V)
         kernels = triton_kernels(self._device)
         normaliser = logits.logsumexp(1, keepdim=True) if kernels is None else kernels.logsumexp(logits)
-        forced = self.state["prefix"].gather(1, self._place[:, None])
+        forced = self.state["prefix"].gather(1, self._current[:, None])
         forced = forced.repeat_interleave(self.sizes.beam, 0)  # (B · K, 1)
         given = logits.gather(1, forced) - normaliser
         self._restrict(logits)
@@ -201,24 +201,24 @@ class Slots:
             self._beam(logits, normaliser, forced, given)
 
     @property
-    def _place(self) -> Tensor:
-        """(B,) the place of the token that is read; a sentence that has used all C has none, and reads the last."""
+    def _current(self) -> Tensor:
+        """The position of the token that each sentence reads (B,); the last one for a sentence that has used all C."""
         return self.state["position"].clamp(max=self.sizes.target - 1)
 
     def _mark_branches(self) -> None:
-        """The token that is read now is in each hypothesis' own row of the cache."""
+        """Record that each hypothesis stores its current token in its own row of the cache."""
         branches = self.state["branches"]
         own = torch.arange(self.sizes.beam, device=self._device).view(1, -1, 1)
-        here = self._place.view(-1, 1, 1).expand(-1, self.sizes.beam, 1)
+        here = self._current.view(-1, 1, 1).expand(-1, self.sizes.beam, 1)
         branches.scatter_(2, here, own.expand_as(here))
 
     def _read(self) -> Tensor:
-        """Logits (B · K, V) float32 of what may follow each hypothesis."""
+        """Read the current tokens; returns the logits (B · K, V) of the next tokens, in float32."""
         decoder, state, (_, beam, _, target) = self.decoder, self.state, self.sizes
         limit = decoder.embedding.positions.limit
         start = (target if limit is None else min(target, limit)) - 1
-        left_padding = (start - self._place).repeat_interleave(beam)
-        positions = Positions(self._place, state["branches"], state["active"], start, left_padding)
+        left_padding = (start - self._current).repeat_interleave(beam)
+        positions = Positions(self._current, state["branches"], state["active"], start, left_padding)
         mask, active = state["source_mask"], state["active"]
         states = decoder.embedding(state["tokens"].view(-1, 1), start, left_padding=left_padding)  # (B · K, 1, d)
         attending = zip(_layers(decoder), self.self_attentions, self.cross_attentions, strict=True)
@@ -229,7 +229,7 @@ class Slots:
         return _logits(decoder.norm(states)[:, -1], decoder.projection.weight, decoder.projection.bias)
 
     def _restrict(self, logits: Tensor) -> None:
-        """−∞ in place of what must not follow."""
+        """Set the logits of tokens that must not follow to −∞."""
         beam, state = self.sizes.beam, self.state
         forbidden = state["forbidden"].repeat_interleave(beam, 0)
         forbidding = state["forbidding"].repeat_interleave(beam, 0)
@@ -238,7 +238,7 @@ class Slots:
         logits[:, EOS].masked_fill_(short.repeat_interleave(beam), -torch.inf)
 
     def _greedy(self, logits: Tensor, normaliser: Tensor, forced: Tensor, given: Tensor) -> None:
-        """A beam of one: no sums are compared, nothing is sorted."""
+        """Choose the next tokens for a beam of one, without comparing sums or sorting."""
         state = self.state
         active, length = state["active"], state["position"] + 1
         best, tokens = logits.max(1, keepdim=True)  # (B, 1), the first of equal ones
@@ -254,22 +254,23 @@ class Slots:
         active.logical_and_(~ended & (length < state["limit"]) & (totals[:, 0] > -torch.inf))
 
     def _beam(self, logits: Tensor, normaliser: Tensor, forced: Tensor, given: Tensor) -> None:
+        """Choose the next tokens for a beam of several hypotheses."""
         state, beam = self.state, self.sizes.beam
         active, length = state["active"], state["position"] + 1
-        looked_at = min(2 * beam, self._vocabulary)
-        values, tokens = _largest(logits, looked_at)  # (B · K, 2K)
+        expansions = min(2 * beam, self._vocabulary)
+        values, tokens = _largest(logits, expansions)  # (B · K, 2K)
         values = values - normaliser
         within = (length <= state["prefix_length"]).repeat_interleave(beam)[:, None]
-        first = torch.arange(looked_at, device=self._device) == 0
+        first = torch.arange(expansions, device=self._device) == 0
         tokens = torch.where(within, forced, tokens)
         values = torch.where(within, torch.where(first, given, -torch.inf), values)
-        sums = (state["totals"].view(-1, 1) + values).view(-1, beam * looked_at)
+        sums = (state["totals"].view(-1, 1) + values).view(-1, beam * expansions)
         totals, order = sums.sort(dim=1, descending=True, stable=True)
         totals, order = totals[:, : 2 * beam], order[:, : 2 * beam]  # (B, 2K)
-        parents, tokens = order // looked_at, tokens.view(-1, beam * looked_at).gather(1, order)
+        parents, tokens = order // expansions, tokens.view(-1, beam * expansions).gather(1, order)
         ends = tokens == EOS
         self._finish(totals, parents, ends, length, active)
-        kept = ends.int().argsort(dim=1, stable=True)[:, :beam]  # those that do not end, best first
+        kept = ends.int().argsort(dim=1, stable=True)[:, :beam]  # continuations that do not end, best first
         totals = totals.masked_fill(ends, -torch.inf).gather(1, kept)
         parents, tokens = parents.gather(1, kept), tokens.gather(1, kept)
         inside = active[:, None]
@@ -280,12 +281,12 @@ class Slots:
         state["totals"].copy_(torch.where(inside, totals, state["totals"]))
         state["tokens"].copy_(torch.where(inside, tokens, state["tokens"]))
         threshold = state["ended_scores"].gather(1, (state["nbest"][:, None] - 1).clamp(min=0))[:, 0]
-        open_ = totals[:, 0] / state["largest"] > threshold  # NaN ends a search
+        open_ = totals[:, 0] / state["largest"] > threshold  # False for NaN, which ends the search
         state["position"].add_(active)
         active.logical_and_(open_ & (length < state["limit"]) & (totals[:, 0] > -torch.inf))
 
     def _finish(self, totals: Tensor, parents: Tensor, ends: Tensor, length: Tensor, active: Tensor) -> None:
-        """Keep the K best hypotheses that have ended; of the ranked ones the first K may end."""
+        """Keep the K best finished hypotheses; only the first K of the ranked continuations may finish."""
         state, beam = self.state, self.sizes.beam
         divisors = state["divisors"].gather(1, length[:, None].clamp(max=self.sizes.target))
         scores = (totals / divisors).masked_fill(~(ends & active[:, None]), -torch.inf)[:, :beam]
@@ -303,15 +304,15 @@ class Slots:
             state[name].copy_(both.gather(1, taken))
 
     def _write(self, sequences: Tensor, tokens: Tensor, active: Tensor) -> None:
-        """Put tokens (B, K) at their position of sequences (B, K, C)."""
-        here = self._place.view(-1, 1, 1).expand(-1, sequences.size(1), 1)
+        """Write tokens (B, K) to sequences (B, K, C), at the current positions of active sentences."""
+        here = self._current.view(-1, 1, 1).expand(-1, sequences.size(1), 1)
         before = sequences.gather(2, here)
         sequences.scatter_(2, here, torch.where(active[:, None, None], tokens[:, :, None], before))
 
     def collect(self) -> dict[int, list[Hypothesis]]:
-        """The hypotheses of sentences that are completed, by slot, which is free again; waits for the device.
+        """Wait for the device, and return the hypotheses of completed sentences by slot; these slots become free.
 
-        An empty list stands for a sentence whose log-probabilities are not numbers, or for which no token may follow.
+        The list is empty for a sentence whose log-probabilities are not numbers, or for which no token may follow.
         """
         active = self.state["active"].tolist()
         done = [slot for slot in self.occupied if not active[slot]]
@@ -332,10 +333,10 @@ class Slots:
 
 
 def _largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The `count` largest of each row of (R, V), best first, and their columns.
+    """Return the `count` largest values of each row of (R, V), best first, and their columns.
 
-    In wide rows only the groups of neighbours with the largest maxima are searched, since each of the largest is in one
-    of these: sorting all of a row takes several times as long.
+    In wide rows, only the groups of neighbours with the largest maxima are searched, which contain all of the largest
+    values. Sorting whole rows takes several times as long.
     """
     rows, width = values.shape
     groups = width // _GROUP
@@ -346,8 +347,8 @@ def _largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     inside = (chosen.unsqueeze(2) * _GROUP + torch.arange(_GROUP, device=values.device)).flatten(1)
     tail = torch.arange(body, width, device=values.device).expand(rows, -1)
     columns = torch.cat([inside, tail], 1)
-    best, places = values.gather(1, columns).topk(count, dim=1)
-    return best, columns.gather(1, places)
+    best, indices = values.gather(1, columns).topk(count, dim=1)
+    return best, columns.gather(1, indices)
 
 
 def _layers(decoder: TransformerDecoder) -> list[DecoderLayer]:
@@ -355,14 +356,14 @@ def _layers(decoder: TransformerDecoder) -> list[DecoderLayer]:
 
 
 def attentions(decoder: TransformerDecoder) -> list[tuple[SoftAttention, SoftAttention]]:
-    """Of each layer, over the output and over the source."""
+    """Return the self-attention and the cross-attention of each layer."""
     return [
         (cast(SoftAttention, each.self_attention), cast(SoftAttention, each.cross_attention)) for each in decoder.layers
     ]
 
 
 def _logits(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """hidden (R, d) times weight (V, d), plus bias (V,), in float32: half precision has too few digits for logits."""
+    """Return hidden (R, d) times weight (V, d) plus bias (V,) in float32; half precision is too coarse for logits."""
     if hidden.dtype == torch.float32:
         return torch.nn.functional.linear(hidden, weight, bias)
     if hidden.device.type == "cuda":
