@@ -138,5 +138,5 @@ def test_a_line_that_becomes_blank_does_not_end_its_cue() -> None:
 
 
 def test_subtitles_are_text() -> None:
-    with pytest.raises(ConfigError, match="give the document as str"):
+    with pytest.raises(ConfigError, match="pass the document as str"):
         translate_document(StandIn(upper), b"1\n", format="srt")  # type: ignore[arg-type]

@@ -1,8 +1,8 @@
 """The formats of other programs: `import_model` reads one, `export` writes one.
 
-A format is imported by a function that converts a folder to an `ImportedModel`, registered in `READERS` by the
-`model_type` of its `config.json`; the folder is checked before and the model folder written after it. It is exported by
-a function that writes a new folder from a model folder, registered in `WRITERS`.
+To import a format, register a function in `READERS`, under the `model_type` of its `config.json`, that converts a
+folder to an `ImportedModel`; `import_model` checks the folder before, and writes the model folder afterwards. To export
+a format, register a function in `WRITERS` that writes a new folder from a model folder.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,15 +21,15 @@ from dragoman.exchange.huggingface import CONFIG, ImportedModel, check_folder, r
 from dragoman.exchange.marian.conversion import read_marian, write_marian
 
 READERS: Mapping[str, Callable[[Path, Mapping[str, Any], bool], ImportedModel]] = {"marian": read_marian}
-"""By `model_type`: converts a Hugging Face folder, given the content of its `config.json` and `allow_pickle`."""
+"""Functions by `model_type` that convert a Hugging Face folder, given its `config.json` and `allow_pickle`."""
 
 
 def import_model(folder: str | Path, out: str | Path, *, allow_pickle: bool = False, quiet: bool = False) -> Path:
-    """Convert a Hugging Face folder of a Marian model, such as OPUS-MT's, to the model folder `out`, which is returned.
+    """Convert a Hugging Face folder of a Marian model, such as OPUS-MT's, to the model folder `out`; returns `out`.
 
     Parameters keep their number type. allow_pickle: read parameters from a pickle if there are no others. Raises
-    ModelError for a folder that has no model of a known type or is damaged, ConfigError if `out` exists or a library is
-    not installed; then nothing is written.
+    ModelError for a folder that is damaged or has no model of a known type, ConfigError if `out` exists or a library is
+    not installed; in these cases nothing is written.
     """
     folder, out = Path(folder), Path(out)
     with quietly(quiet):
@@ -88,10 +88,10 @@ WRITERS: Mapping[str, Callable[[Path, Path, str | None], None]] = {
     "ctranslate2": _write_ctranslate2,
     "marian": _write_marian,
 }
-"""By the name of a program: writes a new folder from a model folder and a quantization, None for the default."""
+"""Functions by program that write a new folder from a model folder and a quantization, None for the default."""
 
 
 def _check_new(out: Path) -> None:
-    """Raises ConfigError if a folder to write exists and is not an empty folder."""
+    """Raise ConfigError if the folder to write exists and is not an empty folder."""
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise ConfigError(f"{out} exists already: choose another name")

@@ -1,4 +1,4 @@
-"""Hugging Face model folders: their files, and `ImportedModel`, what a folder is converted to."""
+"""Hugging Face model folders: their files, and `ImportedModel`, the result of converting one."""
 
 import json
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ PARAMETERS, PICKLE = "model.safetensors", "pytorch_model.bin"
 
 @dataclass(frozen=True)
 class ImportedModel:
-    """A foreign model in our terms. sections: of `config.yaml`, by name. parameters: by our names."""
+    """A converted model. sections: of `config.yaml`, by name. parameters: by dragoman's names."""
 
     sections: Mapping[str, Config]
     tokenizers: Tokenizers
@@ -31,7 +31,7 @@ class ImportedModel:
 
 
 def check_folder(folder: Path) -> None:
-    """Raises ModelError unless this is the folder of a Hugging Face model."""
+    """Raise ModelError unless this is the folder of a Hugging Face model."""
     if not folder.is_dir():
         problem = "is a file" if folder.exists() else "does not exist"
         raise ModelError(f"{folder} {problem}: name the folder of a Hugging Face model, which contains {CONFIG}")
@@ -42,7 +42,7 @@ def check_folder(folder: Path) -> None:
 
 
 def read_json(path: Path, optional: bool = False) -> dict[str, Any]:
-    """The object in a file; empty if the file is optional and missing. Raises ModelError for anything else."""
+    """Read the object in a file; empty if the file is optional and missing. Raises ModelError for anything else."""
     if optional and not path.exists():
         return {}
     try:
@@ -60,7 +60,7 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file. Raises ModelError if it cannot be read."""
+    """Read a file. Raises ModelError if it cannot be read."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -68,7 +68,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_tensors(folder: Path, allow_pickle: bool) -> tuple[Path, dict[str, Tensor]]:
-    """The folder's parameters, on the CPU, and the file that they come from.
+    """Return the folder's parameters, on the CPU, and the path of their file.
 
     Raises ModelError if there are none, or only a pickle that is not allowed.
     """
@@ -80,16 +80,16 @@ def read_tensors(folder: Path, allow_pickle: bool) -> tuple[Path, dict[str, Tens
     if not allow_pickle:
         raise ModelError(
             f"{folder} has its parameters only as a pickle ({PICKLE}). Save it as safetensors with Hugging Face's "
-            "`save_pretrained`; or, if you trust its origin, use --allow-pickle: torch then reads nothing but tensors"
+            "`save_pretrained`; or, if you trust its origin, use --allow-pickle: torch then reads tensors only"
         )
     return pickled, _load_pickle(pickled)
 
 
 def _load_pickle(path: Path) -> dict[str, Tensor]:
-    """Named tensors, on the CPU. The only pickle that is read, by torch's reader that runs no code (weights_only)."""
+    """Read named tensors to the CPU from a pickle, with torch's reader that runs no code (weights_only)."""
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # of many classes, since the reader parses foreign bytes
+    except Exception as error:  # the reader parses untrusted bytes, and can raise many kinds
         reason = str(error).split("\n", 1)[0]
         raise ModelError(f"{path} is damaged, or contains more than tensors, which is not read: {reason}") from None
     if not isinstance(content, dict):

@@ -25,7 +25,7 @@ class Backend(Protocol):
         ...
 
     def continuous(self) -> ContinuousTranslation | None:
-        """Start a batch that accepts further lines while it is decoded; None if the engine has no such batches."""
+        """Start a batch that accepts further lines while it is decoded; None if the engine does not support this."""
         ...
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Which models CTranslate2 can compute: a decision for every setting, so that a new one cannot be forgotten."""
+"""Checks whether CTranslate2 can compute a model. Every setting has a decision, so no new setting can be forgotten."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -19,21 +19,21 @@ from dragoman.nn.positions.union import NoPositionsConfig
 from dragoman.nn.scorers import DotConfig, ScaledDotConfig
 
 Decision = Callable[[Any], bool]
-"""Whether the value of a setting can be expressed. For a group, its own settings are decided in addition."""
+"""Decides whether the value of a setting can be expressed. The settings of a group are decided in addition."""
 
 
 def expressed(value: Any) -> bool:
-    """Any value: it is in the weights, in their shapes, or in the specification."""
+    """Accept any value: the setting is expressed by the weights, their shapes, or the specification."""
     return True
 
 
 def trains(value: Any) -> bool:
-    """Any value: it acts only in training."""
+    """Accept any value: the setting affects training only."""
     return True
 
 
 def compared(value: Any) -> bool:
-    """Any value by itself: `_disagreements` compares several."""
+    """Accept any value: `_disagreements` compares it with other settings."""
     return True
 
 
@@ -97,11 +97,11 @@ DECISIONS: Mapping[type[Config], Mapping[str, Decision]] = {
     RotaryConfig: {"kind": expressed, "base": expressed},
     NoPositionsConfig: {"kind": expressed},
 }
-"""For every config class that a model may contain; classes and fields that are missing here are refused."""
+"""The decisions for every config class of a model; classes and fields that are missing here are refused."""
 
 
 def check_expressible(config: ModelConfig, vectors: bool = False) -> None:
-    """Raises ModelError that names every setting, with its value, that CTranslate2 cannot express.
+    """Raise ModelError with the name and value of every setting that CTranslate2 cannot express.
 
     vectors: whether the source is vectors instead of text.
     """
@@ -112,12 +112,12 @@ def check_expressible(config: ModelConfig, vectors: bool = False) -> None:
 
 
 def epsilon(config: ModelConfig) -> float:
-    """The ε of all norms, which is the same throughout a model that can be expressed."""
+    """Return the ε of all norms, which is the same throughout a model that can be expressed."""
     return float(config.encoder.normalisation.epsilon)  # type: ignore[union-attr]
 
 
 def _refused(config: Config, path: str) -> Iterator[str]:
-    """Settings in `config` that are refused by themselves."""
+    """Yield the settings in `config` that are refused by themselves."""
     decisions = DECISIONS.get(type(config))
     if decisions is None:
         yield f"{path}.kind={getattr(config, 'kind', type(config).__name__)}"
@@ -134,7 +134,7 @@ def _refused(config: Config, path: str) -> Iterator[str]:
 
 
 def _disagreements(config: ModelConfig) -> Iterator[str]:
-    """Settings that are refused in combination, although each by itself could be expressed."""
+    """Yield the settings that are refused in combination, although each by itself could be expressed."""
     epsilons: dict[float, str] = {}
     for path, side in (("model.encoder", config.encoder), ("model.decoder", config.decoder)):
         if not isinstance(side, TransformerEncoderConfig | TransformerDecoderConfig):

@@ -1,7 +1,7 @@
 """Folders of CTranslate2, written from a model and opened again.
 
-They contain CTranslate2's `model.bin`, `config.json` and vocabularies, as well as our tokenizers, settings, `meta.json`
-and card, so that CTranslate2 itself can use them with pieces, and dragoman with text.
+They contain CTranslate2's `model.bin`, `config.json` and vocabularies, and also dragoman's tokenizers, settings,
+`meta.json` and model card. CTranslate2 itself translates pieces with them, and dragoman translates text.
 """
 
 import tempfile
@@ -24,7 +24,7 @@ from dragoman.text.tokenizers import Tokenizers
 Quantization = Literal[
     "float32", "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"
 ]
-"""How weights are stored, by CTranslate2's names."""
+"""Storage types of weights, by CTranslate2's names."""
 
 MODEL = "model.bin"
 
@@ -33,7 +33,7 @@ MODEL = "model.bin"
 class Exported:
     """A model that CTranslate2 has loaded. translator: a `ctranslate2.Translator`. config: the resolved settings.
 
-    positions: the longest source or target in tokens, its end or beginning counted; None for any length.
+    positions: the maximum length of source and target in tokens, including the end or beginning; None for any length.
     """
 
     translator: Any
@@ -46,10 +46,10 @@ class Exported:
 
 @dataclass(frozen=True)
 class Computing:
-    """How CTranslate2 computes. kind: its compute type; `default` is that of the stored weights.
+    """How CTranslate2 computes. kind: its compute type; `default` is the type of the stored weights.
 
-    workers: batches that are translated at the same time, each on one thread: for models of these sizes, several
-    threads on one batch wait for one another most of the time (docs/translation-speed.md).
+    workers: the number of batches translated at the same time, each on one thread. With models of these sizes, several
+    threads on one batch would wait for one another most of the time (docs/translation-speed.md).
     """
 
     kind: str
@@ -57,9 +57,9 @@ class Computing:
 
 
 def kind_serving(folder: Path, verb: str) -> ModelKind:
-    """The kind of the model in a folder, which may be exported.
+    """Return the kind of the model in a folder, which may be an exported one.
 
-    Raises ModelError as `check_serves`, where the kind does not serve `verb`.
+    Raises ModelError, as `check_serves` does, if the kind does not support `verb`.
     """
     return TRANSLATION_MODEL if is_exported(folder) else check_serves(folder, verb)
 
@@ -73,7 +73,7 @@ def export(loaded: LoadedModel, source: Path, out: Path, quantization: Quantizat
     """Write a model, loaded from the folder `source`, to the new folder `out`.
 
     Raises ModelError for a model that CTranslate2 cannot express, ConfigError if `out` exists, ResourceError as
-    `atomic_folder`; then nothing is written.
+    `atomic_folder` does; in these cases nothing is written.
     """
     spec = _specify(loaded)
     if Path(out).exists() and (not Path(out).is_dir() or any(Path(out).iterdir())):
@@ -90,7 +90,7 @@ def export(loaded: LoadedModel, source: Path, out: Path, quantization: Quantizat
 
 
 def hand_over(loaded: LoadedModel, computing: Computing) -> Exported:
-    """Load a model into CTranslate2, through a temporary folder. Raises as `export`."""
+    """Load a model into CTranslate2, through a temporary folder. Raises the same errors as `export`."""
     spec = _specify(loaded)
     spec.optimize()
     with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:

@@ -1,8 +1,8 @@
-"""Our Transformer as a `TransformerSpec` of CTranslate2 (`ctranslate2.specs`), which its own library writes to disk.
+"""Converts our Transformer to CTranslate2's `TransformerSpec` (`ctranslate2.specs`), which its library writes to disk.
 
-CTranslate2 4.7 or newer is needed, whose encoders support rotary positions. Queries, keys and values of self-attention
-are one product there, as are keys and values of the source. Positions are written as explicit tables, because
-CTranslate2's own sinusoids count from 1 and have other wavelengths.
+This needs CTranslate2 4.7 or newer, whose encoders support rotary positions. CTranslate2 computes the queries, keys and
+values of self-attention in one product, and also the keys and values of the source. Positions are written as explicit
+tables, because CTranslate2's own sinusoids count from 1 and have other wavelengths.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
 
 POSITIONS = 4096
-"""Rows in the tables of position schemes that have no limit, and thus the longest source or target in tokens."""
+"""Rows in the tables of position schemes without a limit, and thus the maximum length in tokens."""
 
 _ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH", "swiglu": "SWISH"}
 Array = NDArray[np.float32]
@@ -38,14 +38,14 @@ Stack = TransformerEncoder | TransformerDecoder
 
 
 def library() -> Any:
-    """The module ctranslate2. Raises ConfigError if it is not installed."""
+    """Return the module ctranslate2. Raises ConfigError if it is not installed."""
     return import_optional("ctranslate2", "fast")
 
 
 def specification(model: Seq2Seq, config: ModelConfig, tokenizers: Tokenizers) -> Any:
-    """A `TransformerSpec` in float32, with the vocabularies.
+    """Return a `TransformerSpec` in float32, with the vocabularies.
 
-    Raises ModelError as `check_expressible`, ConfigError if CTranslate2 is not installed.
+    Raises ModelError as `check_expressible` does, ConfigError if CTranslate2 is not installed.
     """
     check_expressible(config, model.vectors is not None)
     specs = library().specs
@@ -69,7 +69,7 @@ def specification(model: Seq2Seq, config: ModelConfig, tokenizers: Tokenizers) -
 
 
 def names(tokenizer: Tokenizer) -> list[str]:
-    """CTranslate2's name of each id: its symbol, followed by the id if an earlier symbol is the same."""
+    """Return CTranslate2's token of each id: its symbol, followed by the id if an earlier symbol is the same."""
     found: dict[str, None] = {}
     for number, symbol in enumerate(tokenizer.symbols):
         name = symbol
@@ -80,7 +80,7 @@ def names(tokenizer: Tokenizer) -> list[str]:
 
 
 def positions(model: Seq2Seq) -> int | None:
-    """The longest source or target in tokens, end or beginning counted; None without tables of positions."""
+    """Return the maximum length in tokens, including the end or beginning; None without tables of positions."""
     encoder, decoder = model.encoder, model.decoder
     assert isinstance(encoder, TransformerEncoder) and isinstance(decoder, TransformerDecoder)
     lengths = [_length(encoder), _length(decoder)]
@@ -88,7 +88,7 @@ def positions(model: Seq2Seq) -> int | None:
 
 
 def _shape(config: Any, stack: Stack) -> dict[str, Any]:
-    """The arguments of an encoder's or decoder's specification."""
+    """Return the arguments of an encoder's or decoder's specification."""
     relation = _relation(stack)
     shape: dict[str, Any] = {
         "num_heads": config.heads,
@@ -139,14 +139,14 @@ def _fill_layer(spec: Any, layer: EncoderLayer | DecoderLayer) -> None:
 
 
 def _fill_attention(spec: Any, attention: SoftAttention) -> None:
-    """Fill everything but the projections to queries, keys and values."""
+    """Fill an attention, except the projections to queries, keys and values."""
     _fill_linear(spec.linear[-1], attention.output)
     width = attention.query.out_features // attention.heads
     if isinstance(attention.scorer, Dot):
         spec.queries_scale = np.float32(1.0)
     if isinstance(relation := attention.relation, Relative):
         zeros = np.zeros((2 * relation.distance + 1, width), np.float32)
-        # we divide what relative keys add to scores by √d_k for any scorer; CTranslate2 multiplies it by queries_scale
+        # we divide the scores of relative keys by √d_k for any scorer; CTranslate2 multiplies them by queries_scale
         scale = 1 / sqrt(width) if isinstance(attention.scorer, Dot) else 1.0
         keys = _array(relation.key_table) * np.float32(scale) if relation.acts_on_scores else zeros
         spec.relative_position_keys = keys
@@ -172,24 +172,24 @@ def _fill_norm(spec: Any, norm: nn.Module, width: int) -> None:
 
 
 def _length(stack: Stack) -> int | None:
-    """Rows in the table of positions; None if positions act inside attention."""
+    """Return the number of rows in the table of positions; None if positions act inside attention."""
     if isinstance(stack.embedding.positions, Added):
         return stack.embedding.positions.limit or POSITIONS
     return None if _relation(stack) is not None else POSITIONS
 
 
 def _relation(stack: Stack) -> RelativePositions | None:
-    """The positions inside self-attention, the same in all layers."""
+    """Return the positions inside self-attention, which are the same in all layers."""
     attention = stack.layers[0].self_attention
     assert isinstance(attention, SoftAttention)
     return attention.relation
 
 
 def _table(stack: Stack) -> Array | None:
-    """The vectors of positions (length + 1, d), zeros without positions; None if they act inside attention.
+    """Return the position vectors (length + 1, d), zeros without positions; None if positions act inside attention.
 
     The last row, of zeros, is for the last token of a translation, which CTranslate2 reads in forced decoding although
-    nothing follows it.
+    no token follows it.
     """
     length, embedding = _length(stack), stack.embedding
     if length is None:

@@ -14,13 +14,13 @@ from dragoman.models.seq2seq import ModelConfig
 from dragoman.models.transformer import TransformerDecoderConfig, TransformerEncoderConfig
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "swish", "silu": "swish"}
-"""By Hugging Face's names, our names."""
+"""Our names by Hugging Face's names."""
 
 DEFAULT_POSITIONS = 512
-"""The limit of an exported model that has none, as in OPUS-MT."""
+"""The length limit written for a model without one, as in OPUS-MT."""
 
 _NOT_COMPARED = ("preset", "embeddings.", "dropout.embedding", "positions.limit")
-"""Prefixes of settings that act only in training, or that are written separately."""
+"""Prefixes of settings that affect training only, or that are written separately."""
 
 Count = Field(ge=1)
 Rate = Field(0.0, ge=0, lt=1)
@@ -29,7 +29,7 @@ Rate = Field(0.0, ge=0, lt=1)
 class MarianSettings(BaseModel):
     """The keys of `config.json` that determine the computation, with Hugging Face's defaults; others are ignored.
 
-    The last four belong to Marian models that Hugging Face's class, in spite of the keys, does not compute.
+    The last four belong to Marian models that Hugging Face's class does not compute, although it has the keys.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
@@ -68,9 +68,9 @@ class MarianSettings(BaseModel):
 
 
 def read_settings(content: Mapping[str, Any], path: Path) -> MarianSettings:
-    """The settings in `config.json`. Raises ModelError for values that are invalid or not supported."""
+    """Read the settings in `config.json`. Raises ModelError for values that are invalid or not supported."""
     if content.get("quantization_config") is not None:
-        raise ModelError(f"{path}: the parameters are quantised: import the model that was quantised")
+        raise ModelError(f"{path}: the parameters are quantised: import the original model instead")
     try:
         settings = MarianSettings.model_validate(dict(content))
     except ValidationError as error:
@@ -80,12 +80,12 @@ def read_settings(content: Mapping[str, Any], path: Path) -> MarianSettings:
         known = ", ".join(ACTIVATIONS)
         raise ModelError(f"{path}: unknown activation_function {settings.activation_function!r}; known are {known}")
     if settings.encoder_layerdrop or settings.decoder_layerdrop:
-        warn(f"{path}: layer drop is ignored; it was part of the training, and changes no translation")
+        warn(f"{path}: layer drop is ignored; it affects training only")
     return settings
 
 
 def model_section(settings: MarianSettings, tie_embeddings: bool, projection_bias: bool, path: Path) -> ModelConfig:
-    """Our settings for a Marian model. Raises ModelError if they are inconsistent."""
+    """Return our settings for a Marian model. Raises ModelError if they are inconsistent."""
 
     def stack(side: str) -> dict[str, Any]:
         return {
@@ -120,9 +120,9 @@ def model_section(settings: MarianSettings, tie_embeddings: bool, projection_bia
 
 
 def config_json(model: ModelConfig, sizes: tuple[int, int]) -> dict[str, Any]:
-    """The content of `config.json` without the ids of special symbols. sizes: source and target vocabulary.
+    """Return the content of `config.json` without the ids of special symbols. sizes: source and target vocabulary.
 
-    Raises ModelError that names every setting, with its value, that Marian does not have.
+    Raises ModelError with the name and value of every setting that Marian does not have.
     """
     encoder, decoder = model.encoder, model.decoder
     for side, stack in (("encoder", encoder), ("decoder", decoder)):
@@ -168,7 +168,7 @@ def _stack_json(side: str, stack: TransformerEncoderConfig | TransformerDecoderC
 
 
 def _check_round_trip(model: ModelConfig, content: Mapping[str, Any]) -> None:
-    """Raises ModelError unless `content` is read back as the same model, so that no setting can be forgotten."""
+    """Raise ModelError unless `content` is read back as the same model, so that no setting can be forgotten."""
     ids = {"decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 0}
     read = model_section(
         MarianSettings.model_validate({**content, **ids}), model.tie_embeddings, model.projection_bias, Path(CONFIG)

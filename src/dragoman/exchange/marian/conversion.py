@@ -1,4 +1,4 @@
-"""Whole Marian models: a Hugging Face folder to an `ImportedModel`, and a model folder to a Hugging Face folder.
+"""Converts Marian models: a Hugging Face folder to an `ImportedModel`, and a model folder to a Hugging Face folder.
 
 The other files of this folder each convert one part, in both directions.
 """
@@ -50,10 +50,10 @@ from dragoman.text.vocabularies.sentencepiece import SentencePieceConfig, Senten
 
 
 def read_marian(folder: Path, config: Mapping[str, Any], allow_pickle: bool) -> ImportedModel:
-    """Convert a Hugging Face folder of a Marian model, whose logits the model reproduces.
+    """Convert a Hugging Face folder of a Marian model to a model with the same logits.
 
-    config: the content of its `config.json`. Raises ModelError for a folder that is damaged or has what is not
-    supported, ConfigError if a library is not installed.
+    config: the content of its `config.json`. Raises ModelError for a folder that is damaged or has unsupported
+    features, ConfigError if a library is not installed.
     """
     settings = read_settings(config, folder / CONFIG)
     needed = (CONFIG, VOCABULARY, SOURCE_MODEL, TARGET_MODEL)
@@ -80,7 +80,7 @@ def read_marian(folder: Path, config: Mapping[str, Any], allow_pickle: bool) -> 
 def write_marian(folder: Path, out: Path) -> None:
     """Convert a model folder to the Hugging Face folder `out`. Parameters keep their number type.
 
-    Raises ModelError that names what Marian does not have; then nothing is written.
+    Raises ModelError, which names the settings that Marian does not have; then nothing is written.
     """
     meta = read_meta(folder)
     check_serves(folder, "export")
@@ -137,7 +137,7 @@ def _meta(about: Mapping[str, Any], tokenizers: Tokenizers) -> Meta:
 
 
 def _special_ids(target: SentencePieceTokenizer) -> dict[str, int]:
-    """The ids of special symbols as `config.json` and `generation_config.json` name them."""
+    """Return the ids of special symbols, by their names in `config.json` and `generation_config.json`."""
     theirs = {ours: number for number, ours in enumerate(rows(target))}
     start = theirs[BOS]
     return {"pad_token_id": theirs.get(PAD, start), "decoder_start_token_id": start, "eos_token_id": theirs[EOS]}

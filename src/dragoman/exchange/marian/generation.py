@@ -1,4 +1,4 @@
-"""Generation settings: `generation_config.json` and our section `search`, in both directions, where both have them."""
+"""Generation settings: converts between `generation_config.json` and our section `search`, for settings in both."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,14 +26,14 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "exponential_decay_length_penalty": (),
     "penalty_alpha": (),
 }
-"""Settings without a counterpart here, with the values that have no effect; null never has one."""
+"""Hugging Face settings without a counterpart here, with the values that have no effect (null never has)."""
 
 
 def search_section(content: Mapping[str, Any], path: Path, limit: int, numbers: Sequence[int]) -> SearchConfig:
-    """Our settings of the search. limit: the model's positions. numbers: for each id of Marian, our id.
+    """Return our search settings. limit: the model's positions. numbers: our id for each Marian id.
 
-    The default of the longest output is the number of positions: Hugging Face's default, 20 tokens, is too short for
-    translation. Raises ModelError for invalid values.
+    The default of the maximum output length is the number of positions, since Hugging Face's default, 20 tokens, is too
+    short for translation. Raises ModelError for invalid values.
     """
     settings: dict[str, Any] = {"beam": _count(content, "num_beams", path, 1)}
     power = content.get("length_penalty")
@@ -63,7 +63,7 @@ def search_section(content: Mapping[str, Any], path: Path, limit: int, numbers: 
 
 
 def _suppressed(content: Mapping[str, Any], path: Path) -> list[int]:
-    """The ids of single entries that are never written."""
+    """Return the ids of single entries that are never written."""
     words, single = content.get("bad_words_ids") or [], content.get("suppress_tokens") or []
     if not (isinstance(words, list) and all(isinstance(word, list) for word in words) and isinstance(single, list)):
         raise ModelError(f"{path}: bad_words_ids must be a list of lists, and suppress_tokens a list")
@@ -83,12 +83,12 @@ def _count(content: Mapping[str, Any], name: str, path: Path, usual: int) -> int
 
 
 def generation_json(search: SearchConfig, limit: int, order: Sequence[int]) -> dict[str, Any]:
-    """The content of `generation_config.json` without the ids of special symbols.
+    """Return the content of `generation_config.json` without the ids of special symbols.
 
-    limit: the model's positions. order: for each id of Marian, our id.
+    limit: the model's positions. order: our id for each Marian id.
     """
     if isinstance(search.length_penalty, GNMTPenalty) and search.length_penalty.alpha:
-        warn("Hugging Face has no GNMT length penalty: length_penalty 1.0, the mean log-probability, is written")
+        warn("Hugging Face has no GNMT length penalty: writing length_penalty 1.0, the mean log-probability, instead")
     lacking = ("coverage_penalty", "minimum_factor", "shrinking", "diversity", "fusion")
     others = [name for name in lacking if getattr(search, name)]
     if others:

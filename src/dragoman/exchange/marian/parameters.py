@@ -1,4 +1,4 @@
-"""Marian's parameters and ours, in both directions: names by table, rows of vocabularies, tied tables."""
+"""Converts Marian's parameters to ours and back: names, the order of vocabulary rows, tied tables."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.vocabularies.sentencepiece import SentencePieceTokenizer
 
 NEVER = -1000.0
-"""The bias of an entry that Marian does not have; it gets no probability, since exp(−1000) is 0."""
+"""The bias of an entry that Marian does not have; its probability is zero, since exp(−1000) is 0."""
 
 SHARED, ENCODER, DECODER = (
     "model.shared.weight",
@@ -47,11 +47,11 @@ _PARTS = {
 }
 _LISTED = 20
 _TOLERANCE = 1e-3
-"""Of sines that were stored in half precision."""
+"""The tolerance for sines that were stored in half precision."""
 
 
 def layer_names(layers: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    """Our name and Marian's name of every parameter inside layers. layers: the number of layers, by side."""
+    """Yield our name and Marian's name of every parameter inside layers. layers: the number of layers, by side."""
     for side, count in layers.items():
         for layer in range(count):
             for ours, theirs in _PARTS[side].items():
@@ -76,10 +76,10 @@ class MarianParameters:
     """The parameters of a Hugging Face folder, checked against its settings."""
 
     def __init__(self, tensors: Mapping[str, Tensor], settings: MarianSettings, path: Path) -> None:
-        """Raises ModelError that lists every parameter that is missing, unknown, or of another shape or type."""
+        """Raises ModelError with a list of the parameters that are missing, unknown, or of another shape or type."""
         self._tensors, self._settings, self._path = dict(tensors), settings, path
         layers = {"encoder": settings.encoder_layers, "decoder": settings.decoder_layers}
-        # a damaged file may name billions of layers: no names are listed then
+        # a damaged file may specify billions of layers, whose names must not be listed
         self._names = {} if sum(layers.values()) > len(tensors) else dict(layer_names(layers))
         self._check()
         self.tables = self._tables()
@@ -87,7 +87,7 @@ class MarianParameters:
 
     @property
     def layers(self) -> dict[str, Tensor]:
-        """All parameters inside layers, by our names."""
+        """Return all parameters inside layers, by our names."""
         return {ours: self._tensors[theirs] for ours, theirs in self._names.items()}
 
     def _check(self) -> None:
@@ -125,7 +125,7 @@ class MarianParameters:
             )
 
     def _tables(self) -> Tables:
-        """Tied as in Hugging Face: if embeddings are shared but words are not tied, all three may differ."""
+        """Return the tables, tied as in Hugging Face: if embeddings are shared but not tied, all three may differ."""
         settings = self._settings
         zeros = torch.zeros(1, settings.target_size)
         bias = self._tensors.get(BIAS, zeros)[0]
@@ -149,7 +149,7 @@ class MarianParameters:
         raise ModelError(f"{self._path} has no {' and no '.join(names)}")
 
     def _one(self, *names: str) -> Tensor:
-        """The table that several names share."""
+        """Return the table that several names share."""
         table = self._first(*names)
         for name in names:
             if name in self._tensors and not torch.equal(self._tensors[name], table):
@@ -157,7 +157,7 @@ class MarianParameters:
         return table
 
     def _check_positions(self) -> None:
-        """Raises ModelError if stored positions, which older folders have, differ from the computed sinusoids."""
+        """Raise ModelError if stored positions, which older folders have, differ from the computed sinusoids."""
         for name in POSITIONS:
             if (stored := self._tensors.get(name)) is not None:
                 computed = sinusoids(len(stored), stored.size(1), layout="halves")
@@ -166,7 +166,7 @@ class MarianParameters:
 
 
 def from_marian(theirs: MarianParameters, model: ModelConfig, tokenizers: Tokenizers) -> dict[str, Tensor]:
-    """Our parameters by name, in the number types of Marian's."""
+    """Return our parameters by name, in Marian's number types."""
     source, target = _sentencepiece(tokenizers)
     tables = theirs.tables
     found = {OUR_SOURCE: _to_our_rows(tables.source, source, 0.0)}
@@ -180,13 +180,13 @@ def from_marian(theirs: MarianParameters, model: ModelConfig, tokenizers: Tokeni
 
 
 def needs_bias(tokenizers: Tokenizers, bias: Tensor) -> bool:
-    """Whether our projection needs a bias: Marian's is not zero, or our padding is not an entry there."""
+    """Whether our projection needs a bias: Marian's is not zero, or our padding is not an entry of Marian's."""
     _, target = _sentencepiece(tokenizers)
     return bool(bias.any()) or len(rows(target)) < target.size
 
 
 def to_marian(ours: Mapping[str, Tensor], model: ModelConfig, tokenizers: Tokenizers) -> dict[str, Tensor]:
-    """Marian's parameters by name, as Hugging Face saves them: tied tables once."""
+    """Return Marian's parameters by name, as Hugging Face saves them: tied tables once."""
     source, target = _sentencepiece(tokenizers)
     read = _to_marian_rows(ours[OUR_SOURCE], source)
     write = read if model.tie_embeddings else _to_marian_rows(ours[OUR_TARGET], target)
@@ -212,7 +212,7 @@ def _sentencepiece(tokenizers: Tokenizers) -> tuple[SentencePieceTokenizer, Sent
 
 
 def _to_our_rows(table: Tensor, tokenizer: SentencePieceTokenizer, padding: float) -> Tensor:
-    """The rows in our order. padding: fills the row of our padding if Marian has none."""
+    """Return the rows in our order. padding: fills the row of our padding if Marian has none."""
     order = rows(tokenizer)
     found = table.new_full((tokenizer.size, *table.shape[1:]), padding)
     found[torch.tensor(order)] = table
@@ -220,5 +220,5 @@ def _to_our_rows(table: Tensor, tokenizer: SentencePieceTokenizer, padding: floa
 
 
 def _to_marian_rows(table: Tensor, tokenizer: SentencePieceTokenizer) -> Tensor:
-    """The rows in Marian's order."""
+    """Return the rows in Marian's order."""
     return table[torch.tensor(rows(tokenizer))]

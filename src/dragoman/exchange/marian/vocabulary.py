@@ -1,9 +1,9 @@
-"""Vocabularies: Marian's `vocab.json` and SentencePiece models, and our tokenizers, in both directions.
+"""Converts Marian's vocabularies (`vocab.json` and SentencePiece models) to our tokenizers and back.
 
-Our ids start with four special symbols and end with tags. Marian's have no such order, and decoders start with `<pad>`.
-So the row of `<pad>` becomes our beginning of sentence, and our padding is a new row, which is never read or written. A
-tokenizer stores Marian's ids of special symbols and tags as its `places`, and all other entries keep their order, so
-that the conversion back is exact.
+Our ids start with four special symbols and end with tags. Marian's ids have no such order, and its decoders start with
+`<pad>`. The row of `<pad>` therefore becomes our beginning of sentence, and our padding is a new row, which is never
+read or written. A tokenizer stores Marian's ids of special symbols and tags as its `places`, and all other entries keep
+their order, so the conversion back is exact.
 """
 
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ class MarianVocabulary:
         return self.ids["<pad>"], self.begin, self.ids["</s>"], self.ids["<unk>"]
 
     def tokenizer(self, model: bytes, joint: bool, tidy: bool) -> SentencePieceTokenizer:
-        """Our tokenizer. model: SentencePiece's, as bytes. Raises ModelError if it is invalid."""
+        """Return our tokenizer. model: SentencePiece's, as bytes. Raises ModelError if it is invalid."""
         special = self.special
         ordinary = [symbol for symbol in self.symbols if self.ids[symbol] not in special]
         codes = {symbol: tag for symbol in ordinary if (tag := tag_of(symbol)) is not None}
@@ -58,7 +58,7 @@ class MarianVocabulary:
 
 
 def read_vocabularies(folder: Path, settings: MarianSettings) -> tuple[Tokenizers, Mapping[str, Any]]:
-    """The tokenizers, and the content of `tokenizer_config.json`.
+    """Return the tokenizers and the content of `tokenizer_config.json`.
 
     Raises ModelError for a file that is damaged, does not match the others, or has settings that are not supported.
     """
@@ -114,7 +114,10 @@ def _target(path: Path, settings: MarianSettings, folder: Path) -> MarianVocabul
 
 
 def _ids(path: Path, size: int, folder: Path) -> dict[str, int]:
-    """The ids of a vocabulary by symbol. Raises ModelError unless it has `size` entries, including the special ones."""
+    """Return the ids of a vocabulary by symbol.
+
+    Raises ModelError unless it has `size` entries, including the special symbols.
+    """
     ids = read_json(path)
     if not all(type(number) is int for number in ids.values()):
         raise ModelError(f"{path} must map each entry to an integer")
@@ -131,7 +134,7 @@ def _ids(path: Path, size: int, folder: Path) -> dict[str, int]:
 
 
 def _check_special(folder: Path, about: Mapping[str, Any], ids: Mapping[str, int]) -> None:
-    """Raises ModelError for special symbols with other names, and for entries that were added to the vocabulary."""
+    """Raise ModelError for special symbols with other names, and for entries added to the vocabulary."""
     mapped = read_json(folder / SPECIAL, optional=True)
     for path, content in ((TOKENIZER, about), (SPECIAL, mapped)):
         for name, symbol in _NAMES.items():
@@ -153,12 +156,12 @@ def _check_special(folder: Path, about: Mapping[str, Any], ids: Mapping[str, int
 
 
 def _content(token: Any) -> Any:
-    """The symbol itself, which some files wrap in an object."""
+    """Return the symbol itself, which some files wrap in an object."""
     return token.get("content") if isinstance(token, dict) else token
 
 
 def rows(tokenizer: SentencePieceTokenizer) -> list[int]:
-    """For each id of Marian, our id. Its padding, if decoders start with it, is our beginning of sentence."""
+    """Return our id for each Marian id. Padding, if decoders start with it, becomes our beginning of sentence."""
     size, places = tokenizer.size, tokenizer.places
     if places is None:
         return list(range(size))
@@ -167,14 +170,14 @@ def rows(tokenizer: SentencePieceTokenizer) -> list[int]:
     if len(places) - first > len(tokenizer.tags):
         raise ModelError("a tokenizer of this model lacks tags whose ids it stores: restore it from a copy")
     fixed = dict(zip(places[first:], range(tags, size), strict=False))
-    fixed |= {places[number]: number for number in (PAD, BOS, EOS, UNK)}  # the beginning of sentence overrides padding
+    fixed |= {places[number]: number for number in (PAD, BOS, EOS, UNK)}  # beginning of sentence overrides padding
     ordinary = iter([*range(first, tags), *range(tags + len(places) - first, size)])
     count = size - (places[PAD] == places[BOS])
     return [fixed[place] if place in fixed else next(ordinary) for place in range(count)]
 
 
 def symbols(tokenizer: SentencePieceTokenizer) -> dict[str, int]:
-    """The content of `vocab.json`: Marian's ids by symbol."""
+    """Return the content of `vocab.json`: Marian's ids by symbol."""
     tags = [code(tag) for tag in tokenizer.tags]
     here = ["<pad>", BEGIN, "</s>", "<unk>", *tokenizer.entries, *tags]
     names = {BOS: "<pad>"} if tokenizer.places is not None and tokenizer.places[PAD] == tokenizer.places[BOS] else {}
@@ -182,7 +185,7 @@ def symbols(tokenizer: SentencePieceTokenizer) -> dict[str, int]:
 
 
 def tokenizer_json(tokenizers: Tokenizers, meta: Meta) -> dict[str, Any]:
-    """The content of `tokenizer_config.json`."""
+    """Return the content of `tokenizer_config.json`."""
     source = tokenizers.source
     assert isinstance(source, SentencePieceTokenizer)
     return {

@@ -1,4 +1,4 @@
-"""What runs on the machines of a cluster: a task that reads shards, and an actor that translates their windows."""
+"""Code that runs on the machines of a cluster: a task that reads shards, and an actor that translates their windows."""
 
 import socket
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ Batch = dict[str, Any]
 
 @dataclass(frozen=True)
 class TranslatedWindow:
-    """A translated window. notes: what happened to single records (a phrase for the report), with their numbers."""
+    """A translated window. notes: phrases for the report, with the numbers of the records that they describe."""
 
     first: int
     records: int
@@ -33,7 +33,7 @@ class TranslatedWindow:
 
 @dataclass(frozen=True)
 class EndOfShard:
-    """Follows the last window of a shard. digest: of the file that was read."""
+    """Marks the end of a shard, after its last window. digest: of the file that was read."""
 
     records: int
     digest: str
@@ -48,9 +48,9 @@ class Failure:
 
 
 def read_windows(shards: Batch, job: Job) -> Iterator[Batch]:
-    """Read shards, given by their indices in the job. Yields batches of one row, the index and an item.
+    """Read shards, given by their indices in the job. Yields batches of one row: the index and an item.
 
-    Items are the windows in order and `EndOfShard` after the last, or `Failure` if a shard cannot be read further.
+    The items of a shard are its windows in order, then `EndOfShard`; or `Failure` where it cannot be read further.
     """
     for index in shards["shard"].tolist():
         shard, records = job.shards[index], 0
@@ -67,7 +67,7 @@ class WindowTranslator:
     """An actor that holds the model and translates one window after another."""
 
     def __init__(self, job: Job) -> None:
-        """A model that cannot be loaded is reported as a `Failure` for each window."""
+        """Load the model. If that fails, each window is answered with a `Failure`."""
         self._job, self._notes = job, _Notes()
         self._failure: Failure | None = None
         use_threads(job.threads)
@@ -79,7 +79,7 @@ class WindowTranslator:
             self._failure = Failure(type(error), str(error))
 
     def __call__(self, windows: Batch) -> Batch:
-        """windows: a batch of one row from `read_windows`. The item returned is a `TranslatedWindow` or a `Failure`."""
+        """Translate a batch of one row from `read_windows`. The new item is a `TranslatedWindow` or a `Failure`."""
         (index,), (item,) = windows["shard"].tolist(), windows["item"]
         if not isinstance(item, Window):
             return as_row(index, item)
@@ -91,9 +91,9 @@ class WindowTranslator:
             return as_row(index, Failure(type(error), str(error)))
 
     def _load(self) -> Translator:
-        """Raises ModelError if this machine would translate differently from the one that runs the command."""
+        """Raise ModelError if this machine would translate differently from the one that runs the command."""
         translator = self._job.load()
-        translator.report_cut = False  # they are in the notes
+        translator.report_cut = False  # reported in the notes
         if different := differences(self._job.settings, self._job.dependencies(translator)):
             raise ModelError(
                 f"{socket.gethostname()} would translate differently from the machine that runs the command: "
@@ -124,12 +124,12 @@ class _Notes(LineWarnings):
         self.entries: list[tuple[str, int]] = []
 
     def note(self, what: str, line: int | str) -> None:
-        """As `LineWarnings.note`."""
+        """See `LineWarnings.note`."""
         self.entries.append((what, int(line)))
 
 
 def as_row(index: int, item: Any) -> Batch:
-    """A batch of one row: the index of a shard in the job, and an item, which Ray Data sends unchanged."""
+    """Return a batch of one row: the index of a shard in the job, and an item, which Ray Data sends unchanged."""
     items = np.empty(1, dtype=object)
     items[0] = item
     return {"shard": np.array([index]), "item": items}

@@ -1,4 +1,4 @@
-"""Joining a Ray cluster, and the number of actors that fit on it."""
+"""Joins a Ray cluster, and computes the number of actors that fit on it."""
 
 import logging
 import os
@@ -19,16 +19,17 @@ _TOKEN = "; if the cluster requires a token, set RAY_AUTH_MODE=token"
 
 @dataclass(frozen=True)
 class Actors:
-    """The actors of a run. threads: per actor, each on a processor of its own."""
+    """The actors of a run. threads: per actor, each on a separate processor."""
 
     count: int
     threads: int
 
     @classmethod
     def of(cls, processors: Sequence[int], count: int | None, threads: int | None) -> "Actors":
-        """processors: per machine. threads: None is all processors of the smallest machine, which then has one actor.
+        """Choose the number of actors. processors: per machine.
 
-        count: None is as many as fit. Raises ConfigError if more are requested.
+        threads: None for all processors of the smallest machine, which then has one actor. count: None for as many as
+        fit. Raises ConfigError if more are requested.
         """
         available = [each for each in processors if each]
         if not available:
@@ -48,11 +49,11 @@ class Actors:
 
 @contextmanager
 def join_cluster(address: str) -> Iterator[Any]:
-    """Ray, connected to a cluster: `auto`, `local`, HOST:PORT, or ray://HOST:PORT through Ray's client.
+    """Yield the module ray, connected to a cluster: `auto`, `local`, HOST:PORT, or ray://HOST:PORT for Ray's client.
 
-    An existing connection of this process is used and kept. auto: the cluster that runs on this machine or that
-    RAY_ADDRESS names, otherwise, as for local, a cluster of this machine alone. Raises ConfigError if Ray is not
-    installed or no cluster answers.
+    An existing connection of this process is used and kept. auto: the cluster on this machine or at RAY_ADDRESS; if
+    there is none, start a cluster of this machine only, like `local`. Raises ConfigError if Ray is not installed or no
+    cluster answers.
     """
     ray = import_optional("ray", "ray", "ray[data]")
     import_optional("ray.data", "ray", "ray[data]")
@@ -70,12 +71,12 @@ def join_cluster(address: str) -> Iterator[Any]:
 
 
 def processors(ray: Any) -> list[int]:
-    """The number of processors of each machine of the cluster."""
+    """Return the number of processors of each machine of the cluster."""
     return [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
 
 
 def _resolved(address: str) -> str:
-    """The address that Ray connects to."""
+    """Return the address that Ray connects to."""
     return os.environ.get("RAY_ADDRESS", address) if address == AUTO else address
 
 
@@ -102,9 +103,9 @@ def _join(ray: Any, address: str) -> None:
 
 @contextmanager
 def _local_only() -> Iterator[None]:
-    """A cluster that is started within listens on this machine only, as Ray does on systems without clusters.
+    """Make a cluster that is started in this context listen on this machine only.
 
-    Otherwise its ports are open to the network, without a password.
+    By default, its ports would be open to the network without a password.
     """
     constants, name = (
         import_optional("ray._private.ray_constants", "ray", "ray[data]"),
@@ -120,7 +121,7 @@ def _local_only() -> Iterator[None]:
 
 @contextmanager
 def _silent_stderr() -> Iterator[None]:
-    """Discards stderr, to which Ray's library would print its log level."""
+    """Discard stderr, to which Ray's library prints its log level."""
     sys.stderr.flush()
     before, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:

@@ -1,4 +1,4 @@
-"""`ShardFormat`: how the records of a kind of shard are read and written; `TextLines`, one text per line."""
+"""`ShardFormat`: reads and writes the records of a kind of shard; `TextLines`: one text per line."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +15,7 @@ from dragoman.translation.files.lines import one_line, read_any_lines, read_line
 
 @dataclass(frozen=True)
 class Window:
-    """Consecutive records. first: the number of the first, from 1. texts: one per record. rest: for the output."""
+    """Consecutive records. first: the number of the first, from 1. texts: one per record. rest: data for the output."""
 
     first: int
     texts: list[str]
@@ -23,44 +23,44 @@ class Window:
 
 
 Part = Any
-"""The output of a window, in the form that the format writes: bytes, or a record batch of Arrow."""
+"""The output of a window, as the format writes it: bytes, or an Arrow record batch."""
 
 
 class ShardFormat(ABC):
-    """A kind of shard. It is sent to other machines, so it is a frozen dataclass of plain values."""
+    """A kind of shard. Formats are sent to other machines, so they are frozen dataclasses of plain values."""
 
     @abstractmethod
     def windows(self, path: Path, size: int, on_error: OnError) -> Iterator[Window]:
-        """All records of a shard, in windows of `size`; the last may be shorter.
+        """Yield all records of a shard, in windows of `size`; the last may be shorter.
 
         on_error: `stop` raises DataError for invalid UTF-8; otherwise the texts contain invalid bytes as lone
-        surrogates (`surrogateescape`). Raises DataError, with file and line, for what cannot be read.
+        surrogates (`surrogateescape`). Raises DataError, with file and line, for unreadable records.
         """
 
     @abstractmethod
     def part(self, window: Window, translations: list[str], name: str) -> Part:
-        """The window's records with their translations. name: of the output, whose suffix names its compression."""
+        """Return records with their translations. name: of the output; its suffix gives the compression."""
 
     @abstractmethod
     def writer(self, source: Path, target: Path) -> AbstractContextManager[Callable[[Part], object]]:
-        """A function that appends a part to `target`, the output of the shard `source`."""
+        """Yield a function that appends a part to `target`, the output of the shard `source`."""
 
 
 class LinesFormat(ShardFormat):
-    """Records are lines. Parts are compressed where they are translated, as members of the output."""
+    """A format whose records are lines. Parts are compressed where they are translated, as members of the output."""
 
     @abstractmethod
     def lines(self, window: Window, translations: list[str]) -> Iterable[str]:
-        """The output line of each record, without its newline."""
+        """Return the output line of each record, without its newline."""
 
     def part(self, window: Window, translations: list[str], name: str) -> bytes:
-        """The lines as bytes, compressed."""
+        """Return the lines as compressed bytes."""
         text = "".join(f"{line}\n" for line in self.lines(window, translations))
         return compressor_for(Path(name))(text.encode())
 
     @contextmanager
     def writer(self, source: Path, target: Path) -> Iterator[Callable[[Part], object]]:
-        """Appends the bytes of each part."""
+        """Yield a function that appends the bytes of each part."""
         with target.open("wb") as file:
             yield file.write
             if not file.tell():  # without any member, an empty file would not be a valid compressed file
@@ -69,20 +69,20 @@ class LinesFormat(ShardFormat):
 
 @dataclass(frozen=True)
 class TextLines(LinesFormat):
-    """A text per line, plain or compressed; the output has its translation on the same line."""
+    """One text per line, plain or compressed; the output has its translation on the same line."""
 
     def windows(self, path: Path, size: int, on_error: OnError) -> Iterator[Window]:
-        """As `ShardFormat.windows`."""
+        """See `ShardFormat.windows`."""
         read = read_lines if on_error == "stop" else read_any_lines
         return (Window(first, lines) for first, lines in runs(read(path), size))
 
     def lines(self, window: Window, translations: list[str]) -> Iterator[str]:
-        """The translations, each on one line."""
+        """Return the translations, each on one line."""
         return map(one_line, translations)
 
 
 def runs(lines: Iterable[Any], size: int) -> Iterator[tuple[int, list[Any]]]:
-    """Lists of `size` lines, the last possibly shorter, each with the number of its first line, from 1."""
+    """Yield lists of `size` lines, the last possibly shorter, each with the number of its first line, from 1."""
     iterator, first = iter(lines), 1
     while run := list(islice(iterator, size)):
         yield first, run

@@ -1,4 +1,4 @@
-"""`Job`, all that a machine has to know to translate; `Shard`, an input file with its output; formats by file name."""
+"""`Job`: everything that a machine needs to translate; `Shard`: an input file with its output; formats by file name."""
 
 import glob
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,10 +47,10 @@ class Shard:
 
 @dataclass(frozen=True)
 class Job:
-    """What all machines of a cluster have in common.
+    """The job that all machines of a cluster share.
 
-    models: folders, as absolute paths. shards: those that are not completed. threads: per actor. settings: everything
-    that the translations depend on, as found where the command runs.
+    models: folders, as absolute paths. shards: the shards that are not completed. threads: per actor. settings:
+    everything that the translations depend on, as found on the machine that runs the command.
     """
 
     models: tuple[Path, ...]
@@ -69,17 +69,17 @@ class Job:
         return WINDOW_BATCHES * self.batch_size
 
     def load(self) -> Translator:
-        """Load the model on this machine. Raises as `Translator.load`."""
+        """Load the model on this machine. Raises the same errors as `Translator.load`."""
         return Translator.load(self.models, "cpu", self.engine, self.precision, self.threads)
 
     def dependencies(self, translator: Translator) -> dict[str, Any]:
-        """Everything that the translations depend on, as found on this machine, as JSON values."""
+        """Return everything that the translations depend on, as found on this machine, as JSON values."""
         translation = LineTranslation(translator, self.request, None, None, self.batch_size, on_error=self.on_error)
         return {**translation.settings(), "model": fingerprint_of(self.models), "precision": self.precision}
 
 
 def shards_of(inputs: Inputs, output: Path, source_field: str | None, target_field: str | None) -> list[Shard]:
-    """The shards in the given order; those of a folder or pattern sorted by name.
+    """Return the shards in the given order; shards of a folder or pattern are sorted by name.
 
     output: the folder of the output. Raises DataError for a file that is missing or would be overwritten, and for two
     files of the same name; ConfigError as `format_of`, and for field names if no file has fields.
@@ -107,7 +107,7 @@ def shards_of(inputs: Inputs, output: Path, source_field: str | None, target_fie
 
 
 def digest(path: Path) -> str:
-    """A digest of a file's bytes. Raises DataError if it cannot be read."""
+    """Return a digest of a file's bytes. Raises DataError if it cannot be read."""
     found = blake2b(digest_size=16)
     try:
         with path.open("rb") as file:
@@ -119,9 +119,9 @@ def digest(path: Path) -> str:
 
 
 def format_of(path: Path, source_field: str | None, target_field: str | None) -> ShardFormat:
-    """The format of a file by its suffix: JSON Lines and Parquet, whose fields are named; otherwise lines of text.
+    """Return the format of a file by its suffix: JSON Lines or Parquet, with named fields; otherwise lines of text.
 
-    target_field: None is `translation`. Raises ConfigError if the source's field is not named, or both are the same.
+    target_field: None for `translation`. Raises ConfigError if the source field is missing or both are the same.
     """
     ending = path.with_suffix("").suffix if path.suffix in _COMPRESSED else path.suffix
     kind = WITH_FIELDS.get(ending)
@@ -136,7 +136,7 @@ def format_of(path: Path, source_field: str | None, target_field: str | None) ->
 
 
 def with_absolute_paths(request: Request) -> Request:
-    """The request with absolute paths to the files of its search, so that other machines find them."""
+    """Return the request with absolute paths to the files of its search, so that other machines find them."""
     changes: dict[str, Any] = {}
     for field, name in (("unknown", "path"), ("fusion", "language_model")):
         part = getattr(request.decoding, field, None)

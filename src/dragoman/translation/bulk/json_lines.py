@@ -1,4 +1,4 @@
-"""`JsonLines`: one object per line, with a field to translate; the translation becomes a new field."""
+"""`JsonLines`: one object per line with a field to translate; the translation becomes a new field."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from dragoman.translation.files.faulty_lines import OnError
 from dragoman.translation.files.lines import read_any_lines, read_lines
 
 _ESCAPED_ALONE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
-"""Half of a surrogate pair, as a JSON escape can write it; invalid bytes are decoded to other surrogates."""
+"""Half of a surrogate pair, as JSON escapes can contain; invalid bytes are decoded to other surrogates."""
 _BROKEN_BYTE = "\udcff"
 
 
@@ -27,7 +27,7 @@ class JsonLines(LinesFormat):
     target: str
 
     def windows(self, path: Path, size: int, on_error: OnError) -> Iterator[Window]:
-        """As `ShardFormat.windows`. Blank lines and nulls have an empty text."""
+        """See `ShardFormat.windows`. Blank lines and nulls have an empty text."""
         read = read_lines if on_error == "stop" else read_any_lines
         for first, lines in runs(read(path), size):
             texts = [
@@ -36,7 +36,7 @@ class JsonLines(LinesFormat):
             yield Window(first, texts, lines)
 
     def lines(self, window: Window, translations: list[str]) -> Iterator[str]:
-        """The line with one more field at its end, and U+FFFD for invalid bytes. Blank lines stay blank."""
+        """Return each line with one more field at its end, and U+FFFD for invalid bytes. Blank lines stay blank."""
         for line, translation in zip(window.rest, translations, strict=True):
             if has_broken_utf8(line):
                 line = line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -14,11 +14,11 @@ from dragoman.base.files import remove_stale_temporaries, sync, unwritable
 from dragoman.base.journal import differences
 
 MANIFEST = "manifest.jsonl"
-"""The name of its file: one line with the settings, then one per completed shard."""
+"""The name of the file, which has one line with the settings, then one per completed shard."""
 
 
 class CompletedShard(NamedTuple):
-    """A completed shard. digest: of the input file. size: of the output in bytes. counts: of each kind of note."""
+    """A completed shard. digest: of the input file. size: of the output, in bytes. counts: of each kind of note."""
 
     digest: str
     records: int
@@ -27,16 +27,17 @@ class CompletedShard(NamedTuple):
 
 
 class Manifest:
-    """A line is appended and flushed to disk once its shard is in place; an incomplete line of a killed run is removed.
+    """The manifest of an output folder, as a context manager for one process at a time.
 
-    A context manager, for one process at a time. If no shard was completed, the file is removed at the end.
+    A line is appended and flushed to disk once its shard is in place; an incomplete line of a killed run is removed. If
+    no shard was completed, the file is removed at the end.
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
         """folder: of the output, created if missing. settings: everything that the translations depend on.
 
-        Raises ConfigError if the folder contains other files or shards with other settings, each named, or if another
-        process uses it; ResourceError if it cannot be written.
+        Raises ConfigError, with the names of the differences, if the folder contains other files or shards with other
+        settings, or if another process uses it; ResourceError if it cannot be written.
         """
         self.folder, self._path = folder, folder / MANIFEST
         self.completed: dict[str, CompletedShard] = {}
@@ -100,7 +101,7 @@ class Manifest:
             )
 
     def _read(self, now: Mapping[str, Any]) -> None:
-        """Read what earlier runs completed; start a new manifest if that is nothing."""
+        """Read the shards that earlier runs completed; start a new manifest if there are none."""
         self._file.seek(0)
         text = self._file.read()
         whole = text.rpartition(b"\n")[0] + b"\n"

@@ -18,13 +18,13 @@ _GROUP = 1 << 16
 
 @dataclass(frozen=True)
 class Parquet(ShardFormat):
-    """source: the column to translate, of strings. target: the new column, the last one."""
+    """source: the column of strings to translate. target: the new column, which becomes the last one."""
 
     source: str
     target: str
 
     def windows(self, path: Path, size: int, on_error: OnError) -> Iterator[Window]:
-        """As `ShardFormat.windows`; rows count as lines. Nulls have an empty text."""
+        """See `ShardFormat.windows`; rows count as lines. Nulls have an empty text."""
         first = 1
         with self._open(path) as file:
             for batch in file.iter_batches(batch_size=size):
@@ -33,7 +33,7 @@ class Parquet(ShardFormat):
                 first += batch.num_rows
 
     def part(self, window: Window, translations: list[str], name: str) -> Part:
-        """The record batch with one more column; the writer compresses it."""
+        """Return the record batch with one more column; the writer compresses it."""
         arrow = import_optional("pyarrow", "ray")
         batch = window.rest
         schema = batch.schema.append(arrow.field(self.target, arrow.string()))
@@ -41,7 +41,7 @@ class Parquet(ShardFormat):
 
     @contextmanager
     def writer(self, source: Path, target: Path) -> Iterator[Callable[[Part], object]]:
-        """Writes with the schema, metadata and compression of the shard, in row groups of 65,536 rows."""
+        """Yield a function that writes with the schema, metadata and compression of the shard, in groups of 65,536."""
         arrow, parquet = import_optional("pyarrow", "ray"), import_optional("pyarrow.parquet", "ray", "pyarrow")
         with self._open(source) as file:
             schema = file.schema_arrow.append(arrow.field(self.target, arrow.string()))
@@ -64,7 +64,7 @@ class Parquet(ShardFormat):
                 flush()
 
     def _open(self, path: Path) -> Any:
-        """The open file. Raises DataError if it is not Parquet, or does not have the columns that are needed."""
+        """Open the file. Raises DataError if it is not Parquet or lacks the columns that are needed."""
         arrow, parquet = import_optional("pyarrow", "ray"), import_optional("pyarrow.parquet", "ray", "pyarrow")
         try:
             file = parquet.ParquetFile(path)
@@ -74,7 +74,8 @@ class Parquet(ShardFormat):
         with _closing_on_error(file):
             if self.source not in names:
                 raise DataError(
-                    f"{path} has no column {self.source!r}, but {', '.join(names)}: choose one with --source-field"
+                    f"{path} has no column {self.source!r}; choose one of its columns with --source-field: "
+                    f"{', '.join(names)}"
                 )
             if self.target in names:
                 raise DataError(

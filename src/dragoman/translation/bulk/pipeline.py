@@ -1,4 +1,4 @@
-"""The Ray Data pipeline: tasks that read shards and actors that translate them, run directly or through a relay."""
+"""The Ray Data pipeline: tasks that read shards, and actors that translate them; run directly or through a relay."""
 
 import warnings
 from collections.abc import Iterator
@@ -14,13 +14,13 @@ from dragoman.translation.bulk.job import Job
 _READERS = 2
 """Shards that are read at the same time: the current one, and the start of the next."""
 _WAITING = 2
-"""Windows that are assigned to an actor at the same time, so that it never waits for one."""
+"""Windows that are assigned to an actor at the same time, so that it always has one."""
 _RETRIES = 3
-"""Times that a window is retried after the process of its actor has ended; then the window itself is at fault."""
+"""Number of retries of a window whose actor's process has ended; after that, the window is considered the cause."""
 
 
 def run(job: Job, actors: Actors) -> Iterator[tuple[int, Any]]:
-    """The results of all windows of a job, in order: the index of the shard, and an item of `WindowTranslator`.
+    """Yield the results of all windows of a job, in order: the index of the shard, and an item of `WindowTranslator`.
 
     Raises ResourceError if the processes of actors end repeatedly.
     """
@@ -29,11 +29,11 @@ def run(job: Job, actors: Actors) -> Iterator[tuple[int, Any]]:
         import_optional("ray.exceptions", "ray", "ray[data]"),
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # copying reads all settings, deprecated ones too
+        warnings.simplefilter("ignore", DeprecationWarning)  # copying reads all settings, including deprecated ones
         context = data.DataContext.get_current().copy()
     context.execution_options.preserve_order = True
     context.enable_progress_bars = context.print_on_execution_start = False
-    context.target_max_block_size = 1  # a window is a block, and so a task
+    context.target_max_block_size = 1  # each window is a block, and thus a task
     with data.DataContext.current(context), warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # max_task_retries has no other name yet
         rows = (
@@ -71,12 +71,12 @@ def is_client(ray: Any) -> bool:
 
 
 def run_through_relay(ray: Any, job: Job, actors: Actors) -> Iterator[tuple[int, Any]]:
-    """As `run`, for a command outside the cluster: Ray Data does not run through Ray's client, so an actor runs it.
+    """Like `run`, for a command outside the cluster: Ray Data does not work through Ray's client, so an actor runs it.
 
-    Raises ResourceError also if the connection to the cluster is lost.
+    Also raises ResourceError if the connection to the cluster is lost.
     """
     exceptions = import_optional("ray.exceptions", "ray", "ray[data]")
-    # no processor: the actors that translate use all of them
+    # reserves no processor: the actors that translate use all of them
     relay = ray.remote(num_cpus=0)(Relay).remote(job, actors)
     try:
         pending = relay.next_item.remote()
@@ -94,7 +94,7 @@ def run_through_relay(ray: Any, job: Job, actors: Actors) -> Iterator[tuple[int,
         ) from None
     finally:
         with suppress(ConnectionError):
-            ray.kill(relay)  # ends the actors that it has started, too
+            ray.kill(relay)  # also ends the actors that it has started
 
 
 class Relay:
@@ -104,7 +104,7 @@ class Relay:
         self._rows = run(job, actors)
 
     def next_item(self) -> tuple[int, Any] | Failure | None:
-        """The next item of `run`; a Failure if that raised an error; None after the last."""
+        """Return the next item of `run`; a Failure if it raised an error; None after the last."""
         try:
             return next(self._rows, None)
         except DragomanError as error:

@@ -1,4 +1,4 @@
-"""`translate_shards`: translation of many files on the machines of a Ray cluster, which resumes after a kill."""
+"""`translate_shards`: translates many files on the machines of a Ray cluster; a killed run can be resumed."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ from dragoman.translation.translator import Translator
 
 @dataclass(frozen=True)
 class TranslatedShards:
-    """The result of `translate_shards`. shards, records: in the folder, those of earlier calls included."""
+    """The result of `translate_shards`. shards, records: totals of the folder, including earlier calls."""
 
     folder: Path
     shards: int
@@ -62,15 +62,15 @@ def translate_shards(
     to translate and the new field for the translation (default: translation); other fields are kept. sampling: draw one
     translation per record instead of searching. The others are as in `translate_file`.
 
-    Raises DataError for files that are missing, unreadable or changed, ConfigError for invalid settings and a folder
-    with other content, ModelError if a machine has a different model, ResourceError if the disk is full or actors end
-    repeatedly, Interrupted after Ctrl-C or SIGTERM; completed shards are kept.
+    Raises DataError for files that are missing, unreadable or changed; ConfigError for invalid settings and for a
+    folder with other content; ModelError if a machine has a different model; ResourceError if the disk is full or
+    actors end repeatedly; Interrupted after Ctrl-C or SIGTERM. Completed shards are kept.
     """
     output = Path(output).absolute()
     given = (model,) if isinstance(model, str | Path) else tuple(model)
     folders = tuple(Path(folder).absolute() for folder in given)
     if sampling is not None and sampling.samples != 1:
-        raise ConfigError("one translation per record is written: use a sampling with one sample")
+        raise ConfigError("only one translation per record is written: sample one translation")
     shards = shards_of(inputs, output, source_field, target_field)
     checked = on_error_of(on_error)
     with quietly(quiet):
@@ -93,7 +93,7 @@ def translate_shards(
 
 
 def _remaining(shards: Sequence[Shard], manifest: Manifest) -> Iterator[Shard]:
-    """The shards that are not completed. Raises ConfigError if the input or output of a completed one has changed."""
+    """Return the shards to translate. Raises ConfigError if the input or output of a completed shard has changed."""
     with Progress("Checking completed shards", "shards", len(shards), lines=False) as progress:
         for index, shard in enumerate(shards):
             progress.update(index)
@@ -109,7 +109,7 @@ def _remaining(shards: Sequence[Shard], manifest: Manifest) -> Iterator[Shard]:
 
 
 def _run(job: Job, manifest: Manifest, shards: int, cluster: str, actors: int | None, threads: int | None) -> None:
-    """Translate the shards of a job. shards: their number, completed ones included."""
+    """Translate the shards of a job. shards: their number, including completed shards."""
     before = shards - len(job.shards)
     if before:
         info(f"Resuming: {before:,} of {shards:,} shards are completed.")
@@ -167,7 +167,7 @@ def _write(
 
 
 def _items(rows: Iterator[tuple[int, Any]], index: int) -> Iterator[TranslatedWindow | EndOfShard]:
-    """The items of the shard with this index, up to its end. Raises the error of a `Failure`."""
+    """Yield the items of the shard with this index, up to its end. Raises the error of a `Failure`."""
     for place, item in rows:
         if place != index:
             break

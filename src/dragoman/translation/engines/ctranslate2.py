@@ -1,9 +1,9 @@
 """`CTranslate2Engine`: the engine that searches with CTranslate2, on the CPU.
 
-The search is CTranslate2's own, so results differ from those of the other engines (see docs/translation-speed.md):
-a search ends once `beam` hypotheses have finished; a score is the sum of log-probabilities divided by lengthᵅ; tokens
-that must not be written, and the end of sentence before the minimum length, are removed from the distribution, which is
-then renormalised; a prefix does not count towards log-probabilities, but does count towards the length.
+The search is CTranslate2's own, so results differ from those of the other engines (see docs/translation-speed.md). A
+search ends once `beam` hypotheses have finished. A score is the sum of log-probabilities divided by lengthᵅ. Forbidden
+tokens, and the end of sentence before the minimum length, are removed from the distribution, which is then
+renormalised. A prefix does not count towards log-probabilities, but does count towards the length.
 """
 
 from collections import deque
@@ -26,14 +26,14 @@ from dragoman.translation.engine import Pair, Row
 from dragoman.translation.request import Sampling
 
 _LARGEST_BATCH = 1 << 24
-"""Rows · length²: 64 rows of 512 tokens, whose attention in 8 heads takes half a gigabyte."""
+"""Maximum of rows · length²: 64 rows of 512 tokens, whose attention in 8 heads takes half a gigabyte."""
 
 _SCORED_PAIRS = 4096
-"""Pairs per call of CTranslate2, which reports no progress before its end."""
+"""Pairs per call of CTranslate2, which reports no progress before it returns."""
 
 
 class _Search(NamedTuple):
-    """The settings that all rows of one call of CTranslate2 share. limit: output tokens, end of sentence counted."""
+    """The settings that all rows of a call share. limit: output tokens, including the end of sentence."""
 
     beam: int
     nbest: int
@@ -47,9 +47,9 @@ class _Search(NamedTuple):
 class CTranslate2Engine:
     """Greedy and beam search of one model by CTranslate2.
 
-    Rows are computed together if their searches are alike, the limit of their length included, so that a row's result
-    does not depend on the others. Each worker computes one batch at a time, on a thread of its own; as many again
-    are queued, so that no worker waits while results are read.
+    Rows are computed together only if their searches are equal, including the length limit, so a row's result does not
+    depend on the others. Each worker computes one batch at a time, on a separate thread; the same number of batches is
+    queued, so that no worker waits while results are read.
     """
 
     def __init__(self, exported: Exported, workers: int) -> None:
@@ -65,11 +65,11 @@ class CTranslate2Engine:
         return self._limits
 
     def refusal(self, row: Row) -> str | None:
-        """A reason for what CTranslate2 cannot do, or cannot do independently of other rows."""
+        """Return a reason to refuse requests that CTranslate2 does not support, or not independently of other rows."""
         decoding = row.decoding
         reason = None
         if isinstance(decoding, Sampling):
-            reason = "draws samples with random numbers of its own, which depend on the other lines"
+            reason = "samples with its own random numbers, which depend on the other lines"
         elif row.constraints:
             reason = "does not search with several constraints"
         elif others := decoding.beyond("minimum_length", "minimum_factor", "unknown"):
@@ -83,7 +83,7 @@ class CTranslate2Engine:
         return None if reason is None else f"the engine ctranslate2 {reason}; PyTorch does this (--engine torch)"
 
     def hypotheses(self, rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """As `Engine.hypotheses`. Raises ModelError if log-probabilities are not numbers."""
+        """See `Engine.hypotheses`. Raises ModelError if log-probabilities are not numbers."""
         batches = deque(self._batches(rows, batch_size))
         in_flight: deque[tuple[_Search, list[int], list[Any]]] = deque()
         while batches or in_flight:
@@ -112,7 +112,7 @@ class CTranslate2Engine:
         return scores
 
     def _limit(self, row: Row) -> int:
-        """The longest output in tokens, end of sentence counted, as in our own search."""
+        """Return the maximum output length in tokens, including the end of sentence, as in our own search."""
         assert isinstance(row.decoding, SearchConfig)
         limit = row.decoding.max_length(len(row.source) + 1)
         positions = self._limits.target.positions
@@ -132,7 +132,10 @@ class CTranslate2Engine:
         )
 
     def _batches(self, rows: Sequence[Row], size: int) -> list[tuple[_Search, list[int]]]:
-        """Indices of rows that are computed together, of similar length. The batch of the first row comes first."""
+        """Return the indices of rows to compute together, with similar lengths.
+
+        The batch of the first row comes first.
+        """
         alike: dict[_Search, list[int]] = {}
         for place, row in enumerate(rows):
             alike.setdefault(self._search(row), []).append(place)
@@ -149,7 +152,7 @@ class CTranslate2Engine:
         return sorted(batches, key=lambda each: min(each[1]))
 
     def _start(self, search: _Search, rows: Sequence[Row]) -> list[Any]:
-        """Pass a batch to CTranslate2, which computes it in the background; gives the results to wait for."""
+        """Pass a batch to CTranslate2, which computes it in the background; returns its pending results."""
         results: list[Any] = self._translator.translate_batch(
             [self._source.of(row.source) for row in rows],
             [self._target.of(row.prefix.ids) for row in rows] if search.has_prefix else None,
@@ -167,7 +170,7 @@ class CTranslate2Engine:
         return results
 
     def _read(self, search: _Search, row: Row, result: Any) -> list[Hypothesis]:
-        """The hypotheses of a row, once CTranslate2 has found them."""
+        """Wait for the result of a row, and return its hypotheses."""
         with _memory_errors():
             result = result.result()
         hypotheses = []
@@ -184,23 +187,23 @@ class CTranslate2Engine:
 
 
 class Names:
-    """Translates ids to the strings that CTranslate2 takes for them, and back."""
+    """Converts ids to the tokens of CTranslate2's vocabulary, and back."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._names = names(tokenizer)
         self._ids = {name: number for number, name in enumerate(self._names)}
 
     def of(self, ids: Iterable[int]) -> list[str]:
-        """The name of each id."""
+        """Return the token of each id."""
         return [self._names[number] for number in ids]
 
     def ids(self, names: Iterable[str]) -> tuple[int, ...]:
-        """The id of each name."""
+        """Return the id of each token."""
         return tuple(self._ids[name] for name in names)
 
 
 def _exponent(penalty: LengthPenalty) -> float:
-    """The α of lengthᵅ. GNMT's ((5 + length) / 6)ᵅ grows alike for long outputs, and more slowly for short ones."""
+    """Return the α of lengthᵅ. GNMT's ((5 + length) / 6)ᵅ grows equally for long outputs, but more slowly for short."""
     if isinstance(penalty, GNMTPenalty):
         return penalty.alpha
     return 1.0 if isinstance(penalty, MeanLogProbability) else 0.0
@@ -208,7 +211,7 @@ def _exponent(penalty: LengthPenalty) -> float:
 
 @contextmanager
 def _memory_errors() -> Iterator[None]:
-    """Raises ResourceError for a MemoryError of CTranslate2."""
+    """Convert a MemoryError of CTranslate2 to a ResourceError."""
     try:
         yield
     except MemoryError as error:

@@ -12,24 +12,27 @@ from dragoman.translation.engine import AttentionEngine, Engine, Pair, Row
 
 
 class PreferredEngine:
-    """Passes rows that `preferred` refuses to `reference`, with one warning per reason; scores and attention too."""
+    """Uses `preferred` for the rows that it accepts, and `reference` for other rows, scores and attention.
+
+    Warns once per reason for which `preferred` refuses a row.
+    """
 
     def __init__(self, preferred: Engine, reference: AttentionEngine) -> None:
-        """Both are of the same model."""
+        """preferred, reference: engines of the same model."""
         self.preferred, self._reference = preferred, reference
         self._warned: set[str] = set()
 
     @property
     def limits(self) -> LengthLimits:
-        """The limits of the reference, which can do more."""
+        """The limits of the reference, which are wider."""
         return self._reference.limits
 
     def refusal(self, row: Row) -> str | None:
-        """A reason only if both refuse the row."""
+        """Return a reason only if both engines refuse the row."""
         return None if self.preferred.refusal(row) is None else self._reference.refusal(row)
 
     def hypotheses(self, rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """As `Engine.hypotheses`."""
+        """See `Engine.hypotheses`."""
         places: dict[Engine, list[int]] = {}
         for place, row in enumerate(rows):
             reason = self.preferred.refusal(row)
@@ -42,19 +45,19 @@ class PreferredEngine:
                 yield own[index], hypotheses
 
     def scores(self, pairs: Sequence[Pair], batch_size: int) -> list[float]:
-        """As `Engine.scores`, by the reference."""
+        """See `Engine.scores`; computed by the reference."""
         return self._reference.scores(pairs, batch_size)
 
     def attention(self, source: Sequence[int], target: Sequence[int]) -> list[AttentionMap]:
-        """As `AttentionEngine.attention`, by the reference."""
+        """See `AttentionEngine.attention`; computed by the reference."""
         return self._reference.attention(source, target)
 
     def source_attention(
         self, pairs: Sequence[Pair], batch_size: int, layer: int | None = None, head: int | None = None
     ) -> list[np.ndarray]:
-        """As `AttentionEngine.source_attention`, by the reference."""
+        """See `AttentionEngine.source_attention`; computed by the reference."""
         return self._reference.source_attention(pairs, batch_size, layer, head)
 
     def without_weights(self) -> list[str]:
-        """As `AttentionEngine.without_weights`, by the reference."""
+        """See `AttentionEngine.without_weights`; answered by the reference."""
         return self._reference.without_weights()

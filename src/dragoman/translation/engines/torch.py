@@ -29,13 +29,13 @@ from dragoman.translation.request import Decoding, Sampling
 from dragoman.translation.unknown_words import Sentence, UnknownWords
 
 _SEARCH_LOGITS, _SAMPLING_LOGITS = 3, 10
-"""Copies of a step's logits that exist at the same time, in units of float32; sampling sums in float64."""
+"""Copies of a step's logits that exist at the same time, in float32 units; sampling sums in float64."""
 
 _EXPECTED_MARGIN = 64
-"""Tokens by which an output usually exceeds its source at most; the limit may be larger."""
+"""The usual maximum number of tokens by which an output exceeds its source; the limit may be larger."""
 
 _EXPECTED_HEADS = 16
-"""Heads per attention, usually at most; a batch with more that does not fit is caught and split."""
+"""The usual maximum number of heads; a batch with more heads that does not fit into memory is split."""
 
 Item = TypeVar("Item", Row, Pair)
 Result = TypeVar("Result")
@@ -62,17 +62,17 @@ class TorchEngine:
         return self.model.limits
 
     def refusal(self, row: Row) -> str | None:
-        """Always None: every request is supported."""
+        """Return None: every request is supported."""
         return None
 
     def hypotheses(self, rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """As `Engine.hypotheses`; a batch that does not fit into memory is halved."""
+        """See `Engine.hypotheses`; a batch that does not fit into memory is halved."""
         for places in _batches(rows, batch_size):
             found = self._halving([rows[place] for place in places], self._decoding_bytes, self._decode)
             yield from zip(places, found, strict=True)
 
     def scores(self, pairs: Sequence[Pair], batch_size: int) -> list[float]:
-        """As `Engine.scores`; a batch that does not fit into memory is halved."""
+        """See `Engine.scores`; a batch that does not fit into memory is halved."""
         order = sorted(range(len(pairs)), key=lambda place: (len(pairs[place].target), len(pairs[place].source)))
         scores = [0.0] * len(pairs)
         with Progress("Scoring", "pairs", len(pairs)) as progress:
@@ -89,7 +89,7 @@ class TorchEngine:
         needs: Callable[[Sequence[Item], int], int],
         compute: Callable[[Sequence[Item]], list[Result]],
     ) -> list[Result]:
-        """The results of `compute` for all items, in one call or, if they do not fit into memory, in several.
+        """Return the results of `compute` for all items, in one call or, if they do not fit into memory, in several.
 
         needs: estimates the bytes for computing some items, given the number of free bytes.
         """
@@ -109,7 +109,7 @@ class TorchEngine:
         return self._halving(items[:middle], needs, compute) + self._halving(items[middle:], needs, compute)
 
     def _decode(self, rows: Sequence[Row]) -> list[list[Hypothesis]]:
-        """The hypotheses of rows that can be decoded together."""
+        """Return the hypotheses of rows that can be decoded together."""
         tokens, mask = (tensor.to(self._device) for tensor in pad([row.source for row in rows], after=(EOS,)))  # (B, S)
         memory = self.model.encode(tokens, mask)
         samplings = [row.decoding for row in rows if isinstance(row.decoding, Sampling)]
@@ -135,7 +135,7 @@ class TorchEngine:
         ]
 
     def _score(self, pairs: Sequence[Pair]) -> list[float]:
-        """The scores of pairs that can be read together."""
+        """Return the scores of pairs that can be read together."""
         batch = collate([pair.source for pair in pairs], [pair.target for pair in pairs], range(len(pairs)))
         batch = batch.to(self._device)
         memory = self.model.encode(batch.source, batch.source_mask)
@@ -143,7 +143,7 @@ class TorchEngine:
         return [float(score) for score in scores.double().sum(1)]
 
     def _decoding_bytes(self, rows: Sequence[Row], free: int) -> int:
-        """An estimate of the bytes that decoding rows needs at the largest step, in float32."""
+        """Estimate the bytes that decoding rows needs at the largest step, in float32."""
         length = max(len(row.source) for row in rows) + 1
         self._footprint = refined(self._footprint, self.model, length, training=False, free=free)
         decoding = rows[0].decoding
@@ -158,7 +158,7 @@ class TorchEngine:
         return len(rows) * (max(evaluate(self._footprint.encoding, length), cache + vocabulary) + memory)
 
     def _scoring_bytes(self, pairs: Sequence[Pair], free: int) -> int:
-        """An estimate of the bytes of the logits, which are computed in chunks."""
+        """Estimate the bytes of the logits, which are computed in chunks."""
         logits = len(pairs) * (max(len(pair.target) for pair in pairs) + 1)
         return 12 * min(logits, CHUNK) * self._tokenizers.target.size
 
@@ -174,16 +174,16 @@ class TorchEngine:
 
 
 class AttentionTorchEngine(TorchEngine):
-    """The engine of a single model, whose attention can also be shown; an ensemble has none of its own."""
+    """The engine of a single model, which also returns attention weights; an ensemble has no attention of its own."""
 
     def attention(self, source: Sequence[int], target: Sequence[int]) -> list[AttentionMap]:
-        """As `AttentionEngine.attention`."""
+        """See `AttentionEngine.attention`."""
         return attention_maps(self.model, self._tokenizers, target, source)
 
     def source_attention(
         self, pairs: Sequence[Pair], batch_size: int, layer: int | None = None, head: int | None = None
     ) -> list[np.ndarray]:
-        """As `AttentionEngine.source_attention`; a batch that does not fit into memory is halved."""
+        """See `AttentionEngine.source_attention`; a batch that does not fit into memory is halved."""
         order = sorted(range(len(pairs)), key=lambda place: (len(pairs[place].target), len(pairs[place].source)))
         found: dict[int, np.ndarray] = {}
         for places in _chunks(order, batch_size):
@@ -196,11 +196,11 @@ class AttentionTorchEngine(TorchEngine):
         return [found[place] for place in range(len(pairs))]
 
     def without_weights(self) -> list[str]:
-        """As `AttentionEngine.without_weights`."""
+        """See `AttentionEngine.without_weights`."""
         return without_weights(self.model)
 
     def _attention_bytes(self, pairs: Sequence[Pair], free: int) -> int:
-        """An estimate of the bytes of the recorded attention weights, (rows, heads, T, S) per attention."""
+        """Estimate the bytes of the recorded attention weights, (rows, heads, T, S) per attention."""
         length = max(max(len(pair.source), len(pair.target)) for pair in pairs) + 1
         attentions = sum(isinstance(module, Attention) for _, module in self.model.named_modules())
         return 4 * len(pairs) * attentions * _EXPECTED_HEADS * length * length
@@ -218,7 +218,7 @@ def _batches(rows: Sequence[Row], batch_size: int) -> list[Sequence[int]]:
 
 
 def _batch_key(row: Row) -> Hashable:
-    """What the rows of a batch have in common, so that none waits for a wider beam or for attention weights."""
+    """Return the batching key of a row, so that no row waits for a wider beam or for attention weights."""
     decoding = row.decoding
     if isinstance(decoding, Sampling):
         return "sampling", decoding.samples
@@ -229,13 +229,13 @@ def _batch_key(row: Row) -> Hashable:
 
 
 def _hypotheses(row: Row) -> int:
-    """The number of hypotheses of a row that exist at the same time."""
+    """Return the number of hypotheses of a row that exist at the same time."""
     decoding = row.decoding
     return decoding.samples if isinstance(decoding, Sampling) else constrained_beam_size(decoding.beam, row.constraints)
 
 
 def _margin(decoding: Decoding) -> int:
-    """The part of the length margin that is expected to be used, in tokens."""
+    """Return the part of the length margin that is expected to be used, in tokens."""
     config = decoding.config if isinstance(decoding, Sampling) else decoding
     return min(config.length_margin, _EXPECTED_MARGIN)
 
@@ -245,7 +245,7 @@ def _chunks(places: Sequence[int], size: int) -> list[Sequence[int]]:
 
 
 def _too_large(item: Row | Pair, needed: int | None, free: int) -> ResourceError:
-    """The error for an item that does not fit even alone. needed: None if it could not be estimated."""
+    """Return the error for an item that does not fit even alone. needed: None if it could not be estimated."""
     tokens = len(item.source) + (len(item.target) if isinstance(item, Pair) else 0)
     about = "" if needed is None else f"about {needed / 2**20:,.0f} MiB needed, "
     return ResourceError(

@@ -21,7 +21,7 @@ _AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl")
 
 
 class NoCompilerError(ResourceError):
-    """There is no C compiler, or it cannot compile the sources."""
+    """No C compiler is installed, or it cannot compile the sources."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,10 @@ def available() -> tuple[InstructionSet, ...]:
 
 
 def compiled_library(instructions: InstructionSet, extra_flags: tuple[str, ...] = ()) -> Path:
-    """The path of the library for an instruction set, compiled if it is not there yet.
+    """Return the path of the library for an instruction set; compiles it if it is missing.
 
-    It lies in the user's cache folder, under a name with a digest of sources, flags and compiler. extra_flags: more
-    flags for the compiler, such as sanitizers. Raises NoCompilerError.
+    The library is in the user's cache folder; its name contains a digest of sources, flags and compiler. extra_flags:
+    further flags for the compiler, such as sanitizers. Raises NoCompilerError.
     """
     compiler = _compiler()
     flags = (*_FLAGS, *instructions.flags, *extra_flags)
@@ -77,7 +77,7 @@ def compiled_library(instructions: InstructionSet, extra_flags: tuple[str, ...] 
 
 
 def cache_folder() -> Path:
-    """$XDG_CACHE_HOME/dragoman, or ~/.cache/dragoman if that variable is not set."""
+    """Return $XDG_CACHE_HOME/dragoman, or ~/.cache/dragoman if that variable is not set."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "dragoman"
 
@@ -91,14 +91,14 @@ def _processor_flags() -> frozenset[str]:
 
 
 def _compiler() -> tuple[str, ...]:
-    """$CC, or the first compiler that is installed."""
+    """Return $CC, or the first compiler that is installed."""
     if given := os.environ.get("CC"):
         return tuple(shlex.split(given))
     for name in _COMPILERS:
         if shutil.which(name):
             return (name,)
     raise NoCompilerError(
-        "the native engine is compiled when it is first used, and no C compiler was found "
+        "the native engine is compiled when it is first used, but no C compiler was found "
         f"({', '.join(_COMPILERS)}): install one (Debian, Ubuntu: apt install gcc), or use --engine torch"
     )
 

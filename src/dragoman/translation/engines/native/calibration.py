@@ -1,4 +1,4 @@
-"""How many threads are fastest on this machine: one per worker for many sources, or several on a single source."""
+"""Measures which numbers of workers (for many sources) and threads (for a single source) are fastest."""
 
 import json
 import os
@@ -24,7 +24,7 @@ _VOCABULARY, _LENGTHS, _REQUESTS = 6000, (4, 24), 160
 
 
 class Calibration(NamedTuple):
-    """workers: threads that share many requests, each computing its own batch. threads: that compute one request."""
+    """workers: threads that share many requests, one batch each. threads: threads that compute a request together."""
 
     workers: int
     threads: int
@@ -32,11 +32,11 @@ class Calibration(NamedTuple):
 
 @cache
 def calibrate(max_threads: int, library: Path) -> Calibration:
-    """The fastest numbers of workers and threads, each at most `max_threads`.
+    """Return the fastest numbers of workers and threads, each at most `max_threads`.
 
-    They are measured once per machine, in two seconds, and kept in the cache folder: a core that offers two hardware
-    threads gains little from the second, and threads that wait for one another lose where cores are far apart. library:
-    the library that was compiled for this machine.
+    They are measured once per machine, in two seconds, and stored in the cache folder. The largest numbers are not
+    always the fastest: the second hardware thread of a core adds little, and threads that wait for one another are slow
+    if cores are far apart. library: the library that was compiled for this machine.
     """
     if max_threads == 1:
         return Calibration(1, 1)
@@ -69,7 +69,7 @@ def _measure(max_threads: int) -> Calibration:
 
 
 def _random_request(generator: random.Random, length: int) -> NativeRequest:
-    """A source of random tokens, translated greedily into as many tokens."""
+    """Return a request with a random source, whose greedy translation has the same number of tokens."""
     source = [*(generator.randrange(4, _VOCABULARY) for _ in range(length)), EOS]
     return NativeRequest(source, (), (EOS,), 1, 1, length, 0, NoPenalty())
 
@@ -81,6 +81,6 @@ def _seconds(native: NativeModel, requests: list[NativeRequest], workers: int) -
 
 
 def _fastest(seconds: dict[int, list[float]]) -> int:
-    """The smallest number of threads whose median time is within 5% of the fastest."""
+    """Return the smallest number of threads whose median time is within 5% of the fastest."""
     medians = {count: median(each) for count, each in seconds.items()}
     return min(count for count, time in medians.items() if time <= 1.05 * min(medians.values()))

@@ -16,21 +16,23 @@ from dragoman.translation.engines.native.request import NativeRequest
 from dragoman.translation.request import Sampling
 
 _CALL_ROWS = 4096
-"""Rows per call of the library, which reports no progress before its end: a few seconds' worth."""
+"""Rows per call of the library, which reports no progress before it returns; a call takes a few seconds."""
 
 
 class NativeEngine:
     """Runs greedy and beam search in compiled code; pairs are scored by another engine.
 
-    The rows of a call are started by decreasing length, so that all cores finish at about the same time, and a row that
-    is completed makes room for the next. In float32 the result does not depend on batches, workers or threads, bit for
-    bit.
+    The rows of a call are started by decreasing length, so that all cores finish at about the same time; a completed
+    row is replaced by the next. In float32, results are bit-for-bit independent of batches, workers and threads.
     """
 
     def __init__(
         self, model: Seq2Seq, tokenizers: Tokenizers, scorer: Engine, precision: Precision, threads: int
     ) -> None:
-        """scorer: another engine of the same model. threads: the largest number to use. Raises as `NativeModel`."""
+        """scorer: another engine of the same model. threads: the maximum number of threads.
+
+        Raises the same errors as `NativeModel`.
+        """
         best = calibrate(threads, compiled_library(available()[0]))
         self._model = NativeModel(model, precision, best.threads)
         self._workers = best.workers
@@ -42,21 +44,21 @@ class NativeEngine:
         return self._limits
 
     def refusal(self, row: Row) -> str | None:
-        """A reason for everything but plain beam search without replacement of unknown words."""
+        """Return a reason to refuse everything but plain beam search without replacement of unknown words."""
         if isinstance(row.decoding, Sampling):
             return "the native engine does not sample: PyTorch does"
         if row.constraints:
-            return "the native engine has no constraints: PyTorch searches with them"
+            return "the native engine does not support constraints: PyTorch does"
         if others := row.decoding.beyond("minimum_length", "minimum_factor", "unknown"):
-            return f"the native engine has no {', '.join(others)}: PyTorch searches with it"
+            return f"the native engine does not support {', '.join(others)}: PyTorch does"
         if not self._tokenizers.target.lossless and (
             row.decoding.unknown is None or row.decoding.unknown.kind != "forbid"
         ):
-            return "the native engine does not replace unknown words, as PyTorch does; --unknown forbid leaves them out"
+            return "the native engine does not replace unknown words: PyTorch does; --unknown forbid omits them"
         return None
 
     def hypotheses(self, rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """As `Engine.hypotheses`; a batch that does not fit into memory is halved."""
+        """See `Engine.hypotheses`; a batch that does not fit into memory is halved."""
         for start in range(0, len(rows), _CALL_ROWS):
             some = range(start, min(start + _CALL_ROWS, len(rows)))
             order = sorted(some, key=lambda place: -len(rows[place].source))
@@ -65,21 +67,21 @@ class NativeEngine:
             yield from zip(order, self._translate(requests, -(-batch_size // workers), workers), strict=True)
 
     def session(self, rows: Sequence[Row], batch_size: int) -> NativeSession:
-        """A session that starts with at least one row and admits others, as requests. batch_size: as in `hypotheses`.
+        """Open a session that starts with at least one row and admits further requests. batch_size: as in `hypotheses`.
 
-        Until it is closed, the engine only scores. Raises ResourceError if no thread can be started.
+        Until it is closed, the engine can only score. Raises ResourceError if no thread can be started.
         """
         requests = [self.request(row) for row in rows]
         return self._model.session(requests, -(-batch_size // self._workers), self._workers)
 
     def request(self, row: Row) -> NativeRequest:
-        """A row that is not refused, as the library takes it."""
+        """Return the library's request for a row that is not refused."""
         assert isinstance(row.decoding, SearchConfig)
         source, prefix = (*row.source, EOS), row.prefix
         return NativeRequest.of(source, prefix.ids, row.decoding, self._limits.target.positions, prefix.unknown)
 
     def scores(self, pairs: Sequence[Pair], batch_size: int) -> list[float]:
-        """As `Engine.scores`, by the other engine."""
+        """See `Engine.scores`; computed by `scorer`."""
         return self._scorer.scores(pairs, batch_size)
 
     def _translate(self, requests: Sequence[NativeRequest], batch_size: int, workers: int) -> list[list[Hypothesis]]:

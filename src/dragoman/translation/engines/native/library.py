@@ -1,4 +1,4 @@
-"""The compiled library as Python sees it: its functions, and its structures as `source/interface.h` declares them."""
+"""Python declarations of the compiled library: its functions, and its structures as in `source/interface.h`."""
 
 import ctypes
 from collections.abc import Iterator
@@ -18,13 +18,13 @@ LANES = 16
 
 
 class Matrix(Structure):
-    """weights: (outputs, inputs), bias: (outputs); no weights for no matrix."""
+    """weights: (outputs, inputs), bias: (outputs); weights are NULL if there is no matrix."""
 
     _fields_ = (("weights", c_void_p), ("bias", c_void_p), ("outputs", c_int32), ("inputs", c_int32))
 
 
 class Norm(Structure):
-    """gain, offset: (padded), or none. width: the number of values that are normalised."""
+    """gain, offset: (padded), or NULL. width: the number of values that are normalised."""
 
     _fields_ = (
         ("gain", c_void_p),
@@ -37,7 +37,7 @@ class Norm(Structure):
 
 
 class Attention(Structure):
-    """Widths are those of one head. slopes: (heads) of ALiBi, or none."""
+    """key_width, value_width: of one head. slopes: (heads) of ALiBi, or NULL."""
 
     _fields_ = (
         ("heads", c_int32),
@@ -50,7 +50,7 @@ class Attention(Structure):
 
 
 class Layer(Structure):
-    """A layer of either stack; an encoder's has no attention to a source, and its matrices are empty."""
+    """A layer of an encoder or decoder. An encoder's layer has empty matrices for cross-attention."""
 
     _fields_ = (
         ("attention", Attention),
@@ -98,7 +98,7 @@ class Model(Structure):
 
 
 class Positions(Structure):
-    """vectors: (length, width), added to tokens, or none. angles: (length, angles_width), cosines, then sines."""
+    """vectors: (length, width), added to tokens, or NULL. angles: (length, angles_width), cosines, then sines."""
 
     _fields_ = (("vectors", c_void_p), ("angles", c_void_p), ("angles_width", c_int32), ("length", c_int32))
     arrays: object
@@ -106,7 +106,7 @@ class Positions(Structure):
 
 
 class Options(Structure):
-    """What all requests of a call share. begin, end: ids. batch: sequences that a worker decodes together."""
+    """Options of a call. begin, end: ids of these symbols. batch: sequences that a worker decodes together."""
 
     _fields_ = (
         ("source", Positions),
@@ -145,11 +145,11 @@ class Request(Structure):
 
 
 STRUCTURES = (Matrix, Norm, Attention, Layer, Stack, Model, Positions, Options, Request)
-"""All structures that are shared with the library."""
+"""All structures shared with the library."""
 
 
 class _LayoutEntry(Structure):
-    """A field of a structure, or with an empty name the whole; offset and size in bytes."""
+    """A field of a structure, or the whole structure if the name is empty; offset and size in bytes."""
 
     _fields_ = (("structure", c_char_p), ("field", c_char_p), ("offset", c_int32), ("size", c_int32))
 
@@ -182,7 +182,7 @@ def load(path: Path) -> ctypes.CDLL:
 
 
 def layout_differences(library: ctypes.CDLL) -> list[str]:
-    """The structures and fields whose offset or size in bytes differs between the library and Python."""
+    """List the structures and fields whose offset or size in bytes differs between the library and Python."""
     count = c_int32()
     entries = library.dragoman_layout(ctypes.byref(count))
     compiled = {
@@ -206,7 +206,7 @@ def _declared_layout() -> Iterator[tuple[tuple[str, str], tuple[int, int]]]:
 
 
 def check(outcome: int) -> None:
-    """Raises ModelError if log-probabilities are not numbers, ResourceError if memory has run out."""
+    """Raise ModelError if log-probabilities are not numbers, ResourceError if memory ran out."""
     if outcome == _NO_MEMORY:
         raise ResourceError("the batch does not fit into memory: use a smaller batch size or beam")
     if outcome == _NOT_A_NUMBER:

@@ -1,4 +1,4 @@
-"""`NativeModel`: a Transformer with packed weights that translates requests, and `NativeSession`, open for more."""
+"""`NativeModel`: a Transformer with packed weights; `NativeSession`: continuous batching of its requests."""
 
 import ctypes
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class NativeModel:
         threads: int = 1,
         instructions: InstructionSet | None = None,
     ) -> None:
-        """threads: that compute one batch together if there is a single worker. instructions: None for the best.
+        """threads: the number that a single worker uses for a batch. instructions: None for the best.
 
         Raises Unsupported for a model that the engine cannot compute, NoCompilerError if the library cannot be
         compiled, ResourceError if the packed weights do not fit into memory.
@@ -49,9 +49,9 @@ class NativeModel:
         self._vocabulary_sizes = packing.model.encoder.size, packing.model.decoder.size
 
     def translate(self, requests: Sequence[NativeRequest], batch_size: int, workers: int) -> list[list[Hypothesis]]:
-        """The hypotheses of each request, as `dragoman.decode.search.search` returns them.
+        """Return the hypotheses of each request, as `dragoman.decode.search.search` does.
 
-        Requests are started in order. batch_size: the largest number of requests that a worker decodes together.
+        Requests are started in order. batch_size: the maximum number of requests that a worker decodes together.
         workers: threads that share the requests; a single worker uses the model's threads together. Raises ModelError
         if log-probabilities are not numbers, ResourceError if memory runs out.
         """
@@ -75,19 +75,19 @@ class NativeModel:
         return NativeSession(self, requests, batch_size, workers)
 
     def _tables(self, requests: Sequence[NativeRequest]) -> tuple[library.Positions, library.Positions]:
-        """The source's and the target's positions, for the longest of the requests."""
+        """Return the position tables of source and target, for the longest of the requests."""
         source = self._source.table(max(len(request.source) for request in requests))
         return source, self._target.table(max(request.limit for request in requests))
 
 
 class NativeSession:
-    """Workers of a `NativeModel` that admit requests while they decode others. For use by one thread; close it.
+    """Workers of a `NativeModel` that admit requests while they decode others. For use by one thread; must be closed.
 
     Continuous batching: Yu et al. 2022, "Orca: A Distributed Serving System for Transformer-Based Generative Models".
     """
 
     def __init__(self, model: NativeModel, requests: Sequence[NativeRequest], batch_size: int, workers: int) -> None:
-        """As `NativeModel.session`."""
+        """See `NativeModel.session`."""
         self._library, self._vocabulary_sizes = model._library, model._vocabulary_sizes
         self._tables = tables = model._tables(requests)
         options = library.Options(*tables, BOS, EOS, workers, batch_size)
@@ -101,7 +101,7 @@ class NativeSession:
         """Stops the workers; requests that are not completed are dropped. May be called again."""
         self._count = 0
         self.queued = 0
-        """Requests that no worker had started at the last call of `completed`."""
+        """The number of requests that no worker had started at the last call of `completed`."""
         try:
             self.submit(requests)
         except ModelError:
@@ -116,7 +116,7 @@ class NativeSession:
 
     @property
     def in_progress(self) -> int:
-        """Requests that were submitted and not returned by `completed`."""
+        """The number of requests that were submitted and not yet returned by `completed`."""
         return len(self._submitted)
 
     def accepts(self, request: NativeRequest) -> bool:
@@ -138,10 +138,10 @@ class NativeSession:
         self._library.dragoman_session_submit(self._session, array.requests, len(requests))
 
     def completed(self, timeout: float) -> list[tuple[int, list[Hypothesis]]]:
-        """The number and the hypotheses of each request completed since the last call.
+        """Return the number and the hypotheses of each request completed since the last call.
 
         timeout: seconds to wait for at least one. Raises ModelError and ResourceError as `NativeModel.translate`, for
-        everything that is in progress.
+        all requests in progress.
         """
         outcome, queued = c_int32(), c_int32()
         address = self._library.dragoman_session_completed(self._session, round(timeout * 1000), outcome, queued)
@@ -157,6 +157,6 @@ class NativeSession:
 
 
 def _close(functions: ctypes.CDLL, session: int, submitted: dict[int, tuple[RequestArray, int]], _: object) -> None:
-    """Only then are the submitted arrays freed: until the workers have ended, they read and write them."""
+    """End the workers, then free the submitted arrays, which workers read and write until they end."""
     functions.dragoman_session_end(session)
     submitted.clear()

@@ -35,7 +35,7 @@ _ACTIVATIONS = {
     ("silu", False): library.SWISH,
     ("silu", True): library.SWIGLU,
 }
-"""By the name of torch's function and whether there is a gate."""
+"""Activations by the name of torch's function and whether there is a gate."""
 
 
 class Unsupported(ConfigError):
@@ -43,12 +43,12 @@ class Unsupported(ConfigError):
 
 
 def padded(count: int) -> int:
-    """The next multiple of the sixteen numbers of the widest register."""
+    """Round up to a multiple of 16, the number of floats in the widest register."""
     return -(-count // library.LANES) * library.LANES
 
 
 def stacks(model: Seq2Seq) -> tuple[TransformerEncoder, TransformerDecoder]:
-    """The encoder and decoder of a model. Raises Unsupported if one is not a Transformer."""
+    """Return the encoder and decoder of a model. Raises Unsupported if one is not a Transformer."""
     encoder, decoder = model.encoder, model.decoder
     if isinstance(encoder, TransformerEncoder) and isinstance(decoder, TransformerDecoder):
         return encoder, decoder
@@ -57,10 +57,10 @@ def stacks(model: Seq2Seq) -> tuple[TransformerEncoder, TransformerDecoder]:
 
 
 class Packing:
-    """A `library.Model` with everything that it points to. It must outlive the call that opens the model.
+    """A `library.Model` with all arrays that it points to. It must outlive the call that opens the model.
 
-    Raises Unsupported, which names the part, for a model that the engine cannot compute, ModelError for weights that
-    are not finite.
+    Raises Unsupported, naming the part, for a model that the engine cannot compute, and ModelError for weights that are
+    not finite.
     """
 
     def __init__(self, model: Seq2Seq, precision: int, threads: int) -> None:
@@ -110,7 +110,7 @@ class Packing:
             )
         name = network.activation.__name__, network.gate is not None
         if name not in _ACTIVATIONS:
-            raise Unsupported(f"the native engine does not have the activation {name[0]}{' with a gate' * name[1]}")
+            raise Unsupported(f"the native engine does not support the activation {name[0]}{' with a gate' * name[1]}")
         packed.activation = _ACTIVATIONS[name]
         packed.inner, packed.outer = self._linear(network.inner), self._linear(network.outer)
         if network.gate is not None:
@@ -119,14 +119,14 @@ class Packing:
         return packed
 
     def _recurrent_unit(self, unit: SSRU) -> tuple[library.Attention, library.Matrix]:
-        """The cell, stored where the keys of one head would be; the gate above the candidate (2·width, inputs)."""
+        """Return the SSRU cell in the place of one head's keys: gate, then candidate (2·width, inputs)."""
         width, inputs = (padded(size) for size in unit.forget.weight.shape)
         weights = [_padded(_numbers(each.weight), width, inputs) for each in (unit.forget, unit.candidate)]
         bias = np.concatenate([_padded(_numbers(unit.forget.bias), width), np.zeros(width, np.float32)])
         return library.Attention(1, width, 0), self._packed(np.concatenate(weights), bias)
 
     def _projections(self, attention: SoftAttention, which: str) -> library.Matrix:
-        """Queries, keys and values in the order of `which`, with every head padded: (Σ heads · head width, inputs)."""
+        """Return the projections in `which`, in this order, with every head padded: (Σ heads · head width, inputs)."""
         heads = attention.heads
         value = attention.key if attention.config.tie_keys_and_values else attention.value
         parts = {"q": attention.query, "k": attention.key, "v": value}
@@ -152,7 +152,7 @@ class Packing:
         return self._matrix(weight, _numbers(linear.bias), *weight.shape)
 
     def _matrix(self, weight: Floats, bias: Floats, outputs: int, inputs: int, missing: float = 0.0) -> library.Matrix:
-        """missing: the bias of the outputs that pad it."""
+        """Return a padded matrix. missing: the bias of the padding outputs."""
         biases = np.full(padded(outputs), missing, np.float32)
         biases[:outputs] = bias
         return self._packed(_padded(weight, padded(outputs), padded(inputs)), biases)
@@ -180,7 +180,7 @@ class Packing:
         return library.Norm(*found, float(norm.eps or 0.0), kind, width, padded(width))
 
     def keep(self, array: Floats) -> c_void_p:
-        """A pointer to the numbers, which live as long as this object."""
+        """Return a pointer to the numbers, which live as long as this object."""
         return self._keep(array)
 
     def _keep(self, array: Floats) -> c_void_p:
@@ -214,7 +214,7 @@ def _attention(attention: nn.Module, packing: Packing) -> library.Attention:
 
 
 def token_vectors(embedding: Embedding) -> Floats:
-    """(V, d): the input of the first layer without the positions, for each token. Raises Unsupported."""
+    """Return the input of the first layer without positions for each token, (V, d). Raises Unsupported."""
     tokens, positions = embedding.tokens, embedding.positions
     if not isinstance(tokens, nn.Embedding):
         raise Unsupported("the native engine reads tokens, but this model reads vectors")
@@ -222,9 +222,9 @@ def token_vectors(embedding: Embedding) -> Floats:
     if type(positions) is Concatenated:
         vectors = vectors @ positions.back.weight.detach().float()[:, : vectors.size(1)].T
     elif type(positions) not in (PositionEmbedding, Added):
-        raise Unsupported(f"the native engine does not have positions of the class {type(positions).__name__}")
+        raise Unsupported(f"the native engine does not support positions of the class {type(positions).__name__}")
     if isinstance(getattr(positions, "encoding", None), Fraction):
-        raise Unsupported("the native engine does not have positions of kind fraction")
+        raise Unsupported("the native engine does not support positions of kind fraction")
     return _numbers(vectors)
 
 
@@ -243,7 +243,7 @@ class PositionTables:
         self._angles: Floats | None = None
 
     def table(self, length: int) -> library.Positions:
-        """A table for at least `length` positions; the arrays that it points to are not changed later."""
+        """Return a table for at least `length` positions; its arrays do not change afterwards."""
         if length > self._length:
             limit, size = self._embedding.positions.limit, max(256, 1 << (length - 1).bit_length())
             self._length = size if limit is None else min(size, limit)
@@ -267,14 +267,14 @@ class PositionTables:
 
 
 def _padded(array: Floats, *shape: int) -> Floats:
-    """The array, padded with zeros up to a shape."""
+    """Return the array padded with zeros to a shape."""
     result = np.zeros(shape, np.float32)
     result[tuple(slice(0, size) for size in array.shape)] = array
     return result
 
 
 def _numbers(tensor: Tensor) -> Floats:
-    """The tensor as float32 on the CPU. Raises ModelError unless all of it is finite."""
+    """Return the tensor as float32 on the CPU. Raises ModelError unless all values are finite."""
     array: Floats = tensor.detach().float().cpu().numpy()
     if not np.isfinite(array).all():
         raise ModelError("a weight of the model is not a number (NaN or infinite): damaged or diverged parameters")

@@ -1,4 +1,4 @@
-"""`NativeRequest`, what the native engine translates, and `RequestArray`, requests in the library's memory layout."""
+"""`NativeRequest`: a request of the native engine; `RequestArray`: requests in the library's memory layout."""
 
 import ctypes
 from collections.abc import Sequence
@@ -18,9 +18,9 @@ from dragoman.translation.engines.native import library
 class NativeRequest:
     """A source to translate, with the settings of its search resolved.
 
-    source: ids with the end of sentence. prefix: ids that each output starts with. forbidden: ids that are never
-    written after it. nbest: hypotheses to return. limit: the largest number of output tokens, end of sentence counted,
-    larger than the prefix; minimum: the smallest. unknown: as `Hypothesis.unknown`, for the UNKs of the prefix.
+    source: ids with the end of sentence. prefix: ids that each output starts with. forbidden: ids that never follow the
+    prefix. nbest: hypotheses to return. limit: the maximum number of output tokens, including the end of sentence,
+    larger than the prefix; minimum: the minimum number. unknown: as `Hypothesis.unknown`, for the UNKs of the prefix.
     """
 
     source: Sequence[int]
@@ -41,7 +41,7 @@ class NativeRequest:
         positions: int | None,
         unknown: tuple[str, ...] = (),
     ) -> "NativeRequest":
-        """The request of a search. positions: the decoder's limit in tokens, None for any length."""
+        """Return the request for a search. positions: the decoder's limit in tokens, None for any length."""
         longest = config.max_length(len(source))
         limit = longest if positions is None else min(longest, positions)
         return NativeRequest(
@@ -60,8 +60,9 @@ class NativeRequest:
 class RequestArray:
     """An array of the library's `Request`, with the arrays that it points to: N requests, R = Σ nbest hypotheses.
 
-    Inputs are one array of ids. Results are `tokens` (Σ nbest · limit), padded to the limit of their request, and one
-    value per hypothesis (R) of everything else. The arrays belong to this object: it must outlive the library's use.
+    Inputs are one array of ids. Results are `tokens` (Σ nbest · limit), padded to the limit of their request; all
+    others have one value per hypothesis (R). The arrays belong to this object, which must outlive the library's use of
+    them.
     """
 
     def __init__(self, requests: Sequence[NativeRequest], vocabulary_sizes: tuple[int, int]) -> None:
@@ -81,7 +82,7 @@ class RequestArray:
         self._ids = np.array(ids or [0], np.int32)
         hypotheses, tokens = 0, 0
         self._places = []
-        """Of each request: its first hypothesis, the first token of that, and the limit."""
+        """For each request: the index of its first hypothesis, the index of its first token, and its limit."""
         for request in requests:
             self._places.append((hypotheses, tokens, request.limit))
             hypotheses, tokens = hypotheses + request.nbest, tokens + request.nbest * request.limit
@@ -122,11 +123,11 @@ class RequestArray:
             )
 
     def index(self, address: int) -> int:
-        """The index of the request at an address of the library's."""
+        """Return the index of the request at an address that the library has returned."""
         return (address - ctypes.addressof(self.requests)) // ctypes.sizeof(library.Request)
 
     def hypotheses(self, index: int) -> list[Hypothesis]:
-        """The hypotheses of a request, best first, once the library has completed it."""
+        """Return the hypotheses of a completed request, best first."""
         return [self._hypothesis(index, rank) for rank in range(self.requests[index].found)]
 
     def _hypothesis(self, index: int, rank: int) -> Hypothesis:
