@@ -14,10 +14,10 @@ from training_runs import Server
 
 settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow], deadline=None)
 settings.load_profile("busy")
-"""Several workers and whoever else is on the machine share it, so how long an example takes says nothing."""
+"""The machine is shared by several workers and other programs, so the duration of an example is not checked."""
 
 SLOW_FOLDERS = ("faults", "learn", "property")
-"""Folders whose tests take longest. They begin, so that at the end there are short ones to share between workers."""
+"""Folders with the slowest tests. They run first, so that short tests remain to be balanced between workers."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -6,7 +6,7 @@ from documented import ROOT, code, faults, rows
 DOCS = ROOT / "docs"
 PAGE = (DOCS / "decks.md").read_text(encoding="utf-8")
 PLAIN = frozenset({"runs/ende", "runs/lm"})
-"""Stand-ins for the reader's own folders."""
+"""Placeholders for the reader's own folders."""
 
 
 @pytest.fixture(autouse=True)

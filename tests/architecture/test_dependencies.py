@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 COMES_WITH_TORCH = {"triton"}
-"""Part of PyTorch for GPUs, and absent from PyTorch for CPUs: the code that imports it works without it."""
+"""Included in PyTorch for GPUs, but not in PyTorch for CPUs; the code that imports it also works without it."""
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -19,7 +19,7 @@ QUESTIONS = (  # design questions that the tree must answer
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0].strip())
-def test_the_places_exist(row: list[str]) -> None:
+def test_the_named_files_exist(row: list[str]) -> None:
     named = PATH.findall("|".join(row[1:]))
     assert named
     for path in named:

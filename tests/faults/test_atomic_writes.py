@@ -39,7 +39,7 @@ from dragoman.checkpoint.store import CheckpointStore
 torch.set_num_threads(1)
 tokenizers = tiny_tokenizers()
 
-def commit_for_ever(run):
+def commit_forever(run):
     store = CheckpointStore(run)
     snapshot = store.latest_training()
     step = snapshot.step if snapshot else 0
@@ -57,7 +57,7 @@ def commit_for_ever(run):
 for _ in sys.stdin:
     child = os.fork()
     if child == 0:
-        commit_for_ever(Path(sys.argv[1]))
+        commit_forever(Path(sys.argv[1]))
     os.waitpid(child, 0)
     print("gone", flush=True)
 """

@@ -180,7 +180,7 @@ def test_a_killed_command_resumes(cluster: Any, model: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_lines_that_end_every_actor_are_an_error(
+def test_lines_that_kill_every_actor_are_an_error(
     cluster: Any, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.cloudpickle.register_pickle_by_value(sys.modules[__name__])

@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def place(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def working_folder(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(folder, tmp_path / "model")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("dragoman.translation.translator.WINDOW_BATCHES", 1)

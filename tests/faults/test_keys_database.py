@@ -178,7 +178,7 @@ def test_a_full_disk_leaves_existing_keys_unchanged(tmp_path: Path) -> None:
         assert len(keys.all()) == 1 + int(said.split()[0])
 
 
-def add_for_ever(keys: Keys, added: list[str]) -> None:
+def add_forever(keys: Keys, added: list[str]) -> None:
     while len(added) < 1000:
         added.append(keys.add(f"{len(added)}").key.id)
 
@@ -189,7 +189,7 @@ def test_sqlites_error_for_a_full_disk(tmp_path: Path) -> None:
             connection.execute("PRAGMA max_page_count = 5")
         added: list[str] = []
         with pytest.raises(ResourceError, match="the disk is full"):
-            add_for_ever(keys, added)
+            add_forever(keys, added)
         assert sorted(added) == sorted(key.id for key in keys.all())
 
 

@@ -182,7 +182,7 @@ RANDOM = {
 
 @pytest.mark.parametrize("parallel", [pytest.param("ddp", marks=pytest.mark.slow), "fsdp"])
 def test_random_objectives_train_too(server: Server, tmp_path: Path, parallel: str) -> None:
-    """Draws differ from those of one process: tests that ranks end, and with DDP with equal parameters.
+    """Random numbers differ from those of one process: check that ranks end, and with DDP with equal parameters.
 
     A snapshot compares them and warns (the test below).
     """

@@ -18,7 +18,9 @@ SYMBOLS, PAIRS = range(4, 7), 3
 NAMES = {pair: 4 + number for number, pair in enumerate(combinations_with_replacement(SYMBOLS, 2))}
 STEPS, ROWS, PEAK = 400, 128, 5e-3
 STARTS = 3
-"""Choices have local optima: of 20 starts, reinforce left none behind and straight_through four (two Zen 3 cores)."""
+"""Number of starts, because choices have local optima: of 20 starts, reinforce failed in none and straight_through in
+four (two Zen 3 cores).
+"""
 
 STACK = {"layers": 1, "heads": 1, "feedforward": 96, "norm": "pre"}
 # A kernel of one token: a state contains its own symbol and position, and nothing of its neighbours.

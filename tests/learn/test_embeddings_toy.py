@@ -36,9 +36,9 @@ SETTINGS = [
 
 
 def write(folder: Path) -> dict[str, str]:
-    """A task: "name X" is X's class, "say X" is "ja". A fifth of the words is only ever said; gives their classes.
+    """Write a task: "name X" gives X's class, "say X" gives "ja". A fifth of the words occurs only in the second form.
 
-    A word's vector is its class's, and noise of the same length.
+    Returns the classes of these words. A word's vector is its class's plus noise of the same length.
     """
     draw, noise = random.Random(1), np.random.default_rng(1)
     words = ["".join(draw.choices("bdfgklmnprst", k=6)) for _ in range(200)]

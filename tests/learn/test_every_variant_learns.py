@@ -15,17 +15,17 @@ from dragoman.models.seq2seq import ModelConfig
 SYMBOLS = range(4, 10)
 ROWS, WARMUP = 64, 15
 STEPS = {75: 1.3e-2, 180: 8e-3}
-"""Updates, and the highest rate. Most models learn in the few; one that does not begins again and has the many."""
+"""Updates, and the peak rate. Most models learn within the first number; the others restart with the second."""
 RIGHT = 0.85
 ORDERLESS = {
     ("encoder", "mean"): "every position of the memory is the same",
     ("encoder", "sum"): "every position of the memory is the same",
     ("positions", "none"): "an encoder without positions reads a set",
-    ("positions", "alibi"): "an encoder knows distances, which are alike to both sides, and no places",
+    ("positions", "alibi"): "an encoder knows distances, which are the same on both sides, but no positions",
 }
-"""What cannot know the order of its source learns to sort instead of to copy; less than `RIGHT` of copies is right."""
+"""Models that do not know the order of the source learn to sort instead of to copy; they copy less than `RIGHT`."""
 PATIENT = {"reinforce": {220: 8e-3, 600: 8e-3}}
-"""The same of what learns by trial and error."""
+"""Updates and peak rates for models that learn by trial and error."""
 
 
 def learning() -> Iterator[Any]:

@@ -1,14 +1,14 @@
-"""One token is found again among 8192, by encoders and decoders that take linear time. A guess is right 1 time in 8.
+"""One token is retrieved among 8192, by encoders and decoders of linear cost. The chance level is 1 in 8.
 
-Where the decoder's attention over the source is soft, it reaches every position; its cost is linear in the source too,
-as the target is short. In one model it is linear, and the decoder has a window as well: no two tokens are compared that
-are not near each other, so a target as long as the source would cost no more a token. `python benchmarks/retrieval.py`
-teaches a larger one eight terms at once, and measures what it costs.
+Soft attention of the decoder reaches every position of the source; as the target is short, its cost is linear in the
+source too. One model has linear attention over the source and a window in the decoder: distant tokens are never
+compared, so a target as long as the source would have the same cost per token. `python benchmarks/retrieval.py` trains
+a larger model to retrieve eight terms at once, and measures the cost.
 
-What the encoders are asked for is what each can do: with a window, to see that the token before is the mark, as far
-away as it may be from everything else; with linear attention, whose weights are too even to pick out a neighbour, to
-hand on a token that is marked itself. Texts grow while they are learned from: from random parameters, attention spread
-over 8192 tokens shows nothing of one of them.
+Each encoder gets a task within its abilities: with a window, to detect that the previous token is the mark, at any
+distance from everything else; with linear attention, whose weights are too even to pick out a neighbour, to pass on a
+token that is itself marked. Texts grow during training, because with random parameters, attention spread over 8192
+tokens contains almost nothing of a single one.
 """
 
 from typing import Any
@@ -29,7 +29,7 @@ MARK = 4 + LETTERS
 """Ids: letters from 4 on, then the mark, then marked letters."""
 SIZE = MARK + 1 + LETTERS
 FLAT = {"attention": {"kind": "window", "window": 4}, "cross_attention": {"kind": "linear"}}
-"""A decoder whose cost a token depends on neither text's length."""
+"""A decoder whose cost per token does not depend on the lengths of source and target."""
 
 
 def draw(rng: np.random.Generator, rows: int, length: int, task: str) -> tuple[list[np.ndarray], list[np.ndarray]]:

@@ -42,7 +42,7 @@ MODELS: dict[str, tuple[str, dict[str, Any], dict[str, Any], int]] = {
 }
 """Task, encoder, decoder, updates."""
 FEW = ("post-norm", "convolutional", "experts")
-"""What goes through a whole run every time. The others are slow; test_every_variant_learns has them, too."""
+"""Cases that are always tested. The others are slow tests; test_every_variant_learns includes them, too."""
 
 
 def words(count: int, seed: int, without: set[str]) -> list[str]:

@@ -63,8 +63,8 @@ def test_each_head_attends_to_one_distance() -> None:
 
 
 def test_attention_can_be_what_no_convolution_is() -> None:
-    """Deck 002 calls the two equivalent; Cordonnier et al. show one direction. Weights that depend on the content move
-    with it, those of a convolution never do."""
+    """Deck 002 calls the two equivalent; Cordonnier et al. show one direction. Weights of attention can move
+    with the content, those of a convolution cannot."""
     torch.manual_seed(4)
     weight, states = torch.randn(2, 2, 3), torch.randn(1, 2, 9)
     attention = AttentionConvolution1d(weight)

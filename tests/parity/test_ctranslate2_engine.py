@@ -36,7 +36,7 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 FREE: tuple[int, ...] = ()
 PENALTIES = {NoPenalty(): 0.0, GNMTPenalty(alpha=0.6): 0.6, MeanLogProbability(): 1.0}
-"""CTranslate2's exponent of the length, by our penalty."""
+"""CTranslate2's length exponent for each of our penalties."""
 
 
 @cache

@@ -196,7 +196,7 @@ def test_a_decision_is_credited_with_later_rewards_only(monkeypatch: pytest.Monk
 
 
 TARGETS = 2, 1, 0
-"""Tokens of the rows of a batch; the last has nothing to say."""
+"""Numbers of target tokens of the rows of a batch; the last row has none."""
 
 
 def rows(longest: int) -> Batch:

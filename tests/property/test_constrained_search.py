@@ -30,7 +30,7 @@ CONFIGS = configs().map(
         update={"maximum_length": None, "minimum_factor": 0.0, "no_repeat_ngram": 0, "shrinking": False}
     )
 )
-"""What the definitions below know."""
+"""Settings that the definitions below support."""
 
 
 def constraint(*ways: Sequence[int]) -> Constraint:

@@ -36,7 +36,7 @@ KINDS: dict[str, dict[str, int]] = {
 if find_spec("sentencepiece"):
     KINDS["sentencepiece"] = {"size": 60}
 OWN = "+ symbols"
-"""After a kind: the model has symbols of its own for two spans, and for terms."""
+"""Suffix of a kind whose model has its own symbols for two spans, and for terms."""
 KINDS |= {f"{kind}{OWN}": KINDS[kind] for kind in ("bpe", "unigram")}
 SHORT = {"length_factor": 0.5, "length_margin": 3, "beam": 2}
 

@@ -12,7 +12,7 @@ from dragoman.training.objectives.cross_entropy import CrossEntropy
 SIZE = 20
 SCALE = 2.0**10
 DRAWING = ("hard", "experts")
-"""Where a rounding can decide what is looked at, or which expert reads: gradients then differ altogether."""
+"""Variants in which rounding can change the attended position or the expert, and thus the whole gradient."""
 
 
 def batch() -> Batch:

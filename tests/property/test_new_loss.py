@@ -1,6 +1,6 @@
 """A new loss takes one file and one line of the union: tested in a copy of the package, which trains with it.
 
-Run as a program with the folder of a recipe, this file trains with whatever dragoman comes first on the path.
+Run as a program with the folder of a recipe, this file trains with the first dragoman on the path.
 """
 
 import difflib

@@ -1,6 +1,6 @@
 """A new scorer takes one class and one line of the union: everything works with it in a copy of the package.
 
-Run as a program with a folder this file shows it, with whatever dragoman stands first on the path.
+Run as a program with a folder, this file demonstrates it with the first dragoman on the path.
 """
 
 import difflib

@@ -157,7 +157,7 @@ def test_all_or_nothing() -> None:
     assert refused(quotas, account, 101, requests=1)[1] is None
 
 
-def test_requests_are_counted_besides_tokens() -> None:
+def test_requests_and_tokens_are_both_counted() -> None:
     quotas = Quotas(clock=Clock())
     account = Account("a", 2, None)
     for _ in range(2):

@@ -66,7 +66,7 @@ NOT_THE_FIRST = SearchConfig(
     no_repeat_ngram=1,
     diversity=DiversityConfig(groups=2, strength=30.0),
 )
-"""Where the most probable hypothesis of a group is not its first, so that an end by the first would come too soon."""
+"""A case where a group's most probable hypothesis is not its first, so stopping at the first would be too early."""
 
 
 @st.composite

@@ -32,7 +32,7 @@ from dragoman.models.seq2seq import ModelConfig
 FIRST, SHARDS, ALL_SHARDS = 80, 8, 24
 """The FIRST models, which contain most pairs, are divided among SHARDS tests; all, among ALL_SHARDS slow ones."""
 IMPOSSIBLE = {("target_positions",): "fraction"}
-"""Levels that no model can have, nor what is inside them: a decoder does not know the length of its text."""
+"""Levels that no model can have, including choices inside them: a decoder does not know the length of its text."""
 REASONS = (
     "need the length of the whole text, which a decoder does not know",
     "act inside self-attention, which a",
@@ -40,7 +40,7 @@ REASONS = (
     "relative positions without keys and without values do nothing",
     "nothing of the source reaches it",
 )
-"""Why two variants do not go together; each says so in words that a user sees."""
+"""Reasons why two variants are incompatible, as parts of messages to users."""
 
 
 @cache
@@ -118,7 +118,7 @@ def test_most_two_variants_keep_the_promises(shard: int, beginning: Design) -> N
     keep_the_promises(beginning.runs[shard::SHARDS])
 
 
-def test_few_models_hold_most_pairs(beginning: Design) -> None:
+def test_few_models_contain_most_pairs(beginning: Design) -> None:
     assert len(held_pairs(beginning)) > 0.75 * len(pairs())
     assert not strange(beginning)
 
@@ -130,7 +130,7 @@ def test_every_two_variants_keep_the_promises(shard: int, designed: Design) -> N
 
 
 @pytest.mark.slow
-def test_the_design_holds_every_pair_that_is_not_refused(designed: Design) -> None:
+def test_the_design_contains_every_pair_that_is_not_refused(designed: Design) -> None:
     """All refusals have one of few reasons."""
     made, held = designed, held_pairs(designed)
     for pair in pairs():

@@ -56,7 +56,7 @@ class MarkovToy:
 class RecurrentToy:
     """A recurrent decoder that also averages all its past vectors, so that every cache tensor matters in every step.
 
-    A state that was passed in is spoilt, as a decoder that writes its cache in place spoils it.
+    A state that was passed in is invalidated, as by a decoder that writes its cache in place.
     """
 
     width = 6

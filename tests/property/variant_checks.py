@@ -163,7 +163,7 @@ def check_reordering(model: Seq2Seq) -> None:
 def check_gradient(model: Seq2Seq, seed: int) -> None:
     """Compare autograd's directional derivative of the cross-entropy with a central difference, in double precision.
 
-    What is drawn in training is drawn alike each time; running statistics are left as they were.
+    Random numbers in training are the same each time; running statistics are restored.
     """
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}

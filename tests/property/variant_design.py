@@ -17,10 +17,10 @@ Run = tuple[Settings, frozenset[Level]]
 class Designer:
     """Finds for a pair a model that contains it, together with as many uncovered pairs as possible.
 
-    So all pairs are covered greedily (Cohen et al. 1997, "The AETG system", section 3).
+    All pairs are covered greedily (Cohen et al. 1997, "The AETG system", section 3).
 
-    What does not go together is learned from what the config refuses. impossible: levels that were refused together
-    with the reason; companions: levels with another one that made them possible.
+    Incompatible levels are found by the config's refusals. impossible: levels that were refused together, with the
+    reason; companions: levels with another one that made them possible.
     """
 
     def __init__(self) -> None:
@@ -127,7 +127,7 @@ class Designer:
 class Design:
     """runs: models with their levels; refused: pairs that no model can contain.
 
-    impossible: levels that do not go together, with what the config says: why those pairs are refused.
+    impossible: incompatible levels, with the config's message: the reason for the refused pairs.
     """
 
     runs: list[Run]

@@ -15,7 +15,7 @@ from dragoman.serving.http.metrics import Metrics
 from dragoman.translation.engine import Row
 
 OPEN = {"/health": 200, "/health/ready": 200, "/download_file/{id}/{name}": 404}
-"""What tells nothing but that the server lives; and files, whose ids nobody can guess."""
+"""Routes without a key: health checks, and files, whose ids cannot be guessed."""
 BODY = {"q": "a dog", "source": "en", "target": "de"}
 FILE = {"files": {"file": ("a.txt", b"a dog")}, "data": {"source": "en", "target": "de"}}
 FIELDS = {

@@ -92,7 +92,7 @@ def test_killed_again_and_again(translator: Translator, pool: WorkerPool) -> Non
             try:
                 if (found := texts(pool, asked)) != wanted:
                     wrong.append(found)
-            except ResourceError:  # both processes that it was given to were killed
+            except ResourceError:  # both processes that had received it were killed
                 pass
             except Exception as error:
                 wrong.append(error)
@@ -123,7 +123,7 @@ def test_the_prefork_process_is_killed_too(translator: Translator, pool: WorkerP
     assert texts(pool, asked) == texts(pool, asked) == wanted
 
 
-def test_lines_that_end_every_process(translator: Translator, pool: WorkerPool) -> None:
+def test_lines_that_kill_every_process(translator: Translator, pool: WorkerPool) -> None:
     asked = lines(translator)
     wanted = texts(pool, asked)
     before = pool._processes.new_worker

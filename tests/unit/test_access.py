@@ -38,7 +38,7 @@ def test_forged_addresses_change_nothing() -> None:
     assert granted(access, None, "127.0.0.1", "198.51.100.10")
 
 
-def test_keys_are_counted_whatever_the_address(tmp_path: Path) -> None:
+def test_keys_are_counted_for_any_address(tmp_path: Path) -> None:
     with Keys(tmp_path / "keys.db") as keys:
         few = keys.add("few", requests_per_minute=1)
         usual = keys.add("usual", tokens_per_minute=10)

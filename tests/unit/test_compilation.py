@@ -131,7 +131,7 @@ def test_parameters_keep_their_names() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["aot_eager_decomp_partition", "inductor"])
 def test_torchs_own_compiler(backend: str) -> None:
-    """Dropout draws other masks than without compilation, but the same ones from the same seed, which resuming needs.
+    """Compiled dropout has other masks than uncompiled, but the same ones for the same seed, as resuming requires.
 
     The first backend runs the graphs of forward and backward pass unchanged; only the second compiles them to C++,
     which takes a minute.

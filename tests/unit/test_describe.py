@@ -191,7 +191,7 @@ def test_a_length_beyond_the_positions_is_refused() -> None:
         described({"width": 8, "positions": {"kind": "learned", "limit": 12}}, length=13)
 
 
-def told(capsys: pytest.CaptureFixture, *arguments: str) -> dict:
+def printed(capsys: pytest.CaptureFixture, *arguments: str) -> dict:
     assert main(["describe", *arguments, "--json"]) == 0, capsys.readouterr().err
     return json.loads(capsys.readouterr().out)
 
@@ -206,8 +206,8 @@ def test_the_command_reads_a_model_a_recipe_and_a_folder(tmp_path: Path, capsys:
             {"data": missing, "text": {"subword": {"kind": "word", "size": 900}}, "model": model, "out": "runs/x"}
         )
     )
-    one = told(capsys, str(alone), "model.decoder.layers=2", "--vocabulary", "900")
-    other = told(capsys, str(recipe), "model.decoder.layers=2")
+    one = printed(capsys, str(alone), "model.decoder.layers=2", "--vocabulary", "900")
+    other = printed(capsys, str(recipe), "model.decoder.layers=2")
     assert one["model"] == other["model"]
     assert one["parameters"] == other["parameters"]
     assert other["source"] == other["target"] == 900
@@ -217,7 +217,7 @@ def test_the_command_reads_a_model_a_recipe_and_a_folder(tmp_path: Path, capsys:
         == sum(part["parameters"] for part in one["parts"] if "." not in part["name"])
         == count_parameters(ModelConfig.model_validate(one["model"]).build(900, 900))
     )
-    folder = told(capsys, str(FORMAT_1))
+    folder = printed(capsys, str(FORMAT_1))
     assert folder["parameters"]["all"] == 3856
     assert "600 steps" in folder["notes"][0]
 
@@ -226,15 +226,15 @@ def test_the_command_reads_a_model_a_recipe_and_a_folder(tmp_path: Path, capsys:
 def test_assumptions_are_stated(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     path = tmp_path / "empty.yaml"
     path.write_text("")
-    notes = " ".join(told(capsys, str(path), "--length", "2")["notes"])
+    notes = " ".join(printed(capsys, str(path), "--length", "2")["notes"])
     assert "preset auto is base for a corpus of 4,500,000 pairs (assumed" in notes
     assert "37,000 entries (assumed" in notes
-    result = told(capsys, str(path), "--length", "2", "--pairs", "29000", "--vocabulary", "700,800")
+    result = printed(capsys, str(path), "--length", "2", "--pairs", "29000", "--vocabulary", "700,800")
     notes = " ".join(result["notes"])
     assert "preset auto is tiny for a corpus of 29,000 pairs (of --pairs)" in notes
     assert "vocabularies of 700 and 800 entries (as given)" in notes
     assert result["model"]["tie_embeddings"] is False
-    vectors = told(capsys, "model.preset=tiny", "text.vectors.width=40", "--vocabulary", "500")
+    vectors = printed(capsys, "model.preset=tiny", "text.vectors.width=40", "--vocabulary", "500")
     assert "vectors of 40 numbers" in " ".join(vectors["notes"])
 
 
@@ -277,11 +277,11 @@ def test_a_language_models_recipe_and_folder(
     write_tiny_language_model(tmp_path / "model")
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text("task: {kind: language_model}\nmodel: {preset: base, tie_projection: true}\n", encoding="utf-8")
-    trained = told(capsys, str(tmp_path / "model"))
+    trained = printed(capsys, str(tmp_path / "model"))
     model = LanguageModel.load(tmp_path / "model", "cpu")
     assert trained["parameters"]["all"] == sum(parameter.numel() for parameter in model.model.parameters())
     # GPT-2's smallest (Radford et al. 2019)
-    base = told(capsys, str(recipe), "--vocabulary", "50257")
+    base = printed(capsys, str(recipe), "--vocabulary", "50257")
     assert base["parameters"]["all"] == 124_439_808
     assert base["flops"]["source_token"] == 0
     assert base["most_tokens"] == {"target": 1023}

@@ -22,7 +22,7 @@ from dragoman.translation.translator import Translator
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "format-1"
 KNOWN = PAIRS[:4]
-"""Of the six sentences that the teacher knows by heart."""
+"""Taken from the six sentences that the teacher has memorised."""
 TEACHER, STUDENT = Path("teacher"), Path("student")
 SMALL = [
     "model.width=8",

@@ -87,7 +87,7 @@ def test_long_documents_come_in_passages(
     assert sum(map(len, documents)) == len(text) - {"line": 31, "blank_line": 2, "file": 0}[whole.documents]
 
 
-def test_all_texts_are_read_for_evaluation_or_an_error_says_why(tmp_path: Path) -> None:
+def test_all_texts_are_read_for_evaluation_or_an_error_is_raised(tmp_path: Path) -> None:
     assert read_texts(corpus(tmp_path / "a", "one\n\ntwo\n")) == ["one", "", "two"]
     with pytest.raises(DataError, match=r"broken, line 3: broken UTF-8"):
         read_texts(corpus(tmp_path / "broken", b"one\ntwo\nth\xffree\n", documents="file"))

@@ -88,7 +88,7 @@ def test_clipping_equals_torch(tmp_path: Path, share: float) -> None:
     assert float(clipped.norm()) == pytest.approx(float(free.norm()) * min(share, 1.0), rel=1e-3)
 
 
-def test_the_same_seed_and_step_give_the_same_result_whatever_ran_before(tmp_path: Path) -> None:
+def test_equal_seeds_and_steps_give_equal_results(tmp_path: Path) -> None:
     def result(before: int, seed: int = 1, step: int = 7) -> torch.Tensor:
         subject = engine(tmp_path, dropout=0.3, seed=seed)
         for other in range(before):

@@ -143,7 +143,7 @@ def test_averages_and_exports_do_not_overwrite_anything(tmp_path: Path) -> None:
         dragoman.export(tmp_path / "a", tmp_path / "c", to="marian", quantization="int8")
 
 
-def test_quiet_verbs_print_only_errors(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_quiet_commands_print_only_errors(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_tiny_model(tmp_path / "a")
     command = ["average", str(tmp_path / "a"), str(tmp_path / "a"), "-o"]
     assert main([*command, str(tmp_path / "b"), "--quiet"]) == 0

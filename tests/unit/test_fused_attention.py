@@ -9,7 +9,7 @@ from dragoman.nn.attention.soft import SoftAttention, SoftAttentionConfig
 from dragoman.nn.mask import CausalSpan, Mask
 
 LONG = 300
-"""Keys from which on the fused kernel is taken on a CPU too."""
+"""Number of keys from which the fused kernel is used on a CPU."""
 
 
 @pytest.fixture

@@ -142,7 +142,7 @@ def test_no_held_out_structure_occurs_in_training(corpus: EmbeddedCorpus) -> Non
         assert not structures(corpus.derivations[sentence]), sentence
 
 
-def test_every_test_sentence_shows_a_combination_that_training_never_shows(corpus: EmbeddedCorpus) -> None:
+def test_every_test_sentence_contains_an_unseen_combination(corpus: EmbeddedCorpus) -> None:
     seen: set[tuple[str, ...]] = set()
     for sentence in (*corpus.train, *corpus.valid):
         seen |= word_pairs(corpus.derivations[sentence])
@@ -155,7 +155,7 @@ def test_every_test_sentence_shows_a_combination_that_training_never_shows(corpu
         assert {frozenset(pair) for pair in pairs} <= unseen
 
 
-def test_test_set_shows_every_kind_of_held_out_combination(corpus: EmbeddedCorpus) -> None:
+def test_the_test_set_contains_every_kind_of_held_out_combination(corpus: EmbeddedCorpus) -> None:
     shown = {combination.kind for sentence in corpus.test for combination in held_out(corpus.derivations[sentence])}
     assert shown == set(KINDS)
     assert set().union(*(structures(corpus.derivations[sentence]) for sentence in corpus.test)) == set(STRUCTURES)

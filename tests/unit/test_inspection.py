@@ -118,7 +118,7 @@ def test_every_family_shows_its_weights(tmp_path: Path, family: str) -> None:
     st.lists(st.integers(4, 270), min_size=1, max_size=40),
     st.lists(st.integers(4, 270), max_size=40),
 )
-def test_shapes_and_sums_whatever_the_lengths(
+def test_shapes_and_sums_for_any_lengths(
     tmp_path_factory: pytest.TempPathFactory, family: str, source: list[int], target: list[int]
 ) -> None:
     model = MODELS.get(family)

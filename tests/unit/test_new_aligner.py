@@ -19,7 +19,7 @@ WORDS = {"a": "EINEM", "dog": "HUND", "cat": "KATZE", "chases": "JAGT"}
 class DictionaryAligner:
     """Links each target word to the first source word that the dictionary translates it from.
 
-    It aligns no pair of more than `longest` source words.
+    It does not align pairs of more than `longest` source words.
     """
 
     def __init__(self, words: Mapping[str, str], longest: int = 1000) -> None:

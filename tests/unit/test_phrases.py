@@ -33,7 +33,7 @@ def test_a_line_of_phrases() -> None:
             read_phrases(wrong)
 
 
-def test_the_longest_term_is_found_at_word_boundaries_whatever_its_case() -> None:
+def test_the_longest_term_is_found_at_word_boundaries_in_any_case() -> None:
     glossary = Glossary.of({"dog": "Hund", "hot dog": ["Hotdog", "Hotdogs"], "=US": "USA", "straße": "street"})
     assert terms(glossary, "a dog, hotdogs, dogs and a dog's  dog") == [("Hund",)] * 3
     assert terms(glossary, "my Hot  dog") == [("Hotdog", "Hotdogs")]

@@ -19,13 +19,13 @@ TEXT = ["a dog runs .", "", "the man sees a dog in the park .", " ", "two dogs s
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("told")
+    path = tmp_path_factory.mktemp("printed")
     write_tiny_model(path / "model")
     (path / "in").write_text("".join(line + "\n" for line in TEXT))
     return path
 
 
-def told(folder: Path, *options: str, capfd: pytest.CaptureFixture[str]) -> list[str]:
+def printed(folder: Path, *options: str, capfd: pytest.CaptureFixture[str]) -> list[str]:
     settings = ["search.length_factor=1", "search.length_margin=4"]
     assert main(["translate", str(folder / "model"), "-i", str(folder / "in"), *options, *settings]) == 0
     return capfd.readouterr().out.removesuffix("\n").split("\n")
@@ -35,8 +35,8 @@ def told(folder: Path, *options: str, capfd: pytest.CaptureFixture[str]) -> list
 def test_tokens_and_their_log_probabilities_follow_the_text(
     folder: Path, sample: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    plain = told(folder, "--scores", *sample, capfd=capfd)
-    rows = [line.split("\t") for line in told(folder, "--scores", "--token-scores", *sample, capfd=capfd)]
+    plain = printed(folder, "--scores", *sample, capfd=capfd)
+    rows = [line.split("\t") for line in printed(folder, "--scores", "--token-scores", *sample, capfd=capfd)]
     assert len(rows) == len(TEXT) and {len(row) for row in rows} == {4}
     for line, text, (total, written, pieces, scores) in zip(plain, TEXT, rows, strict=True):
         before = line.split("\t")  # of another engine, which rounds differently
@@ -44,7 +44,7 @@ def test_tokens_and_their_log_probabilities_follow_the_text(
         assert len(pieces.split()) == len(scores.split())
         assert bool(pieces) == bool(text.strip())
         assert sum(map(float, scores.split())) == pytest.approx(float(total), abs=1e-4)
-    lists = [line.split(" ||| ") for line in told(folder, "--nbest", "3", "--token-scores", *sample, capfd=capfd)]
+    lists = [line.split(" ||| ") for line in printed(folder, "--nbest", "3", "--token-scores", *sample, capfd=capfd)]
     assert {len(row) for row in lists} == {5}
     assert [len(list(rows)) for _, rows in groupby(lists, lambda row: row[0])] == [3, 1, 3, 1, 3]
     assert all(len(row[3].split()) == len(row[4].split()) for row in lists)
@@ -80,8 +80,8 @@ def read_nbest(tree: dict[str, Any]) -> list[tuple[str, float]]:
 
 @pytest.mark.parametrize("name", ["tree.json", "tree.jsonl.gz"])
 def test_trees_are_one_object_per_line(folder: Path, name: str, capfd: pytest.CaptureFixture[str]) -> None:
-    plain = told(folder, "--nbest", "3", "--token-scores", capfd=capfd)
-    found = told(folder, "--nbest", "3", "--token-scores", "--tree", str(folder / name), capfd=capfd)
+    plain = printed(folder, "--nbest", "3", "--token-scores", capfd=capfd)
+    found = printed(folder, "--nbest", "3", "--token-scores", "--tree", str(folder / name), capfd=capfd)
     assert [line.split(" ||| ")[:2] for line in found] == [line.split(" ||| ")[:2] for line in plain]
     data = (folder / name).read_bytes()
     lines = (gzip.decompress(data) if name.endswith(".gz") else data).decode().splitlines()
@@ -117,11 +117,11 @@ def test_a_tree_of_a_translation_with_a_prefix_from_python(folder: Path) -> None
 
 def test_options_that_exclude_a_tree_are_refused_before_anything_is_written(folder: Path) -> None:
     model, text, tree = folder / "model", folder / "in", folder / "none"
-    for settings, told in (
+    for settings, printed in (
         ({"sampling": Sampling.of()}, "leave out --tree or --sample"),
         ({"resume": True}, "leave out --resume or --tree"),
     ):
-        with pytest.raises(ConfigError, match=told):
+        with pytest.raises(ConfigError, match=printed):
             translate_file(model, text, folder / "never", tree=tree, quiet=True, **settings)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="choose another name"):
         translate_file(model, text, folder / "never", tree=text, quiet=True)

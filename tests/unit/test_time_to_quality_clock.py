@@ -35,7 +35,7 @@ def never() -> list[str]:
     raise AssertionError("there was nothing to translate")
 
 
-def test_the_grid_of_points_is_the_same_wherever_it_is_asked(quality: SimpleNamespace) -> None:
+def test_the_grid_of_points_does_not_depend_on_the_query(quality: SimpleNamespace) -> None:
     follow = quality.recorder.next_point
     grid = [follow(0.0, 0.5)]
     while grid[-1] < 50:
