@@ -92,7 +92,7 @@ def test_parts_of_a_batch_give_the_gradient_of_the_whole() -> None:
     """Padding has no effect, also if parts differ in their source and target lengths."""
     built, objective, pairs = model(0.5, 0.5), CrossEntropy(), batch()
     whole = torch.autograd.grad(objective(built, pairs).total, list(built.parameters()))
-    for part in pairs.cut(2):
+    for part in pairs.split(2):
         objective(built, part).total.backward()
     for parameter, expected in zip(built.parameters(), whole, strict=True):
         torch.testing.assert_close(parameter.grad, expected, rtol=1e-4, atol=1e-5)

@@ -75,7 +75,7 @@ def test_an_update_moves_by_the_weighted_sum_of_the_tasks_mean_losses(tmp_path: 
     before = [parameter.detach().clone() for parameter in model.parameters()]
     engine = build_engine(model, mixed, torch.optim.SGD(model.parameters(), lr=0.0), Journal(tmp_path / "journal"))
     # one task has several batches, which must count as one
-    batches = [*(TaskBatch("translation", part) for part in pairs.cut(2)), TaskBatch("text", texts)]
+    batches = [*(TaskBatch("translation", part) for part in pairs.split(2)), TaskBatch("text", texts)]
     result = engine.step(Update(batches), TrainingPoint(1), 1.0)
     for old, parameter, gradient in zip(before, model.parameters(), expected, strict=True):
         torch.testing.assert_close(old - parameter.detach(), gradient, rtol=1e-3, atol=1e-6)
