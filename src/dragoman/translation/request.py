@@ -98,7 +98,7 @@ class Request:
         """
         if isinstance(self.decoding, Sampling):
             if tree:
-                raise ConfigError("only a search has a tree, sampling has none: leave out --tree or --sample")
+                raise ConfigError("only a search has a tree: leave out --tree or --sample")
             config = self.decoding.config
             config = config.model_copy(update={"token_scores": config.token_scores or token_scores})
             return replace(self, decoding=replace(self.decoding, config=config))

@@ -37,13 +37,13 @@ class Translation:
 
     @cached_property
     def tokens(self) -> tuple[str, ...]:
-        """Its pieces. An unknown stays <unk> among them, whatever stands for it in the text."""
+        """The pieces of `ids`. An unknown word remains <unk>, even if the text has a replacement for it."""
         return tuple(self.tokenizer.pieces(self.ids))
 
 
 @dataclass(frozen=True)
 class PairScore:
-    """log p(target | source) in nats and the number of target tokens it is a sum over, end of sentence counted."""
+    """log p(target | source) in nats, and the number of target tokens in the sum, including the end of sentence."""
 
     log_probability: float
     tokens: int
@@ -52,14 +52,14 @@ class PairScore:
 def in_order(count: int, known: dict[int, Result], found: Iterator[tuple[int, Result]]) -> Iterator[Result]:
     """Yield the results at positions 0 to count − 1, each as soon as those before it are known.
 
-    known: results by position; found: positions and results of the others, in any order.
+    known: results by position; found: positions and results of all others, in any order.
     """
     waiting = dict(known)
-    for place in range(count):
-        while place not in waiting:
+    for position in range(count):
+        while position not in waiting:
             try:
                 other, result = next(found)
             except StopIteration:
-                raise RuntimeError(f"the engine returned nothing for position {place} of {count}") from None
+                raise RuntimeError(f"the engine returned nothing for position {position} of {count}") from None
             waiting[other] = result
-        yield waiting.pop(place)
+        yield waiting.pop(position)

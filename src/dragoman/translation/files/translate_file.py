@@ -57,7 +57,7 @@ def translate_file(
     there.
 
     Raises DataError for files that are missing, unreadable or of unequal length, ConfigError for invalid settings, and
-    for unfinished work of this or another call in the folder beside the target; ModelError and ResourceError as
+    for unfinished work of this or another call in the folder next to the target; ModelError and ResourceError as
     `Translator`; Interrupted after Ctrl-C or SIGTERM, with completed lines kept.
     """
     request_settings: dict[str, Any] = {**settings}

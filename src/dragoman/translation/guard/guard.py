@@ -30,10 +30,10 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True)
 class GuardOutcome:
-    """What the guard found in the translations of a text, and with what result.
+    """A guard's findings in the translations of a text, before and after it was searched again.
 
-    found: in the best translation of the first search; left: in the translation that is returned; search: the name of
-    the search that produced the returned translation (docs/guard.md), empty for the first.
+    found: findings in the best translation of the first search; left: findings in the returned translation; search: the
+    name of the search that produced the returned translation (docs/guard.md), empty for the first.
     """
 
     found: tuple[Finding, ...]
@@ -67,7 +67,7 @@ class Guard:
     two_languages: bool = True
 
     def findings(self, source: str, output: str) -> tuple[Finding, ...]:
-        """Return the faults of a translation; there are none if the source is blank."""
+        """Return the faults of a translation; an empty tuple if the source is blank."""
         if not source.strip():
             return ()
         found: list[tuple[Kind, str | None]] = [

@@ -13,9 +13,9 @@ _FEWEST_LETTERS = 10
 def foreign_letters(source: str, output: str, usual: Iterable[str]) -> str | None:
     """Return the output's distinct letters of scripts that neither the source nor the target language uses.
 
-    If there are none, the source's letters are returned where they prevail in the output. None if nothing is wrong.
-    usual: the target language's scripts (`usual_scripts`); if empty, nothing is reported. Scripts are the first words
-    of the letters' Unicode names.
+    If there are none, but the output is mainly in the source's script, the letters of that script are returned. None if
+    nothing is wrong. usual: the target language's scripts (`usual_scripts`); if empty, nothing is reported. Scripts are
+    the first words of the letters' Unicode names.
     """
     known = frozenset(usual)
     if not known or (output.isascii() and "LATIN" in known):
@@ -34,7 +34,7 @@ def usual_scripts(target: Tokenizer) -> frozenset[str]:
     """Return the target language's scripts: those of at least 1% of its vocabulary's entries.
 
     Entries of a single byte don't count, since vocabularies that can write any text have all of them. A vocabulary
-    shared by both languages gives the scripts of both. Empty if no longer entry has letters.
+    shared by both languages gives the scripts of both. Empty if no entry of several bytes has letters.
     """
     counts = Counter[str]()
     for number in range(target.size):
