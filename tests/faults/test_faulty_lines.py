@@ -46,11 +46,11 @@ def test_broken_lines_stop_are_repaired_or_left_blank(capfd: pytest.CaptureFixtu
     assert main([*COMMAND, "--on-error", "replace"]) == 0
     told = capfd.readouterr()
     assert told.out == expected
-    assert "2 line(s) of broken UTF-8 were repaired: line 2, 4" in told.err
+    assert "2 line(s) with broken UTF-8 were repaired: line 2, 4" in told.err
     assert main([*COMMAND, "--on-error", "blank", "--nbest", "1"]) == 0
     told = capfd.readouterr()
     assert told.out.split("\n") == [*expected.split("\n")[:1], "", "", "", *expected.split("\n")[4:]]
-    assert "2 line(s) of broken UTF-8 were left blank: line 2, 4" in told.err
+    assert "2 line(s) with broken UTF-8 were left blank: line 2, 4" in told.err
     assert main([*COMMAND, "--on-error", "skip"]) == 2
     assert "stop, replace or blank" in capfd.readouterr().err
 
@@ -193,7 +193,7 @@ def test_the_alignment_file_is_resumed(
     assert main([*COMMAND, "-o", "out", "--alignments", "links", "--resume"]) == 2
     assert "on_error" in capfd.readouterr().err
     assert main([*command, "-o", "out", "--alignments", "links", "--resume"]) == 0
-    assert "5 line(s) of broken UTF-8 were repaired: line 7, 10, 13 …" in capfd.readouterr().err
+    assert "5 line(s) with broken UTF-8 were repaired: line 7, 10, 13 …" in capfd.readouterr().err
     assert Path("out").read_bytes() == Path("whole").read_bytes()
     assert Path("links").read_bytes() == Path("whole.links").read_bytes()
     assert not Path("out.partial").exists()

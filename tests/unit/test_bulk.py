@@ -142,7 +142,7 @@ def test_invalid_lines_are_repaired_or_left_blank(
     assert [json.loads(line)["translation"] if line else "" for line in lines] == wanted
     assert lines[0].startswith('{"t": "a �", "u": "�", ')
     outcome = "repaired" if on_error == "replace" else "left blank"
-    assert f"3 line(s) of broken UTF-8 were {outcome}: line a.txt:2, " in " ".join(capsys.readouterr().err.split())
+    assert f"3 line(s) with broken UTF-8 were {outcome}: line a.txt:2, " in " ".join(capsys.readouterr().err.split())
     assert entries(tmp_path / "out")[1]["counts"] != {}
 
 

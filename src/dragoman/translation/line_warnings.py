@@ -36,7 +36,7 @@ class LineWarnings:
             shown.append(line)
 
     def note_translation(self, line: int, best: Translation, limit: LengthLimit) -> None:
-        """Note if a line's translation is unfinished or patched. limit: of targets."""
+        """Note a translation that is unfinished or patched. limit: of targets."""
         if not best.finished:
             reached = "the length limit"
             if limit.positions is not None and len(best.ids) >= limit.positions:
@@ -49,7 +49,7 @@ class LineWarnings:
             )
 
     def note_guard(self, line: int, best: Translation) -> None:
-        """Note each kind of fault that a guard found in a line's translations, and whether it is gone."""
+        """Note each kind of fault that a guard found in a line's translations, and whether it was repaired."""
         if best.guarded is not None:
             for what, repaired in best.guarded.outcomes().items():
                 outcome = "repaired by another search" if repaired else "not repaired by any other search"

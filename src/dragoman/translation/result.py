@@ -14,14 +14,14 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Translation:
-    """One hypothesis: its text, its ranking score, its log-probability in nats and its ids, without BOS and EOS.
+    """A hypothesis: its text, its ranking score, its log-probability in nats and its ids, without BOS and EOS.
 
-    finished is False when the length limit stopped it before its end of sentence. tokenizer: whose ids they are.
-    token_log_probabilities: of each of `tokens` and, if finished, of the end of sentence, in nats; empty unless the
-    request asks for `token_scores`. tree: what the search of its text has expanded, where the request asks for `tree`.
-    patched: the text was assembled from parts, because no hypothesis met the constraints; score, ids and the other
-    fields are those of the best hypothesis. guarded: the problems that the guard found in the text's best translation
-    and in this one; None without a guard or without findings.
+    finished: False if the length limit stopped it before its end of sentence. tokenizer: of the target language, which
+    the ids belong to. token_log_probabilities: of each of `tokens` and, if finished, of the end of sentence, in nats;
+    empty unless requested by `token_scores`. tree: the search tree of its text, if requested by `tree`. patched: the
+    text was assembled from parts, because no hypothesis met the constraints; score, ids and the other fields are those
+    of the best hypothesis. guarded: the problems that the guard found in the text's best translation and in this one;
+    None without a guard or without findings.
     """
 
     text: str

@@ -53,17 +53,17 @@ class FaultyLines:
         """
         if self.on_error == "stop":
             return lines, parallel
-        broken = [place for place, line in enumerate(lines) if has_broken_utf8(line)]
+        broken = [index for index, line in enumerate(lines) if has_broken_utf8(line)]
         if not broken:
             return lines, parallel
         blank, lines = self.on_error == "blank", list(lines)
         parallel = {name: list(others) for name, others in parallel.items()}
-        for place in broken:
-            self.noted.note(f"of broken UTF-8 were {'left blank' if blank else 'repaired'}", first + place)
-            repaired = lines[place].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-            lines[place] = "" if blank else repaired
+        for index in broken:
+            self.noted.note(f"with broken UTF-8 were {'left blank' if blank else 'repaired'}", first + index)
+            repaired = lines[index].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+            lines[index] = "" if blank else repaired
             for others in parallel.values() if blank else ():
-                others[place] = ""
+                others[index] = ""
         return lines, parallel
 
     def translate_window(
