@@ -54,7 +54,7 @@ def words(text: str) -> set[str]:
 
 
 def dictionary(source: Path, target: Path) -> dict[str, list[str]]:
-    """For each lowercased source word, the target words with a high enough Dice coefficient, best first."""
+    """Return for each lowercased source word the target words with a high enough Dice coefficient, best first."""
     pairs = [
         ({word.lower() for word in words(each)}, words(other))
         for each, other in zip(open_lines(source), open_lines(target), strict=True)

@@ -36,7 +36,7 @@ RULES: dict[str, dict[str, Any]] = {
 
 
 def translation(source: Path, model: Path, lines: list[str], batch_size: int) -> Callable[[dict[str, Any]], float]:
-    """CPU time (seconds) that a checkout takes to translate the lines with given search settings."""
+    """Return the CPU time (seconds) that a checkout takes to translate the lines with given search settings."""
     imported(source)
     from dragoman.translation.request import Request
     from dragoman.translation.translator import Translator

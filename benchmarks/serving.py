@@ -69,7 +69,7 @@ def server(model: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], 
 
 
 def memory(process: int) -> float:
-    """Memory in MiB of a process and its descendants; shared pages count once."""
+    """Return the memory in MiB of a process and its descendants; shared pages count once."""
     total = 0.0
     with suppress(OSError):
         for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():

@@ -37,7 +37,7 @@ FACTORS = (
     "subword",
     "teacher_forcing",
 )
-"""Also, every choice inside a family other than the Transformer is a factor: `recurrent.cell`, …"""
+"""In addition, every choice inside a family other than the Transformer is a factor: `recurrent.cell`, …"""
 NEEDED = {
     "gradient": {"cross_attention": "hard"},
     "positions.join": {"positions": "sinusoidal"},

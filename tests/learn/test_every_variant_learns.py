@@ -66,7 +66,7 @@ def share_right(settings: Settings, steps: int, peak: float, sort: bool) -> floa
 @pytest.mark.parametrize("case", list(learning()))
 def test_learns(case: Case) -> None:
     settings = cases()[case]
-    whole = str(ModelConfig.model_validate(settings).model_dump())  # with what some settings imply
+    whole = str(ModelConfig.model_validate(settings).model_dump())  # includes implied settings
     steps = next((steps for gradient, steps in PATIENT.items() if f"'gradient': '{gradient}'" in whole), STEPS)
     for few_or_many, peak in steps.items():
         share = share_right(settings, few_or_many, peak, sort=case in ORDERLESS)

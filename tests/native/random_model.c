@@ -45,7 +45,7 @@ static LayerSource layer(int activation, int kind) {
     return drawn;
 }
 
-/* The same request with memory for results of its own. */
+/* Returns the request with its own memory for results. */
 static Request with_results(Request request) {
     request.tokens = malloc(LIMIT * sizeof(int32_t)), request.lengths = malloc(sizeof(int32_t));
     request.log_probabilities = malloc(sizeof(float)), request.scores = malloc(sizeof(double)), request.finished = malloc(1);
@@ -58,7 +58,7 @@ static int equal(const Request *one, const Request *other) {
            !memcmp(one->tokens, other->tokens, (size_t)*one->lengths * sizeof(int32_t));
 }
 
-/* Whether a session of three workers, which gets the requests three at a time, finds the same. */
+/* Returns whether a session of three workers gives the same results when requests come three at a time. */
 static int session_finds_the_same(Engine *engine, const Request *expected, Options options) {
     options.workers = 3, options.batch = 2;
     Session *session = dragoman_session_begin(engine, &options);

@@ -261,7 +261,7 @@ def exact_and_estimated(
 
 @pytest.mark.parametrize("how", ["whole", "chunks", "parts"])
 def test_rows_of_a_batch_and_parts_of_an_update(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
-    """Rewards count from those of other rows; one row has no target, and one part of the batch is a row alone."""
+    """The baseline is the mean of other rows; one row has no target, and one part of the batch is a single row."""
     exact, estimated = exact_and_estimated(model(1), 1, how, monkeypatch)
     assert float(exact.norm()) > 0.1
     torch.testing.assert_close(estimated, exact, rtol=0, atol=1e-5)

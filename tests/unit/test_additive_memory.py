@@ -59,7 +59,7 @@ def matrices(peaks: list[int]) -> float:
 
 
 def test_memory_of_a_training_step_grows_as_the_scores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hidden layer twice as wide does not change the growth with T·S; three attentions keep only what they must."""
+    """Twice the hidden width does not change the growth with T·S; three attentions keep only necessary tensors."""
     monkeypatch.setattr(additive, "_BLOCK", BLOCK)
     narrow, wide = (matrices([peak(length, width) for length in LENGTHS]) for width in (8, 16))
     assert 3 < narrow < 8

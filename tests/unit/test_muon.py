@@ -37,7 +37,7 @@ class Problem(nn.Module):
 
 
 def train(model: nn.Module, optimisers: list[torch.optim.Optimizer], first: int, last: int) -> None:
-    """Steps first … last−1, whose rates and data depend only on the step."""
+    """Run steps first … last−1, whose rates and data depend only on the step."""
     for step in range(first, last):
         tokens = torch.randint(7, (4, 5), generator=torch.Generator().manual_seed(step))
         for optimiser in optimisers:

@@ -47,7 +47,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def close(found: list[Hypothesis], expected: list[Hypothesis]) -> bool:
-    """Whether the hypotheses are the same; two whose scores differ only by rounding may be swapped."""
+    """Return whether the hypotheses are the same; two whose scores differ only by rounding may be swapped."""
     if [each.tokens for each in found] != [each.tokens for each in expected]:
         scores = [each.score for each in (*found, *expected)]
         return any(abs(a - b) < 1e-4 for a, b in pairwise(scores))
@@ -251,7 +251,7 @@ def test_thread_sanitizer(tmp_path: Path) -> None:
 
 
 def sanitizer_library(name: str) -> str:
-    """The path of a sanitizer's library. Skips the test if the compiler has none."""
+    """Return the path of a sanitizer's library. Skips the test if the compiler has none."""
     command = ["cc", f"-print-file-name={name}"]
     path = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
     if not os.path.isabs(path):

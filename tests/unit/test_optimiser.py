@@ -15,7 +15,7 @@ def problem() -> nn.Module:
 
 
 def train(model: nn.Module, optimiser: torch.optim.Optimizer, first: int, last: int) -> None:
-    """Steps first … last−1, whose rates and data depend only on the step."""
+    """Run steps first … last−1, whose rates and data depend only on the step."""
     for step in range(first, last):
         generator = torch.Generator().manual_seed(step)
         optimiser.param_groups[0]["lr"] = 0.01 * (step + 1)

@@ -86,7 +86,7 @@ def test_values_get_the_gradient_of_the_attended_positions() -> None:
 
 @pytest.mark.parametrize(("bias", "looks"), [(-3.0, 1), (3.0, 2)])
 def test_the_decision_to_attend_again_learns_from_the_step_not_taken(bias: float, looks: int) -> None:
-    """With g = 1 for a second look: (first + g · second) / (1 + g) has the slope (second − first) / (1 + g)² in g."""
+    """With g = 1 for a second step: (first + g · second) / (1 + g) has the slope (second − first) / (1 + g)² in g."""
     built = straight(adaptive=True, looks=2)
     assert built.again is not None
     with torch.no_grad():
