@@ -131,7 +131,7 @@ def test_invalid_settings_are_refused(wrong: dict, said: str) -> None:
 def test_grouped_searches_only_share_a_batch_with_the_same_settings() -> None:
     decoder, memory = MarkovToy(SIZE, 1), toy_memory([[1], [2]])
     apart = SearchConfig(beam=4, diversity=DiversityConfig(groups=2))
-    with pytest.raises(ConfigError, match=r"one search\.diversity"):
+    with pytest.raises(ConfigError, match=r"the same search.diversity"):
         searched(decoder, memory, [apart, SearchConfig(beam=4)])
 
 
