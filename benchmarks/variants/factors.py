@@ -176,7 +176,7 @@ def _sides(levels: Levels) -> tuple[str | None, str | None]:
     if getattr(scheme, "needs_length", False):
         return level, "sinusoidal"
     reads, writes = (
-        getattr(_member(side, levels.get(side, "transformer")), "attends_itself", True)
+        getattr(_member(side, levels.get(side, "transformer")), "has_self_attention", True)
         for side in ("encoder", "decoder")
     )
     if not getattr(scheme, "inside_attention", False) or reads == writes:

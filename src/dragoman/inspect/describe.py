@@ -159,14 +159,14 @@ def _children(group: Sequence[nn.Module]) -> Iterator[tuple[str, list[nn.Module]
         if not isinstance(child, nn.ModuleList):
             yield name, modules
             continue
-        place = 0
-        while place < len(child):
-            end = place + 1
-            while end < len(child) and _like(child[place], child[end]):
+        index = 0
+        while index < len(child):
+            end = index + 1
+            while end < len(child) and _like(child[index], child[end]):
                 end += 1
-            numbers = f"{place}" if end == place + 1 else f"{place}–{end - 1}"
-            yield f"{name}.{numbers}", [each[number] for each in modules for number in range(place, end)]
-            place = end
+            numbers = f"{index}" if end == index + 1 else f"{index}–{end - 1}"
+            yield f"{name}.{numbers}", [each[number] for each in modules for number in range(index, end)]
+            index = end
 
 
 def _direct(module: nn.Module) -> Iterator[tuple[str, Tensor]]:

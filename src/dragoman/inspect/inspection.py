@@ -71,16 +71,16 @@ class Inspection:
 
         folder = Path(folder)
         check_free(folder)
-        with atomic_folder(folder) as place:
+        with atomic_folder(folder) as staged:
             for kind, maps in self.kinds.items():
                 if len(maps) > 1:
-                    draw_overview(maps, *(place / name for name in _files(kind)))
+                    draw_overview(maps, *(staged / name for name in _files(kind)))
                 for each in maps:
-                    draw_attention(each, *(place / name for name in _files(_name(each, maps))))
-            np.savez_compressed(place / ARRAYS, **self.arrays)  # type: ignore[arg-type]
-            (place / INDEX).write_text(json.dumps(self.index(), ensure_ascii=False, indent=1) + "\n", "utf-8")
-            (place / PAGE).write_text(page(self.index()), "utf-8")
-            names = sorted(path.name for path in place.iterdir())
+                    draw_attention(each, *(staged / name for name in _files(_name(each, maps))))
+            np.savez_compressed(staged / ARRAYS, **self.arrays)  # type: ignore[arg-type]
+            (staged / INDEX).write_text(json.dumps(self.index(), ensure_ascii=False, indent=1) + "\n", "utf-8")
+            (staged / PAGE).write_text(page(self.index()), "utf-8")
+            names = sorted(path.name for path in staged.iterdir())
         return [folder / name for name in names]
 
     def index(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from dragoman.nn.positions.scheme import PositionScheme
 
 
 @contextmanager
-def naming(side: str) -> Iterator[None]:
+def prefix_errors(side: str) -> Iterator[None]:
     """Adds the side to the errors of parts that do not fit."""
     try:
         yield
@@ -22,11 +22,11 @@ def naming(side: str) -> Iterator[None]:
         raise ConfigError(f"{side}: {error}") from None
 
 
-def chosen_scheme(chosen: PositionScheme | None, family: Family, side: str) -> PositionScheme:
+def resolve_scheme(chosen: PositionScheme | None, family: Family, side: str) -> PositionScheme:
     """The position scheme of one side. Raises ConfigError if the family cannot use it."""
     if chosen is None:
         return family.default_positions
-    if chosen.inside_attention and not family.attends_itself:
+    if chosen.inside_attention and not family.has_self_attention:
         raise ConfigError(
             f"positions of kind {chosen.kind} act inside self-attention, which a {family.kind} {side} does not have: "  # type: ignore[attr-defined]
             "choose another kind"
@@ -34,7 +34,7 @@ def chosen_scheme(chosen: PositionScheme | None, family: Family, side: str) -> P
     return chosen
 
 
-def check_written(scheme: PositionScheme, setting: str) -> None:
+def check_decodable(scheme: PositionScheme, setting: str) -> None:
     """Raises ConfigError for a scheme that needs the length of the text, which a decoder does not know in advance."""
     if scheme.needs_length:
         raise ConfigError(
@@ -53,7 +53,7 @@ def initialise_linear_layers(model: nn.Module) -> None:
 
 
 @contextmanager
-def unfilled() -> Iterator[None]:
+def without_storage() -> Iterator[None]:
     """Modules built in this context have shapes but no storage, which makes checking that parts fit cheap."""
     with torch.device("meta"), SkipInitialValues():
         yield

@@ -97,11 +97,11 @@ class Block(nn.Module):
         self.widen = nn.Linear(inner, width)
         self.dropout = Dropout(context.dropout.residual)
 
-    def read(self, states: Tensor, mask: Tensor) -> Tensor:
+    def encode(self, states: Tensor, mask: Tensor) -> Tensor:
         """(B, S, d) → (B, S, d), with context on both sides."""
         return states + self._after(self.convolution.centred(self._before(states, mask), mask), mask)
 
-    def extend(
+    def decode(
         self, states: Tensor, past: Tensor | None, mask: Tensor | None, real: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         """(R, T, d) → (R, T, d) with context on the left, and the past for the next call.
@@ -134,7 +134,7 @@ class ByteNetEncoder(nn.Module):
         """tokens (B, S) int64, mask (B, S) bool → states (B, S, d)."""
         states = self.embedding(tokens, mask=mask)
         for layer in self.layers:
-            states = layer.read(states, mask)  # type: ignore[operator]
+            states = layer.encode(states, mask)  # type: ignore[operator]
         return Memory(self.norm(states, mask), mask)
 
 
@@ -156,7 +156,7 @@ class DecoderLayer(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """states (R, T, d), the convolution's past inputs, the projected memory → states, past."""
         mask = step.mask
-        states, past = self.block.extend(states, past, mask, step.causal.token_mask(step.causal.new))
+        states, past = self.block.decode(states, past, mask, step.causal.token_mask(step.causal.new))
 
         def attend(states: Tensor) -> Tensor:
             assert self.cross_attention is not None and step.padding is not None
@@ -171,22 +171,22 @@ class DecoderLayer(nn.Module):
 class StackedSource(ProjectedSource):
     """below: (B, S, d) source states, zero at padding; None if they are not added to the target tokens."""
 
-    below: Tensor | None = None
+    states: Tensor | None = None
 
-    def under(self, causal: CausalSpan, rows: int) -> Tensor:
+    def aligned(self, causal: CausalSpan, rows: int) -> Tensor:
         """The source states that are added to the tokens of a step: (rows, T, d), zero past the end of the source."""
-        assert self.below is not None
-        sentences, length = self.below.shape[:2]
+        assert self.states is not None
+        sentences, length = self.states.shape[:2]
         if causal.left_padding is None:
-            under = self.below[:, causal.start : causal.start + causal.new]
-            under = functional.pad(under, (0, 0, 0, causal.new - under.size(1)))
-            return under.repeat_interleave(rows // sentences, 0)
+            aligned = self.states[:, causal.start : causal.start + causal.new]
+            aligned = functional.pad(aligned, (0, 0, 0, causal.new - aligned.size(1)))
+            return aligned.repeat_interleave(rows // sentences, 0)
         positions = (
             torch.arange(causal.start, causal.start + causal.new, device=causal.device) - causal.left_padding[:, None]
         )
         row = torch.arange(rows, device=causal.device) // (rows // sentences)
-        under = self.below[row[:, None], positions.clamp(0, length - 1)]
-        return under.masked_fill(((positions < 0) | (positions >= length)).unsqueeze(2), 0.0)
+        aligned = self.states[row[:, None], positions.clamp(0, length - 1)]
+        return aligned.masked_fill(((positions < 0) | (positions >= length)).unsqueeze(2), 0.0)
 
 
 class ByteNetDecoder(LayeredDecoder):
@@ -218,8 +218,8 @@ class ByteNetDecoder(LayeredDecoder):
         """Read tokens (R, T), of which the first is at `state.position`."""
         step = self.read(tokens, state)
         states = step.embedded
-        if state.memory.below is not None:
-            states = states + state.memory.under(step.causal, len(tokens))
+        if state.memory.states is not None:
+            states = states + state.memory.aligned(step.causal, len(tokens))
         states, attention, after = self.through_layers(states, state, step)
         hidden = self.output(functional.relu(self.norm(states, step.mask)))
         return ProjectedOutput(hidden, self.projection, attention), after

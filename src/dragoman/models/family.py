@@ -107,13 +107,13 @@ class ProjectingDecoder(Decoder, Protocol):
 class Family(Config):
     """The base class of configs of encoders and decoders.
 
-    default_positions: the scheme if the model names none. attends_itself: whether it has self-attention. compilable:
+    default_positions: the scheme if the model names none. has_self_attention: whether it has self-attention. compilable:
     whether it has layers that torch.compile speeds up. recurrent: whether its state has a constant size, so that texts
     of any length can be read.
     """
 
     default_positions: ClassVar[PositionScheme] = NoPositionsConfig()
-    attends_itself: ClassVar[bool] = False
+    has_self_attention: ClassVar[bool] = False
     compilable: ClassVar[bool] = False
     recurrent: ClassVar[bool] = False
 
@@ -141,19 +141,19 @@ class DecoderFamily(Family):
 
     def check_source(self) -> None:
         """Raises ConfigError if nothing connects this decoder to the source."""
-        if not self._leading():
+        if not self._source_settings():
             without = " and ".join(f"{name} {_as_yaml(value)}" for name, value in self.without_source.items())
             others = "it" if len(self.without_source) == 1 else "one of them"
             raise ConfigError(f"with {without} nothing connects it to the source: change {others}")
 
     def check_no_source(self) -> None:
         """Raises ConfigError if something would connect it to a source."""
-        if leading := self._leading():
+        if leading := self._source_settings():
             raise ConfigError(
                 f"{' and '.join(leading)} would connect to a source, which a language model does not have: remove it"
             )
 
-    def _leading(self) -> list[str]:
+    def _source_settings(self) -> list[str]:
         return [name for name, value in self.without_source.items() if getattr(self, name) != value]
 
     def build(self, context: DecoderContext) -> ProjectingDecoder:

@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from dragoman.base.settings.config import kinds, union_members
-from dragoman.models.assembly import check_written, chosen_scheme, initialise_linear_layers, naming
+from dragoman.models.assembly import check_decodable, resolve_scheme, initialise_linear_layers, prefix_errors
 from dragoman.models.families import DecoderConfig
 from dragoman.models.family import DecoderContext, DecoderFamily, ProjectedOutput
 from dragoman.models.interface import LengthLimit, Trial
@@ -109,12 +109,12 @@ class DecoderOnly(nn.Module):
         width = config.width
         table = token_table(size, width)
         projection = Projection(table.weight if config.tie_projection else token_table(size, width).weight)
-        scheme = chosen_scheme(config.positions, config.decoder, "decoder")
-        check_written(scheme, "positions")
+        scheme = resolve_scheme(config.positions, config.decoder, "decoder")
+        check_decodable(scheme, "positions")
         embedding = Embedding(table, scheme.build_embedding(width), config.dropout.embedding)
         self.limit = LengthLimit("target", embedding.positions.limit, "model.positions.limit")
         self.unbounded = config.decoder.recurrent and isinstance(scheme, NoPositionsConfig)
-        with naming("decoder"):
+        with prefix_errors("decoder"):
             config.decoder.check_no_source()
             self.decoder = config.decoder.build(DecoderContext(embedding, width, config.dropout, scheme, projection))
         initialise_linear_layers(self)

@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
-from dragoman.models.assembly import check_written, chosen_scheme, initialise_linear_layers, naming
+from dragoman.models.assembly import check_decodable, resolve_scheme, initialise_linear_layers, prefix_errors
 from dragoman.models.families import DecoderConfig, EncoderConfig
 from dragoman.models.family import DecoderContext, ProjectedOutput, SideContext
 from dragoman.models.interface import LengthLimit, LengthLimits, Memory, Trial
@@ -129,9 +129,9 @@ class Seq2Seq(nn.Module):
         target = source if config.tie_embeddings else token_table(target_size, width)
         weight = target.weight if config.tie_projection else token_table(target_size, width).weight
         projection = Projection(weight, config.projection_bias)
-        reading = chosen_scheme(config.positions, config.encoder, "encoder")
-        writing = chosen_scheme(config.target_positions or config.positions, config.decoder, "decoder")
-        check_written(writing, "target_positions")
+        reading = resolve_scheme(config.positions, config.encoder, "encoder")
+        writing = resolve_scheme(config.target_positions or config.positions, config.decoder, "decoder")
+        check_decodable(writing, "target_positions")
         if vectors and config.embeddings.source is not None:
             raise ConfigError("a source of vectors has no embedding table to load: remove model.embeddings.source")
         config.embeddings.freeze(source, target, projection)
@@ -142,9 +142,9 @@ class Seq2Seq(nn.Module):
             LengthLimit("source", read.positions.limit, "model.positions.limit"),
             LengthLimit("target", write.positions.limit, f"model.{own}.limit"),
         )
-        with naming("encoder"):
+        with prefix_errors("encoder"):
             self.encoder = config.encoder.build(SideContext(read, width, config.dropout, reading))
-        with naming("decoder"):
+        with prefix_errors("decoder"):
             config.decoder.check_source()
             self.decoder = config.decoder.build(DecoderContext(write, width, config.dropout, writing, projection))
         initialise_linear_layers(self)

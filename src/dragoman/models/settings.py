@@ -7,7 +7,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
-from dragoman.models.assembly import unfilled
+from dragoman.models.assembly import without_storage
 from dragoman.text.tokenizers import VocabularySizes
 
 _FEW = 8
@@ -103,7 +103,7 @@ class PresetSettings(ModelSettings):
         """Detect incompatible parts before any data are read, by building one layer without storage."""
         one_layer = {part: getattr(self, part).shallow() for part in self.families}
         try:
-            with unfilled():
+            with without_storage():
                 self.model_copy(update=one_layer).build_for(VocabularySizes(_FEW, _FEW))
         except ConfigError as error:
             if self.preset != "auto" or not self._suits_a_preset():

@@ -63,7 +63,7 @@ class TransformerEncoderConfig(_Layers, EncoderFamily):
     """A stack of Transformer encoder layers."""
 
     default_positions: ClassVar[PositionScheme] = SinusoidalConfig()
-    attends_itself: ClassVar[bool] = True
+    has_self_attention: ClassVar[bool] = True
     compilable: ClassVar[bool] = True
 
     attention: SelfAttentionConfig = Field(SoftAttentionConfig(), description="Self-attention mechanism.")
@@ -77,7 +77,7 @@ class TransformerDecoderConfig(_Layers, DecoderFamily):
     """A stack of Transformer decoder layers."""
 
     default_positions: ClassVar[PositionScheme] = SinusoidalConfig()
-    attends_itself: ClassVar[bool] = True
+    has_self_attention: ClassVar[bool] = True
     compilable: ClassVar[bool] = True
     without_source: ClassVar[Mapping[str, Any]] = {"cross_attention": None}
 

@@ -57,7 +57,10 @@ def load_start(run: RunConfig) -> StartedRun:
     kind = kind_of({"kind": given.model.kind})
     has_text = "text" in type(run).model_fields
     if kind == start.kind and start.parts is None and has_text:
-        model, text = agreed(run, "model", type(given.model), origin), agreed(run, "text", TextConfig, origin)
+        model, text = (
+            complete_section(run, "model", type(given.model), origin),
+            complete_section(run, "text", TextConfig, origin),
+        )
         run = run.model_copy(update={"model": model, "text": text})
         return StartedRun(run, start, start.loaded.text, continues=True)
     if "text" in run.model_fields_set or start.loaded.text is None:
@@ -81,9 +84,9 @@ class Origin:
     config: Mapping[str, Any]
 
 
-def agreed(run: RunConfig, name: str, section: type[C], origin: Origin) -> C:
+def complete_section(run: RunConfig, name: str, section: type[C], origin: Origin) -> C:
     """The section of the run, completed by the origin's. Raises ConfigError if it contradicts the origin's."""
-    settings, different = compared(run, name, section, origin)
+    settings, different = compare_section(run, name, section, origin)
     if different:
         raise ConfigError(
             f"{origin.setting}={origin.folder} is another model than this run asks for: "
@@ -92,7 +95,7 @@ def agreed(run: RunConfig, name: str, section: type[C], origin: Origin) -> C:
     return settings
 
 
-def compared(run: RunConfig, name: str, section: type[C], origin: Origin) -> tuple[C, list[str]]:
+def compare_section(run: RunConfig, name: str, section: type[C], origin: Origin) -> tuple[C, list[str]]:
     """A section, completed by the origin's, and the settings that must not differ between the two but do."""
     given: C = getattr(run, name)
     if name not in origin.config:

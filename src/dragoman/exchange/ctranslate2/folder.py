@@ -15,7 +15,7 @@ from dragoman.base.files import atomic_folder
 from dragoman.checkpoint.folder import CARD, CONFIG, META, LoadedModel, check_serves, read_config
 from dragoman.checkpoint.meta import Meta, parse_meta
 from dragoman.exchange.ctranslate2.specification import library, positions, specification
-from dragoman.models.assembly import unfilled
+from dragoman.models.assembly import without_storage
 from dragoman.models.interface import LengthLimits
 from dragoman.models.kinds import TRANSLATION_MODEL, ModelKind, parse_model
 from dragoman.models.seq2seq import ModelConfig
@@ -114,7 +114,7 @@ def open_folder(folder: Path, computing: Computing) -> Exported:
     try:
         model_config = parse_model(config["model"], f"in section model of {folder / CONFIG}")
         assert isinstance(model_config, ModelConfig)
-        with unfilled():
+        with without_storage():
             model = model_config.build_for(tokenizers.sizes)
     except ConfigError as error:
         raise ModelError(f"{folder} cannot be loaded: {error}") from None

@@ -41,7 +41,7 @@ from dragoman.exchange.marian.vocabulary import (
     symbols,
     tokenizer_json,
 )
-from dragoman.models.assembly import unfilled
+from dragoman.models.assembly import without_storage
 from dragoman.models.kinds import parse_model
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.symbols import BOS, EOS, PAD, tag_languages
@@ -102,7 +102,7 @@ def write_marian(folder: Path, out: Path) -> None:
         )
     content = config_json(model, (len(rows(source)), len(rows(target))))
     ids = _special_ids(target)
-    with unfilled():
+    with without_storage():
         expected = model_parameters(model.build_for(tokenizers.sizes))
     validate(expected, read_shapes(folder / OUR_PARAMETERS)[0], folder / OUR_PARAMETERS, tokenizers.sizes)
     ours, _ = load_tensors(folder / OUR_PARAMETERS)

@@ -48,7 +48,7 @@ def draw_curves(log: Path, png: Path) -> None:
     columns = 2 if count <= 4 else 3
     rows = ceil(count / columns)
     figure = new_figure(5.25 * columns, 3.3 * rows)
-    loss, *judged, rate = (figure.add_subplot(rows, columns, place + 1) for place in range(count))
+    loss, *judged, rate = (figure.add_subplot(rows, columns, index + 1) for index in range(count))
     _draw_loss(loss, records)
     for axes, panel in zip(judged, panels, strict=True):
         _draw_measure(axes, records, panel)
@@ -87,10 +87,10 @@ def _panel(key: str) -> _Panel:
 def _draw_loss(axes: Axes, records: Sequence[dict[str, Any]]) -> None:
     tasks = list(dict.fromkeys(task for record in records for task in record.get("losses", {})))
     drawn: list[np.ndarray] = []
-    for place, task in enumerate(tasks):
+    for index, task in enumerate(tasks):
         points = [(record["step"], record["losses"][task]) for record in records if task in record.get("losses", {})]
         steps, values = np.array(points, dtype=np.float64).T
-        _line(axes, steps, values, _TASKS[place % len(_TASKS)], f"training, {task}")
+        _line(axes, steps, values, _TASKS[index % len(_TASKS)], f"training, {task}")
         drawn.append(values)
     if not tasks:
         steps, values = _series(records, "loss")
@@ -100,9 +100,9 @@ def _draw_loss(axes: Axes, records: Sequence[dict[str, Any]]) -> None:
         drawn.append(values)
     valid_steps, valid = _series(records, "valid_loss")
     _line(axes, valid_steps, valid, ORANGE, f"validation, {tasks[0]}" if tasks else "validation", marker="o")
-    for place, task in enumerate(tasks[1:], start=1):
+    for index, task in enumerate(tasks[1:], start=1):
         steps, values = _series(records, f"valid_{task}_loss")
-        _line(axes, steps, values, _TASKS[place % len(_TASKS)], f"validation, {task}", marker="o")
+        _line(axes, steps, values, _TASKS[index % len(_TASKS)], f"validation, {task}", marker="o")
     _finish(axes, "Loss", "nats a target token")
     if not (len(valid) or any(map(len, drawn))):
         return
@@ -120,8 +120,8 @@ def _draw_measure(axes: Axes, records: Sequence[dict[str, Any]], panel: _Panel) 
     _sets(axes, records, panel.key)
     if panel.lower and len(values) and values.min() > 0 and values.max() / values.min() > 20:
         axes.set_yscale("log")
-    place = int(values.argmin() if panel.lower else values.argmax()) if len(values) else 0
-    _finish(axes, f"{panel.title}{_best(axes, steps, values, place, panel.form)}", panel.unit)
+    index = int(values.argmin() if panel.lower else values.argmax()) if len(values) else 0
+    _finish(axes, f"{panel.title}{_best(axes, steps, values, index, panel.form)}", panel.unit)
 
 
 def _read_log(log: Path) -> list[dict[str, Any]]:
@@ -148,9 +148,9 @@ def _smooth(values: np.ndarray) -> np.ndarray:
     """An exponential moving average over about a hundredth of the run, with bias correction."""
     keep = 1 - 1 / max(4.0, len(values) / 100)
     total, weight, smoothed = 0.0, 0.0, np.empty_like(values)
-    for place, value in enumerate(values):
+    for index, value in enumerate(values):
         total, weight = keep * total + float(value), keep * weight + 1
-        smoothed[place] = total / weight
+        smoothed[index] = total / weight
     return smoothed
 
 
@@ -191,13 +191,13 @@ def _sets(axes: Axes, records: Sequence[dict[str, Any]], key: str) -> None:
             text.set_parse_math(False)
 
 
-def _best(axes: Axes, steps: np.ndarray, values: np.ndarray, place: int, form: str) -> str:
+def _best(axes: Axes, steps: np.ndarray, values: np.ndarray, index: int, form: str) -> str:
     """Mark the best point; returns its description for the title."""
     if not len(values):
         axes.text(0.5, 0.5, "no validation yet", transform=axes.transAxes, ha="center", color=QUIET, fontsize=9)
         return ""
-    axes.plot(steps[place], values[place], marker="o", markersize=8, markerfacecolor="none", markeredgecolor=INK)
-    return f" · best {form.format(values[place])} at step {steps[place]:,.0f}"
+    axes.plot(steps[index], values[index], marker="o", markersize=8, markerfacecolor="none", markeredgecolor=INK)
+    return f" · best {form.format(values[index])} at step {steps[index]:,.0f}"
 
 
 def _finish(axes: Axes, title: str, unit: str) -> None:

@@ -27,8 +27,8 @@ def draw_matrices(
     most = max(max(float(np.abs(matrix).max()) for matrix in matrices.values()), 1e-6)
     signed = any(bool((matrix < 0).any()) for matrix in matrices.values())
     panels = []
-    for place, (name, matrix) in enumerate(matrices.items()):
-        panel = figure.add_subplot(rows, columns, place + 1)
+    for index, (name, matrix) in enumerate(matrices.items()):
+        panel = figure.add_subplot(rows, columns, index + 1)
         image = panel.imshow(
             matrix,
             cmap=SIGNED if signed else SHADES,

@@ -128,7 +128,7 @@ class Sheet:
         return max(across, 5.6), _TITLE + self.rows * (self.above + self.height) + _BAR
 
     def begin(self, title: str) -> tuple[Figure, Axes]:
-        """An empty figure, and axes across it in inches from the upper left corner."""
+        """An empty figure, and axes across it in inches from the upper left box."""
         across, down = self.size
         figure = new_figure(across, down, layout=None)
         figure.suppressComposite = True  # each panel stays an image of its own, sharp however large an SVG is shown
@@ -159,8 +159,8 @@ class Sheet:
         """Draw the colour bar of all panels. beyond: the ends of the scale beyond which there are weights."""
         across, down = self.size
         axes.set(xlim=(0, across), ylim=(down, 0))
-        place = (_GAP / across, (_BAR - 0.25) / down, min(4.0, across - 2 * _GAP) / across, 0.12 / down)
-        bar = figure.colorbar(image, cax=figure.add_axes(place), orientation="horizontal", extend=beyond)
+        box = (_GAP / across, (_BAR - 0.25) / down, min(4.0, across - 2 * _GAP) / across, 0.12 / down)
+        bar = figure.colorbar(image, cax=figure.add_axes(box), orientation="horizontal", extend=beyond)
         bar.outline.set_visible(False)
         bar.ax.tick_params(labelsize=8, colors=QUIET, length=0)
         bar.set_label(label, fontsize=8, color=QUIET)
@@ -169,12 +169,12 @@ class Sheet:
         """Write labels beside and above a panel; drawing them as ticks would take several times as long."""
         down, across = self.height / len(self.queries), self.width / len(self.keys)
         rows, columns = self.rows_named, self.columns_named
-        for place, text in enumerate(rows.texts):
-            middle = y + (place * rows.every + 0.5) * down
+        for index, text in enumerate(rows.texts):
+            middle = y + (index * rows.every + 0.5) * down
             written = axes.text(x - 0.05, middle, text, ha="right", va="center", fontsize=rows.points, color=INK)
             written.set_parse_math(False)
-        for place, text in enumerate(columns.texts):
-            middle = x + (place * columns.every + 0.5) * across
+        for index, text in enumerate(columns.texts):
+            middle = x + (index * columns.every + 0.5) * across
             written = axes.text(middle, y - 0.06, text, ha="left", va="center", fontsize=columns.points, color=INK)
             written.set(rotation=_TURN, rotation_mode="anchor", parse_math=False)
 

@@ -141,18 +141,18 @@ class MultiTaskJob(Job):
 
     def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Iterator[TaskBatch]:
         """Read each batch with the loader of its task, in the order of the plan."""
-        places: Sequence[Sequence[int]]
+        positions: Sequence[Sequence[int]]
         count, total = len(self._members), len(plan)
         if isinstance(plan.batches, Interleaved):
             owners: Sequence[int] = _Turns(start, total, count)
-            places = [range(start + (task - start) % count, total, count) for task in range(count)]
+            positions = [range(start + (task - start) % count, total, count) for task in range(count)]
         else:
-            firsts = [int(plan.batches[place][0]) for place in range(start, total)]
+            firsts = [int(plan.batches[position][0]) for position in range(start, total)]
             owners = (np.searchsorted(self._starts, firsts, side="right") - 1).tolist()
-            places = [[start + at for at, owner in enumerate(owners) if owner == task] for task in range(count)]
+            positions = [[start + at for at, owner in enumerate(owners) if owner == task] for task in range(count)]
         loaders = [
             iter(member.job.batches(BatchPlan(OwnBatches(plan.batches, own, first), plan.padding_waste), 0, epoch, pin))
-            for member, own, first in zip(self._members, places, self._starts, strict=True)
+            for member, own, first in zip(self._members, positions, self._starts, strict=True)
         ]
         for owner in owners:
             yield TaskBatch(self._members[owner].name, next(loaders[owner]))

@@ -36,29 +36,29 @@ class Interleaved(Sequence[Rows]):
 
     def __getitem__(self, index: int | slice) -> Rows | list[Rows]:
         if isinstance(index, slice):
-            return [self[place] for place in range(*index.indices(len(self)))]
+            return [self[position] for position in range(*index.indices(len(self)))]
         if not -len(self) <= index < len(self):
             raise IndexError(f"batch {index} of {len(self)}")
-        place, task = divmod(index % len(self), len(self._plans))
-        return self.of_task(task, place)
+        turn, task = divmod(index % len(self), len(self._plans))
+        return self.of_task(task, turn)
 
-    def of_task(self, task: int, place: int) -> Rows:
-        """The batch of `task` in round `place`."""
+    def of_task(self, task: int, turn: int) -> Rows:
+        """The batch of `task` in round `turn`."""
         ends = self._ends[task]
-        epoch = int(np.searchsorted(ends, place, side="right"))
+        epoch = int(np.searchsorted(ends, turn, side="right"))
         first = ends[epoch - 1] if epoch else 0
-        return self._plans[task][epoch].batches[place - first] + self._starts[task]
+        return self._plans[task][epoch].batches[turn - first] + self._starts[task]
 
 
 class OwnBatches(Sequence[Rows]):
-    """The batches of one task in a plan, with its own row numbers. places: their positions in the plan."""
+    """The batches of one task in a plan, with its own row numbers. positions: their positions in the plan."""
 
-    def __init__(self, batches: Sequence[Rows], places: Sequence[int], start: int) -> None:
+    def __init__(self, batches: Sequence[Rows], positions: Sequence[int], start: int) -> None:
         """start: the index of the task's first row among the rows of all tasks."""
-        self._batches, self._places, self._start = batches, places, start
+        self._batches, self._positions, self._start = batches, positions, start
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._positions)
 
     @overload
     def __getitem__(self, index: int) -> Rows: ...
@@ -68,5 +68,5 @@ class OwnBatches(Sequence[Rows]):
 
     def __getitem__(self, index: int | slice) -> Rows | list[Rows]:
         if isinstance(index, slice):
-            return [self[place] for place in range(*index.indices(len(self)))]
-        return self._batches[self._places[index]] - self._start
+            return [self[position] for position in range(*index.indices(len(self)))]
+        return self._batches[self._positions[index]] - self._start

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from dragoman.base.log import info
 from dragoman.checkpoint.folder import read_config, read_meta
-from dragoman.tasks.start import Origin, compared
+from dragoman.tasks.start import Origin, compare_section
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 
@@ -35,7 +35,7 @@ def load_teacher(config: TranslationRun) -> tuple[TranslationRun, Teacher | None
     note = ", ".join([str(folder), f"step {meta.step:,}", *scores])
     if config.train.start is not None:
         return config, Teacher(None, note)
-    text, different = compared(config, "text", TextConfig, Origin("train.teacher", folder, read_config(folder)))
+    text, different = compare_section(config, "text", TextConfig, Origin("train.teacher", folder, read_config(folder)))
     if different:
         info(f"The student learns its own vocabulary: {', '.join(different)}.")
         return config, Teacher(None, note)

@@ -54,7 +54,7 @@ def _check(
     assert found is not None
     limit, length = found
     drop = f"set data.cleaning.max_tokens={int(most.min())}, which drops them" if cleaned else "shorten those lines"
-    enough = 1 + max(int(longest[place]) for place, each in enumerate(limits) if each.positions is not None)
+    enough = 1 + max(int(longest[side]) for side, each in enumerate(limits) if each.positions is not None)
     raise ConfigError(
         f"{corpus}, line {lines[first]}: {limit.describe(length)}; {count:,} of {len(lengths):,} pairs are too "
         f"long. Set {limit.setting}={enough} or more, or {drop}"

@@ -122,7 +122,7 @@ class Validator:
         order = sorted(range(len(self.sources)), key=lambda row: len(self._source_ids[row]))
         blank = [row for row in order if not self.sources[row].strip()]
         filled = [row for row in order if self.sources[row].strip()]
-        batches = [filled[place : place + _SENTENCES] for place in range(0, len(filled), _SENTENCES)]
+        batches = [filled[start : start + _SENTENCES] for start in range(0, len(filled), _SENTENCES)]
         own = sorted(row for batch in batches[ranks.rank :: ranks.size] for row in batch)
         lines = [self.sources[row] for row in own]
         stream = self.translator.translate_window(lines, self._request, _SENTENCES, progress=progress)
