@@ -1,6 +1,6 @@
-"""dragoman: learn to translate from pairs of sentences, and translate.
+"""dragoman: train machine-translation models on sentence pairs, and translate with them.
 
-What the verbs of the command line do, these functions do: docs/python.md shows them in a notebook's order.
+There is one function per command of the command line; docs/python.md shows them in a notebook's order.
 """
 
 from importlib import import_module
@@ -94,7 +94,7 @@ wait_briefly()
 
 
 def __getattr__(name: str) -> Any:
-    # torch takes a second to import: `dragoman --help` must not pay for it
+    # Importing torch takes a second; `dragoman --help` must not wait for it.
     if name not in _HOMES:
         raise AttributeError(f"module 'dragoman' has no attribute '{name}'")
     value = globals()[name] = getattr(import_module(f"dragoman.{_HOMES[name]}"), name)

@@ -1,4 +1,4 @@
-"""Helpers for assembling models: position schemes that fit a family, initial values, building without storage."""
+"""Helpers for assembling models: compatible position schemes, initial values, building without storage."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from dragoman.nn.positions.scheme import PositionScheme
 
 @contextmanager
 def prefix_errors(side: str) -> Iterator[None]:
-    """Adds the side to the errors of parts that do not fit."""
+    """Prefix the messages of ConfigErrors with the side that they concern."""
     try:
         yield
     except ConfigError as error:
@@ -23,7 +23,7 @@ def prefix_errors(side: str) -> Iterator[None]:
 
 
 def resolve_scheme(chosen: PositionScheme | None, family: Family, side: str) -> PositionScheme:
-    """The position scheme of one side. Raises ConfigError if the family cannot use it."""
+    """Return the chosen scheme, by default the family's. Raises ConfigError if the family cannot use it."""
     if chosen is None:
         return family.default_positions
     if chosen.inside_attention and not family.has_self_attention:
@@ -44,7 +44,7 @@ def check_decodable(scheme: PositionScheme, setting: str) -> None:
 
 
 def initialise_linear_layers(model: nn.Module) -> None:
-    """Initialise weights by Glorot's uniform distribution and biases with zero."""
+    """Initialise weights with Glorot's uniform distribution and biases with zeros."""
     for module in model.modules():
         if isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight)
@@ -54,7 +54,7 @@ def initialise_linear_layers(model: nn.Module) -> None:
 
 @contextmanager
 def without_storage() -> Iterator[None]:
-    """Modules built in this context have shapes but no storage, which makes checking that parts fit cheap."""
+    """Modules built in this context have shapes but no storage, which makes compatibility checks cheap."""
     with torch.device("meta"), SkipInitialValues():
         yield
 

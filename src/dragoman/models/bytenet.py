@@ -3,9 +3,9 @@
 As in the paper: residual blocks with ReLU, width d outside and d/2 inside, dilations 1, 2, 4, 8, 16 repeated, masked in
 the decoder, which is stacked on the encoder. Differences:
 - The source is not padded, and the decoder reads zeros past its end, as in the paper's first version. The second
-  version pads the source to a·S + b tokens before the encoder reads it (a = 1.2 from English to German), and provides
-  nothing past those ("dynamic unfolding").
-- There are no multiplicative units, which the paper uses in its character language model.
+  version pads the source to a·S + b tokens before the encoder reads it (a = 1.2 from English to German), and the
+  decoder receives no source states past that length ("dynamic unfolding").
+- There are no multiplicative units; the paper uses them in its character language model.
 - Tokens may be of any kind, not only characters; the default is 5 blocks, the paper has 30.
 """
 
@@ -59,7 +59,7 @@ class ByteNetEncoderConfig(_Layers, EncoderFamily):
 
 
 class ByteNetDecoderConfig(_Layers, DecoderFamily):
-    """The same blocks with causal convolutions, on top of the encoder's states (section 3.1).
+    """The encoder's blocks with causal convolutions, stacked on the encoder's states (section 3.1).
 
     `decoder: {kind: bytenet}`; with attention instead: `{kind: bytenet, stacked: false, cross_attention: {}}`.
     """
@@ -68,7 +68,7 @@ class ByteNetDecoderConfig(_Layers, DecoderFamily):
 
     stacked: bool = Field(
         True,
-        description="Add the source state at position t to target token t, and zero past the end of the source. (The "
+        description="Add the source state at position t to target token t, and zeros past the end of the source. (The "
         "second version of the paper first lengthens the source by a fifth.)",
     )
     cross_attention: SourceAttentionConfig | None = Field(
@@ -76,7 +76,9 @@ class ByteNetDecoderConfig(_Layers, DecoderFamily):
         description="Attention to the source after every block; null: none (paper).",
         json_schema_extra={"kind": "soft"},
     )
-    heads: int = Field(1, ge=1, description="Number of heads of this attention; must divide the model width.")
+    heads: int = Field(
+        1, ge=1, description="Number of heads of the attention to the source; must divide the model width."
+    )
 
     def build(self, context: DecoderContext) -> "ByteNetDecoder":
         """Build the embeddings, blocks and vocabulary projection."""
@@ -98,13 +100,13 @@ class Block(nn.Module):
         self.dropout = Dropout(context.dropout.residual)
 
     def encode(self, states: Tensor, mask: Tensor) -> Tensor:
-        """(B, S, d) → (B, S, d), with context on both sides."""
+        """Encode states (B, S, d) → (B, S, d), with context on both sides."""
         return states + self._after(self.convolution.centred(self._before(states, mask), mask), mask)
 
     def decode(
         self, states: Tensor, past: Tensor | None, mask: Tensor | None, real: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """(R, T, d) → (R, T, d) with context on the left, and the past for the next call.
+        """Decode states (R, T, d) → (R, T, d), with context on the left; also returns the past for the next call.
 
         past: (R, (kernel − 1)·dilation, inner). real: as in `Convolution.causal`.
         """
@@ -169,12 +171,15 @@ class DecoderLayer(nn.Module):
 
 @dataclass(frozen=True)
 class StackedSource(ProjectedSource):
-    """below: (B, S, d) source states, zero at padding; None if they are not added to the target tokens."""
+    """The projected source with the states that are added to the target tokens.
+
+    states: (B, S, d), zero at padding; None if they are not added.
+    """
 
     states: Tensor | None = None
 
     def aligned(self, causal: CausalSpan, rows: int) -> Tensor:
-        """The source states that are added to the tokens of a step: (rows, T, d), zero past the end of the source."""
+        """Return the source states to add to the tokens of a step: (rows, T, d), zero past the end of the source."""
         assert self.states is not None
         sentences, length = self.states.shape[:2]
         if causal.left_padding is None:
@@ -215,7 +220,7 @@ class ByteNetDecoder(LayeredDecoder):
         return StackedSource(source.mask, source.layers, memory.states.masked_fill(~memory.mask.unsqueeze(2), 0.0))
 
     def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
-        """Read tokens (R, T), of which the first is at `state.position`."""
+        """Read tokens (R, T); the first is at `state.position`."""
         step = self.read(tokens, state)
         states = step.embedded
         if state.memory.states is not None:

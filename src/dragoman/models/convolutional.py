@@ -4,9 +4,9 @@ As in the paper: gated convolutions, attention in every decoder layer, a factor 
 - Attention projects queries, keys, values and its result, and scores by scaled dot products, as in the other families.
   The paper's d·z without matrices or scale is `cross_attention: {scorer: {kind: dot}, projections: false}`.
 - Keys and values are the same memory, (z + e)·√½; the paper has keys z and values z + e.
-- The attended mean of m states is not multiplied by m·√(1/m).
-- There is no weight normalisation and no scaling of the encoder's gradient by the number of attentions, and the initial
-  gains differ.
+- The attention's weighted mean of m states is not multiplied by m·√(1/m).
+- There is no weight normalisation and no scaling of the encoder's gradient by the number of attention layers, and the
+  initial gains differ.
 - All layers are as wide as the embeddings; in the paper width grows, with linear maps in between.
 - Positions are sinusoidal by default; the paper's are learned: `positions: {kind: learned}`.
 """
@@ -35,7 +35,7 @@ from dragoman.nn.residual import fitted
 _HALF = sqrt(0.5)
 
 # Variance of the input of a gated linear unit if the layer's input has variance 1. The paper's 4 is for inputs of
-# small variance. Embeddings here have a variance above 1, at which gates open wider: with 4 the first gradient of 15
+# small variance. Embeddings here have a variance above 1, which opens the gates wider: with 4, the first gradient of 15
 # layers of width 256 had a norm of 5e9; with 2.5 the norms for 4, 15 and 30 layers were 2.4, 1.3 and 1.0.
 _GAIN = 2.5
 
@@ -70,7 +70,7 @@ class ConvolutionalEncoderConfig(_Layers, EncoderFamily):
 class ConvolutionalDecoderConfig(_Layers, DecoderFamily):
     """Gated causal convolutions with attention to the source in every layer.
 
-    The query is (Wg + b + e)·√½, g the layer's GLU(conv(h)) and e the embedding (Gehring et al. 2017, section 3.3);
+    The query is (Wg + b + e)·√½, where g = GLU(conv(h)) and e is the embedding (Gehring et al. 2017, section 3.3);
     then h ← ((g + attention)·√½ + h)·√½. `decoder: {kind: convolutional, layers: 4, kernel: 3}`.
     """
 
@@ -121,7 +121,7 @@ class ConvolutionalEncoder(nn.Module):
 class DecoderLayer(nn.Module):
     """One gated convolution and attention to the source inside a residual connection.
 
-    Without attention to the source, or without a source, only the convolution: h ← (g + h)·√½, as in the encoder.
+    Without attention to the source, or without a source, it computes h ← (g + h)·√½, as in the encoder.
     """
 
     def __init__(self, config: ConvolutionalDecoderConfig, context: DecoderContext) -> None:
@@ -163,7 +163,7 @@ class ConvolutionalDecoder(LayeredDecoder):
         self.projection = context.projection
 
     def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
-        """Read tokens (R, T), of which the first is at `state.position`."""
+        """Read tokens (R, T); the first is at `state.position`."""
         step = self.read(tokens, state)
         states, attention, after = self.through_layers(step.embedded, state, step)
         return ProjectedOutput(self.dropout(states), self.projection, attention), after

@@ -1,4 +1,4 @@
-"""Several models as one that predicts the mean of their probability distributions."""
+"""Ensembles: several models combined into one that predicts the mean of their probability distributions."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ class EnsembleOutput:
 
     @property
     def attention(self) -> Tensor | None:
-        """The mean over the members that attend to the source; None if there are none."""
+        """The mean attention of the members that attend to the source; None if no member does."""
         found = [each for member in self.members if (each := member.attention) is not None]
         return torch.stack([each.float() for each in found]).mean(0) if found else None
 
@@ -46,12 +46,12 @@ class EnsembleDecoder(nn.Module):
         left_padding: Tensor | None = None,
         capacity: int | None = None,
     ) -> State:
-        """memory: one per member. The other arguments are those of `Decoder.start`."""
-        # Decoders without support for left padding do not take the argument.
+        """Start every member. memory: one per member; the other arguments are as in `Decoder.start`."""
+        # Decoders that do not support left padding do not accept the argument.
         options: dict[str, Any] = {} if left_padding is None else {"left_padding": left_padding}
         states = [
-            member.start(its, attention, capacity=capacity, **options)
-            for member, its in zip(self._members, memory, strict=True)
+            member.start(own, attention, capacity=capacity, **options)
+            for member, own in zip(self._members, memory, strict=True)
         ]
         max_length = min((state.max_length for state in states if state.max_length is not None), default=None)
         return State(
@@ -61,9 +61,9 @@ class EnsembleDecoder(nn.Module):
     def step(self, tokens: Tensor, state: State) -> tuple[EnsembleOutput, State]:
         """See `Decoder.step`."""
         outputs, states = [], []
-        for member, its in zip(self._members, state.cache, strict=True):
-            its = its if its.capacity == state.capacity else replace(its, capacity=state.capacity)
-            output, after = member.step(tokens, its)
+        for member, own in zip(self._members, state.cache, strict=True):
+            own = own if own.capacity == state.capacity else replace(own, capacity=state.capacity)
+            output, after = member.step(tokens, own)
             outputs.append(output)
             states.append(after)
         return EnsembleOutput(outputs), state.after(tokens.size(1), states)
@@ -86,7 +86,7 @@ class Ensemble(nn.Module):
         )
 
     def trial(self, length: int) -> Trial:
-        """A trial of the first member; all members read the same."""
+        """Return a trial of the first member; all members read the same inputs."""
         return self._models[0].trial(length)
 
     def remember(self, source: tuple[Tensor, ...]) -> tuple[Memory, ...]:
@@ -98,7 +98,7 @@ class Ensemble(nn.Module):
         return tuple(member.encode(tokens, mask) for member in self._models)
 
     def forward(self, source: Tensor, source_mask: Tensor, inputs: Tensor) -> EnsembleOutput:
-        """Teacher forcing: predict what follows each of the target inputs (B, T), given the source as in `encode`."""
+        """Teacher forcing: predict the next token after each target input (B, T); the source is as in `encode`."""
         output, _ = self.decoder.step(inputs, self.decoder.start(self.encode(source, source_mask)))
         return output
 

@@ -20,9 +20,9 @@ from dragoman.nn.precision import at_least_single
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predictions of N tokens: logits are hidden (N, d) times weight (V, d), plus bias (V,) if there is one.
+    """Predictions of N tokens, whose logits are hidden (N, d) · weightᵀ, weight (V, d), plus bias (V,) if there is one.
 
-    For a loss that never holds all logits in memory (`training.objectives.fused_cross_entropy`).
+    Used by a loss that never holds all logits in memory (`training.objectives.fused_cross_entropy`).
     """
 
     hidden: Tensor
@@ -67,9 +67,9 @@ def _at(values: Tensor, positions: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class SideContext:
-    """What a family needs to build an encoder or a decoder.
+    """The inputs that a family needs to build an encoder or a decoder.
 
-    embedding: embeds the tokens of that side, or its vectors, and adds absolute positions. width: d_model, the width of
+    embedding: embeds the tokens or vectors of that side and adds absolute positions. width: d_model, the width of
     embeddings, of each layer's input and of an encoder's memory. dropout: its rates. positions: the position scheme,
     which may act inside self-attention.
     """
@@ -86,7 +86,7 @@ class SideContext:
 
 @dataclass(frozen=True)
 class DecoderContext(SideContext):
-    """What a family needs to build a decoder. projection: maps hidden states of width d_model to logits."""
+    """The inputs that a family needs to build a decoder. projection: maps hidden states of width d_model to logits."""
 
     projection: Projection
 
@@ -107,9 +107,9 @@ class ProjectingDecoder(Decoder, Protocol):
 class Family(Config):
     """The base class of configs of encoders and decoders.
 
-    default_positions: the scheme if the model names none. has_self_attention: whether it has self-attention. compilable:
-    whether it has layers that torch.compile speeds up. recurrent: whether its state has a constant size, so that texts
-    of any length can be read.
+    default_positions: the position scheme if the model's settings name none. has_self_attention: whether it has
+    self-attention. compilable: whether it has layers that torch.compile speeds up. recurrent: whether its state has a
+    constant size, so that texts of any length can be read.
     """
 
     default_positions: ClassVar[PositionScheme] = NoPositionsConfig()
@@ -118,7 +118,7 @@ class Family(Config):
     recurrent: ClassVar[bool] = False
 
     def shallow(self) -> Self:
-        """The config with a single layer. All layers are alike, so if this can be built, the whole can."""
+        """Return the config with a single layer. All layers are alike, so if one can be built, all can."""
         return self.model_copy(update={"layers": 1}) if "layers" in type(self).model_fields else self
 
 
@@ -133,8 +133,8 @@ class EncoderFamily(Family):
 class DecoderFamily(Family):
     """The base class of decoder configs.
 
-    without_source: the settings that connect the decoder to the source, with the values that disconnect it, as in
-    language models.
+    without_source: the settings that connect the decoder to the source, each with the value that disconnects it, as
+    in language models.
     """
 
     without_source: ClassVar[Mapping[str, Any]]
@@ -147,7 +147,7 @@ class DecoderFamily(Family):
             raise ConfigError(f"with {without} nothing connects it to the source: change {others}")
 
     def check_no_source(self) -> None:
-        """Raises ConfigError if something would connect it to a source."""
+        """Raises ConfigError if a setting connects this decoder to a source."""
         if leading := self._source_settings():
             raise ConfigError(
                 f"{' and '.join(leading)} would connect to a source, which a language model does not have: remove it"

@@ -1,4 +1,4 @@
-"""The memory that a model needs for a sentence of a given length, measured on short sentences of any variant."""
+"""Estimates of the memory that a model needs for a sentence, measured on short sentences for any architecture."""
 
 import weakref
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from torch.utils._pytree import tree_leaves
 from dragoman.models.interface import Model, TensorTree, Trial, has_decoder, memories, tensors
 
 SHORT_TRIAL, LONG_TRIAL = 128, 2048
-"""Tokens. Texts are measured at their own length up to the long trial. Beyond it, memory that grows differently from
-there on, such as a window of more than 1024 tokens, is overestimated."""
+"""Tokens. Texts up to the long trial are measured at their own length. Beyond it, memory that grows more slowly from
+there on, such as that of a window of more than 1024 tokens, is overestimated."""
 
 _DECODING = 8
 """Upper bound of the memory of a decoder that reads a whole trial at once, relative to the encoder."""
 
-_UNFILLED = 1.4
+_BLOCK_OVERHEAD = 1.4
 """Only powers of two are measured; a partially filled block takes up to this factor more memory per token."""
 
 
@@ -29,8 +29,8 @@ class Footprint:
     """Bytes per sentence as polynomials of its length in tokens, lowest power first, for float32.
 
     training: peak of a forward pass that keeps everything for the backward pass, with source and target of that length.
-    encoding: peak of the encoder in translation. memory: what the decoder holds of the source. cache: what it holds of
-    one hypothesis. measured: length of the longest requested trial in tokens.
+    encoding: peak of the encoder in translation. memory: the source as the decoder stores it. cache: the decoder's
+    cache for one hypothesis. measured: length of the longest requested trial in tokens.
     """
 
     measured: int
@@ -41,14 +41,15 @@ class Footprint:
 
 
 def evaluate(polynomial: tuple[float, ...], length: int) -> int:
-    """The bytes for a sentence of `length` tokens."""
+    """Return the bytes for a sentence of `length` tokens."""
     return int(sum(coefficient * float(length) ** power for power, coefficient in enumerate(polynomial)))
 
 
 def measure(model: Any, longest: int, training: bool) -> Footprint:
     """Run the model on single sentences of up to `longest` tokens, at most 2048.
 
-    training: also measure what the backward pass needs. Modes, buffers and random state of the model are restored.
+    training: also measure the activations kept for the backward pass. The model's mode and buffers and the random state
+    are restored.
     """
     was_training = model.training
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
@@ -68,7 +69,7 @@ def measure(model: Any, longest: int, training: bool) -> Footprint:
             model.eval()
             with torch.no_grad():
                 encoding, memory, cache = _held(model, trial)
-            rows.append((_UNFILLED * both.most, _UNFILLED * encoding, memory, cache))
+            rows.append((_BLOCK_OVERHEAD * both.most, _BLOCK_OVERHEAD * encoding, memory, cache))
     finally:
         model.train(was_training)
         torch.set_rng_state(state)
@@ -80,7 +81,7 @@ def measure(model: Any, longest: int, training: bool) -> Footprint:
 
 
 def _held(model: Model, trial: Trial) -> tuple[int, int, int]:
-    """Bytes for one text: the peak while its source is encoded, its memory, and the cache of one hypothesis.
+    """Measure the bytes for one text: the encoder's peak, the decoder's memory, and the cache of one hypothesis.
 
     A model without a decoder has neither memory nor cache.
     """
@@ -97,10 +98,10 @@ def _held(model: Model, trial: Trial) -> tuple[int, int, int]:
 
 
 def refined(footprint: Footprint, model: Any, longest: int, training: bool, free: int) -> Footprint:
-    """A footprint for sentences of up to `longest` tokens; the same one if it was measured on such sentences.
+    """Measure again on sentences of up to `longest` tokens, if `footprint` was measured on shorter ones.
 
-    It is also returned unchanged if the trial itself would not fit into `free` bytes. A trial takes less time than
-    translating its sentence, and lengths are doubled, so few trials are needed.
+    Returns `footprint` unchanged if the trial itself would not fit into `free` bytes. A trial takes less time than
+    translating a sentence of its length, and lengths are rounded up to powers of two, so few trials are needed.
     """
     trial = min(1 << (longest - 1).bit_length(), LONG_TRIAL)
     needed = max(evaluate(footprint.training, trial), _DECODING * evaluate(footprint.encoding, trial))
@@ -108,9 +109,9 @@ def refined(footprint: Footprint, model: Any, longest: int, training: bool, free
 
 
 def _fit(lengths: np.ndarray, values: np.ndarray) -> tuple[float, ...]:
-    """The parabola with the smallest relative errors and no negative coefficients, raised above all points.
+    """Fit the parabola with the smallest relative errors and no negative coefficients, scaled to lie above all points.
 
-    So steps in the measurements, which are due to blocks, do not bend it. Lowest power first.
+    Steps in the measurements, which come from block allocation, therefore do not bend it. Lowest power first.
     """
     if not values.all():
         return (0.0,)
@@ -150,15 +151,15 @@ class _Peak(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _add(self, storage: torch.UntypedStorage, given: set[int]) -> None:
         number, size = id(storage), storage.nbytes()
-        if number in self._storages or number in given:  # a view, or an in-place result
+        if number in self._storages or number in given:  # a view or an in-place result
             return
 
-        def gone(_: object) -> None:
+        def freed(_: object) -> None:
             self._held -= size
             del self._storages[number]
 
         self._held += size
-        self._storages[number] = weakref.ref(storage, gone)
+        self._storages[number] = weakref.ref(storage, freed)
 
 
 def _bytes(tree: TensorTree) -> int:

@@ -35,7 +35,7 @@ class LengthLimit:
         return self.tokens is not None and length > self.tokens
 
     def describe(self, length: int) -> str:
-        """The first part of an error message about a text of `length` tokens, to be followed by a remedy."""
+        """Return the first part of an error message about a text of `length` tokens; callers append a remedy."""
         special = "end" if self.side == "source" else "beginning"
         return (
             f"{length} {self.side} tokens, but the model has {self.positions} positions, one of them for the {special} "
@@ -44,14 +44,14 @@ class LengthLimit:
 
 
 class LengthLimits(NamedTuple):
-    """The limits of both sides of a model: a sequence of two, source first."""
+    """The length limits of both sides of a model, source first."""
 
     source: LengthLimit
     target: LengthLimit
 
 
 def first_exceeded(limits: Sequence[LengthLimit], *lengths: int) -> tuple[LengthLimit, int] | None:
-    """The first limit that a pair of texts exceeds, with the length that exceeds it; None if there is none."""
+    """Return the first limit that a pair of texts exceeds, with the excessive length; None if there is none."""
     return next(
         ((limit, length) for limit, length in zip(limits, lengths, strict=True) if limit.exceeded(length)), None
     )
@@ -60,8 +60,8 @@ def first_exceeded(limits: Sequence[LengthLimit], *lengths: int) -> tuple[Length
 TensorTree = Any
 """Tensors, or None, in nested dicts, lists, tuples, NamedTuples and dataclasses.
 
-Plain numbers, bools and strings have no rows. They are allowed only as fields of a dataclass, as constants that are the
-same for all rows.
+Numbers, bools and strings have no rows. They are allowed only as fields of a dataclass, where they are constants for
+all rows.
 """
 
 
@@ -124,9 +124,9 @@ def tensors(tree: TensorTree) -> Iterator[Tensor]:
 class Memory:
     """The output of an encoder: states (B, S, d) and mask (B, S) bool, True where a decoder may attend.
 
-    final: (B, d), an encoder's own summary of the whole text, such as the last state of a recurrence; None if it has
-    none. An encoder of several texts, or of several views of one text, may return any tree of these; only decoders
-    access its content, other code calls `source_mask`.
+    final: (B, d), an encoder's own summary of the whole text, such as the last state of a recurrence; None if there is
+    no such summary. An encoder of several texts, or of several views of one text, may return any tree of memories; only
+    decoders access its content, other code calls `source_mask`.
     """
 
     states: Tensor
@@ -143,7 +143,7 @@ class Memory:
 
 
 def source_mask(memory: TensorTree) -> Tensor:
-    """The mask (B, S) of a memory, True at source tokens; of a tree of memories, the mask of the first one.
+    """Return the mask (B, S) of a memory, or of the first memory in a tree; True at source tokens.
 
     Raises TypeError if there is no memory in the tree.
     """
@@ -165,8 +165,8 @@ def memories(tree: TensorTree) -> Iterator[Memory]:
 class State:
     """The state of a decoder, a value that `step` takes and returns. Do not use it again after passing it in.
 
-    memory: what the decoder stores of the source, a tree of tensors with one row per sentence (B rows); no tensors
-    without a source. cache: a tree of tensors with one row per hypothesis (R = B · beam_size rows; the rows of a
+    memory: the source as the decoder stores it, a tree of tensors with one row per sentence (B rows); it has no tensors
+    if there is no source. cache: a tree of tensors with one row per hypothesis (R = B · beam_size rows; the rows of a
     sentence are adjacent); parts with a method `reorder`, such as a nested `State`, select their own rows. position:
     number of tokens read. beam_size: hypotheses per sentence. attention: whether `step` also returns attention weights.
     max_length: maximum number of tokens that this decoder can read, None if unlimited. left_padding: (R,) int64, number
@@ -190,7 +190,7 @@ class State:
     def reorder(self, rows: Tensor, beam_size: int) -> "State":
         """Select hypotheses `rows` (R',) int64 of the old state, `beam_size` per sentence.
 
-        Expanding to a beam, reordering within it and removing finished sentences are all this one selection of rows.
+        Expanding to a beam, reordering within it and removing finished sentences are all done by such a selection.
         Each group of `beam_size` rows must come from one sentence.
         """
         return replace(
@@ -215,7 +215,7 @@ class State:
 
 
 class Output(Protocol):
-    """The predictions of what follows each of the (R, T) tokens of a step; computed on demand."""
+    """The predictions of the next token after each of the (R, T) tokens of a step; computed on demand."""
 
     @property
     def attention(self) -> Tensor | None:
@@ -227,7 +227,7 @@ class Output(Protocol):
         ...
 
     def logits(self, positions: Tensor | None = None) -> Tensor:
-        """Unnormalised log-probabilities (N, V), float32 or wider, of the next token after the tokens at `positions`.
+        """Return unnormalised log-probabilities (N, V), float32 or wider, of the tokens that follow `positions`.
 
         positions: (R, T) bool with N True values, or (N,) int64 indices of tokens counted row by row; None: all tokens,
         as (R, T, V).
@@ -235,14 +235,14 @@ class Output(Protocol):
         ...
 
     def last_logits(self) -> Tensor:
-        """Logits (R, V) after the last token of each row, a new tensor that a search may modify in place."""
+        """Return the logits (R, V) after the last token of each row, a new tensor that a search may modify in place."""
         ...
 
 
 class Trial(NamedTuple):
-    """Arguments of a whole model for an artificial text.
+    """Arguments for calling a whole model on an artificial text, for example to measure its memory.
 
-    source: what the encoder reads; empty for a language model. inputs: (1, T) int64, what the decoder reads; None for a
+    source: the encoder's inputs; empty for a language model. inputs: (1, T) int64, the decoder's inputs; None for a
     model without a decoder.
     """
 
@@ -251,7 +251,7 @@ class Trial(NamedTuple):
 
     @property
     def arguments(self) -> tuple[Tensor, ...]:
-        """All arguments, in the order of the call."""
+        """All arguments, in the order in which the model takes them."""
         return self.source if self.inputs is None else (*self.source, self.inputs)
 
 
@@ -262,7 +262,7 @@ class Model(Protocol):
 
     @property
     def limits(self) -> Iterable[LengthLimit]:
-        """The longest texts that the model can read."""
+        """The length limits of the model's texts."""
         ...
 
     def trial(self, length: int) -> Trial:
@@ -270,7 +270,7 @@ class Model(Protocol):
         ...
 
     def __call__(self, *arguments: Any) -> Any:
-        """A tree of tensors, or an `Output`."""
+        """Run the model on the arguments of a `Trial` or a batch; returns a tree of tensors, or an `Output`."""
         ...
 
     def eval(self) -> Self: ...
@@ -289,18 +289,18 @@ class DecoderModel(Model, Protocol):
     def decoder(self) -> "Decoder": ...
 
     def remember(self, source: tuple[Tensor, ...]) -> TensorTree | None:
-        """The memory that the decoder starts from, None without a source."""
+        """Encode the source into the memory that the decoder starts from; returns None without a source."""
         ...
 
     def __call__(self, *arguments: Tensor) -> Output:
-        """Teacher forcing: predict what follows each of the inputs, the last argument."""
+        """Teacher forcing: predict the next token after each of the decoder's inputs, which are the last argument."""
         ...
 
 
 class CausalModel(DecoderModel, Protocol):
-    """A model of texts that reads no source, such as a language model, whatever its decoder computes.
+    """A model that predicts texts without a source, such as a language model.
 
-    unbounded: whether it reads texts of any length, carrying its state along, without a window.
+    unbounded: whether it reads texts of any length without a window, by carrying its state along.
     """
 
     unbounded: bool
@@ -316,11 +316,11 @@ class SourceModel(DecoderModel, Protocol):
 
     @property
     def limits(self) -> LengthLimits:
-        """The longest sources and targets that the model can read."""
+        """The length limits of sources and targets."""
         ...
 
     def encode(self, tokens: Tensor, mask: Tensor) -> Memory:
-        """The memory for the decoder; arguments as in `Encoder`, or vectors (B, S, n) float32 as tokens."""
+        """Encode the source; arguments as in `Encoder`, or vectors (B, S, n) float32 instead of tokens."""
         ...
 
 
@@ -328,7 +328,7 @@ class Encoder(Protocol):
     """Encodes the source."""
 
     def __call__(self, tokens: Tensor, mask: Tensor) -> Memory:
-        """tokens: (B, S) int64; mask: (B, S) bool, False at padding."""
+        """Encode tokens (B, S) int64 with mask (B, S) bool, False at padding."""
         ...
 
 
@@ -342,9 +342,10 @@ class Decoder(Protocol):
         left_padding: Tensor | None = None,
         capacity: int | None = None,
     ) -> State:
-        """The state before the first token, with one hypothesis per sentence.
+        """Return the state before the first token, with one hypothesis per sentence.
 
-        memory: None without a source, as in a language model; the first tokens then determine the number of rows.
+        memory: the encoded source; None without a source, as in a language model, where the first tokens determine the
+        number of rows.
         attention: request `Output.attention`. capacity: as in `State`, for reading token by token. left_padding: as in
         `State`, for texts of unequal length that are padded on the left. Padding is not attended to, the positions of a
         row count from its first token, and recurrences and convolutions start there. Outputs at padding are undefined.
@@ -352,5 +353,5 @@ class Decoder(Protocol):
         ...
 
     def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:
-        """Read tokens (R, T) int64 that follow those read so far. Teacher forcing is T = the whole target."""
+        """Read tokens (R, T) int64, which follow those read so far. Teacher forcing reads the target in one step."""
         ...

@@ -1,7 +1,7 @@
-"""Kinds of models: one record for each says what a model of this kind is, what it can do, and how it is used.
+"""Kinds of models. One record per kind describes what a model is, what it can do, and how to use it.
 
-A new kind is a config whose `build_for` builds the module, and a record that is registered here. Everything else (model
-folders, cards, descriptions, refusals) reads the record.
+To add a kind, write a config whose `build_for` builds the module, and register a record here. Everything else (model
+folders, cards, descriptions, error messages) reads the record.
 """
 
 from collections.abc import Mapping
@@ -31,13 +31,13 @@ VERBS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class ModelKind:
-    """What the package knows about one kind of model.
+    """The properties of one kind of model.
 
     name: the value of `model.kind` in config.yaml. config: the class of its settings, which builds it. title: its name
-    in messages, without an article. sides: the texts it processes: `source` is read, `target` is predicted. activity:
-    what it does with text, as a verb in the third person. verbs: the keys of `VERBS` that it serves. use: how to use
-    it, for messages. example: the same for the model card, with `{option}` and `{argument}` where a target language is
-    chosen; if empty, `use` is shown. tokenizers: whether its folder contains any.
+    in messages, without an article. sides: the texts it processes: `source` is read, `target` is predicted. activity: a
+    verb in the third person for the model card, such as "translates". verbs: the keys of `VERBS` that it serves. use:
+    how to use it, for messages. example: the same for the model card, with `{option}` and `{argument}` where a target
+    language is chosen; if empty, `use` is shown. tokenizers: whether its folder contains any.
     """
 
     name: str
@@ -61,14 +61,14 @@ class ModelKind:
         return "source" in self.sides
 
     def languages(self, source: str | None, target: str | None) -> str | None:
-        """The languages of its sides, such as "en → de"; None if none of them is known."""
+        """The languages of its sides, such as "en → de"; None if all are unknown."""
         named = {"source": source, "target": target}
         if not any(named[side] for side in self.sides):
             return None
         return " → ".join(named[side] or side for side in self.sides)
 
     def refusal(self, verb: str) -> str:
-        """A message that follows the name of a folder: why the verb is not available, and what to use instead."""
+        """Return a message that completes a folder's name: why the verb is unavailable, and what to use instead."""
         return f"is {self.noun}; it cannot {VERBS[verb]}: use {self.use}"
 
 
@@ -114,7 +114,7 @@ LANGUAGE_MODEL = register(
 
 
 def kind_of(section: Mapping[str, Any]) -> ModelKind:
-    """The kind of the model that a section `model` describes; old translation models do not name theirs.
+    """Return the kind of model that a section `model` describes; old translation models do not name their kind.
 
     Raises ConfigError for an unknown kind.
     """
@@ -125,5 +125,5 @@ def kind_of(section: Mapping[str, Any]) -> ModelKind:
 
 
 def parse_model(section: Mapping[str, Any], origin: str) -> ModelSettings:
-    """The config that a section `model` describes. Raises ConfigError as `parse_settings` does."""
+    """Parse a section `model`. Raises ConfigError as `parse_settings` does."""
     return parse_settings(section, kind_of(section).config, origin)

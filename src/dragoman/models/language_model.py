@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from dragoman.base.settings.config import kinds, union_members
-from dragoman.models.assembly import check_decodable, resolve_scheme, initialise_linear_layers, prefix_errors
+from dragoman.models.assembly import check_decodable, initialise_linear_layers, prefix_errors, resolve_scheme
 from dragoman.models.families import DecoderConfig
 from dragoman.models.family import DecoderContext, DecoderFamily, ProjectedOutput
 from dragoman.models.interface import LengthLimit, Trial
@@ -50,7 +50,7 @@ AUTO_PRESETS = {"tiny": 10_000_000, "small": 100_000_000, "medium": 1_000_000_00
 
 
 class LanguageModelConfig(PresetSettings):
-    """The assembled model. `preset` sets values that the other keys override individually."""
+    """A language model. `preset` sets values that the other keys override individually."""
 
     presets: ClassVar = PRESETS
     automatic: ClassVar = AUTO_PRESETS
@@ -80,7 +80,7 @@ class LanguageModelConfig(PresetSettings):
 
     @classmethod
     def completed(cls, settings: dict[str, Any]) -> dict[str, Any]:
-        """Without attention to a source, unless it is set explicitly, which is an error."""
+        """Disable attention to a source, unless it is set explicitly, which is an error."""
         decoder = settings.get("decoder")
         if not isinstance(decoder, dict):
             return settings
@@ -93,15 +93,15 @@ class LanguageModelConfig(PresetSettings):
         return DecoderOnly(self, size)
 
     def build_for(self, sizes: VocabularySizes) -> "DecoderOnly":
-        """See `build`; for the target's vocabulary."""
+        """See `build`; uses the size of the target vocabulary."""
         return self.build(sizes.target)
 
 
 class DecoderOnly(nn.Module):
     """A decoder that reads no source, with its embedding and projection.
 
-    limit: of the texts that it can read. unbounded: whether it reads texts of any length, because it has a
-    recurrence and no positions.
+    limit: the length limit of its texts. unbounded: whether it reads texts of any length, because it has a recurrence
+    and no positions.
     """
 
     def __init__(self, config: LanguageModelConfig, size: int) -> None:
@@ -125,14 +125,14 @@ class DecoderOnly(nn.Module):
         return (self.limit,)
 
     def trial(self, length: int) -> Trial:
-        """A text of `length` tokens."""
+        """Return a text of `length` tokens."""
         device = self.decoder.projection.weight.device
         return Trial((), torch.full((1, length), BOS, dtype=torch.int64, device=device))
 
     def remember(self, source: tuple[Tensor, ...]) -> None:
-        """A language model has no memory: None."""
+        """Return None: a language model has no source."""
 
     def forward(self, inputs: Tensor) -> ProjectedOutput:
-        """inputs (B, T) int64 → what follows each of them."""
+        """Predict the next token after each of the inputs (B, T) int64."""
         output, _ = self.decoder.step(inputs, self.decoder.start(None))
         return output

@@ -16,10 +16,10 @@ from dragoman.text.symbols import PAD
 
 @dataclass(frozen=True)
 class ProjectedSource:
-    """The source as the layers need it, projected once.
+    """The source, projected once for all layers.
 
-    mask: (B, S) bool, True at source tokens, None without a source. layers: the memory that each layer's attention has
-    projected; None for a layer without attention, and without a source.
+    mask: (B, S) bool, True at source tokens, None without a source. layers: the projected memory of each layer's
+    attention; None for a layer without attention, and without a source.
     """
 
     mask: Tensor | None
@@ -27,7 +27,7 @@ class ProjectedSource:
 
     @cached_property
     def padding(self) -> Mask | None:
-        """The mask of source tokens that may be attended to; computed once for all steps on the same sentences."""
+        """The mask of source tokens that may be attended to; computed once for all steps."""
         return None if self.mask is None else Mask.padding(self.mask)
 
 
@@ -48,8 +48,8 @@ class Step:
 class LayeredDecoder(nn.Module):
     """Base class: creates the state and runs the layers; subclasses embed tokens and project the result.
 
-    A layer is called with states (R, T, d), its part of the cache, its part of the source, and the `Step`. It returns
-    states and its part of the cache. Its `cross_attention` is None or an `Attention`.
+    A layer takes states (R, T, d), its own cache, its projected source and the `Step`, and returns the new states and
+    its new cache. Its `cross_attention` is None or an `Attention`.
     """
 
     embedding: Embedding
@@ -66,7 +66,7 @@ class LayeredDecoder(nn.Module):
 
         attention: `step` also returns the last layer's attention to the source, averaged over its heads.
         """
-        with recording() if attention else nullcontext():  # recorded weights need more of the memory
+        with recording() if attention else nullcontext():  # recording weights keeps more of the memory
             source = self.project_source(memory)
         attended = any(layer is not None for layer in source.layers)
         cache: TensorTree = [None] * len(self.layers)
@@ -81,7 +81,7 @@ class LayeredDecoder(nn.Module):
         )
 
     def project_source(self, memory: Memory | None) -> ProjectedSource:
-        """Project the source for all layers."""
+        """Project the memory for the attention of every layer."""
         if memory is None:
             return ProjectedSource(None, [None] * len(self.layers))
         padding, states = Mask.padding(memory.mask), self.source_states(memory)
@@ -92,7 +92,7 @@ class LayeredDecoder(nn.Module):
         )
 
     def source_states(self, memory: Memory) -> Tensor:
-        """The states that every layer projects."""
+        """Return the states that every layer projects."""
         return memory.states
 
     def read(self, tokens: Tensor, state: State) -> Step:
@@ -103,7 +103,7 @@ class LayeredDecoder(nn.Module):
         return Step(causal, embedded, state.memory.padding, mask)
 
     def through_layers(self, states: Tensor, state: State, step: Step) -> tuple[Tensor, Tensor | None, State]:
-        """states (R, T, d) → the states after the last layer, `Output.attention`, the state after the step."""
+        """Run states (R, T, d) through all layers; returns states, `Output.attention` and the decoder's new state."""
         cache: list[TensorTree] = []
         with recording() if state.attention else nullcontext() as weights:
             for layer, memory, past in zip(self.layers, state.memory.layers, state.cache, strict=True):

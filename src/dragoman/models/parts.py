@@ -1,4 +1,4 @@
-"""Parts of a model: its parameters by part, such as the encoder, and their numbers."""
+"""Parts of a model, such as the encoder: their parameters, and how many there are."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,10 +25,10 @@ class Part:
 
 
 def parts_of(model: nn.Module) -> dict[str, Part]:
-    """The parts of a model by name; each parameter and persistent buffer belongs to exactly one part.
+    """Group a model's tensors into parts by name; each parameter and persistent buffer belongs to exactly one part.
 
     Embedding tables and projections to a vocabulary are separate parts; everything else belongs to the top-level module
-    that contains it. Tables below a module `decoder` have the target's vocabulary, others the source's.
+    that contains it. Tables inside the module `decoder` belong to the target's vocabulary, others to the source's.
     """
     rows = _vocabulary_modules(model)
     parts: dict[str, Part] = {}
@@ -53,12 +53,12 @@ def _vocabulary_modules(model: nn.Module) -> Mapping[str, str]:
 
 
 def count_parameters(model: nn.Module) -> int:
-    """The number of values in the parameters, frozen ones too; tied ones count once."""
+    """Count the values in all parameters, including frozen ones; tied ones count once."""
     return sum(parameter.numel() for parameter in model.parameters())
 
 
 def count_active_parameters(model: nn.Module) -> int:
-    """As `count_parameters`, without those that a single token does not use: the experts that it is not routed to."""
+    """Count the parameters that a single token uses, that is, without the experts that it is not routed to."""
     return count_parameters(model) - sum(
         module.idle_parameters for module in model.modules() if isinstance(module, Mixture)
     )

@@ -20,11 +20,12 @@ class PretrainedConfig(Config):
     """Word vectors that embedding tables are initialised with (Qi et al. 2018), in the text format of word2vec, GloVe
     and fastText.
 
-    A vocabulary's entry gets the vector of the word that it is, in its own case or else in lower case; parts of words,
-    special symbols and words that the file lacks keep what they were drawn as. All vectors of a file are multiplied by
-    one number, by which their mean squared length becomes 1: like the others, they then have numbers of variance 1
-    after the embedding's factor √d. With tied tables, what both files have is taken from the source's, and the target's
-    share is of what it adds. A model folder holds the tables, so translating, resuming and `train.start` need no file.
+    A vocabulary entry that is a whole word gets the word's vector, looked up in its own case first and then in lower
+    case. Parts of words, special symbols and words that the file lacks keep their random initial values. All vectors of
+    a file are scaled by one factor so that their mean squared length is 1; like the other vectors, their elements then
+    have variance 1 after the embedding's factor √d. With tied tables, a word in both files gets the source file's
+    vector, and the target's share counts only the words that it adds. A model folder contains the tables, so
+    translating, resuming and `train.start` do not need the files.
     """
 
     source: Path | None = Field(None, description="Vectors for the source embeddings; their width must be model.width.")
@@ -32,7 +33,7 @@ class PretrainedConfig(Config):
     frozen: bool = Field(
         False,
         description="Do not train the tables that are initialised from a file, including rows without a vector. "
-        "Requires model.tie_projection=false if the projection would be frozen as well.",
+        "Requires model.tie_projection=false if the projection would be frozen too.",
     )
 
     @model_validator(mode="after")
@@ -42,15 +43,15 @@ class PretrainedConfig(Config):
         return self
 
     def check(self, width: int | None) -> None:
-        """Check the first lines of each file. Raises DataError for an invalid file, ConfigError for another width.
+        """Check the first lines of each file. Raises DataError for an invalid file, ConfigError for a different width.
 
-        width: of the model; None if it is not known yet.
+        width: the model's; None if it is not known yet.
         """
         for name, path in (("source", self.source), ("target", self.target)):
             if path is not None and vector_width(path) != (width or vector_width(path)):
                 raise ConfigError(
                     f"model.embeddings.{name}: {path} has vectors of {vector_width(path)} numbers, but model.width is "
-                    f"{width}: set model.width={vector_width(path)}, or take other vectors"
+                    f"{width}: set model.width={vector_width(path)}, or use other vectors"
                 )
 
     def freeze(self, source: nn.Module, target: nn.Module, projection: nn.Module) -> None:
@@ -81,8 +82,8 @@ class PretrainedConfig(Config):
             rows = _fill(table, path, tokenizer, already)
             if not rows | already:
                 raise DataError(
-                    f"model.embeddings.{side}: {path} has a vector for no entry of the {side}'s vocabulary. Is it for "
-                    "another language? Vectors of words need a vocabulary of words: text.subword.kind=word."
+                    f"model.embeddings.{side}: {path} has no vector for any entry of the {side}'s vocabulary. Is it "
+                    "for another language? Word vectors need a vocabulary of words: text.subword.kind=word."
                 )
             taken |= rows
             ordinary = tokenizer.size - len(SPECIAL_SYMBOLS) - len(tokenizer.tags)
@@ -96,7 +97,7 @@ class PretrainedConfig(Config):
 
 @torch.no_grad()
 def _fill(table: nn.Embedding, path: Path, tokenizer: Tokenizer, taken: set[int]) -> set[int]:
-    """Fill all rows that are not taken and have a vector in the file; returns their indices."""
+    """Fill all rows that are not in `taken` and have a vector in the file; returns their indices."""
     names = tokenizer.whole_words()
     found = read_word_vectors(path, {form for name in names if name is not None for form in (name, name.lower())})
     vectors = {
@@ -110,7 +111,7 @@ def _fill(table: nn.Embedding, path: Path, tokenizer: Tokenizer, taken: set[int]
     values = np.stack(list(rows.values()))
     length = float(np.sqrt((values.astype(np.float64) ** 2).sum(1).mean()))
     if length == 0:
-        raise DataError(f"{path}: all vectors of this vocabulary's words are zero; take other vectors.")
+        raise DataError(f"{path}: all vectors of this vocabulary's words are zero; use other vectors.")
     table.weight[torch.tensor(list(rows), device=table.weight.device)] = torch.from_numpy(values / length).to(
         table.weight
     )

@@ -52,7 +52,7 @@ class RecurrentEncoderConfig(_Layers, EncoderFamily):
 class RecurrentEncoder(nn.Module):
     """Embeddings and recurrent layers. Implements `Encoder`. Padding must follow the text.
 
-    States that are not d wide, such as two directions of width d, pass a linear layer to width d.
+    If the states are not d wide, as with two directions of width d, a linear layer projects them to width d.
     """
 
     timed = (("forward", "encoder"),)
@@ -72,7 +72,7 @@ class RecurrentEncoder(nn.Module):
         self.output = nn.Identity() if same else nn.Linear(self.reader.output_width, width)
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Memory:
-        """tokens (B, S) int64, mask (B, S) bool → states (B, S, d) and the final ones (B, d)."""
+        """tokens (B, S) int64, mask (B, S) bool → states (B, S, d) and final states (B, d)."""
         states, final = self.reader(self.embedding(tokens, mask=mask), mask)
         return Memory(self.output(states), mask, self.output(final))
 
@@ -80,19 +80,19 @@ class RecurrentEncoder(nn.Module):
 class RecurrentDecoderConfig(_Layers, DecoderFamily):
     """h'_t = f(h'_{t−1}, y_{t−1}, c_t) (deck 002): a recurrent decoder that attends to the source at every step.
 
-    Settings of `attention` that are not given are those of Bahdanau et al. 2015: no projections, the additive scorer.
+    Defaults of `attention` are those of Bahdanau et al. 2015: no projections and the additive scorer.
     """
 
     recurrent: ClassVar[bool] = True
     without_source: ClassVar[Mapping[str, Any]] = {"bridge": "none", "attention": None}
 
     wiring: WiringConfig = Field(
-        BahdanauConfig(), description="Order of attention and recurrence, and what the prediction is computed from."
+        BahdanauConfig(), description="Order of attention and recurrence, and the inputs of the prediction."
     )
     bridge: BridgeKind = Field(
         "initial",
-        description="How the encoder's summary (its last state, or otherwise the mean of its states) is used: for the "
-        "first state, concatenated to every input, both, or not at all.",
+        description="Use of the encoder's summary (its last state, or otherwise the mean of its states): for the "
+        "initial state, concatenated to every input, both, or not at all.",
     )
     attention: SourceAttentionConfig | None = Field(
         SoftAttentionConfig(projections=False, scorer=AdditiveConfig()),
@@ -106,7 +106,7 @@ class RecurrentDecoderConfig(_Layers, DecoderFamily):
         given = values.get("attention") if isinstance(values, dict) else None
         if not isinstance(given, dict):
             return values
-        usual = {"projections": False, "scorer": {"kind": "additive"}}
+        defaults = {"projections": False, "scorer": {"kind": "additive"}}
         kind = given.get("kind", "soft")
         fields = {
             name
@@ -114,7 +114,7 @@ class RecurrentDecoderConfig(_Layers, DecoderFamily):
             if kind in kinds(group)
             for name in group.model_fields
         }
-        return {**values, "attention": {**{name: usual[name] for name in usual if name in fields}, **given}}
+        return {**values, "attention": {**{name: value for name, value in defaults.items() if name in fields}, **given}}
 
     def build(self, context: DecoderContext) -> "RecurrentDecoder":
         """Build the embeddings, layers, attention and vocabulary projection."""
@@ -124,7 +124,7 @@ class RecurrentDecoderConfig(_Layers, DecoderFamily):
 class RecurrentDecoder(nn.Module):
     """Embeddings, recurrent layers, attention and the vocabulary projection. Implements `Decoder`.
 
-    The cache of a hypothesis holds the states of each layer and what the wiring feeds back, so its size is constant.
+    The cache of a hypothesis holds the states of each layer and the wiring's feedback, so its size is constant.
     """
 
     timed = (("start", "decoder"), ("step", "decoder"))
@@ -147,10 +147,10 @@ class RecurrentDecoder(nn.Module):
             else None
         )
         self.concatenates = config.bridge in ("concatenate", "both")
-        seen = 0 if self.cross_attention is None else self.cross_attention.output_width
+        attended = 0 if self.cross_attention is None else self.cross_attention.output_width
         summary = width if self.concatenates else 0
         self.wiring = config.wiring.build(
-            WiringSizes(width, hidden, seen, summary, cell, config.layers, dropout.residual)
+            WiringSizes(width, hidden, attended, summary, cell, config.layers, dropout.residual)
         )
         self.dropout = Dropout(dropout.residual)
 
@@ -161,10 +161,10 @@ class RecurrentDecoder(nn.Module):
         left_padding: Tensor | None = None,
         capacity: int | None = None,
     ) -> State:
-        """Compute the first states from the source's summary, and project the source for attention once.
+        """Compute the initial states from the source's summary, and project the source for attention once.
 
-        The cache does not grow, so capacity has no effect. Without a source, the first states, the summary and the
-        context are zeros.
+        The cache does not grow, so capacity has no effect. Without a source, the initial states, the summary and
+        the context are zeros.
         """
         max_length = self.embedding.positions.limit
         if memory is None:
@@ -172,11 +172,11 @@ class RecurrentDecoder(nn.Module):
         source = memory.states
         padding = Mask.padding(memory.mask)
         states = self._zeros(len(source)) if self.bridge is None else self.bridge(memory.summary)
-        with recording() if attention else nullcontext():  # recorded weights need more of the memory
-            seen = None if self.cross_attention is None else self.cross_attention.project_memory(source, padding)
+        with recording() if attention else nullcontext():  # recording weights keeps more of the memory
+            projected = None if self.cross_attention is None else self.cross_attention.project_memory(source, padding)
         constant = self.wiring.summarise(memory.summary) if self.concatenates else None
         return State(
-            {"mask": memory.mask, "attention": seen, "constant": constant},
+            {"mask": memory.mask, "attention": projected, "constant": constant},
             {"states": states, "feed": self.wiring.initial_feed(states[0][0])},
             attention=attention and self.cross_attention is not None,
             max_length=max_length,
@@ -184,7 +184,7 @@ class RecurrentDecoder(nn.Module):
         )
 
     def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
-        """Read tokens (R, T), of which the first is at `state.position`."""
+        """Read tokens (R, T); the first is at `state.position`."""
         rows, length = tokens.shape
         constant = None if state.memory is None else state.memory["constant"]
         if constant is not None and len(constant) != rows:
@@ -196,14 +196,14 @@ class RecurrentDecoder(nn.Module):
             past = {"states": states, "feed": self.wiring.initial_feed(states[0][0])}
         parts = []
         with recording() if state.attention else nullcontext() as weights:
-            for first, last in pairwise(_stretches(state, length)):
-                look = self._attention(tokens[:, first:last], state)
+            for first, last in pairwise(_split_points(state, length)):
+                attend = self._attention(tokens[:, first:last], state)
                 before = past
-                hidden, states, feed = self.wiring(embedded[first:last], constant, look, past["states"], past["feed"])
+                hidden, states, feed = self.wiring(embedded[first:last], constant, attend, past["states"], past["feed"])
                 parts.append(hidden)
                 past = {"states": states, "feed": feed}
                 if state.left_padding is not None:
-                    past = _begun(past, before, state.left_padding < state.position + last)
+                    past = _keep_padded_rows(past, before, state.left_padding < state.position + last)
         attention = None if weights is None else mean_over_heads(weights, self.cross_attention, rows)  # type: ignore[arg-type]
         hidden = parts[0] if len(parts) == 1 else torch.cat(parts)
         return ProjectedOutput(self.dropout(hidden.transpose(0, 1)), self.projection, attention), state.after(
@@ -216,7 +216,7 @@ class RecurrentDecoder(nn.Module):
         return [(zeros,) * components for _ in range(layers)]
 
     def _attention(self, tokens: Tensor, state: State) -> Attend | None:
-        """The function by which the wiring attends to the source while it reads tokens; None without attention."""
+        """Return the function with which the wiring attends to the source; None without attention."""
         attention = self.cross_attention
         if attention is None:
             return None
@@ -233,23 +233,23 @@ class RecurrentDecoder(nn.Module):
         return attend
 
 
-def _stretches(state: State, length: int) -> list[int]:
-    """Where a step of `length` tokens is split, 0 and its end included: at the ends of the rows' padding."""
+def _split_points(state: State, length: int) -> list[int]:
+    """Return the positions, 0 and `length` included, at which a step is split: where the padding of a row ends."""
     if state.left_padding is None:
         return [0, length]
     ends = {end - state.position for end in state.left_padding.tolist()}
     return sorted({0, length, *(end for end in ends if 0 < end < length)})
 
 
-def _begun(after: TensorTree, before: TensorTree, begun: Tensor) -> TensorTree:
-    """The cache after a stretch of tokens; rows that are still in their padding keep the one from before it.
+def _keep_padded_rows(after: TensorTree, before: TensorTree, begun: Tensor) -> TensorTree:
+    """Return the cache `after` a part of a step; rows that are still in their padding keep the cache from `before`.
 
-    begun: (R,) bool.
+    begun: (R,) bool, True for rows whose text has begun.
     """
     if after is None:
         return None
     if isinstance(after, Tensor):
         return torch.where(begun[:, None], after, before)
     if isinstance(after, dict):
-        return {name: _begun(after[name], before[name], begun) for name in after}
-    return type(after)(_begun(one, other, begun) for one, other in zip(after, before, strict=True))
+        return {name: _keep_padded_rows(after[name], before[name], begun) for name in after}
+    return type(after)(_keep_padded_rows(one, other, begun) for one, other in zip(after, before, strict=True))

@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
-from dragoman.models.assembly import check_decodable, resolve_scheme, initialise_linear_layers, prefix_errors
+from dragoman.models.assembly import check_decodable, initialise_linear_layers, prefix_errors, resolve_scheme
 from dragoman.models.families import DecoderConfig, EncoderConfig
 from dragoman.models.family import DecoderContext, ProjectedOutput, SideContext
 from dragoman.models.interface import LengthLimit, LengthLimits, Memory, Trial
@@ -33,13 +33,13 @@ def _deep_and_shallow(encoder: int, decoder: int, heads: int, feedforward: int) 
 
 
 PRESETS: dict[str, dict[str, Any]] = {
-    # The layers of Transformer-Tiny (Wu et al. 2021, "Good for Misconceived Reasons"); everything else by measurement:
-    # half as wide again it learns more in the same time, with post-norm far less, with sinusoids somewhat less
-    # (docs/EXPERIMENTS.md).
+    # The layers of Transformer-Tiny (Wu et al. 2021, "Good for Misconceived Reasons"). The other values were chosen by
+    # experiment: 1.5 times as wide as the original, it learns more in the same time; with post-norm it would learn far
+    # less, with sinusoids somewhat less (docs/EXPERIMENTS.md).
     "tiny": {"width": 192, **_layers(4, 4, 256, "pre"), "positions": {"kind": "rotary"}, "dropout": 0.3},
     "small": {"width": 256, **_layers(3, 4, 1024, "pre"), "positions": {"kind": "rotary"}, "dropout": 0.1},
-    # Fast students of a larger model: a deep encoder, which reads the whole text at once, and one decoder layer, which
-    # runs for every token (Kim et al. 2019; Kasai et al. 2021, "Deep Encoder, Shallow Decoder").
+    # Fast students of a larger model: a deep encoder, which runs once per text, and one decoder layer, which runs once
+    # per token (Kim et al. 2019; Kasai et al. 2021, "Deep Encoder, Shallow Decoder").
     "tiny-fast": {"width": 128, **_deep_and_shallow(6, 1, 4, 512), "positions": {"kind": "rotary"}, "dropout": 0.1},
     "small-fast": {"width": 256, **_deep_and_shallow(6, 1, 4, 1024), "positions": {"kind": "rotary"}, "dropout": 0.1},
     # Vaswani et al. 2017, table 3
@@ -49,13 +49,13 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-# What `auto` chooses from, with the largest corpus (pairs) for which the smaller model generalises better: on 29,000
-# pairs Wu et al. 2021 find tiny 2.7 BLEU above base.
+# The presets that `auto` chooses from, each with the largest corpus (in pairs) up to which it generalises better than
+# the next larger one: on 29,000 pairs, Wu et al. 2021 find tiny 2.7 BLEU above base.
 AUTO_PRESETS = {"tiny": 100_000, "small": 1_000_000, "base": inf}
 
 
 class ModelConfig(PresetSettings):
-    """The assembled model. `preset` sets values that the other keys override individually."""
+    """A translation model. `preset` sets values that the other keys override individually."""
 
     presets: ClassVar = PRESETS
     automatic: ClassVar = AUTO_PRESETS
@@ -98,8 +98,8 @@ class ModelConfig(PresetSettings):
     def build(self, source_size: int, target_size: int, vectors: bool = False) -> "Seq2Seq":
         """Build the model, initialised from torch's default generator.
 
-        vectors: the source consists of vectors of `source_size` numbers instead of text.
-        Raises ConfigError if embeddings are tied and the vocabularies have different sizes.
+        vectors: whether the source consists of vectors of `source_size` numbers instead of text. Raises ConfigError if
+        embeddings are tied and the vocabularies have different sizes.
         """
         if self.tie_embeddings and not vectors and source_size != target_size:
             raise ConfigError(
@@ -129,28 +129,30 @@ class Seq2Seq(nn.Module):
         target = source if config.tie_embeddings else token_table(target_size, width)
         weight = target.weight if config.tie_projection else token_table(target_size, width).weight
         projection = Projection(weight, config.projection_bias)
-        reading = resolve_scheme(config.positions, config.encoder, "encoder")
-        writing = resolve_scheme(config.target_positions or config.positions, config.decoder, "decoder")
-        check_decodable(writing, "target_positions")
+        source_scheme = resolve_scheme(config.positions, config.encoder, "encoder")
+        target_scheme = resolve_scheme(config.target_positions or config.positions, config.decoder, "decoder")
+        check_decodable(target_scheme, "target_positions")
         if vectors and config.embeddings.source is not None:
             raise ConfigError("a source of vectors has no embedding table to load: remove model.embeddings.source")
         config.embeddings.freeze(source, target, projection)
-        read = Embedding(source, reading.build_embedding(width), rate, config.scale_embeddings)
-        write = Embedding(target, writing.build_embedding(width), rate, config.scale_embeddings)
+        source_embedding = Embedding(source, source_scheme.build_embedding(width), rate, config.scale_embeddings)
+        target_embedding = Embedding(target, target_scheme.build_embedding(width), rate, config.scale_embeddings)
         own = "positions" if config.target_positions is None else "target_positions"
         self.limits = LengthLimits(
-            LengthLimit("source", read.positions.limit, "model.positions.limit"),
-            LengthLimit("target", write.positions.limit, f"model.{own}.limit"),
+            LengthLimit("source", source_embedding.positions.limit, "model.positions.limit"),
+            LengthLimit("target", target_embedding.positions.limit, f"model.{own}.limit"),
         )
         with prefix_errors("encoder"):
-            self.encoder = config.encoder.build(SideContext(read, width, config.dropout, reading))
+            self.encoder = config.encoder.build(SideContext(source_embedding, width, config.dropout, source_scheme))
         with prefix_errors("decoder"):
             config.decoder.check_source()
-            self.decoder = config.decoder.build(DecoderContext(write, width, config.dropout, writing, projection))
+            self.decoder = config.decoder.build(
+                DecoderContext(target_embedding, width, config.dropout, target_scheme, projection)
+            )
         initialise_linear_layers(self)
 
     def trial(self, length: int) -> Trial:
-        """A sentence pair of `length` tokens per side, or as many vectors."""
+        """Return a sentence pair with `length` tokens, or vectors, per side."""
         device = self.decoder.projection.weight.device
         tokens = torch.full((1, length), BOS, dtype=torch.int64, device=device)
         source = tokens if self.vectors is None else torch.zeros(1, length, self.vectors, device=device)
@@ -165,6 +167,6 @@ class Seq2Seq(nn.Module):
         return self.encoder(tokens, mask)  # type: ignore[no-any-return]
 
     def forward(self, source: Tensor, source_mask: Tensor, inputs: Tensor) -> ProjectedOutput:
-        """Teacher forcing: predict what follows each of the target inputs (B, T), given the source as in `encode`."""
+        """Teacher forcing: predict the next token after each target input (B, T); the source is as in `encode`."""
         output, _ = self.decoder.step(inputs, self.decoder.start(self.encode(source, source_mask)))
         return output

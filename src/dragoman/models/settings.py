@@ -1,4 +1,4 @@
-"""Base classes of the settings of whole models: of any kind, and with presets."""
+"""Base classes of the settings of whole models, with and without presets."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
@@ -27,11 +27,11 @@ class ModelSettings(Config):
         raise NotImplementedError
 
     def resolved(self, size: int) -> Self:
-        """The settings with values for everything that depends on the size of the training corpus."""
+        """Return the settings with values for everything that depends on the size of the training corpus."""
         return self
 
     def chosen_as(self, stored: Self) -> Self:
-        """The settings with everything that depends on the training corpus taken from a stored run."""
+        """Return the settings with everything that depends on the training corpus taken from a stored run."""
         return self
 
 
@@ -40,7 +40,7 @@ class PresetSettings(ModelSettings):
 
     presets: values by name; each has a dropout rate and every field of `families`. A preset's positions apply to
     families that support them; others use their default. automatic: the presets that `auto` chooses from, each with the
-    largest corpus that it is for. counted: the unit of a corpus's size.
+    largest corpus size that it is meant for. counted: the unit of a corpus's size.
     """
 
     presets: ClassVar[Mapping[str, dict[str, Any]]]
@@ -52,12 +52,12 @@ class PresetSettings(ModelSettings):
 
     @classmethod
     def completed(cls, settings: dict[str, Any]) -> dict[str, Any]:
-        """The settings with values that are implied by this kind of model."""
+        """Return the settings with values that this kind of model implies."""
         return settings
 
     @classmethod
     def default_kinds(cls, settings: dict[str, Any]) -> dict[str, str]:
-        """The kinds of families and positions that a preset implies."""
+        """Return the kinds of families and positions that a preset implies."""
         preset = cls.presets.get(str(settings.get("preset")), {})
         return {part: preset[part]["kind"] for part in (*cls.families, "positions") if part in preset}
 
@@ -74,9 +74,9 @@ class PresetSettings(ModelSettings):
         preset = cls.presets[name]
         filled = {**preset, **values}
         for part in cls.families:
-            usual = preset[part]
-            if isinstance(filled[part], dict) and filled[part].get("kind", usual["kind"]) == usual["kind"]:
-                filled[part] = {**usual, **filled[part]}
+            defaults = preset[part]
+            if isinstance(filled[part], dict) and filled[part].get("kind", defaults["kind"]) == defaults["kind"]:
+                filled[part] = {**defaults, **filled[part]}
         if isinstance(filled["dropout"], dict):
             rate = preset["dropout"]
             filled["dropout"] = {"embedding": rate, "residual": rate, **filled["dropout"]}
@@ -100,7 +100,7 @@ class PresetSettings(ModelSettings):
 
     @model_validator(mode="after")
     def _can_be_built(self) -> Self:
-        """Detect incompatible parts before any data are read, by building one layer without storage."""
+        """Detect incompatible parts before any data is read, by building one layer without storage."""
         one_layer = {part: getattr(self, part).shallow() for part in self.families}
         try:
             with without_storage():
@@ -111,7 +111,7 @@ class PresetSettings(ModelSettings):
         return self
 
     def _suits_a_preset(self) -> bool:
-        """Whether a preset that `auto` chooses from can be built, although the classes' default values cannot."""
+        """Whether the settings can be built with at least one preset that `auto` chooses from."""
         for preset in self.automatic:
             try:
                 self.of_preset(preset)
@@ -121,15 +121,15 @@ class PresetSettings(ModelSettings):
         return False
 
     def of_preset(self, preset: str | None) -> Self:
-        """The settings that are given, completed by a preset. Raises pydantic's ValidationError."""
+        """Complete the settings that were given explicitly with a preset. Raises pydantic's ValidationError."""
         return type(self).model_validate({**self.model_dump(exclude_unset=True), "preset": preset})
 
     def chosen_as(self, stored: Self) -> Self:
-        """The settings with `preset: auto` replaced by the preset that a stored run has chosen."""
+        """Return the settings with `preset: auto` replaced by the preset that a stored run has chosen."""
         return self if self.preset != "auto" else self.of_preset(stored.preset)
 
     def resolved(self, size: int) -> Self:
-        """The settings with `preset: auto` replaced by the preset for a corpus of `size` units (see `counted`).
+        """Return the settings with `preset: auto` replaced by the preset for a corpus of `size` units (see `counted`).
 
         Raises ConfigError if the other settings are incompatible with that preset.
         """

@@ -15,7 +15,7 @@ class MeanEncoderConfig(EncoderFamily):
     kind: Literal["mean"] = "mean"
 
     def build(self, context: SideContext) -> "SimpleEncoder":
-        """Build the encoder, which has no parameters besides the embeddings."""
+        """Build the encoder, whose only parameters are the embeddings."""
         return SimpleEncoder(context.embedding, divide=True)
 
 
@@ -25,15 +25,15 @@ class SumEncoderConfig(EncoderFamily):
     kind: Literal["sum"] = "sum"
 
     def build(self, context: SideContext) -> "SimpleEncoder":
-        """Build the encoder, which has no parameters besides the embeddings."""
+        """Build the encoder, whose only parameters are the embeddings."""
         return SimpleEncoder(context.embedding, divide=False)
 
 
 class SimpleEncoder(nn.Module):
     """Represents the whole text by one vector. Implements `Encoder`.
 
-    The memory holds the vector at each of the S positions, because the longest output and attention depend on the
-    number of source positions.
+    The memory holds the vector at each of the S positions, because attention and the maximum output length depend
+    on the number of source positions.
     """
 
     timed = (("forward", "encoder"),)

@@ -187,7 +187,7 @@ class TransformerDecoder(LayeredDecoder):
         return for_products(memory.states)
 
     def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
-        """Read tokens (R, T), of which the first is at `state.position`."""
+        """Read tokens (R, T); the first is at `state.position`."""
         step = self.read(tokens, state)
         states, attention, after = self.through_layers(step.embedded, state, step)
         return ProjectedOutput(self.norm(states, step.mask), self.projection, attention), after

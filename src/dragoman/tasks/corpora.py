@@ -1,4 +1,4 @@
-"""`CorporaConfig`: what the section `data` of every task that learns from corpora has in common."""
+"""`CorporaConfig`: the common base of the section `data` of every task that learns from corpora."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,16 +9,16 @@ from dragoman.base.settings.config import Config
 
 
 class CorporaConfig(Config):
-    """The base of a section `data` with the fields `train` and `valid`, each a corpus or several, and `temperature`."""
+    """The base of a section `data` with fields `train` and `valid`, each one corpus or several, and `temperature`."""
 
     @property
     def corpora(self) -> tuple[Any, ...]:
-        """The corpora of `train`."""
+        """The corpora of `train` as a tuple."""
         return self._several("train")
 
     @property
     def valid_sets(self) -> tuple[Any, ...]:
-        """The sets of `valid`."""
+        """The validation sets of `valid` as a tuple."""
         return self._several("valid")
 
     @property
@@ -32,7 +32,7 @@ class CorporaConfig(Config):
         return ", ".join(map(str, self.valid_sets))
 
     def card(self) -> Mapping[str, Any]:
-        """The languages and the licence, as fields of `Meta`."""
+        """Return languages and licence as fields of `Meta`."""
         raise NotImplementedError
 
     def _several(self, section: str) -> tuple[Any, ...]:

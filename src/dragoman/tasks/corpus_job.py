@@ -1,4 +1,4 @@
-"""`CorpusJob`: what every task that learns from tokenised corpora has in common."""
+"""`CorpusJob`: the common base of the jobs that learn from tokenised corpora."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ from dragoman.training.task import Content, Job, Validator
 from dragoman.training.validation import Measure, Validation, mean_of
 
 _SAMPLED = 100_000
-"""Examples whose lengths represent those of the corpus."""
+"""Number of examples whose lengths are sampled to represent the corpus."""
 _FLOAT = 4
 _ROWS_OF_LOGITS = 1024
 _COPIES_OF_LOGITS = 4
@@ -31,11 +31,11 @@ _COPIES_OF_LOGITS = 4
 def flops_per_target_token(
     config: ModelSettings, sizes: VocabularySizes, lengths: NDArray[np.int32], special: int = 1, passes: int = 1
 ) -> float:
-    """FLOPs of the matrix products per target token, forward and backward, as `inspect.describe` counts them.
+    """Return the FLOPs of matrix products per target token, forward and backward, as `inspect.describe` counts them.
 
     lengths: (N, sides) tokens of the corpus's examples, without the `special` symbols that each side has. Products
-    inside attention grow with the length; they are counted for examples of the length in which the mean token of the
-    corpus occurs. Element-wise operations are not counted, nor are samples drawn for rewards. passes: forward passes
+    inside attention grow with the length; they are counted for the mean example length, weighted by the number of
+    tokens. Element-wise operations and samples drawn for rewards are not counted. passes: forward passes
     over each example per update, 2 for R-Drop.
     """
     sample = np.asarray(lengths[:: max(1, len(lengths) // _SAMPLED)], np.float64) + special
@@ -49,10 +49,10 @@ def flops_per_target_token(
 
 
 def activation_bytes(model: Any, tokens: int, longest: int, free: int) -> int:
-    """An estimate of the bytes that a forward pass over `tokens` tokens of each side holds at its end.
+    """Estimate the bytes that a forward pass over `tokens` tokens per side holds at its end.
 
-    It is measured on the model with short examples. longest: tokens of the longest example; free: bytes that the
-    measurement may use.
+    The estimate is measured on the model with short examples. longest: tokens of the longest example; free: bytes that
+    the measurement may use.
     """
     footprint = measure(model, min(longest, SHORT_TRIAL), training=True)
     footprint = refined(footprint, model, longest, training=True, free=free)
@@ -63,14 +63,14 @@ def activation_bytes(model: Any, tokens: int, longest: int, free: int) -> int:
 
 
 class ValidationSets:
-    """A validator per set; the result of a single set is returned unchanged."""
+    """Validates a model on one or more sets."""
 
     def __init__(self, validators: Mapping[str, Validator], metrics: Sequence[Metric]) -> None:
-        """validators: by the names of their sets. metrics: those that they report."""
+        """validators: by the names of their sets. metrics: the metrics that they report."""
         self._validators, self._metrics = validators, metrics
 
     def run(self, runtime: Runtime) -> Validation:
-        """Judge the model on each; of several sets the means of the metrics, each set counting as much."""
+        """Validate the model on each set. For several sets, returns the unweighted means of the metrics."""
         found = {name: validator.run(runtime) for name, validator in self._validators.items()}
         return mean_of(self._metrics, found) if len(found) > 1 else next(iter(found.values()))
 
@@ -78,9 +78,9 @@ class ValidationSets:
 class CorpusJob(Job):
     """The base of jobs whose run has sections `data` (a `CorporaConfig`), `text` and `model`.
 
-    A subclass prepares token shards, turns their rows into batches, and says what is minimised and judged.
+    A subclass prepares token shards, turns their rows into batches, and defines the objective and the validation.
 
-    special: symbols that each side of an example has besides its own tokens when it is read.
+    special: number of special symbols that are added to each side of an example when it is read.
     """
 
     special: ClassVar[int] = 1
@@ -88,14 +88,14 @@ class CorpusJob(Job):
 
     @property
     def tokenizers(self) -> Tokenizers:
-        """Those of the corpora; available once they are prepared."""
+        """The tokenizers of the corpora, available once these are prepared."""
         return self.prepared.tokenizers
 
     def settle(self, examples: int | None, size: int) -> None:
-        """Decide in `run` what was left to the corpora.
+        """Choose the settings of `run` that depend on the corpora.
 
-        examples: their number, by which the batch size is chosen, None to leave it at the default. size: what the
-        model's automatic preset is chosen by.
+        examples: number of examples, which determines the batch size; None for the default batch size. size: corpus
+        size, which determines the model's automatic preset.
         """
         data = self.run.data
         batch = data.batch.with_size() if examples is None else data.batch.with_size(examples)
@@ -104,13 +104,13 @@ class CorpusJob(Job):
 
     @property
     def model_width(self) -> int:
-        """d."""
+        """The model width d."""
         return int(self.run.model.width)
 
     @property
     @abstractmethod
     def held_out_texts(self) -> Any:
-        """The texts of the validation sets, in nested lists, which tell them from others."""
+        """The texts of the validation sets, in nested lists; their digest identifies the sets."""
 
     @property
     def contents(self) -> Mapping[str, Content]:
@@ -123,42 +123,42 @@ class CorpusJob(Job):
 
     @property
     def lengths(self) -> NDArray[np.int32]:
-        """(N, sides) tokens of each example, without special symbols."""
+        """The number of tokens of each example (N, sides), without special symbols."""
         return self.prepared.dataset.lengths
 
     @property
     def batch_tokens(self) -> int:
         """`data.batch.tokens`."""
         tokens = self.run.data.batch.tokens
-        assert tokens is not None, "preparing has chosen it"
+        assert tokens is not None, "chosen by `prepare`"
         return int(tokens)
 
     @property
     def growth(self) -> float:
-        """By what factor a batch may have more tokens than planned."""
+        """The factor by which a batch may have more tokens than planned."""
         return 1.0
 
     def peak_tokens(self) -> int:
-        """The most tokens of a batch that are computed at once, in all simultaneous passes."""
+        """Return the largest number of tokens of a batch that are in memory at once, over all simultaneous passes."""
         return int(super().peak_tokens() * self.growth) * int(self.run.train.objective.passes)
 
     def activation_bytes(self, model: Any, tokens: int, free: int) -> int:
-        """Measured on short examples."""
+        """See the function `activation_bytes`."""
         return activation_bytes(model, tokens, int(self.lengths.max()) + self.special, free)
 
     def flops_per_target_token(self) -> float:
-        """Those of the corpus's mean token, with its share of the source's tokens."""
+        """See the function `flops_per_target_token`."""
         return flops_per_target_token(
             self.run.model, self.tokenizers.sizes, self.lengths, self.special, passes=self.run.train.objective.passes
         )
 
     def plan(self, epoch: int) -> BatchPlan:
-        """Examples of similar length together."""
+        """Plan an epoch of batches of examples of similar length."""
         config, seed = self.run.data.batch, self.run.train.seed
         return plan_epoch(self.lengths, config, seed, epoch, self.prepared.parts, special=self.special)
 
     def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:
-        """Also languages, licence, scores and fingerprints of the corpora."""
+        """Describe the model, with languages, licence, scores and fingerprints of the corpora."""
         data = self.run.data
         return Meta(
             step=step,
@@ -170,10 +170,10 @@ class CorpusJob(Job):
 
     @abstractmethod
     def reported(self, validation: Validation) -> Sequence[tuple[str, Measure]]:
-        """The measures that a model card lists, with their names there."""
+        """Return the measures that a model card lists, with their names there."""
 
     def _scores(self, validation: Validation, data: str) -> tuple[Score, ...]:
-        """The reported measures on all sets together, and on each of several. data: what the sets are called."""
+        """Return the reported measures over all sets and, if there are several, on each. data: the name of the sets."""
         own = tuple(
             Score(metric=name, value=measure.value, signature=measure.signature, data=data)
             for name, measure in self.reported(validation)

@@ -32,7 +32,7 @@ VOCABULARY, PAIRS = 37_000, 4_500_000
 """Vocabulary entries and sentence pairs of WMT 2014 English–German (Vaswani et al. 2017, section 5.1)."""
 
 TOKENS = 1_000_000
-"""Tokens of text by which the preset of a language model is chosen if nothing else is known."""
+"""Corpus size in tokens by which the preset of a language model is chosen if the actual size is unknown."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class ModelDescription:
     """A model and its description.
 
     config: the model's settings. source, target: vocabulary sizes, or the width of the source's vectors. notes: its
-    origin and the assumptions made. whole: parts, parameters, FLOPs, memory, limits.
+    origin and the assumptions made. whole: parts, parameters, FLOPs, memory and limits.
     """
 
     config: ModelSettings
@@ -50,14 +50,14 @@ class ModelDescription:
     whole: Description
 
     def text(self, width: int = 100) -> str:
-        """The description as text, at most `width` characters wide if possible."""
+        """Format the description as text, at most `width` characters wide if possible."""
         return "\n".join(self.notes) + f"\n\n{parts_table(self.whole, width)}\n\n{numbers_text(self.whole)}"
 
     def __str__(self) -> str:
         return self.text()
 
     def as_json(self) -> dict[str, Any]:
-        """The description in JSON types."""
+        """Return the description as JSON types."""
         settings = {"model": self.config.model_dump(mode="json"), "source": self.source, "target": self.target}
         return {**settings, "notes": list(self.notes), **as_json(self.whole)}
 
@@ -82,7 +82,9 @@ def describe(
     sizes = (vocabulary,) if isinstance(vocabulary, int) else tuple(vocabulary)
     if isinstance(model, str | Path) and Path(model).is_dir():
         if overrides or sizes or pairs:
-            raise ConfigError(f"{model} is a trained model, whose settings cannot be changed: remove them")
+            raise ConfigError(
+                f"{model} is a trained model, so its settings cannot be changed: remove the other arguments"
+            )
         subject = _trained(Path(model))
     else:
         subject = _untrained(task_of(model, overrides), model, overrides, sizes, pairs)
@@ -91,7 +93,7 @@ def describe(
 
 @dataclass(frozen=True)
 class _Subject:
-    """The model to describe, with its vocabulary sizes. notes: where they come from."""
+    """The model to describe, with its vocabulary sizes. notes: the origin of both."""
 
     config: ModelSettings
     sizes: VocabularySizes
@@ -169,7 +171,7 @@ def _untrained(
 
 
 def _with_preset(config: PresetSettings, pairs: int | None) -> tuple[PresetSettings, list[str]]:
-    """The config with a preset for a corpus of `pairs` pairs or of a default size, and notes about the choice."""
+    """Return the config with a preset for a corpus of `pairs` pairs, or of a default size, and notes on the choice."""
     if config.preset is None:
         return config, []
     if config.preset != "auto":
@@ -183,7 +185,7 @@ def _with_preset(config: PresetSettings, pairs: int | None) -> tuple[PresetSetti
 
 
 def _of_model(overrides: Overrides) -> list[Override]:
-    """The overrides with keys relative to the section `model`."""
+    """Return the overrides with keys relative to the section `model`."""
     given = all_overrides(overrides)
     return [each._replace(key=each.key[1:]) if each.key[0] == "model" else each for each in given]
 

@@ -1,6 +1,6 @@
-"""Kinds of tasks: `task.kind` of a recipe leads to the class of its run and to the job that trains.
+"""Kinds of tasks: `task.kind` of a recipe determines the class of its run and the job that trains.
 
-A new task is a folder with a `RunConfig` and a `Job`, and a record that is registered here.
+To add a task, write a folder with a `RunConfig` and a `Job`, and register a record here.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Starting a run from a trained model: the settings and vocabularies that it takes from the folder of `train.start`.
+"""Starting a run from a trained model: the settings and vocabularies taken from the folder of `train.start`.
 
 A run with the same kind of model as the folder continues that model: it uses the folder's settings and vocabulary, and
 may add tags. A run with another kind of model takes the parts that fit (`checkpoint.start`), and uses the folder's
@@ -30,9 +30,9 @@ _MOST_LISTED = 5
 
 @dataclass(frozen=True)
 class StartedRun:
-    """A run, completed by the settings of its start.
+    """A run, completed with the settings of the model that it starts from.
 
-    tokenizers: those of the folder if the run uses its vocabulary; None if it learns its own. continues: whether the
+    tokenizers: the folder's, if the run uses its vocabulary; None if the run learns its own. continues: whether the
     run continues training the folder's whole model.
     """
 
@@ -43,7 +43,7 @@ class StartedRun:
 
 
 def load_start(run: RunConfig) -> StartedRun:
-    """Read the folder of `train.start`, if it is set, and complete the sections model and text from it.
+    """Read the folder of `train.start`, if it is set, and complete the sections `model` and `text` from it.
 
     Raises ConfigError if the settings of a run that continues a model contradict its folder, ModelError if the folder
     is not a model folder.
@@ -85,18 +85,18 @@ class Origin:
 
 
 def complete_section(run: RunConfig, name: str, section: type[C], origin: Origin) -> C:
-    """The section of the run, completed by the origin's. Raises ConfigError if it contradicts the origin's."""
+    """Complete a section of the run from the origin's. Raises ConfigError if the two contradict each other."""
     settings, different = compare_section(run, name, section, origin)
     if different:
         raise ConfigError(
-            f"{origin.setting}={origin.folder} is another model than this run asks for: "
+            f"{origin.setting}={origin.folder} does not match the settings of this run: "
             f"{', '.join(different[:_MOST_LISTED])}. Remove these settings to use those of the folder"
         )
     return settings
 
 
 def compare_section(run: RunConfig, name: str, section: type[C], origin: Origin) -> tuple[C, list[str]]:
-    """A section, completed by the origin's, and the settings that must not differ between the two but do."""
+    """Complete a section of the run from the origin's; also returns the settings that differ but must not."""
     given: C = getattr(run, name)
     if name not in origin.config:
         return given, []

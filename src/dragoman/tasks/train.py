@@ -1,4 +1,4 @@
-"""`train`: from a recipe to a model folder; `settings`: everything that a recipe can set."""
+"""`train` trains a model from a recipe; `settings` lists everything that a recipe can set."""
 
 import difflib
 from collections.abc import Mapping
@@ -28,12 +28,12 @@ def train(
 ) -> TrainingResult:
     """Train a model of any task as a recipe describes, like `dragoman train`.
 
-    recipe: a YAML file, nested settings like those in such a file, or a run (`TranslationRun`, `LanguageModelRun`);
-    with `resume` also the folder of an interrupted run. overrides: values by dotted key, such as
-    `{"train.max_minutes": 5}`, which replace those of the recipe. resume: continue the run in `out`, if there is one.
-    profile: report where the time of the first updates goes.
+    recipe: a YAML file, nested settings of the same form, or a run (`TranslationRun`, `LanguageModelRun`); with
+    `resume` also the folder of an interrupted run. overrides: values by dotted key, such as `{"train.max_minutes": 5}`,
+    which replace those of the recipe. resume: continue the run in the folder `out`, if it contains one. profile: report
+    where the time of the first updates goes.
 
-    Ctrl-C ends a run after the current update with Interrupted; everything is saved. Raises ConfigError for invalid
+    Ctrl-C saves everything and ends the run after the current update with Interrupted. Raises ConfigError for invalid
     settings and for a folder that holds another run, DataError, ResourceError and DivergenceError.
     """
     with quietly(quiet):
@@ -41,9 +41,9 @@ def train(
 
 
 def load_recipe(recipe: Recipe, overrides: Overrides) -> Any:
-    """The run that a recipe and overrides describe, of the class that belongs to `task.kind`.
+    """Load the run that a recipe and overrides describe, of the class that belongs to `task.kind`.
 
-    For a run folder, it is the run that the folder contains, with the folder's current path. Raises ConfigError as
+    For a run folder, returns the run in that folder, with `out` set to the folder's current path. Raises ConfigError as
     `load_settings` does, for a folder without a run, and for an unknown task.
     """
     if isinstance(recipe, RunConfig) and not overrides:
@@ -54,7 +54,7 @@ def load_recipe(recipe: Recipe, overrides: Overrides) -> Any:
 
 
 def run_settings(folder: Path) -> Path:
-    """The settings file of the run in a folder. Raises ConfigError if there is none."""
+    """Return the settings file of the run in a folder. Raises ConfigError if there is none."""
     path = folder / CONFIG
     if not path.is_file():
         raise ConfigError(f"there is no run to resume in {folder}: it contains no {CONFIG}")
@@ -62,7 +62,7 @@ def run_settings(folder: Path) -> Path:
 
 
 def task_of(recipe: Source, overrides: Overrides) -> TaskKind:
-    """The task of the run that a recipe and overrides describe. Raises ConfigError for an unknown one."""
+    """Return the task of the run that a recipe and overrides describe. Raises ConfigError for an unknown task."""
     if isinstance(recipe, RunConfig):
         return TASKS[recipe.task.kind]
     kind = _kind(read_document(recipe).content.get("task"))
@@ -80,10 +80,10 @@ def _kind(task: Any) -> Any:
 
 
 def settings(path: str | None = None, task: str | None = None) -> list[Section]:
-    """The groups of settings below `path`, such as `train.schedule`, each followed by its inner groups; None: all.
+    """Return the groups of settings below `path`, such as `train.schedule`, each followed by its subgroups; None: all.
 
-    task: the `task.kind` of the run (default: translation). Raises ConfigError for an unknown path, with the closest
-    one, and for an unknown task.
+    task: the `task.kind` of the run (default: translation). Raises ConfigError for an unknown path, suggesting the
+    closest one, and for an unknown task.
     """
     if task is not None and task not in TASKS:
         raise ConfigError(f"--task: there is no '{task}'; choose one of {', '.join(TASKS)}")

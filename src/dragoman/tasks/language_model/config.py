@@ -24,32 +24,32 @@ BLOCK = 256
 
 
 class TextDataConfig(CorporaConfig):
-    """Corpora, and how they are batched."""
+    """Corpora and their batching."""
 
     train: TextCorpora = Field(description="Training text: one corpus, or a list of corpora.")
     valid: TextCorpora = Field(
-        description="Held-out text on which all choices of the run are made: one corpus, or a list of corpora, whose "
-        "mean loss per token decides."
+        description="Held-out text for validation, on which all decisions of the run are based: one corpus, or a list "
+        "of corpora, over which the loss per token is averaged."
     )
     cleaning: TextCleaningConfig = Field(TextCleaningConfig(), description="Cleaning rules for documents.")
     batch: BatchConfig = Field(BatchConfig(), description="Batching of document excerpts.")
     block: int = Field(
         BLOCK,
         ge=1,
-        description="Number of tokens predicted at once. Longer documents are divided into excerpts of this length, "
-        "and no excerpt has context from another one.",
+        description="Maximum length of an excerpt in tokens. Longer documents are divided into several excerpts, none "
+        "of which has context from another.",
     )
     temperature: float | None = Field(
         None,
         gt=0,
-        description="Instead of weights: corpora of n tokens share an epoch, as long as all of them together, in "
-        "proportion to n^(1/temperature).",
+        description="Alternative to weights: corpora share an epoch in proportion to n^(1/temperature), where n is the "
+        "number of tokens of a corpus; the epoch is as long as all corpora together.",
     )
     vocabulary_sample: int = Field(
         SAMPLE,
         ge=1,
-        description="Maximum number of bytes of training text that subwords are learned from; of more text, a fixed "
-        "random sample is used.",
+        description="Maximum number of bytes of training text that subwords are learned from; if there is more "
+        "text, a fixed random sample of it.",
     )
     vocabulary_of: Path | None = Field(
         None,
@@ -60,7 +60,7 @@ class TextDataConfig(CorporaConfig):
     licence: str | None = Field(None, description="Licence of the corpus, for the model card.")
 
     def card(self) -> Mapping[str, Any]:
-        """Language and licence."""
+        """Return language and licence as fields of `Meta`."""
         return {"target_language": self.language, "licence": self.licence}
 
 
@@ -76,7 +76,7 @@ class TextCrossEntropyConfig(CrossEntropyConfig):
 
 
 class TextRDropConfig(RDropConfig):
-    """R-Drop, as for translators, by default without label smoothing (Liang et al. 2021, equations 2 to 4)."""
+    """R-Drop as for translation, by default without label smoothing (Liang et al. 2021, equations 2 to 4)."""
 
     label_smoothing: _Smoothing = 0.0
 
@@ -115,6 +115,6 @@ class LanguageModelRun(RunConfig):
     search: SamplingConfig = Field(SamplingConfig(), description="Default generation settings of the trained model.")
 
     def chosen_as(self, stored: Self) -> Self:
-        """With an automatic preset, and batches whose size was left open, as the stored run has chosen them."""
+        """Return the settings with an automatic preset and batch size taken from the stored run."""
         data = self.data.model_copy(update={"batch": self.data.batch.chosen_as(stored.data.batch)})
         return self.model_copy(update={"data": data, "model": self.model.chosen_as(stored.model)})

@@ -27,7 +27,7 @@ from dragoman.training.objectives.objective import LossContext, Objective
 from dragoman.training.validation import Measure, Validation
 
 _TRIAL = (4, 1)
-"""Numbers of tokens of the excerpts in a trial batch."""
+"""Lengths in tokens of the excerpts in a trial batch."""
 _TOKEN = 4
 
 
@@ -47,9 +47,9 @@ class LanguageModelJob(CorpusJob):
         super().__init__(started.run, started.start)
 
     def use(self, tokenizers: Tokenizers) -> None:
-        """Use the target vocabulary of these tokenizers instead of learning one from the text.
+        """Use the target vocabulary of `tokenizers` instead of learning one from the text.
 
-        Raises ConfigError if the settings name another vocabulary.
+        Raises ConfigError if the settings name a different vocabulary.
         """
         if self._given is not None:
             raise ConfigError("an auxiliary task uses the vocabulary of the run's own task: remove data.vocabulary_of")
@@ -86,7 +86,7 @@ class LanguageModelJob(CorpusJob):
         return model
 
     def outline(self, model: nn.Module) -> str:
-        """Preset, and numbers of parameters, vocabulary entries and tokens."""
+        """Return one line with the preset and the numbers of parameters, vocabulary entries and tokens."""
         tokens = int(self.lengths.sum(dtype=np.int64))
         return (
             f"{self.run.model.preset or 'own'} · {count_parameters(model):,} parameters · vocabulary "
@@ -95,41 +95,41 @@ class LanguageModelJob(CorpusJob):
 
     @property
     def held_out_texts(self) -> list[list[str]]:
-        """The documents of each set."""
+        """The documents of each validation set."""
         return [each.documents for each in self._held_out]
 
     def padding(self, plan: BatchPlan) -> str:
-        """The padding of excerpts."""
+        """Return a note on the share of padding."""
         return f"padding is {plan.padding_waste[-1]:.1%}"
 
     def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Loader[TextBatch]:
-        """Batches that a thread reads and pads."""
+        """Return batches that a thread reads and pads."""
         return Loader(self.prepared.dataset, plan, start, None, epoch, pin, collate_text)
 
     def objective(self, device: torch.device) -> Objective:
-        """`train.objective`."""
+        """Build `train.objective`."""
         dataset = self.prepared.dataset
         return self.run.train.objective.build(LossContext(self.tokenizer, dataset.target_counts, device))
 
     def trial(self, model: Any) -> TextBatch:
-        """A batch of two excerpts."""
+        """Return a batch of two excerpts."""
         return collate_text([[_TOKEN] * (tokens + 1) for tokens in _TRIAL], range(len(_TRIAL)))
 
     def validator(self, model: Callable[..., Any], device: torch.device) -> ValidationSets:
-        """Loss and perplexities of each set of held-out text."""
+        """Return a validator that computes the loss and the perplexities of each validation set."""
         block = self.run.data.block
         validators = {each.name: TextValidator(each, self.tokenizer, block, model) for each in self._held_out}
         return ValidationSets(validators, METRICS)
 
     def reported(self, validation: Validation) -> list[tuple[str, Measure]]:
-        """The perplexities."""
+        """Return the perplexities."""
         return [("perplexity", measure) for measure in validation.measures if measure.better is None]
 
 
 def load_vocabulary(run: LanguageModelRun) -> tuple[LanguageModelRun, Tokenizers | None]:
-    """Read the vocabulary of `data.vocabulary_of`, if it is set, and complete the section text accordingly.
+    """Read the vocabulary of `data.vocabulary_of`, if it is set, and complete the section `text` from it.
 
-    Raises ConfigError if the section text contradicts that of the folder, ModelError if it is not a model folder.
+    Raises ConfigError if the section `text` contradicts the folder's, ModelError if it is not a model folder.
     """
     folder = run.data.vocabulary_of
     if folder is None:

@@ -1,4 +1,4 @@
-"""Judging a language model on held-out text: loss, and perplexity per token, word and byte."""
+"""Validation of a language model on held-out text: loss, and perplexity per token, word and byte."""
 
 import time
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class HeldOutText:
 class TextValidator:
     """Validates a model on the excerpts of one set, which are tokenised once.
 
-    model: called with inputs (B, T), returns predictions of what follows each of them.
+    model: a callable that maps inputs (B, T) to predictions of the next token after each of them.
     """
 
     def __init__(self, held_out: HeldOutText, tokenizer: Tokenizer, block: int, model: Callable[..., Any]) -> None:

@@ -23,7 +23,9 @@ _AT_ONCE = 1 << 18
 
 
 class MultiTaskJob(Job):
-    """Every update has `train.accumulate` batches of each task and minimises Σ λ_t L_t, L_t the mean loss of task t.
+    """Trains several tasks at once: every update minimises Σ λ_t L_t, where L_t is the mean loss of task t.
+
+    An update has `train.accumulate` batches of each task.
 
     Epochs, the model, its folder and the choice of the best checkpoint are those of the first task.
     """
@@ -51,7 +53,7 @@ class MultiTaskJob(Job):
 
     @property
     def notes(self) -> Mapping[str, float]:
-        """Those of the first task."""
+        """The notes of the first task."""
         return self._first.notes
 
     @notes.setter
@@ -59,7 +61,7 @@ class MultiTaskJob(Job):
         self._first.notes = notes
 
     def check_initial_values(self) -> None:
-        """Those of the first task."""
+        """Check the initial values of the first task."""
         self._first.check_initial_values()
 
     def prepare(self) -> None:
@@ -81,7 +83,7 @@ class MultiTaskJob(Job):
         return self._first.model_width
 
     def outline(self, model: nn.Module) -> str:
-        """The outline of the first task, and the number of examples of the others."""
+        """Return the outline of the first task and the numbers of examples of the others."""
         others = [f"{member.name}: {member.job.examples:,} · λ {member.weight:.3g}" for member in self._members[1:]]
         return " · ".join([self._first.outline(model), *others])
 
@@ -106,7 +108,7 @@ class MultiTaskJob(Job):
 
     @property
     def lengths(self) -> NDArray[np.int32]:
-        """(N, 2) tokens of the examples of all tasks, task after task; 0 for a missing side. Memory-mapped."""
+        """The tokens (N, 2) of the examples of all tasks, task after task; 0 for a missing side. Memory-mapped."""
         if not hasattr(self, "_lengths"):
             self._lengths = _joined([member.job.lengths for member in self._members], self.run.out.parent / "prepared")
         return self._lengths
@@ -117,26 +119,26 @@ class MultiTaskJob(Job):
         return max(member.job.batch_tokens for member in self._members)
 
     def peak_tokens(self) -> int:
-        """The largest number of any task."""
+        """Return the largest number of any task."""
         return max(member.job.peak_tokens() for member in self._members)
 
     def activation_bytes(self, model: Any, tokens: int, free: int) -> int:
-        """An estimate as if all tokens belonged to the first task, which uses the whole model."""
+        """Return the first task's estimate for `tokens` tokens, because that task uses the whole model."""
         return self._first.activation_bytes(model, tokens, free)
 
     def plan(self, epoch: int) -> BatchPlan:
-        """The batches of all tasks, interleaved."""
+        """Plan an epoch in which the batches of all tasks alternate."""
         first = self._first.plan(epoch)
-        plans = [[first], *(_enough(member.job, epoch, len(first)) for member in self._members[1:])]
+        plans = [[first], *(_plans_for(member.job, epoch, len(first)) for member in self._members[1:])]
         return BatchPlan(Interleaved(plans, self._starts), first.padding_waste)
 
     def padding(self, plan: BatchPlan) -> str:
-        """The padding of the first task's batches."""
-        return f"of the task {self._name} {self._first.padding(plan)}"
+        """Return a note on the share of padding in the first task's batches."""
+        return f"{self._first.padding(plan)} in the task {self._name}"
 
     @property
     def batches_per_update(self) -> int:
-        """The same number of batches from each task."""
+        """The number of batches per update; each task contributes the same number."""
         return self._first.batches_per_update * len(self._members)
 
     def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Iterator[TaskBatch]:
@@ -144,7 +146,7 @@ class MultiTaskJob(Job):
         positions: Sequence[Sequence[int]]
         count, total = len(self._members), len(plan)
         if isinstance(plan.batches, Interleaved):
-            owners: Sequence[int] = _Turns(start, total, count)
+            owners: Sequence[int] = _RoundRobin(start, total, count)
             positions = [range(start + (task - start) % count, total, count) for task in range(count)]
         else:
             firsts = [int(plan.batches[position][0]) for position in range(start, total)]
@@ -158,22 +160,22 @@ class MultiTaskJob(Job):
             yield TaskBatch(self._members[owner].name, next(loaders[owner]))
 
     def objective(self, device: torch.device) -> Objective:
-        """The objective Σ λ_t L_t."""
+        """Build the objective Σ λ_t L_t."""
         members = {member.name: member for member in self._members}
         return MultiTaskObjective(members, {name: member.job.objective(device) for name, member in members.items()})
 
     def trial(self, model: Any) -> TaskBatch:
-        """A trial batch of the first task, which uses the whole model."""
+        """Return a trial batch of the first task, which uses the whole model."""
         return TaskBatch(self._name, self._first.trial(model))
 
     def validator(self, model: Any, device: torch.device) -> MultiTaskValidator:
-        """The validator of all tasks."""
+        """Return a validator for all tasks."""
         return MultiTaskValidator(
             {member.name: member.job.validator(member.body(model), device) for member in self._members}
         )
 
     def flops_per_target_token(self) -> float:
-        """The mean over the target tokens of an update."""
+        """Return the mean over the target tokens of an update."""
         flops, tokens = [], []
         for member in self._members:
             lengths = member.job.lengths
@@ -182,7 +184,7 @@ class MultiTaskJob(Job):
         return sum(one * count for one, count in zip(flops, tokens, strict=True)) / sum(tokens) if all(flops) else 0.0
 
     def close(self) -> None:
-        """End the processes of every task."""
+        """Stop the processes of every task."""
         for member in self._members:
             member.job.close()
 
@@ -193,12 +195,12 @@ class MultiTaskJob(Job):
 
 
 def temperature_weights(tokens: Sequence[int], temperature: float) -> list[float]:
-    """λ_t = (n_t / n_1)^(1/T) for tasks with n_t target tokens; λ_1 = 1 (Arivazhagan et al. 2019)."""
+    """Return λ_t = (n_t / n_1)^(1/T) for tasks with n_t target tokens; λ_1 = 1 (Arivazhagan et al. 2019)."""
     return [(count / tokens[0]) ** (1 / temperature) for count in tokens]
 
 
-class _Turns(Sequence[int]):
-    """The task of each batch from `start` to `end`: 0 … count − 1 in turn."""
+class _RoundRobin(Sequence[int]):
+    """The tasks 0 … count − 1 of the batches from `start` to `end`, in rotation."""
 
     def __init__(self, start: int, end: int, count: int) -> None:
         self._start, self._end, self._count = start, end, count
@@ -212,10 +214,10 @@ class _Turns(Sequence[int]):
         return (self._start + index) % self._count
 
 
-def _enough(job: Job, epoch: int, batches: int) -> list[BatchPlan]:
-    """Plans of a task that together have `batches` batches, different ones in each epoch of the first task."""
-    an_epoch = max(1, len(job.plan(0)))
-    number = epoch * -(-batches // an_epoch)
+def _plans_for(job: Job, epoch: int, batches: int) -> list[BatchPlan]:
+    """Return plans of a task with at least `batches` batches in total, new ones in each epoch of the first task."""
+    per_epoch = max(1, len(job.plan(0)))
+    number = epoch * -(-batches // per_epoch)
     plans: list[BatchPlan] = []
     while sum(map(len, plans)) < batches:
         plans.append(job.plan(number))

@@ -14,7 +14,7 @@ from dragoman.training.validation import Validation
 
 @dataclass(frozen=True)
 class TaskBatch:
-    """A batch with the name of its task. batch: of the type that the task uses."""
+    """A batch with the name of its task. batch: of the task's own type."""
 
     task: str
     batch: Any
@@ -30,11 +30,11 @@ class TaskBatch:
         return tuple(self.batch.rows)
 
     def to(self, device: torch.device) -> "TaskBatch":
-        """The same batch on `device`."""
+        """Return the batch on `device`."""
         return replace(self, batch=self.batch.to(device))
 
     def split(self, count: int) -> list["TaskBatch"]:
-        """Split the batch into parts."""
+        """Split the batch into `count` parts."""
         return [replace(self, batch=part) for part in self.batch.split(count)]
 
 
@@ -54,7 +54,7 @@ class Member:
 
 @dataclass(frozen=True)
 class MultiTaskObjective:
-    """The summed loss of a batch under its own task's objective, times λ; the engine computes each task's mean.
+    """Computes a batch's loss with the objective of its task, times λ; the training loop computes each task's mean.
 
     The reported cross-entropy is not multiplied by λ.
     """
@@ -64,11 +64,11 @@ class MultiTaskObjective:
 
     @property
     def divisible(self) -> bool:
-        """True if all objectives are divisible."""
+        """Whether all objectives are divisible."""
         return all(objective.divisible for objective in self.objectives.values())
 
     def __call__(self, model: Any, batch: TaskBatch, point: TrainingPoint = FIRST) -> Loss:
-        """The loss of one batch of one task."""
+        """Return the summed loss of a batch of one task."""
         member = self.members[batch.task]
         loss = self.objectives[batch.task](member.body(model), batch.batch, point)
         return loss if member.weight == 1 else replace(loss, total=member.weight * loss.total)
@@ -76,7 +76,7 @@ class MultiTaskObjective:
 
 @dataclass(frozen=True)
 class MultiTaskValidator:
-    """Validates all tasks. The first task's measures decide; those of the others follow under their tasks' names."""
+    """Validates all tasks. The first task's measures decide; the others' are prefixed with their tasks' names."""
 
     validators: Mapping[str, Validator]
 

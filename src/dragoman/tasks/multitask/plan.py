@@ -13,10 +13,10 @@ Rows = NDArray[np.int64]
 
 
 class Interleaved(Sequence[Rows]):
-    """Batch t of every round belongs to task t. An epoch is one pass over the first task's plan.
+    """Rounds of batches, one batch per task in each round. An epoch is one pass over the first task's plan.
 
-    A task with fewer batches continues with plans of later epochs; of a task with more, other batches are read in other
-    epochs. Rows are numbered across all tasks: those of task t start at starts[t].
+    A task with fewer batches continues with the plans of its later epochs; a task with more batches contributes
+    different ones in each epoch. Rows are numbered across all tasks: the rows of task t start at starts[t].
     """
 
     def __init__(self, plans: Sequence[Sequence[BatchPlan]], starts: Sequence[int]) -> None:
@@ -43,7 +43,7 @@ class Interleaved(Sequence[Rows]):
         return self.of_task(task, turn)
 
     def of_task(self, task: int, turn: int) -> Rows:
-        """The batch of `task` in round `turn`."""
+        """Return the batch of `task` in round `turn`."""
         ends = self._ends[task]
         epoch = int(np.searchsorted(ends, turn, side="right"))
         first = ends[epoch - 1] if epoch else 0
@@ -51,7 +51,7 @@ class Interleaved(Sequence[Rows]):
 
 
 class OwnBatches(Sequence[Rows]):
-    """The batches of one task in a plan, with its own row numbers. positions: their positions in the plan."""
+    """The batches of one task in a plan, with its own row numbers. positions: positions of the batches in the plan."""
 
     def __init__(self, batches: Sequence[Rows], positions: Sequence[int], start: int) -> None:
         """start: the index of the task's first row among the rows of all tasks."""

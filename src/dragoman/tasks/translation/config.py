@@ -34,8 +34,8 @@ from dragoman.training.task import RunConfig, Task
 class AuxiliaryLanguageModelConfig(Config):
     """Language modelling on target-language text with the decoder of a translation model, without a source.
 
-    Attention over the source adds nothing then. Domhan & Hieber 2017, "Using target-side monolingual data for neural
-    machine translation through multi-task learning". The vocabulary is the translator's.
+    Attention over the source then contributes nothing. Source: Domhan & Hieber 2017, "Using target-side
+    monolingual data for neural machine translation through multi-task learning". The vocabulary is the translator's.
     """
 
     kind: Literal["language_model"] = "language_model"
@@ -52,8 +52,8 @@ class AuxiliaryLanguageModelConfig(Config):
 class MultiTaskConfig(Config):
     """Several tasks in one run: Σ λ_t L_t, where L_t is the mean loss of task t in an update (deck 001, multi-task).
 
-    Every update has as many batches of each task. Epochs, the choice of the best checkpoint and the model folder are
-    those of the run's own task.
+    Every update has the same number of batches of each task. Epochs, the choice of the best checkpoint and the
+    model folder are those of the run's own task.
     YAML: `auxiliary_tasks: {tasks: {german: {kind: language_model, data: {train: {text: news.de}, valid: …}}}}`.
     """
 
@@ -61,8 +61,8 @@ class MultiTaskConfig(Config):
     temperature: float | None = Field(
         None,
         gt=0,
-        description="Instead of weights: λ_t = (n_t / n)^(1/temperature) for a task with n_t target tokens and n "
-        "tokens of the run's own task.",
+        description="Alternative to weights: λ_t = (n_t / n)^(1/temperature), where n_t and n are the numbers of "
+        "target tokens of the task and of the run's own task.",
     )
 
     @model_validator(mode="after")
@@ -77,27 +77,27 @@ _DROPOUT_EPOCHS = 20.0
 
 
 class DataConfig(CorporaConfig):
-    """Corpora, and how they are batched."""
+    """Corpora and their batching."""
 
     train: Corpora = Field(description="Training pairs: one corpus, or a list of corpora.")
     valid: Corpora = Field(
-        description="Held-out pairs on which all choices of the run are made: one set, or a list of sets, whose mean "
-        "BLEU and mean loss decide."
+        description="Held-out pairs for validation, on which all decisions of the run are based: one set, or a list of "
+        "sets, over which BLEU and loss are averaged."
     )
     cleaning: CleaningConfig = Field(CleaningConfig(), description="Cleaning rules for training pairs.")
     batch: BatchConfig = Field(BatchConfig(), description="Batching of training pairs.")
     temperature: float | None = Field(
         None,
         gt=0,
-        description="Instead of weights: corpora of n pairs share an epoch, as long as all of them together, in "
-        "proportion to n^(1/temperature). 1 keeps their proportions; higher values read small corpora "
-        "more often. Paper: 5.",
+        description="Alternative to weights: corpora share an epoch in proportion to n^(1/temperature), where n is the "
+        "number of pairs of a corpus; the epoch is as long as all corpora together. 1 keeps their proportions; higher "
+        "values read small corpora more often. Paper: 5.",
     )
     vocabulary_sample: int = Field(
         SAMPLE,
         ge=1,
-        description="Maximum number of bytes of training text that subwords are learned from; of more text, a fixed "
-        "random sample is used.",
+        description="Maximum number of bytes of training text that subwords are learned from; if there is more "
+        "text, a fixed random sample of it.",
     )
     placeholders: PlaceholdersConfig | None = Field(
         None,
@@ -112,12 +112,12 @@ class DataConfig(CorporaConfig):
     licence: str | None = Field(None, description="Licence of the corpus, for the model card.")
 
     def card(self) -> Mapping[str, Any]:
-        """Languages and licence."""
+        """Return languages and licence as fields of `Meta`."""
         return {name: getattr(self, name) for name in ("source_language", "target_language", "licence")}
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """The target languages that the corpora of `train` are tagged with, in their order."""
+        """The target languages of the corpora of `train`, in order, without repetitions."""
         named = [corpus.target_language for corpus in self.corpora if corpus.target_language is not None]
         return tuple(dict.fromkeys(named))
 
@@ -174,7 +174,7 @@ class TranslationLoopConfig(LoopConfig):
     )
 
     def resolved(self, width: int) -> Self:
-        """With a dropout rate that rises at the start, unless the run starts from a trained model."""
+        """Return the settings with a dropout rate that rises at first, unless the run starts from a trained model."""
         rising = _DROPOUT_EPOCHS if self.dropout_epochs is None and self.start is None else self.dropout_epochs
         return super().resolved(width).model_copy(update={"dropout_epochs": rising or 0.0})
 
@@ -221,7 +221,7 @@ class TranslationRun(RunConfig):
         return tokenizers.with_tags([*tokenizers.tags, *new]) if new else tokenizers
 
     def chosen_as(self, stored: Self) -> Self:
-        """The settings with an automatic preset and batch size taken from the stored run."""
+        """Return the settings with an automatic preset and batch size taken from the stored run."""
         data = self.data.model_copy(update={"batch": self.data.batch.chosen_as(stored.data.batch)})
         return self.model_copy(update={"data": data, "model": self.model.chosen_as(stored.model)})
 
@@ -241,7 +241,7 @@ class TranslationRun(RunConfig):
     @model_validator(mode="before")
     @classmethod
     def _separate_vocabularies_are_not_tied(cls, values: Any) -> Any:
-        """With text.shared=false, or vectors, embeddings are untied unless model.tie_embeddings is set."""
+        """Untie the embeddings if text.shared=false or text.vectors is set, unless model.tie_embeddings is given."""
         if not isinstance(values, dict):
             return values
         text, model = values.get("text"), values.get("model", {})
@@ -275,7 +275,7 @@ def _warn_of_beside() -> None:
 
 
 def _merged(one: Any, other: Any) -> Any:
-    """Merge nested settings; those of `other` win."""
+    """Merge nested settings; values of `other` take precedence."""
     if not isinstance(one, dict) or not isinstance(other, dict):
         return other
     return {**one, **{key: _merged(one.get(key), value) for key, value in other.items()}}

@@ -13,8 +13,8 @@ from dragoman.text.tokenizers import TextConfig, Tokenizers
 class Teacher:
     """The teacher of a run.
 
-    tokenizers: the teacher's, with the additional tags of the run; None if the run has its own. note: a description of
-    the teacher for the student's card.
+    tokenizers: the teacher's, with the additional tags of the run; None if the run learns its own. note: a
+    description of the teacher for the student's model card.
     """
 
     tokenizers: Tokenizers | None
@@ -22,10 +22,10 @@ class Teacher:
 
 
 def load_teacher(config: TranslationRun) -> tuple[TranslationRun, Teacher | None]:
-    """Read the model of `train.teacher`, if it is set, and take its section text if the run has none.
+    """Read the model of `train.teacher`, if it is set, and use its section `text` if the run has none.
 
-    A run with a different section text learns its own vocabularies, and a run with `train.start` uses those of its
-    start. No parameters are read. Raises ModelError if the folder is not a model folder.
+    A run with a different section `text` learns its own vocabularies, and a run with `train.start` uses that model's
+    vocabularies. No parameters are read. Raises ModelError if the folder is not a model folder.
     """
     folder = config.train.teacher
     if folder is None:

@@ -35,15 +35,15 @@ _LONGER_BY_DROPOUT = 1.3
 """BPE-dropout at a rate of 0.1 multiplies the number of pieces by this factor."""
 
 _TRIAL = ((3, 4), (1, 1))
-"""Numbers of source and target tokens of the pairs in a trial batch."""
+"""Source and target lengths in tokens of the pairs in a trial batch."""
 _TOKEN = 4
-"""A vocabulary entry that the model reads like any other."""
+"""The id of an ordinary vocabulary entry."""
 
 
 class TranslationJob(CorpusJob):
     """The job of a translation run.
 
-    run: with the sections model and text of `train.start`, or text of `train.teacher`, if they are not given.
+    run: its settings, completed with the sections `model` and `text` of `train.start`, or `text` of `train.teacher`.
     auxiliary_data: fingerprints of the corpora of auxiliary tasks, by name.
     """
 
@@ -93,7 +93,7 @@ class TranslationJob(CorpusJob):
         return model
 
     def initialise(self, model: Seq2Seq) -> Mapping[str, float]:  # type: ignore[override]
-        """Copy the parameters of `train.start`, or word vectors; returns the shares of entries with a vector."""
+        """Copy the parameters of `train.start`, or word vectors; returns the share of entries with a vector by side."""
         shares = {} if self._continues else self._read_embeddings(model)
         super().initialise(model)
         return self.start.loaded.meta.embeddings if self.start is not None and self._continues else shares
@@ -105,7 +105,7 @@ class TranslationJob(CorpusJob):
         return embeddings.fill(*tables, self.tokenizers)
 
     def outline(self, model: nn.Module) -> str:
-        """Preset, and numbers of parameters, vocabulary entries and pairs."""
+        """Return one line with the preset and the numbers of parameters, vocabulary entries and pairs."""
         vocabulary = self.tokenizers.target.size
         return (
             f"{self.run.model.preset or 'own'} · {count_parameters(model):,} parameters · vocabulary {vocabulary:,} · "
@@ -114,27 +114,27 @@ class TranslationJob(CorpusJob):
 
     @property
     def held_out_texts(self) -> list[list[list[str]]]:
-        """Sources and targets of each set."""
+        """The sources and targets of each validation set."""
         return [[each.sources, each.targets] for each in self._held_out]
 
     @property
     def growth(self) -> float:
-        """More than 1 if texts are split again in every epoch."""
+        """The factor by which BPE-dropout lengthens batches; 1 without it."""
         return _LONGER_BY_DROPOUT if self.run.text.subword.resampling else 1.0
 
     def padding(self, plan: BatchPlan) -> str:
-        """The padding of both sides."""
+        """Return a note on the share of padding on both sides."""
         source, target = plan.padding_waste
         return f"padding is {source:.1%} of the source and {target:.1%} of the target"
 
     def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Loader[Batch]:
-        """Batches that a thread reads and pads; with BPE-dropout, processes split the texts again."""
+        """Return batches that a thread reads and pads; with BPE-dropout, processes segment the texts again."""
         if self.run.text.subword.resampling and self._resampler is None:
             self._resampler = Resampler(self.tokenizers, self.run.train.seed, self._longest)
         return Loader(self.prepared.dataset, plan, start, self._resampler, epoch, pin)
 
     def objective(self, device: torch.device) -> Objective:
-        """`train.objective`, with `train.teacher_forcing`."""
+        """Build `train.objective` with `train.teacher_forcing`."""
         train, prepared = self.run.train, self.prepared
         predict = ScheduledSampling(train.teacher_forcing)
         return train.objective.build(
@@ -142,7 +142,7 @@ class TranslationJob(CorpusJob):
         )
 
     def trial(self, model: Seq2Seq) -> Batch:
-        """A batch of two pairs."""
+        """Return a batch of two pairs."""
         if model.vectors is None:
             sources = [[_TOKEN] * source for source, _ in _TRIAL]
         else:
@@ -150,14 +150,14 @@ class TranslationJob(CorpusJob):
         return collate(sources, [[_TOKEN] * target for _, target in _TRIAL], range(len(_TRIAL)))
 
     def validator(self, model: Seq2Seq, device: torch.device) -> ValidationSets:
-        """Loss, BLEU and `train.metric` of each validation set."""
+        """Return a validator that computes loss, BLEU and `train.metric` of each validation set."""
         loaded = LoadedModel(model, self.tokenizers, Meta(step=0), self.run.model_dump(mode="json"))
         translator = Translator.of(loaded, device, report_cut=False)
         metrics, beam = validation_metrics(self.run.train.metric), self.run.train.validation_beam
         return ValidationSets(validators(self._held_out, model, translator, beam, metrics), metrics)
 
     def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:
-        """Also tags, the teacher, word vectors, and the corpora of other tasks."""
+        """Describe the model, also with tags, teacher, word vectors and the corpora of auxiliary tasks."""
         data, meta = self.run.data, super().meta(step, validation, averaged_steps)
         before = Meta(step=0) if self.start is None or not self._continues else self.start.loaded.meta
         tags = [*before.tags, *(tag for corpus in data.corpora for tag in corpus.tags)]
@@ -172,11 +172,11 @@ class TranslationJob(CorpusJob):
         )
 
     def reported(self, validation: Validation) -> list[tuple[str, Measure]]:
-        """BLEU and perplexity."""
+        """Return BLEU and perplexity."""
         return [(measure.name, measure) for measure in (validation["bleu"], validation["perplexity"])]
 
     def close(self) -> None:
-        """End the processes that split subwords."""
+        """Stop the processes that segment texts into subwords."""
         if self._resampler is not None:
             self._resampler.close()
 
@@ -190,7 +190,7 @@ def check_compilable(run: TranslationRun) -> None:
 
 
 def check_languages(run: TranslationRun, start: Start) -> None:
-    """Raises ConfigError if a start has several target languages and a corpus of the run does not name its own."""
+    """Raises ConfigError if the start has several target languages and a corpus of the run does not name its own."""
     languages = start.loaded.meta.target_languages
     for corpus in run.data.corpora:
         if languages and corpus.target_language is None:
@@ -201,7 +201,7 @@ def check_languages(run: TranslationRun, start: Start) -> None:
 
 
 def with_new_tags(run: TranslationRun, tokenizers: Tokenizers) -> Tokenizers:
-    """A start's tokenizers with the tags that only the run has."""
+    """Return the start's tokenizers, extended with the tags that only the run has."""
     extended = run.with_all_tags(tokenizers)
     if new := extended.tags[len(tokenizers.tags) :]:
         info(f"Tags that the start does not have: {', '.join(new)}. Their embeddings start as the mean of all entries.")

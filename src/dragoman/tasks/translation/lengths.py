@@ -1,4 +1,4 @@
-"""Detects texts that exceed the model's positions before training starts."""
+"""Detection of texts that exceed the model's positions, before training starts."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ def check_lengths(
 ) -> None:
     """Compare the lengths of all pairs with the limits of the model. held_out: the validation sets.
 
-    Raises ConfigError that names the first line that is too long and the settings to change.
+    Raises ConfigError, naming the first line that is too long and the settings to change.
     """
     if all(limit.positions is None for limit in limits):
         return
@@ -39,7 +39,7 @@ def check_lengths(
 def _check(
     limits: Sequence[LengthLimit], lengths: NDArray[np.int32], lines: NDArray[np.int64], corpus: str, cleaned: bool
 ) -> None:
-    """lengths: (N, 2) tokens; lines: (N,); cleaned: whether cleaning could drop such pairs."""
+    """Check one corpus. lengths: (N, 2) tokens; lines: (N,); cleaned: whether cleaning could drop long pairs."""
     most = np.array([np.inf if limit.tokens is None else limit.tokens for limit in limits])
     first, count, longest = None, 0, np.zeros(2, dtype=np.int64)
     for start in range(0, len(lengths), _AT_ONCE):  # memory-mapped, and possibly larger than memory

@@ -1,4 +1,4 @@
-"""`MultiTaskTranslation`: translation, and language modelling of target text by the same decoder."""
+"""`MultiTaskTranslation`: translation together with language modelling of target text by the same decoder."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _SECTION = "auxiliary_tasks.tasks"
 
 
 def open_translation(run: TranslationRun) -> Job:
-    """Open the job of a run that learns to translate, together with its auxiliary tasks if it has any."""
+    """Open the job of a translation run, together with its auxiliary tasks if it has any."""
     job = TranslationJob(run)
     return job if run.auxiliary_tasks is None else MultiTaskTranslation(job, run.auxiliary_tasks)
 
@@ -73,22 +73,22 @@ class MultiTaskTranslation(MultiTaskJob):
 
 @dataclass(frozen=True)
 class DecoderAlone:
-    """A translator's decoder as a language model, which predicts without a source."""
+    """A translation model's decoder used as a language model, without a source."""
 
     decoder: Decoder
 
     @classmethod
     def of(cls, model: Any) -> Callable[[Tensor], Output]:
-        """The decoder of a translator."""
+        """Wrap the decoder of a translation model."""
         return cls(model.decoder)
 
     def __call__(self, inputs: Tensor) -> Output:
-        """inputs (B, T) int64 → what follows each of them."""
+        """Predict the next token after each of the inputs (B, T) int64."""
         return self.decoder.step(inputs, self.decoder.start(None))[0]
 
 
 def _run_of(task: AuxiliaryLanguageModelConfig, train: LoopConfig, out: Any) -> LanguageModelRun:
-    """The task as a run of its own, of which only data and loss are used."""
+    """Return an auxiliary task as a separate run; only its data and its objective are used."""
     left_out = ("metric", "start", "start_parts")
     loop = {name: getattr(train, name) for name in LoopConfig.model_fields if name not in left_out}
     return LanguageModelRun(

@@ -1,4 +1,4 @@
-"""Validation of a translator on held-out pairs: loss, perplexity, BLEU and the metric that decides."""
+"""Validation of a translation model on held-out pairs: loss, perplexity, BLEU and the deciding metric."""
 
 import time
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ class HeldOut:
 
     @property
     def name(self) -> str:
-        """Its name in messages and in the log."""
+        """The name of the set in messages and in the log."""
         return str(self.corpus)
 
 
@@ -49,7 +49,7 @@ def read_held_out(config: TranslationRun) -> tuple[HeldOut, ...]:
 def check_tags(sets: Sequence[HeldOut], config: TranslationRun, tokenizers: Tokenizers | None) -> None:
     """Raises ConfigError if a set has a language or a tag that the model will not know.
 
-    tokenizers: those of a start or a teacher, if the run uses them.
+    tokenizers: the tokenizers of a start or a teacher, if the run uses them.
     """
     if tokenizers is not None:
         known = set(tokenizers.tags)
@@ -59,8 +59,8 @@ def check_tags(sets: Sequence[HeldOut], config: TranslationRun, tokenizers: Toke
         for tag in each.corpus.all_tags:
             if tag not in known:
                 raise ConfigError(
-                    f"the validation set {each.name} has the tag {tag!r}, which no corpus of data.train has; known are "
-                    f"{', '.join(sorted(known)) or 'none'}"
+                    f"the validation set {each.name} has the tag {tag!r}, which no corpus of data.train has; known "
+                    f"tags: {', '.join(sorted(known)) or 'none'}"
                 )
 
 
@@ -70,7 +70,7 @@ _SENTENCES = 64
 
 
 def validation_metrics(metric: str) -> tuple[Metric, ...]:
-    """Loss, perplexity and BLEU, and `metric`, which decides which checkpoint is best."""
+    """Return loss, perplexity, BLEU and `metric`, which decides which checkpoint is best."""
     return tuple(METRICS[key] for key in dict.fromkeys(("loss", "perplexity", "bleu", metric)))
 
 
@@ -93,7 +93,7 @@ class Validator:
         self.sources, self.targets = sources, targets
         self._model, tokenizers = model, translator.tokenizers
         self.translator = translator
-        # An untrained model that does not generate the end symbol would spend minutes on worthless outputs.
+        # The length is limited: an untrained model that never generates the end symbol would take minutes.
         unknown = translator.search_config().unknown
         self._request = Request(SearchConfig(beam=beam, length_factor=1.5, length_margin=10, unknown=unknown), tags)
         before = tokenizers.source.tag_ids(tags)
@@ -150,7 +150,7 @@ class Validator:
 def validators(
     sets: Sequence[HeldOut], model: Seq2Seq, translator: Translator, beam: int, metrics: Sequence[Metric]
 ) -> dict[str, Validator]:
-    """A validator per set, by its name."""
+    """Return one validator per set, by name."""
     found = {}
     for each in sets:
         with in_files(each.corpus.files[0]):

@@ -18,7 +18,7 @@ from dragoman.text.symbols import BOS, PAD, UNK
 from dragoman.training.objectives.objective import TrainingPoint
 
 NEVER_GENERATED = (PAD, BOS, UNK)
-"""Symbols that the search never generates by default, so the model is not fed them either."""
+"""Symbols that the search never generates by default, so the model never reads them as its own output either."""
 
 
 class TeacherRatio(Config):
@@ -30,7 +30,7 @@ class TeacherRatio(Config):
         return False
 
     def ratio(self, step: int, progress: float) -> float:
-        """The probability of the reference at `step` (from 1), when the share `progress` (0…1) of the run is done."""
+        """Return the probability of the reference at `step` (from 1), after the share `progress` (0…1) of the run."""
         raise NotImplementedError
 
 
@@ -113,17 +113,17 @@ TeacherRatioConfig = Annotated[
 
 @dataclass(frozen=True)
 class ScheduledSampling:
-    """Runs a model on a batch; input tokens are references with the probability that `teacher` schedules."""
+    """Runs a model on a batch whose input tokens are references with the probability that `teacher` schedules."""
 
     teacher: TeacherRatio
 
     def __call__(self, model: Any, batch: Any, point: TrainingPoint) -> ProjectedOutput:
-        """The output at every target position, with the ratio of `point` (see `forward`)."""
+        """Return the output at every target position, with the ratio at `point` (see `forward`)."""
         return forward(model, batch, self.teacher.ratio(point.step, point.progress))
 
 
 def forward(model: Seq2Seq, batch: Batch, ratio: float = 1.0) -> ProjectedOutput:
-    """The output at each target position of `batch`: hidden states (B, T, d), differentiable.
+    """Return the output at each target position of `batch`: hidden states (B, T, d), differentiable.
 
     With a ratio of 1 the whole reference is read at once. Otherwise each input token after the first is, independently,
     the reference with probability `ratio`, or else the most probable output after the preceding inputs (Bengio et al.
@@ -134,7 +134,7 @@ def forward(model: Seq2Seq, batch: Batch, ratio: float = 1.0) -> ProjectedOutput
         return model(*batch.model_inputs)  # type: ignore[no-any-return]
     state = model.decoder.start(model.encode(batch.source, batch.source_mask))
     reference = batch.inputs
-    # drawn at once and on the CPU, so that they depend neither on the device nor on draws of modules
+    # drawn at once and on the CPU, so that they depend neither on the device nor on random numbers drawn by modules
     draws = torch.rand(reference.shape, generator=generator(torch.device("cpu")))
     forced = (draws < ratio).to(reference.device) | (reference == PAD)  # (B, T)
     tokens = reference[:, :1]
@@ -157,7 +157,7 @@ def forward(model: Seq2Seq, batch: Batch, ratio: float = 1.0) -> ProjectedOutput
 
 @torch.no_grad()
 def _most_probable(output: ProjectedOutput) -> Tensor:
-    """The most probable next token (R,) int64."""
+    """Return the most probable next tokens (R,) int64."""
     logits = output.last_logits()
     logits[:, list(NEVER_GENERATED)] = -torch.inf
     return logits.argmax(1)

@@ -1,4 +1,4 @@
-"""Fine-tuning on a sequence-level reward: sampled translations become more or less probable by their scores."""
+"""Fine-tuning on a sequence-level reward: scores raise or lower the probability of sampled translations."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ from dragoman.training.objectives.objective import FIRST, Loss, LossContext, Tra
 
 
 class SequenceRewardConfig(LabelSmoothingConfig):
-    """Fine-tuning on a sequence's reward: O = α · O_ML + O_RL (Wu et al. 2016, "GNMT", equations 8 and 9).
+    """Fine-tuning on a sequence-level reward: O = α · O_ML + O_RL (Wu et al. 2016, "GNMT", equations 8 and 9).
 
     O_RL = Σ over pairs of E[r(Y, Y*)], with Y sampled from the model; its gradient is estimated by REINFORCE. O_ML is
     the label-smoothed cross-entropy.
@@ -56,7 +56,7 @@ class SequenceRewardConfig(LabelSmoothingConfig):
 
     @property
     def decodes(self) -> bool:
-        """Translations are sampled token by token."""
+        """True: translations are sampled token by token."""
         return True
 
     def build(self, context: LossContext) -> "SequenceReward":
@@ -65,16 +65,16 @@ class SequenceRewardConfig(LabelSmoothingConfig):
 
 
 def sentence_rewards(metric: str, hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
-    """r of each hypothesis against its reference, from 0 to 1. metric: the key of an `NgramMetric`.
+    """Return the reward of each hypothesis against its reference, from 0 to 1. metric: the key of an `NgramMetric`.
 
-    BLEU uses only the n-gram orders that the hypothesis has, and exponential smoothing (Chen and Cherry 2014, method
-    3), which are sacreBLEU's defaults for sentences.
+    BLEU uses effective n-gram order and exponential smoothing (Chen and Cherry 2014, method 3), sacreBLEU's defaults
+    for sentences.
     """
     return [score / 100 for score in ngram_metrics()[metric].sentence_scores(hypotheses, references)]
 
 
 def leave_one_out(rewards: Tensor) -> Tensor:
-    """For each of the rewards (B, n), n ≥ 2, the mean of the others of its row, as a baseline."""
+    """Return, as a baseline for each of the rewards (B, n), n ≥ 2, the mean of the other rewards in its row."""
     return (rewards.sum(1, keepdim=True) - rewards) / (rewards.size(1) - 1)
 
 
@@ -83,13 +83,13 @@ _DRAWN = SamplingConfig(length_factor=1.5, length_margin=10, forbid=())
 
 
 class SequenceReward:
-    """α times the usual loss minus the expected reward, summed over the batch's pairs (GNMT, equation 9).
+    """Objective: α times the usual loss minus the expected reward, summed over the batch's pairs (GNMT, equation 9).
 
-    Samples are drawn and scored in evaluation mode: without dropout, and with hard decisions taken as in translation.
-    The estimate of the expected reward's gradient is therefore unbiased.
+    Samples are drawn and scored in evaluation mode: without dropout, and with the same hard decisions as in
+    translation. The estimate of the expected reward's gradient is therefore unbiased.
     """
 
-    divisible = False  # it switches the model's mode
+    divisible = False  # because it switches the model between training and evaluation mode
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class SequenceReward:
         self.likelihood, self.config, self.target, self.drawn = likelihood, config, target, drawn
 
     def __call__(self, model: Seq2Seq, batch: Batch, point: TrainingPoint = FIRST) -> Loss:
-        """The loss of one batch; `auxiliary` reports the mean `reward` of the samples, from 0 to 1."""
+        """Return the loss of one batch; `auxiliary` reports the mean `reward` of the samples, from 0 to 1."""
         usual = self.likelihood(model, batch, point)
         with _evaluating(model):
             expected, mean = self.minus_expected_reward(model, batch)
@@ -114,7 +114,7 @@ class SequenceReward:
         )
 
     def minus_expected_reward(self, model: Seq2Seq, batch: Batch) -> tuple[Tensor, float]:
-        """A scalar with the estimated gradient of −Σ E[r] over pairs, and the mean reward of the samples."""
+        """Return a scalar with the estimated gradient of −Σ E[r] over pairs, and the mean reward of the samples."""
         count = self.config.samples
         memory = model.encode(batch.source, batch.source_mask)
         longest = self.drawn.max_length(int(source_mask(memory).sum(1).max()))
@@ -148,14 +148,14 @@ class SequenceReward:
         return total, float(rewards.mean())
 
     def _rewards(self, found: Sequence[Sequence[Hypothesis]], references: Sequence[str]) -> Tensor:
-        """The rewards (B, n) float32 of the samples."""
+        """Return the rewards (B, n) float32 of the samples."""
         texts = self.target.decode_batch(each.tokens for row in found for each in row)
         own = [reference for reference, row in zip(references, found, strict=True) for _ in row]
         return torch.tensor(sentence_rewards(self.config.metric, texts, own)).view(len(found), -1)
 
 
 def _targets(found: Sequence[Sequence[Hypothesis]]) -> tuple[Tensor, Tensor, Tensor]:
-    """Inputs and labels (B · n, T) int64, and a mask, of samples, of which some may lack their end symbol."""
+    """Return inputs and labels (B · n, T) int64, and a mask, of samples; unfinished samples have no end symbol."""
     drawn = [(*each.tokens, EOS) if each.finished else each.tokens for row in found for each in row]
     labels, keep = pad(drawn)
     inputs, _ = pad([(BOS, *tokens[:-1]) for tokens in drawn])
