@@ -153,7 +153,7 @@ def test_all_differences_are_listed_at_once(folder: Path) -> None:
     change_parameters(folder, change)
     text = refusal(folder)
     assert f"missing: {names[0]} " in text
-    assert f"wrong shape: {names[1]} is (3, 5), the configuration asks for" in text
+    assert f"wrong shape: {names[1]} is (3, 5), but the configuration requires" in text
     assert "unknown: surplus.weight (2,)" in text
     assert f"wrong type: {names[2]} is I32" in text
     assert "4 differences" in text

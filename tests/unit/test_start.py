@@ -154,7 +154,7 @@ def test_a_frozen_table_takes_no_new_tags() -> None:
     model = tiny_model(tiny_config(), tagged, seed=2)
     for name, parameter in model.named_parameters():
         parameter.requires_grad_("embedding" not in name)
-    with pytest.raises(ConfigError, match=r"new tags need an embedding that learns, but .* is frozen"):
+    with pytest.raises(ConfigError, match=r"new tags need trainable embeddings, but .* is frozen"):
         start.fill(model, tagged, {})
 
 

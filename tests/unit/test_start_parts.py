@@ -62,7 +62,7 @@ def test_a_language_model_continues_one_with_its_settings_and_vocabulary() -> No
     assert job.run.model.width == 8
     assert job.tokenizers is not None
     assert job.tokenizers.fingerprint == load_model_folder(Path("start"), torch.device("cpu")).tokenizers.fingerprint
-    with pytest.raises(ConfigError, match=r"another model than this run asks for: .*model.width \(16 here, 8 there\)"):
+    with pytest.raises(ConfigError, match=r"does not match the settings of this run: .*model.width \(16 here, 8 there\)"):
         started("language_model", {"start": "start"}, model={"width": 16})
 
 
@@ -112,7 +112,7 @@ def test_different_settings_with_equal_shapes_cause_a_warning(capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("train", "model", "message"),
     [
-        ({}, {**WRITER, "width": 16}, "nothing of the model in train.start=start, a translation model, fits"),
+        ({}, {**WRITER, "width": 16}, "no part of the model in train.start=start, a translation model, fits"),
         ({"start_parts": ["decoder"]}, {**WRITER, "width": 16}, "decoder of start does not fit this run's model"),
         ({"start_parts": ["encoder"]}, WRITER, "this run's model has no part encoder; its parts are decoder.embedding"),
         ({"start_parts": ["head"]}, WRITER, "the model in start has no part head; its parts are encoder.embedding"),

@@ -1,4 +1,4 @@
-"""The mean of several checkpoints' parameters (Vaswani et al. 2017, section 6.1: the last 5 or 20)."""
+"""Checkpoint averaging (Vaswani et al. 2017, section 6.1: the last 5 or 20 checkpoints)."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,9 +15,9 @@ from dragoman.text.tokenizers import Tokenizers
 
 
 def average_parameters(folders: Sequence[Path]) -> dict[str, Tensor]:
-    """The mean of each parameter over model folders, summed in float64, in the number types of the first folder.
+    """Average each parameter over model folders. Sums are in float64, means in the dtypes of the first folder.
 
-    Raises ModelError if there is no folder, one is damaged, or their names and shapes differ.
+    Raises ModelError if no folder is given, one is damaged, or names or shapes of parameters differ.
     """
     if not folders:
         raise ModelError("no checkpoint to average; name at least one model folder")
@@ -44,7 +44,7 @@ def average(checkpoints: Sequence[str | Path], out: str | Path, *, quiet: bool =
 
     Settings and tokenizers are those of the last checkpoint; there are no scores. Raises ModelError as
     `average_parameters` does, if vocabularies or architectures differ, and if `out` exists and is not a model folder;
-    ConfigError if it is one of the checkpoints.
+    ConfigError if `out` is one of the checkpoints.
     """
     folders, out = [Path(folder) for folder in checkpoints], Path(out)
     if any(out.resolve() == folder.resolve() for folder in folders):

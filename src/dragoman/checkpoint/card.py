@@ -1,4 +1,4 @@
-"""The model card: what users should know about a model (Mitchell et al. 2019, "Model Cards")."""
+"""The model card, which describes a model to its users (Mitchell et al. 2019, "Model Cards")."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ UNKNOWN = "not stated"
 
 
 def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
-    """The Markdown of `README.md`. config: resolved settings of the run; parameters: number of parameters."""
+    """Return the Markdown of `README.md`. config: resolved settings of the run; parameters: number of parameters."""
     targets = ", ".join(meta.target_languages) or meta.target_language
     model = config.get("model")
     kind = kind_of(model if isinstance(model, Mapping) else {})
@@ -53,21 +53,21 @@ def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
         f"{use}. All settings of the training run are in `config.yaml`.",
         "",
         f"It was trained on the data above and {kind.activity} similar text best. Expect errors on other text, "
-        "and wrong names and numbers on any. It has not been checked for bias.",
+        "and wrong names and numbers on any text. It has not been checked for bias.",
         "",
     ]
     return "\n".join(lines)
 
 
 def _word_vectors(meta: Meta, model: Any) -> dict[str, str]:
-    """The files of word vectors that initialised embeddings; their licences apply to the model too."""
+    """Return the files of word vectors that initialised embeddings; their licences apply to the model too."""
     files = (isinstance(model, Mapping) and model.get("embeddings")) or {}
     sides = [f"{share:.1%} of the {side} from {files.get(side) or UNKNOWN}" for side, share in meta.embeddings.items()]
     return {"Initial word vectors": ", ".join(sides)} if sides else {}
 
 
 def _outline(model: Mapping[str, Any]) -> list[str]:
-    """The plain values of a section by name; those of groups are prefixed with the group's name."""
+    """List the plain values of a section by name; values in groups are prefixed with the group's name."""
     found = []
     for name, value in model.items():
         if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Model folders: everything needed to use a model, in files that contain no code."""
+"""Model folders, which contain everything needed to use a model, in files without code."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,15 +25,15 @@ from dragoman.text.tokenizers import Tokenizers, VocabularySizes
 PARAMETERS, CONFIG, META, CARD = "model.safetensors", "config.yaml", "meta.json", "README.md"
 _FLOATING = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
 _MOST_LISTED = 20
-_LARGE = 65_536  # a setting up to this size can be built safely, whatever the file contains
+_LARGE = 65_536  # settings up to this size can be built safely, whatever the parameter file contains
 
 
 @dataclass(frozen=True)
 class LoadedModel:
     """A model folder in memory.
 
-    model: an nn.Module that implements `models.interface.Model`, of the class that its config builds. text: its
-    tokenizers, None for a kind of model without text. config: the resolved settings of its training run.
+    model: an nn.Module that implements `models.interface.Model`, of the class that its config builds. text:
+    tokenizers; None for a kind of model without text. config: resolved settings of the training run.
     """
 
     model: Any
@@ -43,7 +43,7 @@ class LoadedModel:
 
     @property
     def tokenizers(self) -> Tokenizers:
-        """Its tokenizers. Raises ModelError for a kind of model without text."""
+        """The model's tokenizers. Raises ModelError for a kind of model without text."""
         if self.text is None:
             raise ModelError("this model reads and writes no text, so it has no vocabulary")
         return self.text
@@ -52,7 +52,7 @@ class LoadedModel:
 def write_model_folder(
     folder: Path, parameters: Mapping[str, Tensor], config_yaml: str, tokenizers: Tokenizers | None, meta: Meta
 ) -> None:
-    """Write a model folder. A new one appears atomically; files of an existing one are replaced after all are written.
+    """Write a model folder. A new folder appears atomically; existing files are replaced once all are written.
 
     parameters: unique tensors by name (`model_parameters`); config_yaml: the resolved settings, with a `model` section.
     tokenizers: None for a kind of model without text.
@@ -71,19 +71,19 @@ def write_model_folder(
         (staged / CARD).write_text(card, encoding="utf-8")
         (staged / META).write_text(dump_meta(meta), encoding="utf-8")
         kept = {path.name for path in staged.iterdir()}
-    for other in folder.glob("tokenizer*.json"):  # of an earlier model with a different number of vocabularies
+    for other in folder.glob("tokenizer*.json"):  # left by an earlier model with a different number of vocabularies
         if other.name not in kept:
             other.unlink()
 
 
 def read_meta(folder: Path) -> Meta:
-    """Read `meta.json`. Raises ModelError if it is not a model folder or has another format version."""
+    """Read `meta.json`. Raises ModelError if `folder` is not a model folder or has a different format version."""
     _check_files(Path(folder))
     return parse_meta(_read(Path(folder) / META), str(Path(folder) / META))
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Read the resolved settings in `config.yaml`, unchecked. Raises ModelError if it is damaged or missing."""
+    """Read the resolved settings in `config.yaml`, unvalidated. Raises ModelError if it is damaged or missing."""
     path = Path(folder) / CONFIG
     try:
         content = parse_yaml(_read(path), str(path)).content
@@ -95,13 +95,13 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def folder_kind(folder: Path) -> ModelKind:
-    """The kind of the model in a folder. Raises ModelError as `read_config` does, and for an unknown kind."""
+    """Return the kind of the model in a folder. Raises ModelError as `read_config` does, and for an unknown kind."""
     _check_files(Path(folder))
     return _kind(read_config(folder), Path(folder))
 
 
 def check_serves(folder: Path, verb: str) -> ModelKind:
-    """The kind of the model in a folder. Raises ModelError for one that does not serve `verb` (of `models.kinds`)."""
+    """Return the kind of the model in a folder. Raises ModelError if it does not serve `verb` (see `models.kinds`)."""
     kind = folder_kind(folder)
     if verb not in kind.verbs:
         raise ModelError(f"{folder} {kind.refusal(verb)}")
@@ -111,9 +111,9 @@ def check_serves(folder: Path, verb: str) -> ModelKind:
 def load_model_folder(folder: Path, device: torch.device, verb: str | None = None) -> LoadedModel:
     """Read a model folder, ready for use (evaluation mode) on `device`.
 
-    verb: a verb of `models.kinds.VERBS` that the model must serve; None: any model. Raises ModelError for another kind
-    of model, and one that lists everything that does not fit (files, parameters by name and shape, vocabulary sizes),
-    before any parameter is read; ResourceError if the parameters do not fit into memory.
+    verb: a verb of `models.kinds.VERBS` that the model must serve; None: any model. Raises ModelError if it does
+    not serve the verb. Before any parameter is read, raises ModelError that lists all mismatches (files, parameters by
+    name and shape, vocabulary sizes), and ResourceError if the parameters do not fit into memory.
     """
     folder = Path(folder)
     meta = read_meta(folder)
@@ -126,7 +126,7 @@ def load_model_folder(folder: Path, device: torch.device, verb: str | None = Non
     try:
         model_config = parse_model(config["model"], f"in section model of {folder / CONFIG}")
         _check_plausible(config["model"], shapes, folder)
-        with _no_draws():
+        with _without_initial_values():
             model = model_config.build_for(sizes)
     except (ConfigError, RuntimeError) as error:
         raise ModelError(f"{folder} cannot be loaded: {error}") from None
@@ -139,13 +139,13 @@ def load_model_folder(folder: Path, device: torch.device, verb: str | None = Non
     with torch.no_grad():
         for name, tensor in expected.items():
             tensor.copy_(stored[name])
-    return LoadedModel(_place(model, device).eval(), tokenizers, _agreed(meta, labels, folder), config)
+    return LoadedModel(_place(model, device).eval(), tokenizers, _matching_meta(meta, labels, folder), config)
 
 
 def validate(
     expected: Mapping[str, Tensor], shapes: Mapping[str, Shape], path: Path, vocabularies: VocabularySizes
 ) -> None:
-    """Compare the header of a file with a model's parameters. Raises ModelError that lists all differences."""
+    """Compare a file's header with a model's parameters. Raises ModelError, listing all differences."""
     wrong = [f"missing: {name} {tuple(tensor.shape)}" for name, tensor in expected.items() if name not in shapes]
     wrong += [f"unknown: {name} {shape.size}" for name, shape in shapes.items() if name not in expected]
     vocabulary = False
@@ -153,7 +153,7 @@ def validate(
         size = tuple(tensor.shape)
         found = shapes.get(name, Shape(size, "F32"))
         if found.size != size:
-            wrong.append(f"wrong shape: {name} is {found.size}, the configuration asks for {size}")
+            wrong.append(f"wrong shape: {name} is {found.size}, but the configuration requires {size}")
             vocabulary |= size[:1] in ((vocabularies.source,), (vocabularies.target,)) and found.size[1:] == size[1:]
         elif tensor.is_floating_point() != (found.kind in _FLOATING):
             wrong.append(f"wrong type: {name} is {found.kind}, not {tensor.dtype}")
@@ -192,7 +192,7 @@ def _kind(config: Mapping[str, Any], folder: Path) -> ModelKind:
 
 
 def _reads_no_text(folder: Path) -> bool:
-    """Whether the model in a (possibly damaged) folder is known to need no tokenizers."""
+    """Whether the model in a folder, which may be damaged, is known to need no tokenizers."""
     try:
         return not _kind(read_config(folder), folder).tokenizers
     except ModelError:
@@ -200,17 +200,17 @@ def _reads_no_text(folder: Path) -> bool:
 
 
 def _check_plausible(section: Mapping[str, Any], shapes: Mapping[str, Shape], folder: Path) -> None:
-    """Reject sizes far beyond those of the file before building them: malicious values could exhaust the memory."""
+    """Reject sizes far beyond those in the parameter file: building malicious ones could exhaust the memory."""
     largest = max((size for shape in shapes.values() for size in shape.size), default=0)
     for name, value in section.items():
         if isinstance(value, Mapping):
             _check_plausible(value, shapes, folder)
         elif isinstance(value, int) and value > (len(shapes) if name == "layers" else max(largest, _LARGE)):
-            raise ModelError(f"{folder / CONFIG} asks for {name}={value}, far more than {PARAMETERS} holds")
+            raise ModelError(f"{folder / CONFIG} sets {name}={value}, far more than {PARAMETERS} contains")
 
 
-def _agreed(meta: Meta, labels: Mapping[str, str], folder: Path) -> Meta:
-    """`meta`, without scores if an interruption between two renames left it with parameters of another step."""
+def _matching_meta(meta: Meta, labels: Mapping[str, str], folder: Path) -> Meta:
+    """Return `meta`, without scores if an interrupted write left it with parameters of another step."""
     step = labels.get("step", "")
     if not step.isdecimal() or int(step) == meta.step:
         return meta
@@ -235,7 +235,7 @@ def _read(path: Path) -> str:
 
 
 @contextmanager
-def _no_draws() -> Iterator[None]:
+def _without_initial_values() -> Iterator[None]:
     """Skip random initial values, which would take seconds, be overwritten, and touch memory before validation."""
     with torch.random.fork_rng(devices=[]), SkipInitialValues():
         yield
@@ -245,9 +245,9 @@ _PARAMETERS = (".safetensors", ".bin")
 
 
 def fingerprint(folder: Path) -> str:
-    """A digest of the parameters, settings and tokenizers in any format, independent of the folder's path.
+    """Return a digest of parameters, settings and tokenizers in any format, independent of the folder's path.
 
-    Translations do not depend on the card and `meta.json`, which are not included.
+    The model card and `meta.json` are not included, because translations do not depend on them.
     """
     digest = hashlib.sha256()
     for path in sorted(Path(folder).iterdir()):
@@ -258,7 +258,7 @@ def fingerprint(folder: Path) -> str:
 
 
 def fingerprint_of(folders: str | Path | Sequence[str | Path]) -> str:
-    """The fingerprint of one folder, or of several that translate together, in order."""
+    """Return the fingerprint of one folder, or of an ensemble of folders in order."""
     if isinstance(folders, str | Path):
         return fingerprint(Path(folders))
     return "+".join(fingerprint(Path(folder)) for folder in folders)

@@ -21,14 +21,14 @@ class Score(Config):
     metric: str = Field(description="Name of the metric, such as BLEU or perplexity.")
     value: float = Field(description="Value, in the metric's own unit.")
     signature: str = Field(
-        "", description="How the score was computed, as sacreBLEU writes it; empty if there are no options."
+        "", description="Signature of the computation, in sacreBLEU's format; empty if the metric has no options."
     )
-    data: str = Field("", description="What the score was computed on, such as a file name.")
+    data: str = Field("", description="Data that the score was computed on, such as a file name.")
 
 
 def library_versions() -> dict[str, str]:
     """The versions of Python and of libraries that could affect a model."""
-    # The package itself is above this module, which may not import it; it is loaded whenever this module is.
+    # This module may not import the package, which is on a higher layer; the package is always loaded already.
     own = sys.modules[__name__.partition(".")[0]].__version__
     found = {"dragoman": str(own), "python": platform.python_version()}
     for name in _LIBRARIES:
@@ -43,15 +43,15 @@ class Meta(Config):
     """The content of `meta.json`."""
 
     format_version: int = Field(FORMAT_VERSION, description="Version of the folder's layout.")
-    step: int = Field(ge=0, description="Number of updates behind the parameters.")
-    averaged_steps: tuple[int, ...] = Field((), description="The steps whose parameters were averaged, if any.")
+    step: int = Field(ge=0, description="Number of training updates of the parameters.")
+    averaged_steps: tuple[int, ...] = Field((), description="Steps whose parameters were averaged, if any.")
     source_language: str | None = Field(None, description="Code of the source language, such as en.")
     target_language: str | None = Field(None, description="Code of the target language, such as de.")
     target_languages: tuple[str, ...] = Field(
-        (), description="Target languages that a tag can select, if the model was trained with such tags."
+        (), description="Target languages that a tag can select, if the model was trained with language tags."
     )
-    tags: tuple[str, ...] = Field((), description="The other source tags that the model was trained with.")
-    teacher: str = Field("", description="The model that produced the training targets, if there was one.")
+    tags: tuple[str, ...] = Field((), description="Other source tags that the model was trained with.")
+    teacher: str = Field("", description="Model that produced the training targets, if any.")
     licence: str | None = Field(None, description="Licence of the parameters, as an SPDX identifier.")
     scores: tuple[Score, ...] = Field((), description="Scores of the model.")
     libraries: dict[str, str] = Field(
@@ -67,16 +67,16 @@ class Meta(Config):
 
 
 def dump_meta(meta: Meta) -> str:
-    """The text of `meta.json`."""
+    """Return the text of `meta.json`."""
     content = meta.model_dump(mode="json")
     for name in ("embeddings", "target_languages", "tags", "teacher"):
         if not content[name]:
-            del content[name]  # versions that do not know it can read the folder
+            del content[name]  # so that versions without this field can read the folder
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
 def parse_meta(text: str, name: str) -> Meta:
-    """Parse the text of `meta.json`; name: of the file. Raises ModelError if it is damaged or of another version."""
+    """Parse the text of `meta.json`. name: file name for messages. Raises ModelError for damage or another version."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:

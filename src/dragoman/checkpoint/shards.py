@@ -1,7 +1,8 @@
-"""Sharded tensors, of which each rank writes its shard: torch.distributed.checkpoint with safetensors files.
+"""Sharded tensors, saved by torch.distributed.checkpoint in safetensors files.
 
-Its usual writer pickles; this one is torch's for the Hugging Face format. Each rank writes one safetensors file with
-its shares, whose metadata (JSON) say where in the whole tensor they begin. Any number of ranks can read them.
+torch's default writer uses pickle, so torch's writer for the Hugging Face format is used instead. Each rank writes one
+safetensors file with its shards; the metadata (JSON) contain their offsets in the whole tensors. Any number of ranks
+can read them.
 """
 
 import warnings
@@ -17,16 +18,18 @@ from dragoman.base.files import unwritable
 
 
 def write_shards(folder: Path, tensors: Mapping[str, Tensor], group: Any) -> None:
-    """Write the tensors into `folder`, as a collective of all ranks of the process group `group`.
+    """Write the tensors into `folder`, in a collective operation of all ranks of the process group `group`.
 
-    Of tensors that are not sharded one rank writes the whole. Raises ResourceError when a disk is full.
+    Tensors that are not sharded are written by one rank. Raises ResourceError if a disk is full.
     """
     from torch.distributed.checkpoint.api import CheckpointException
     from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
     from torch.distributed.checkpoint.state_dict_saver import save
 
     writer = HuggingFaceStorageWriter(str(folder), save_distributed=True)
-    ordered = {name: tensors[name].detach() for name in sorted(tensors)}  # decides which rank writes the whole ones
+    ordered = {
+        name: tensors[name].detach() for name in sorted(tensors)
+    }  # the order decides which rank writes unsharded tensors
     try:
         save(ordered, storage_writer=writer, process_group=group)
     except CheckpointException as error:
@@ -37,7 +40,7 @@ def write_shards(folder: Path, tensors: Mapping[str, Tensor], group: Any) -> Non
 
 
 def read_shards(folder: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Fill `tensors`, sharded or whole, from shards of any number of ranks. Raises ModelError if they do not fit."""
+    """Fill `tensors`, sharded or whole, from any number of shards. Raises ModelError if names or shapes differ."""
     from torch.distributed.checkpoint.api import CheckpointException
     from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader
     from torch.distributed.checkpoint.state_dict_loader import load
@@ -46,7 +49,7 @@ def read_shards(folder: Path, tensors: Mapping[str, Tensor]) -> None:
     wrong = sorted(shapes.keys() ^ tensors.keys())
     wrong += [name for name, tensor in tensors.items() if name in shapes and shapes[name] != tensor.shape]
     if wrong:
-        raise ModelError(f"{folder} holds other tensors than this run has: {', '.join(wrong[:5])} differ")
+        raise ModelError(f"{folder} contains different tensors than this run: {', '.join(wrong[:5])} differ")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="torch.distributed is disabled")
         try:
@@ -56,7 +59,7 @@ def read_shards(folder: Path, tensors: Mapping[str, Tensor]) -> None:
 
 
 def shard_shapes(folder: Path) -> dict[str, torch.Size]:
-    """Names and unsharded shapes of the tensors in `folder`."""
+    """Return the names and unsharded shapes of the tensors in `folder`."""
     from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader
 
     found = HuggingFaceStorageReader(str(folder)).read_metadata().state_dict_metadata

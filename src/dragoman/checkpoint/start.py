@@ -19,15 +19,15 @@ from dragoman.text.tokenizers import Tokenizers
 
 _MOST_LISTED = 5
 _FREE = ("dropout", "preset", "layers", "embeddings")
-"""Settings of a part that may differ without a warning: they change how it learns, or their shapes show them."""
+"""Settings of a part that may differ without a warning: they affect only training, or change shapes."""
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """What a run has taken from a start.
+    """The parts that a run has taken from another model.
 
     taken: the parts of the run's model that were copied. new: parts, or parameters of copied parts, that keep their
-    initial values, each with the reason. left: unused parts of the folder's model.
+    initial values, each with the reason. left: parts of the folder's model that are not used.
     """
 
     taken: tuple[str, ...]
@@ -50,7 +50,7 @@ class Start:
 
     @classmethod
     def load(cls, folder: Path, parts: Sequence[str] | None = None) -> "Start":
-        """Read the folder. Raises ModelError as `load_model_folder`, ConfigError for a part that it does not have."""
+        """Read the folder. Raises ModelError as `load_model_folder` does, ConfigError for missing parts."""
         loaded = load_model_folder(folder, torch.device("cpu"))
         known = parts_of(loaded.model)
         if unknown := [name for name in parts or () if name not in known]:
@@ -65,13 +65,13 @@ class Start:
         return kind_of(self.loaded.config["model"])
 
     def fill(self, model: nn.Module, tokenizers: Tokenizers | None, settings: Mapping[str, Any]) -> Transfer:
-        """Copy all parts that fit, or the named parts, into a model, and report which.
+        """Copy all parts that fit, or the named parts, into a model; returns a report.
 
         A part fits if all of its parameters, or all of the folder's, have a counterpart of the same name and shape in
         the other model. For example, a decoder without attention to a source fits one with it. Rows of a vocabulary fit
         only if the vocabularies are the same, except for additional tags, whose rows get the mean of the others.
 
-        tokenizers: the run's. settings: of the run's model; a warning lists those that differ from the folder's.
+        tokenizers: those of the run. settings: those of the run's model; a warning lists differences from the folder's.
         Raises ConfigError if nothing fits, if a named part does not fit, and if the row of a new tag would be frozen.
         """
         ours, theirs = parts_of(model), parts_of(self.loaded.model)
@@ -84,7 +84,7 @@ class Start:
             elif name not in wanted:
                 reason = "not in train.start_parts"
             else:
-                reason = self._obstacle(part, theirs[name], tokenizers)
+                reason = self._mismatch(part, theirs[name], tokenizers)
             if reason is None:
                 taken.append(name)
                 new += _copy(part, theirs[name], done)
@@ -98,7 +98,7 @@ class Start:
             )
         if not taken:
             raise ConfigError(
-                f"nothing of the model in train.start={self.folder}, {self.kind.noun}, fits this run's model: "
+                f"no part of the model in train.start={self.folder}, {self.kind.noun}, fits this run's model: "
                 f"{'; '.join(new)}"
             )
         transfer = Transfer(tuple(taken), tuple(new), tuple(name for name in theirs if name not in taken))
@@ -106,18 +106,18 @@ class Start:
         self._warn_of_settings(transfer, settings)
         return transfer
 
-    def _obstacle(self, ours: Part, theirs: Part, tokenizers: Tokenizers | None) -> str | None:
-        """The reason why a part cannot be copied; None if it can."""
+    def _mismatch(self, ours: Part, theirs: Part, tokenizers: Tokenizers | None) -> str | None:
+        """Return the reason why a part cannot be copied; None if it can."""
         if ours.vocabulary is not None:
             return self._other_vocabulary(ours, tokenizers)
         for name, tensor in ours.tensors.items():
-            other = theirs.tensors.get(name, tensor)
-            if other.shape != tensor.shape:
-                return f"another shape: {name} is {tuple(other.shape)} there and {tuple(tensor.shape)} here"
-        for one, other_one, where in ((ours, theirs, "here"), (theirs, ours, "there")):
-            if one.tensors.keys() <= other_one.tensors.keys():
+            stored = theirs.tensors.get(name, tensor)
+            if stored.shape != tensor.shape:
+                return f"another shape: {name} is {tuple(stored.shape)} there and {tuple(tensor.shape)} here"
+        for one, other, where in ((ours, theirs, "here"), (theirs, ours, "there")):
+            if one.tensors.keys() <= other.tensors.keys():
                 return None
-            missing = next(name for name in one.tensors if name not in other_one.tensors)
+            missing = next(name for name in one.tensors if name not in other.tensors)
             reason = f"another architecture: only the model {where} has {missing}"
         return reason
 
@@ -150,7 +150,7 @@ class Start:
 def _copy(ours: Part, theirs: Part, done: set[int]) -> list[str]:
     """Copy values; returns a line about the parameters without a counterpart, if there are any.
 
-    done: ids of the tensors already copied, because tied ones occur under several names.
+    done: ids of the tensors that have been copied; tied ones occur under several names.
     """
     missing = []
     with torch.no_grad():
@@ -166,7 +166,7 @@ def _copy(ours: Part, theirs: Part, done: set[int]) -> list[str]:
 
 
 def _copy_rows(name: str, tensor: Tensor, values: Tensor) -> None:
-    """Copy values into a tensor that may have more rows, which get the mean of the others."""
+    """Copy values into a tensor that may have additional rows, which get the mean of the copied ones."""
     if not tensor.dim():
         tensor.copy_(values)
         return
@@ -174,8 +174,8 @@ def _copy_rows(name: str, tensor: Tensor, values: Tensor) -> None:
     if len(tensor) > len(values):
         if not tensor.requires_grad:
             raise ConfigError(
-                f"new tags need an embedding that learns, but {name} is frozen: set model.embeddings.frozen=false, or "
-                "leave out tags that the start does not have"
+                f"new tags need trainable embeddings, but {name} is frozen: set model.embeddings.frozen=false, or "
+                "remove the tags that the model of train.start does not have"
             )
         tensor[len(values) :] = values.mean(0)
 

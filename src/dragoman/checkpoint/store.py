@@ -28,8 +28,9 @@ _STATE = "state.json"
 
 @dataclass(frozen=True)
 class TrainingSnapshot:
-    """Everything needed to resume. tensors: file stem (`model`, `optimiser`, `average`) → tensors by name.
+    """Everything needed to resume training.
 
+    tensors: file stem (`model`, `optimiser`, `average`) → tensors by name.
     shards: file stem → folder for `checkpoint.shards`, in which each rank wrote a shard of the tensors.
     """
 
@@ -41,9 +42,9 @@ class TrainingSnapshot:
 
 
 class CheckpointStore:
-    """Owns a run folder while it is open: `checkpoints/step-…` (model folders) and `training/step-…` (snapshots).
+    """Access to a run folder: `checkpoints/step-…` (model folders) and `training/step-…` (snapshots).
 
-    Raises ResourceError if another process has opened the folder or it cannot be written to. Close it, or use `with`.
+    Raises ResourceError if another process has opened the folder or it is not writable. Call `close`, or use `with`.
     owned: False for a process that only reads while another one owns the folder.
     """
 
@@ -71,17 +72,17 @@ class CheckpointStore:
         self.close()
 
     def close(self) -> None:
-        """Release the folder for other processes. The kernel also releases it when the process ends in any way."""
+        """Release the folder for other processes. The kernel releases it too when the process ends for any reason."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
 
     def checkpoint_folder(self, step: int) -> Path:
-        """The path of the model folder of `step`."""
+        """Return the path of the model folder of `step`."""
         return self._checkpoints / f"step-{step:08d}"
 
     def checkpoints(self) -> list[Path]:
-        """The model folders in the order of steps."""
+        """Return the model folders in the order of their steps."""
         return list_checkpoints(self.run_folder)
 
     def prune(self, keep: set[Path]) -> None:
@@ -110,7 +111,7 @@ class CheckpointStore:
 
     @contextmanager
     def staged_training(self, step: int, state: Mapping[str, Any]) -> Iterator[Path]:
-        """Yields a folder to fill with safetensors files, which is then stored as by `commit_training`."""
+        """Yield a folder to fill with safetensors files; it is then stored as in `commit_training`."""
         with atomic_folder(self._training / f"step-{step:08d}", replace=True) as folder:
             yield folder
             files = sorted(folder.rglob("*.safetensors"))
@@ -123,7 +124,7 @@ class CheckpointStore:
             remove_folder(old)
 
     def latest_training(self) -> TrainingSnapshot | None:
-        """The newest intact snapshot, with warnings about newer damaged ones; None if there are no snapshots.
+        """Return the newest intact snapshot, warning about newer damaged ones; None if there are no snapshots.
 
         Raises ModelError if all snapshots are damaged: only the user can decide to start over.
         """
@@ -139,7 +140,7 @@ class CheckpointStore:
 
 
 def list_checkpoints(run_folder: Path) -> list[Path]:
-    """The model folders of a run in the order of steps, without opening the run."""
+    """Return the model folders of a run in the order of their steps, without opening the run."""
     return [folder for _, folder in _steps(Path(run_folder) / "checkpoints")]
 
 
@@ -161,7 +162,7 @@ def _load(step: int, folder: Path) -> TrainingSnapshot:
     for name, checksum in sums.items():
         file = folder / name
         if "/" in name:
-            read_shapes(file)  # raises ModelError if it is damaged
+            read_shapes(file)  # raises ModelError if the file is damaged
             shards[file.parent.name] = file.parent
         else:
             tensors[file.stem], _ = load_tensors(file)
@@ -171,7 +172,7 @@ def _load(step: int, folder: Path) -> TrainingSnapshot:
 
 
 def _checksum(file: Path) -> int:
-    """The CRC-32 of a file: safetensors detects truncated files, but not changed values."""
+    """Return the CRC-32 of a file: safetensors detects truncated files, but not changed values."""
     total = 0
     with file.open("rb") as content:
         while block := content.read(1 << 20):
@@ -191,8 +192,8 @@ def _lock(path: Path) -> int:
         owner = os.read(descriptor, 32).decode(errors="replace").strip()
         os.close(descriptor)
         raise ResourceError(
-            f"{path.parent} is in use by process {owner or 'unknown'}, which trains into it; wait for it or choose "
-            f"another folder"
+            f"{path.parent} is in use by process {owner or 'unknown'}, which is training in it; wait for it to end, or "
+            "choose another folder"
         ) from None
     os.ftruncate(descriptor, 0)
     os.write(descriptor, f"{os.getpid()}\n".encode())

@@ -16,15 +16,15 @@ from torch import Tensor, nn
 from dragoman.base.errors import ModelError
 from dragoman.base.files import atomic_file, unwritable
 
-_OPENINGS = {
-    b"PK\x03\x04": "a PyTorch pickle, which dragoman never loads as it can execute code: convert it to safetensors",
-    b"\x80": "a pickle, which dragoman never loads because it can execute code: convert it to safetensors",
+_SIGNATURES = {
+    b"PK\x03\x04": "a PyTorch pickle, never loaded because it can execute code: convert it to safetensors",
+    b"\x80": "a pickle, never loaded because it can execute code: convert it to safetensors",
     b"version https://git-lfs": "a Git LFS pointer: fetch the file with git lfs pull",
 }
 
 
 class Shape(NamedTuple):
-    """The size of a tensor in a file's header, and safetensors' name of its number type, such as F32."""
+    """The shape of a tensor in a file's header, and safetensors' name of its dtype, such as F32."""
 
     size: tuple[int, ...]
     kind: str
@@ -45,7 +45,7 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[st
                 raise
             raise unwritable(Path(path), OSError(int(number[1]), os.strerror(int(number[1])))) from error
         sort_metadata(file)
-        _allow_others(file)
+        _set_default_permissions(file)
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -59,7 +59,7 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 
 def read_shapes(path: Path) -> tuple[dict[str, Shape], dict[str, str]]:
-    """Read the shapes of a file's tensors, and its metadata, from the header. Raises ModelError as `load_tensors`."""
+    """Read the shapes of a file's tensors, and its metadata. Raises ModelError as `load_tensors` does."""
     with _opened(path) as file:
         slices = {name: file.get_slice(name) for name in sorted(file.keys())}
         shapes = {name: Shape(tuple(part.get_shape()), part.get_dtype()) for name, part in slices.items()}
@@ -77,7 +77,7 @@ def _opened(path: Path) -> Iterator[Any]:
     except (safetensors.SafetensorError, OSError, ValueError) as error:
         with path.open("rb") as start:
             opening = start.read(32)
-        for signature, what in _OPENINGS.items():
+        for signature, what in _SIGNATURES.items():
             if opening.startswith(signature):
                 raise ModelError(f"{path} is {what}") from error
         size = path.stat().st_size
@@ -88,7 +88,7 @@ def _opened(path: Path) -> Iterator[Any]:
 
 
 def model_parameters(model: nn.Module) -> dict[str, Tensor]:
-    """The parameters and persistent buffers that a model folder stores; tied ones under their first name only."""
+    """Return the parameters and persistent buffers that a model folder stores, tied ones once, by their first name."""
     named: dict[int, tuple[str, Tensor]] = {}
     for name, tensor in model.state_dict(keep_vars=True).items():
         named.setdefault(id(tensor), (name, tensor))
@@ -103,9 +103,9 @@ def fill(parameters: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> None
 
 
 def sort_metadata(file: Path) -> None:
-    """Sort the metadata of a safetensors file, which the library writes in random order.
+    """Sort the metadata of a safetensors file, so that equal content gives byte-identical files.
 
-    So the same content gives the same file, byte for byte.
+    The library writes metadata in random order.
     """
     with file.open("r+b") as content:
         size = int.from_bytes(content.read(8), "little")
@@ -117,8 +117,8 @@ def sort_metadata(file: Path) -> None:
             content.write(text.ljust(size))
 
 
-def _allow_others(file: Path) -> None:
-    """Set the default mode of new files; the library makes the file readable by its owner only."""
+def _set_default_permissions(file: Path) -> None:
+    """Set the default permissions of new files; the library makes files readable by their owner only."""
     mask = os.umask(0)
     os.umask(mask)
     file.chmod(0o666 & ~mask)

@@ -1,4 +1,4 @@
-"""`evaluate`: scores of systems' translations against references, with signatures."""
+"""`evaluate` scores systems' translations against references, and reports the scores with their signatures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class SystemScores:
     """The scores of one system.
 
-    system: its name; scores: by the metric's key, with `tokenized` if requested. by_length: BLEU by source length in
-    words, if there is a source. translations: the texts that were scored.
+    system: name of the system. scores: scores by metric key, including that of `tokenized` if requested. by_length:
+    BLEU by source length in words, if there is a source. translations: the texts that were scored.
     """
 
     system: str
@@ -43,7 +43,7 @@ class SystemScores:
         return "\n".join(lines)
 
     def as_json(self) -> dict[str, Any]:
-        """All values in plain types, without the translations."""
+        """Return all values except the translations as JSON types."""
         groups = [
             {"shortest": each.shortest, "longest": each.longest, "sentences": each.sentences, "bleu": each.score.value}
             for each in self.by_length
@@ -57,7 +57,7 @@ class SystemScores:
 
 @dataclass(frozen=True)
 class SystemComparison:
-    """The system `second` against `first`, one comparison per metric."""
+    """The comparison of system `second` with system `first`, by metric."""
 
     first: str
     second: str
@@ -75,7 +75,7 @@ class SystemComparison:
         return "\n".join(lines)
 
     def as_json(self) -> dict[str, Any]:
-        """All values in plain types."""
+        """Return all values as JSON types."""
         return {
             "first": self.first,
             "second": self.second,
@@ -85,20 +85,20 @@ class SystemComparison:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The systems, the model first, then the given ones; comparisons: of each of the others with the first."""
+    """The scores of all systems, the model first, and the comparison of each later system with the first."""
 
     systems: tuple[SystemScores, ...]
     comparisons: tuple[SystemComparison, ...]
 
     def __getitem__(self, metric: str) -> Score:
-        """The first system's score by a metric's key. Raises KeyError."""
+        """Return the first system's score by a metric's key. Raises KeyError for a metric that was not computed."""
         return self.systems[0].scores[metric]
 
     def __str__(self) -> str:
         return "\n".join(map(str, (*self.systems, *self.comparisons)))
 
     def as_json(self) -> dict[str, Any]:
-        """All values in plain types."""
+        """Return all values as JSON types."""
         return {
             "systems": [each.as_json() for each in self.systems],
             "comparisons": [each.as_json() for each in self.comparisons],
@@ -119,21 +119,21 @@ def evaluate(
     quiet: bool = False,
     **settings: "Unpack[RequestSettings]",
 ) -> Evaluation:
-    """Score a model that translates `source`, and given translations, as `dragoman evaluate` does.
+    """Score a model's translations of `source`, and given translations, as `dragoman evaluate` does.
 
-    model: a folder, several that translate together, or a `Translator`; None: only the texts of `hypothesis`.
+    model: a folder, several folders as an ensemble, or a `Translator`; None: only the texts of `hypothesis`.
 
-    A text is a file (str or Path) or a list of lines. Several are a list of Paths or of lists: in `reference`
-    references of the same sentences, in `hypothesis` translations by several systems, which a mapping names. Each
-    system but the first is compared with the first by paired bootstrap.
+    A text is a file (str or Path) or a list of lines. Several texts are a list of Paths or of lists: in `reference`,
+    several references of the same sentences; in `hypothesis`, translations by several systems, or a mapping from names
+    to translations. Each later system is compared with the first by paired bootstrap.
 
-    source: adds BLEU by source length. metric: keys of `metrics.registry.METRICS` (default: all that translations,
-    references and sources allow). tokenized: a language; adds BLEU of lowercased, Moses-tokenised text. settings: beam,
-    length_penalty, coverage_penalty, unknown, search, to and tags, as in `Translator.request`. device, threads: for a
-    folder, as in `Translator.load`.
+    source: adds BLEU by source length. metric: keys of `metrics.registry.METRICS` (default: all that can be computed
+    from the given texts). tokenized: a language; adds BLEU of lowercased, Moses-tokenised text. settings: beam,
+    length_penalty, coverage_penalty, unknown, search, to and tags, as in `Translator.request`. device, threads: as in
+    `Translator.load`, for a folder.
 
-    Raises DataError for unequal numbers of lines, ConfigError for arguments that exclude each other, and what
-    `Translator` raises.
+    Raises DataError for unequal numbers of lines, ConfigError for arguments that exclude each other, and the
+    errors of `Translator`.
     """
     references, systems = _each(reference, "reference"), _each(hypothesis, "hypothesis")
     inputs: set[Need] = {"references"} if source is None else {"references", "sources"}
@@ -158,7 +158,7 @@ def evaluate(
 
 
 def _each(given: Lines | Sequence[Lines] | Mapping[str, Lines], name: str) -> list[tuple[str, Lines]]:
-    """Texts with their names: files have their paths."""
+    """Return texts with their names; a file's name is its path."""
     if isinstance(given, Mapping):
         return list(given.items())
     if isinstance(given, str | Path):
@@ -175,7 +175,7 @@ def _check(
     source: object,
     settings: Mapping[str, object],
 ) -> None:
-    """Check what is cheap to check before anything is read."""
+    """Check the arguments before anything is read."""
     if model is None and not systems:
         raise ConfigError("nothing to evaluate: give --hypothesis FILE, or a model folder and --source FILE")
     if model is not None and source is None:

@@ -1,4 +1,4 @@
-"""`score`: the probability of given translations, or texts, under a model."""
+"""`score` computes the probability of given translations, or texts, under a model."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ LINE = "line"
 
 @dataclass(frozen=True)
 class Scores:
-    """each: the score of every pair or document (`unit`), in order; total: of all together, with perplexities."""
+    """The scores of pairs or documents (`unit`), in order, and their total with perplexities."""
 
     each: tuple[TextScore, ...]
     total: TextScore
@@ -48,17 +48,17 @@ def score(
     threads: int | None = None,
     quiet: bool = False,
 ) -> Scores:
-    """Log-probabilities (nats) of `target` given `source`, or of documents under a model without a source.
+    """Compute log-probabilities (nats) of `target` given `source`, or of documents under a model without a source.
 
-    As `dragoman score` prints them; the total has perplexities per token, word and byte. model: a folder of any kind of
-    model that can score, several that translate together, or a loaded model.
+    The results are those of `dragoman score`; the total has perplexities per token, word and byte. model: a folder of
+    any kind of model that can score, several folders as an ensemble, or a loaded model.
 
-    target, source: a file (str or Path) or a list of lines; without a source the items of the list are the documents.
+    target, source: a file (str or Path) or a list of lines; without a source, each item of the list is a document.
     to, tags: as in `Translator.request`. documents, heading: how a file is divided into documents, as in `data.train`
-    of a language model (default: by lines). stride: as in `LanguageModel.score`. device: for a folder, as in `load`.
+    of a language model (default: by lines). stride: as in `LanguageModel.score`. device: as in `load`, for a folder.
 
-    Raises ConfigError for arguments that exclude each other, DataError for unequal numbers of lines, and what the
-    models raise.
+    Raises ConfigError for arguments that exclude each other, DataError for unequal numbers of lines, and the
+    errors of the models.
     """
     from dragoman.generation.language_model import LanguageModel
 

@@ -1,4 +1,4 @@
-"""`tune`: find the weights of reranking on a dev set."""
+"""`tune` finds the weights of reranking on a dev set."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from dragoman.translation.translator import Translator
 
 @dataclass(frozen=True)
 class Tuning:
-    """config: with the weights found. best: the score of the best hypothesis in each sentence's list."""
+    """The result of tuning. config: with the weights found. best: score of the best hypothesis per list (oracle)."""
 
     config: RerankingConfig
     best: float
@@ -66,13 +66,13 @@ def tune(
 ) -> Tuning:
     """Find the weights of reranking, as `dragoman tune` does, and write them to `out`, a YAML file for `rerank`.
 
-    Each text is translated once and each hypothesis scored once; then Och's line search (2003) climbs to the best
-    corpus score from the model's own order and from `restarts` random weights. model: a folder, or several that
-    translate together. source, reference: a dev set, files or lists of lines. reverse: a model of the other direction;
+    Each text is translated once and each hypothesis scored once. Line search (Och 2003) then maximises the corpus
+    score, starting from the model's own order and from `restarts` random weights. model: a folder, or several as an
+    ensemble. source, reference: a dev set, files or lists of lines. reverse: a model of the other direction;
     language_model: one of the target language. metric: bleu or chrf. The same seed gives the same weights. The other
     arguments are as in `Translator.load` and `Translator.request`.
 
-    Raises ConfigError for invalid arguments, DataError for unequal numbers of lines, and what the models raise.
+    Raises ConfigError for invalid arguments, DataError for unequal numbers of lines, and the errors of the models.
     """
     known = ngram_metrics()
     if metric not in known:
@@ -110,8 +110,8 @@ def tune(
     for name in ("reverse", "language_model"):
         if weights.get(name, 0.0) < 0:
             warn(
-                f"the weight of {name} is negative, as if what it finds unlikely were better: it does not help on "
-                "this dev set. Leave it out, or use a better model or more sentences"
+                f"the weight of {name} is negative, which prefers hypotheses that it finds unlikely: it does not help "
+                "on this dev set. Leave it out, or use a better model or more sentences"
             )
     tuned = TunedConfig(
         metric=f"{summed.name} ({summed.signature(1)})",

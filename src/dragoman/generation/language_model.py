@@ -1,4 +1,4 @@
-"""`LanguageModel`, the Python interface: a language model's folder as an object that continues and scores text."""
+"""`LanguageModel`, the Python interface to a language model, which continues and scores text."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -40,9 +40,9 @@ class LanguageModel:
         block: int | None = None,
         search: Mapping[str, Any] | None = None,
     ) -> None:
-        """model: computes on the device of its parameters; it is put into evaluation mode.
+        """model: it is put into evaluation mode and runs on the device of its parameters.
 
-        block: tokens of the excerpts that it was trained on; None: unknown. search: the model's own sampling settings
+        block: length in tokens of its training excerpts; None if unknown. search: the model's own sampling settings
         that differ from the defaults.
         """
         self.model, self.tokenizer = model.eval(), tokenizer
@@ -50,9 +50,9 @@ class LanguageModel:
         positions = [limit.positions for limit in model.limits]
         known = [size for size in (block, *positions) if size is not None]
         self.window = None if model.unbounded else min(known, default=_USUAL_WINDOW)
-        """Largest number of tokens of context: `data.block` of its training, or its positions if they are fewer.
+        """Maximum number of tokens of context: `data.block` of its training, or its positions if they are fewer.
 
-        None: any number, for a recurrent model that carries its state along.
+        None: unlimited, for a recurrent model that carries its state along.
         """
         self._search = dict(search or {})
 
@@ -60,16 +60,16 @@ class LanguageModel:
     def load(cls, folder: str | Path, device: str | None = None, verb: str = "generate") -> "LanguageModel":
         """Read a model folder.
 
-        device: cpu, cuda or cuda:N (default: a GPU if there is one). verb: what the model is loaded for, generate or
-        score. Raises ModelError for a path that is not a model folder, a damaged one, and one whose kind of model does
-        not serve the verb; ConfigError for an unknown device.
+        device: cpu, cuda or cuda:N (default: a GPU if there is one). verb: the purpose, generate or score. Raises
+        ModelError for a path that is not a model folder, a damaged one, and one whose kind of model does not serve the
+        verb; ConfigError for an unknown device.
         """
         keep_large_tensors_on_heap()
         return cls.of(load_model_folder(Path(folder), choose_device(device or "auto"), verb))
 
     @classmethod
     def of(cls, loaded: LoadedModel) -> "LanguageModel":
-        """From a model in memory. Raises ModelError if its settings are damaged."""
+        """Wrap a model in memory. Raises ModelError if its settings are damaged."""
         data = loaded.config.get("data")
         block = data.get("block") if isinstance(data, Mapping) else None
         if block is not None and (not isinstance(block, int) or block < 1):
@@ -92,12 +92,12 @@ class LanguageModel:
         samples: int = 1,
         max_tokens: int = MAX_TOKENS,
     ) -> GenerationRequest:
-        """How texts are continued, with the model's own settings as defaults; values as in `GenerationRequest`.
+        """Build a request, with the model's own settings as defaults; values are as in `GenerationRequest`.
 
         top_k=1 is greedy search. Raises ConfigError for an invalid value.
         """
         if isinstance(stop, str):
-            raise TypeError("stop is a list of strings, not one string")
+            raise TypeError("stop must be a list of strings, not one string")
         given = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
         settings = {**self._search, **{name: value for name, value in given.items() if value is not None}}
         config = parse_settings(settings, SamplingConfig, "search")
@@ -115,14 +115,14 @@ class LanguageModel:
         first: int = 1,
         **settings: Unpack[GenerationSettings],
     ) -> list[str]:
-        """The continuation of each prompt, without the prompt itself; an empty prompt begins a text.
+        """Return the continuation of each prompt, without the prompt itself; an empty prompt begins a new text.
 
-        All samples of the first prompt come first. request: from `request`; or settings, the arguments of `request`.
-        batch_size: samples generated at once; it affects only the speed, up to rounding. first: the number of the first
-        prompt; with the seed, a prompt's number determines what is drawn for it.
+        All samples of the first prompt come first. request: as returned by `request`; alternatively, settings are the
+        arguments of `request`. batch_size: samples generated at once; apart from rounding, it affects only the speed.
+        first: number of the first prompt; the seed and a prompt's number determine its random numbers.
         """
         if isinstance(prompts, str):
-            raise TypeError("prompts are a list of strings, not one string")
+            raise TypeError("prompts must be a list of strings, not one string")
         if batch_size < 1:
             raise ConfigError(f"the batch size must be at least 1 sample, not {batch_size}")
         wanted = self._wanted(request, settings)
@@ -140,7 +140,7 @@ class LanguageModel:
     def stream(
         self, prompt: str, request: GenerationRequest | None = None, **settings: Unpack[GenerationSettings]
     ) -> Iterator[str]:
-        """The continuation of one prompt, in pieces of whole characters that join to `generate`'s text.
+        """Yield the continuation of one prompt in pieces of whole characters, which join to `generate`'s text.
 
         Raises ConfigError for several samples.
         """
@@ -150,17 +150,18 @@ class LanguageModel:
         return (piece.text for piece in self._write([(1, prompt)], wanted))
 
     def score(self, texts: Sequence[str], stride: int | None = None, batch_size: int = 16) -> list[TextScore]:
-        """The log-probability of each text and its end, in order.
+        """Return the log-probability of each text, including its end, in order.
 
-        A text that is longer than the window is read in overlapping windows, each of which predicts the tokens that the
-        earlier ones have not. stride: tokens that each window but the first predicts, from 1 to the window (default:
-        half of it). A smaller stride gives each token more context, at least `window` − `stride` tokens, and takes
-        longer. With `stride` = `window` nothing overlaps, as in validation. A recurrent model has no window: it reads
-        each text from beginning to end. batch_size: windows, or texts, that are read together. Raises ConfigError for
-        an invalid stride, or one for a model without a window, DataError for invalid Unicode.
+        A text that is longer than the window is read in overlapping windows, each of which predicts only tokens that no
+        earlier window has predicted. stride: number of tokens that each window after the first predicts, from 1 to the
+        window (default: half of it). A smaller stride gives each token more context, at least `window` − `stride`
+        tokens, and takes longer. With `stride` = `window`, windows do not overlap, as in validation. A recurrent model
+        has no window: it reads each text from beginning to end. batch_size: number of windows, or texts, read together.
+        Raises ConfigError for an invalid stride, or a stride for a model without a window, DataError for invalid
+        Unicode.
         """
         if isinstance(texts, str):
-            raise TypeError("texts are a list of strings, not one string")
+            raise TypeError("texts must be a list of strings, not one string")
         if batch_size < 1:
             raise ConfigError(f"the batch size must be at least 1 window, not {batch_size}")
         scorer = self._scorer(stride)
@@ -170,17 +171,17 @@ class LanguageModel:
         return [TextScore.of(*each) for each in zip(texts, ids, found, strict=True)]
 
     def attention(self, text: str) -> list[AttentionMap]:
-        """The attention weights of every layer and head for the prediction of `text` and its end.
+        """Return the attention weights of every layer and head for the prediction of `text` and its end.
 
         Raises DataError for a text that is longer than the window.
         """
         ids = self.tokenizer.encode(text)
         if self.window is not None and len(ids) >= self.window:
-            raise DataError(f"a text of {len(ids)} tokens, but the window holds {self.window - 1}: shorten it")
+            raise DataError(f"the text has {len(ids)} tokens, but the window holds {self.window - 1}: shorten it")
         return attention_maps(self.model, Tokenizers(self.tokenizer, self.tokenizer), ids)
 
     def inspect(self, text: str) -> Inspection:
-        """All attention weights for the prediction of `text` and its end, to view and save.
+        """Return all attention weights for the prediction of `text` and its end, to view and save.
 
         Raises ConfigError for a model without attention, DataError for a text that is blank or too long.
         """
@@ -211,7 +212,7 @@ class LanguageModel:
 
 @contextmanager
 def _memory_errors() -> Iterator[None]:
-    """Raises ResourceError if there is not enough memory."""
+    """Convert out-of-memory errors to ResourceError."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:

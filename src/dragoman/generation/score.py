@@ -1,4 +1,4 @@
-"""The log-probability of texts of any length: window by window, or as a whole by a recurrent model."""
+"""Log-probabilities of texts of any length: window by window, or as a whole by a recurrent model."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ PIECE = 256
 
 
 class _Window(NamedTuple):
-    """Labels `first` to `end` of a text, predicted from the tokens from `start` on."""
+    """The labels from `first` to `end` of a text, predicted from the tokens from `start` on."""
 
     text: int
     start: int
@@ -27,10 +27,10 @@ class _Window(NamedTuple):
 
 
 def windows(labels: int, window: int, stride: int) -> Iterator[tuple[int, int, int]]:
-    """start, first and end of the windows of a text with that number of labels; each label is predicted once.
+    """Yield start, first and end of each window of a text with `labels` labels; each label is predicted once.
 
-    The first window predicts all its labels, each later one its last `stride` labels, which have at least `window` −
-    `stride` tokens before them.
+    The first window predicts all its labels, each later window its last `stride` labels, which have a context of at
+    least `window` − `stride` tokens.
     """
     first = 0
     while first < labels:
@@ -41,13 +41,13 @@ def windows(labels: int, window: int, stride: int) -> Iterator[tuple[int, int, i
 
 @dataclass(frozen=True)
 class WholeScorer:
-    """For a recurrent decoder without a source: reads each text from beginning to end, piece by piece."""
+    """Scores texts with a recurrent decoder without a source, which reads each text from beginning to end in pieces."""
 
     decoder: Decoder
     device: torch.device
 
     def log_probabilities(self, texts: Sequence[Sequence[int]], batch_size: int) -> list[float]:
-        """As in `WindowScorer`; batch_size: texts that are read together."""
+        """See `WindowScorer`; batch_size: number of texts read together."""
         totals = [0.0] * len(texts)
         order = sorted(range(len(texts)), key=lambda row: len(texts[row]))
         with Progress("Scoring", "texts", len(order)) as progress:
@@ -66,7 +66,7 @@ class WholeScorer:
 
 @dataclass(frozen=True)
 class WindowScorer:
-    """For a decoder without a source that reads `window` tokens at most; stride: as in `windows`."""
+    """Scores texts with a decoder without a source that reads at most `window` tokens; stride: as in `windows`."""
 
     decoder: Decoder
     device: torch.device
@@ -79,9 +79,9 @@ class WindowScorer:
             raise ConfigError(f"the stride is {self.stride} tokens, but must be from 1 to the window of {self.window}")
 
     def log_probabilities(self, texts: Sequence[Sequence[int]], batch_size: int) -> list[float]:
-        """The log-probability of each text's ids and its end, in order; the decoder must be in evaluation mode.
+        """Return the log-probability of each text's ids and end, in order; the decoder must be in evaluation mode.
 
-        batch_size: windows that are read together.
+        batch_size: number of windows read together.
         """
         ids = [[BOS, *text, EOS] for text in texts]
         parts = [

@@ -1,4 +1,4 @@
-"""`Writer`: continues texts token by token as a `GenerationRequest` asks; `TextStream` turns the tokens into text."""
+"""`Writer` continues texts token by token according to a `GenerationRequest`; `TextStream` turns tokens into text."""
 
 import codecs
 from collections.abc import Iterator, Sequence
@@ -22,10 +22,10 @@ MAX_TOKENS = 256
 class GenerationRequest:
     """A complete request, as `LanguageModel.request` returns it with the model's own settings as defaults.
 
-    sampling: temperature, top_k, top_p and forbidden tokens; its limits relative to a source have no effect. stop:
-    strings; a text ends before the first one. seed: determines what is drawn, with the numbers of prompt and sample.
-    samples: how many per prompt. max_tokens: of a continuation, including its end. Raises ConfigError for an invalid
-    value.
+    sampling: temperature, top_k, top_p and forbidden tokens; length limits relative to a source have no effect. stop:
+    strings; a text ends before the first of them. seed: determines the random numbers, together with the numbers of
+    prompt and sample. samples: samples per prompt. max_tokens: maximum tokens of a continuation, including its end.
+    Raises ConfigError for an invalid value.
     """
 
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
@@ -36,7 +36,7 @@ class GenerationRequest:
 
     def __post_init__(self) -> None:
         if "" in self.stop:
-            raise ConfigError("a stop string is empty, which would end every text before it begins: leave it out")
+            raise ConfigError("a stop string is empty, which would end every text before it begins: remove it")
         for name, least in (("seed", 0), ("samples", 1), ("max_tokens", 1)):
             if getattr(self, name) < least:
                 raise ConfigError(f"{name} must be at least {least}, not {getattr(self, name)}")
@@ -58,12 +58,12 @@ class TextStream:
     """The text that tokens add to a prompt; the concatenated pieces equal the text of all tokens decoded at once.
 
     Text is held back while it may be the beginning of a stop string, and bytes until they form a whole character.
-    stopped: whether a stop string has occurred; it and the text after it belong to no piece. Of several stop strings
-    the first complete one counts, and of two that end together the longer one, however the text is divided into tokens.
+    stopped: whether a stop string has occurred; the stop string and the text after it are in no piece. The stop string
+    that is complete first counts, and of two that end together the longer one, however the text is divided into tokens.
     """
 
     def __init__(self, tokenizer: Tokenizer, prompt: Sequence[int], stop: Sequence[str] = ()) -> None:
-        """prompt: its ids; blanks between it and its continuation are set as within one text."""
+        """prompt: ids of the prompt, after which the continuation is spaced as within one text."""
         self._tokenizer, self._stop = tokenizer, tuple(stop)
         self._bytes = codecs.getincrementaldecoder("utf-8")("replace")
         self._strips = tokenizer.added_space == "first" and not prompt
@@ -72,11 +72,11 @@ class TextStream:
         self.stopped = False
 
     def push(self, token: int) -> str:
-        """The piece that may be shown after this token; often empty."""
+        """Add a token; returns the text that can be shown now, which is often empty."""
         return self._released(self._bytes.decode(self._tokenizer.surface(token)), last=False)
 
     def finish(self) -> str:
-        """The text that is still held back. An incomplete character at the end becomes U+FFFD."""
+        """Return the text that is still held back. An incomplete character at the end becomes U+FFFD."""
         return self._released(self._bytes.decode(b"", True), last=True)
 
     def _released(self, text: str, last: bool) -> str:
@@ -97,7 +97,7 @@ class TextStream:
         return text[:cut]
 
     def _kept(self, text: str) -> int:
-        """How many characters at the end of a text may begin a stop string, or are a blank that may have to go."""
+        """Return how many final characters must be held back: the possible beginning of a stop string, or a blank."""
         longest = max(map(len, self._stop), default=1) - 1
         beginning = next(
             (size for size in range(min(longest, len(text)), 0, -1) if self._begins_a_stop(text[-size:])), 0
@@ -109,7 +109,7 @@ class TextStream:
 
 
 class Piece(NamedTuple):
-    """Text that is added to a sample; row: the number of the sample."""
+    """Text that continues a sample. row: number of the sample."""
 
     row: int
     text: str
@@ -117,7 +117,7 @@ class Piece(NamedTuple):
 
 @dataclass
 class _Sample:
-    """A text that is being written. context: the tokens that are read, from BOS on unless the window has moved."""
+    """A text that is being written. context: the tokens read, starting with BOS unless the window has moved."""
 
     context: list[int]
     text: TextStream
@@ -127,7 +127,7 @@ class _Sample:
 
 @dataclass(frozen=True)
 class Writer:
-    """Writes with a decoder without a source. window: how many tokens it reads at most; None: any number."""
+    """Writes texts with a decoder without a source. window: maximum number of tokens it reads; None: unlimited."""
 
     decoder: Decoder
     tokenizer: Tokenizer
@@ -135,12 +135,12 @@ class Writer:
     device: torch.device
 
     def write(self, prompts: Sequence[tuple[int, str]], request: GenerationRequest) -> Iterator[Piece]:
-        """Pieces of the samples of each prompt, as they are drawn; the row of sample j of prompt i is i · samples + j.
+        """Yield pieces of the samples as they are drawn; the row of sample j of prompt i is i · samples + j.
 
-        prompts: number, which with the seed determines what is drawn, and text. All samples are written at once;
-        prompts of unequal length are padded on the left. When a sample has filled the window, the last half of it is
-        read again and the sample continues from there, so its text does not depend on other samples. Raises ModelError
-        if the model's log-probabilities are NaN.
+        prompts: pairs of a number and a text; the number and the seed determine the random numbers. All samples are
+        written at once; prompts of unequal length are padded on the left. When a sample has filled the window, the last
+        half of it is read again and the sample continues from there, so its text does not depend on other samples.
+        Raises ModelError if the model's log-probabilities are NaN.
         """
         samples = [sample for number, text in prompts for sample in self._begun(number, text, request)]
         drawn, live = 0, list(range(len(samples)))
@@ -179,6 +179,6 @@ class Writer:
         return [_Sample([BOS, *ids], TextStream(self.tokenizer, ids, request.stop), each) for each in numbers]
 
     def _slide(self, context: list[int]) -> None:
-        """Cut a context that does not fit the window to half of the window."""
+        """Shorten a context that exceeds the window to the last half of the window."""
         if self.window is not None and len(context) > self.window:
             del context[: -max(1, self.window // 2)]

@@ -1,4 +1,4 @@
-"""Attention weights: of all attentions for one text or sentence pair, and over the source for many pairs."""
+"""Attention weights: of all attention layers for one text or pair, and over the source for many pairs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ KINDS = ("encoder.self_attention", "decoder.self_attention", "decoder.cross_atte
 
 @dataclass(frozen=True)
 class AttentionMap:
-    """The weights (heads, T, S) float32 of one attention, whose rows sum to 1, and labels of queries and keys."""
+    """The weights (heads, T, S) float32 of one attention layer; rows sum to 1. queries, keys: their labels."""
 
     name: str
     weights: np.ndarray
@@ -42,29 +42,29 @@ class AttentionMap:
 
     @property
     def mean(self) -> np.ndarray:
-        """(T, S): the average over the heads."""
+        """The mean (T, S) over the heads."""
         return np.asarray(self.weights.mean(0))
 
 
 def without_weights(model: Model) -> list[str]:
-    """What cannot be shown of a model, one line each: sides without attention, and layers without weights per token."""
+    """List what cannot be shown of a model: sides without attention, and layers without weights per token."""
     modules = {name: module for name, module in model.named_modules() if name}
     attentions = {name: module for name, module in modules.items() if isinstance(module, Attention)}
     lines = []
     for kind in KINDS if "encoder" in modules else ("decoder.self_attention",):
         side, _, what = kind.partition(".")
-        its = [module for name, module in attentions.items() if name.split(".")[0] == side and name.endswith(what)]
-        reasons = dict.fromkeys(module.weightless for module in its if module.weightless is not None)
-        if not its:
-            lines.append(f"{kind}: the {side}, a {type(modules[side]).__name__}, has none")
+        found = [module for name, module in attentions.items() if name.split(".")[0] == side and name.endswith(what)]
+        reasons = dict.fromkeys(module.weightless for module in found if module.weightless is not None)
+        if not found:
+            lines.append(f"{kind}: the {side}, a {type(modules[side]).__name__}, has no attention")
         lines += [f"{kind}: {reason}" for reason in reasons]
     return lines
 
 
 def capture(model: Model, target: Sequence[int], source: Sequence[int] | None = None) -> dict[str, np.ndarray]:
-    """Run the model on one text, or one pair, of ids without special symbols; returns all attention weights by name.
+    """Run the model on the ids of one text or pair, without special symbols; returns all attention weights by name.
 
-    Names are the modules'. In a Transformer: `encoder.layers.N.self_attention` (heads, S, S),
+    Names are module paths. In a Transformer: `encoder.layers.N.self_attention` (heads, S, S),
     `decoder.layers.N.self_attention` (heads, T, T) and `decoder.layers.N.cross_attention` (heads, T, S); in a language
     model, only the second. Other families have `cross_attention` only. S includes the source's EOS and T the target's
     BOS. Row t of the target's maps belongs to the prediction of the piece after input t.
@@ -86,9 +86,10 @@ def capture(model: Model, target: Sequence[int], source: Sequence[int] | None = 
 def attention_maps(
     model: Model, tokenizers: Tokenizers, target: Sequence[int], source: Sequence[int] | None = None
 ) -> list[AttentionMap]:
-    """The weights that `capture` returns, with labels of queries and keys.
+    """Return the weights of `capture` with labels of queries and keys.
 
-    A decoder's query is labelled with the piece that it predicts, a key of its self-attention with the piece it reads.
+    A decoder's query is labelled with the piece that it predicts, a key of its self-attention with the piece that was
+    read.
     """
     read = () if source is None else (*tokenizers.source.pieces(source), END)
     written = tuple(tokenizers.target.pieces(target))
@@ -102,7 +103,7 @@ def attention_maps(
 
 
 def source_attentions(model: SourceModel) -> list[Attention]:
-    """The decoder's attentions to the source that have weights per token, in the order of layers."""
+    """Return the decoder's cross-attention layers that have weights per token, in order."""
     return [
         module
         for name, module in model.named_modules()
@@ -114,10 +115,10 @@ def source_attentions(model: SourceModel) -> list[Attention]:
 
 
 def chosen_attention(model: SourceModel, layer: int | None = None) -> nn.Module:
-    """The attention of a layer, counted from 1.
+    """Return the cross-attention of a layer, counted from 1.
 
-    Default: the last but one (Garg et al. 2019, section 3.1), or the only one. Raises ConfigError if the decoder has no
-    attention to the source, or no such layer.
+    Default: the last layer but one (Garg et al. 2019, section 3.1), or the only one. Raises ConfigError if the decoder
+    has no attention to the source, or no such layer.
     """
     found = source_attentions(model)
     if not found:
@@ -137,7 +138,7 @@ def source_attention(
     layer: int | None = None,
     head: int | None = None,
 ) -> list[np.ndarray]:
-    """For each pair of source and target ids, without special symbols, (T, S) float32: the weights of T predictions.
+    """Return cross-attention weights (T, S) float32 for each pair of source and target ids without special symbols.
 
     Row t belongs to the prediction of target token t. Columns are source tokens without the end symbol, so rows sum to
     at most 1. layer: as in `chosen_attention`; head: one of its heads, counted from 1; None: their mean. The model

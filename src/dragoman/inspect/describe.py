@@ -1,4 +1,4 @@
-"""Describes a model: its parts with shapes and parameters, operations per token, and memory."""
+"""Description of a model: its parts with shapes and parameters, operations per token, and memory."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,12 +25,12 @@ _TRIAL = 512
 
 @dataclass(frozen=True)
 class Part:
-    """One module, or several consecutive modules that are alike.
+    """One module, or several consecutive identical modules.
 
-    name: path from the top, such as `encoder.layers.0–5` for six alike modules. kind: the class. depth: 0 at the top.
-    repeats: number of alike modules, including repeats of the parts above. shapes: of the own parameters of one module,
-    by name. parameters: of all its parts and repeats, without those already counted. tied: the part in which some of
-    its own parameters were already counted, or None.
+    name: path from the top, such as `encoder.layers.0–5` for six identical modules. kind: the class. depth: 0 at the
+    top. repeats: number of identical modules, including repeats of their parents. shapes: shapes by name of one
+    module's own parameters. parameters: number of parameters in all submodules and repeats, without those already
+    counted. tied: the part in which some of the module's own parameters were already counted, or None.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Operations:
     """FLOPs of matrix products per token, 2 per multiply-add, at one sentence length.
 
     reading: per source token, for the encoder and the decoder's projection of its memory. writing: per target token, if
-    all are read at once, including products that masks hide and the vocabulary projection. training: per source and
+    all tokens are read at once, including masked products and the vocabulary projection. training: per source and
     target token, forward and backward. Element-wise operations are not counted: norms, softmax, activations, the tanh
     of additive scores, gates.
     """
@@ -61,10 +61,9 @@ class Operations:
 class Description:
     """The description of a model, derived from the model itself.
 
-    parameters: tied ones counted once. active: without experts that a token is not routed to. trained: without frozen
-    ones.
-    length: source and target tokens of the text or pair that `operations` and `memory` are for. reads_source: false
-    for a language model. has_decoder: false for a model that writes no text.
+    parameters: number of parameters, tied ones counted once. active: without experts that a token is not routed to.
+    trained: without frozen ones. length: source and target tokens of the text or pair that `operations` and `memory`
+    are for. reads_source: false for a language model. has_decoder: false for a model that writes no text.
     """
 
     parts: tuple[Part, ...]
@@ -80,7 +79,7 @@ class Description:
 
     @property
     def memory(self) -> dict[str, int]:
-        """Bytes in float32, by use: parameters; with gradients and Adam's moments; and the footprint for `length`."""
+        """Bytes in float32 by use: parameters, also with gradients and Adam's moments; the footprint for `length`."""
         activations = {
             name: evaluate(getattr(self.footprint, name), self.length)
             for name in ("training", "encoding", "memory", "cache")
@@ -93,11 +92,11 @@ class Description:
 
 
 def describe(config: ModelSettings, sizes: VocabularySizes, length: int, depth: int = 3) -> Description:
-    """The model that `config.build_for(sizes)` gives, for texts of `length` tokens on each side; parts down to `depth`.
+    """Describe the model of `config.build_for(sizes)` for `length` tokens on each side, with parts down to `depth`.
 
-    No initial values are drawn. Where all modules can do without, no parameter has storage either; recurrences, linear
-    and long additive attention and mixtures of experts cannot, and get some that is not filled.
-    Raises ConfigError as `config.build_for` does, and for a length beyond the model's positions.
+    No initial values are drawn, and parameters have no storage, unless a module requires it: recurrences, linear and
+    long additive attention and mixtures of experts get uninitialised storage. Raises ConfigError as `config.build_for`
+    does, and for a length beyond the model's positions.
     """
     few = VocabularySizes(sizes.source if sizes.vectors else _FEW, _FEW, sizes.vectors)
     with torch.device("meta"):
@@ -124,7 +123,7 @@ def describe(config: ModelSettings, sizes: VocabularySizes, length: int, depth: 
 
 
 def count_operations(config: ModelSettings, sizes: VocabularySizes, length: int) -> Operations:
-    """The operations of the model that `config.build_for(sizes)` gives; a length beyond its positions is cut."""
+    """Count the operations of the model of `config.build_for(sizes)`; `length` is capped at its positions."""
     with torch.device("meta"):
         return operations_of(config.build_for(sizes).to("meta"), length)
 
@@ -132,7 +131,7 @@ def count_operations(config: ModelSettings, sizes: VocabularySizes, length: int)
 def _parts(
     group: Sequence[nn.Module], name: str, depth: int, deepest: int, counted: dict[int, str], repeats: int
 ) -> Iterator[Part]:
-    """The parts of several alike modules, parents first; alike neighbours in a list are one part."""
+    """Yield the parts of a group of identical modules, parents first; identical neighbours in a list form one part."""
     for path, modules in _children(group):
         own = {id(parameter): parameter.numel() for module in modules for parameter in module.parameters()}
         if not own:
@@ -142,16 +141,16 @@ def _parts(
         direct = dict(_direct(modules[0]))
         tied = next((counted[id(value)] for value in direct.values() if id(value) in counted), None)
         shapes = tuple((key, tuple(value.shape)) for key, value in direct.items())
-        alike = repeats * len(modules) // len(group)
-        yield Part(full, type(modules[0]).__name__, depth, alike, shapes, sum(new.values()), tied)
+        count = repeats * len(modules) // len(group)
+        yield Part(full, type(modules[0]).__name__, depth, count, shapes, sum(new.values()), tied)
         if depth < deepest:
-            yield from _parts(modules, full, depth + 1, deepest, dict(counted), alike)
+            yield from _parts(modules, full, depth + 1, deepest, dict(counted), count)
         holders = {id(value): key.rpartition(".")[0] for key, value in modules[0].named_parameters()}
         counted |= {key: f"{full}.{holders.get(key, '')}".rstrip(".") for key in new}
 
 
 def _children(group: Sequence[nn.Module]) -> Iterator[tuple[str, list[nn.Module]]]:
-    """Names with their modules: one per module of the group, or more if several in a list are alike."""
+    """Yield children by name with their modules: one per module of the group, or more for identical neighbours."""
     for name, child in group[0].named_children():
         modules = [getattr(module, name) for module in group]
         if isinstance(child, nn.ParameterList):
@@ -162,7 +161,7 @@ def _children(group: Sequence[nn.Module]) -> Iterator[tuple[str, list[nn.Module]
         index = 0
         while index < len(child):
             end = index + 1
-            while end < len(child) and _like(child[index], child[end]):
+            while end < len(child) and _identical(child[index], child[end]):
                 end += 1
             numbers = f"{index}" if end == index + 1 else f"{index}–{end - 1}"
             yield f"{name}.{numbers}", [each[number] for each in modules for number in range(index, end)]
@@ -170,14 +169,14 @@ def _children(group: Sequence[nn.Module]) -> Iterator[tuple[str, list[nn.Module]
 
 
 def _direct(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """A module's own parameters, including those in its parameter lists."""
+    """Yield a module's own parameters, including those in its parameter lists."""
     yield from module.named_parameters(recurse=False)
     for name, child in module.named_children():
         if isinstance(child, nn.ParameterList):
             yield from ((f"{name}.{number}", value) for number, value in enumerate(child))
 
 
-def _like(one: nn.Module, other: nn.Module) -> bool:
+def _identical(one: nn.Module, other: nn.Module) -> bool:
     def signature(module: nn.Module) -> list[tuple[str, torch.Size]]:
         return [(name, parameter.shape) for name, parameter in module.named_parameters()]
 
@@ -185,22 +184,22 @@ def _like(one: nn.Module, other: nn.Module) -> bool:
 
 
 def operations_of(model: Any, length: int) -> Operations:
-    """Count the operations of a model (`models.interface.Model`) on the meta device; the length is cut to its limits.
+    """Count the operations of a model (`models.interface.Model`) on the meta device; `length` is capped at its limits.
 
     The model gets uninitialised storage if a module needs values or an operation that the meta device lacks.
     """
     length = min([length, *(limit.positions for limit in model.limits if limit.positions is not None)])
     model.eval()
     try:
-        return _counted(model, length)
+        return _count_all(model, length)
     except (NotImplementedError, RuntimeError):
         for parameter in model.to_empty(device="cpu").parameters():
-            if parameter.requires_grad:  # only one gradient exists at a time
+            if parameter.requires_grad:  # so that only one gradient exists at a time
                 parameter.register_post_accumulate_grad_hook(_forget)
-        return _counted(model, length)
+        return _count_all(model, length)
 
 
-def _counted(model: Any, length: int) -> Operations:
+def _count_all(model: Any, length: int) -> Operations:
     trial = model.trial(length)
     if not has_decoder(model):
         forward, whole = (_count(lambda: model(*trial.arguments), backward=each) for each in (False, True))
@@ -231,7 +230,7 @@ def _forget(parameter: Tensor) -> None:
 class _Counter(TorchDispatchMode):
     """Counts FLOPs with torch's formulas; torch's own counter fails if a module returns a parameter.
 
-    Masks that test whether all keys are unmasked read True, since a tensor without storage has no values.
+    Tests of whether a mask hides no key return True, because a tensor without storage has no values.
     """
 
     def __init__(self) -> None:

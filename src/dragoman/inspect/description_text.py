@@ -1,4 +1,4 @@
-"""Formats the description of a model as a table and as JSON."""
+"""Formatting of a model's description as a table and as JSON."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from dragoman.inspect.describe import Description, Part
 
 
 def parts_table(description: Description, width: int) -> str:
-    """One line per part, indented below its parent, at most `width` characters wide if possible.
+    """Format one line per part, indented below its parent, at most `width` characters wide if possible.
 
     Names of parameters are left out if they do not fit.
     """
@@ -30,30 +30,30 @@ def parts_table(description: Description, width: int) -> str:
 
 
 def numbers_text(description: Description) -> str:
-    """Totals, operations, memory and limits of length."""
+    """Format totals, operations, memory and length limits."""
     operations, memory, length = description.operations, description.memory, description.length
     lines = [f"{description.parameters:,} parameters, tied ones counted once"]
     if description.active != description.parameters:
-        lines.append(f"  {description.active:,} of them active for a token, because not all experts are")
+        lines.append(f"  {description.active:,} of them active per token, because not all experts are")
     if description.trained != description.parameters:
         lines.append(f"  {description.trained:,} of them trained, the others are frozen")
     pair = description.reads_source and description.has_decoder
     lengths = f"{length} tokens"
     rows = [
-        ("a token", _count(operations.reading + operations.writing), "all tokens at once, and projection"),
+        ("per token", _count(operations.reading + operations.writing), "all tokens at once, and projection"),
         ("in training", _count(operations.training), "forward and backward"),
         ("", _count(operations.training * length), "the whole text"),
     ]
     if pair:
         lengths = f"{length} source and {length} target tokens"
         rows = [
-            ("a source token", _count(operations.reading), "encoder, and the decoder's projections"),
-            ("a target token", _count(operations.writing), "decoder, all tokens at once, and projection"),
+            ("per source token", _count(operations.reading), "encoder, and the decoder's projections"),
+            ("per target token", _count(operations.writing), "decoder, all tokens at once, and projection"),
             ("in training", _count(operations.training), "one of each, forward and backward"),
             ("", _count(operations.training * length), "the whole pair of sentences"),
         ]
     lines += ["", f"FLOPs of matrix products, 2 per multiply-add, at {lengths}"]
-    lines += [f"  {name:14} {number:>12}  {meaning}" for name, number, meaning in rows]
+    lines += [f"  {name:16} {number:>12}  {meaning}" for name, number, meaning in rows]
     lines += [
         "Element-wise operations are not counted: norms, softmax, activations, gates,",
         "the tanh of additive scores.",
@@ -71,7 +71,7 @@ def numbers_text(description: Description) -> str:
     )
     text = f"a sentence pair of {length} and {length} tokens" if pair else f"a text of {length} tokens"
     lines += ["", f"Memory in float32, for {text}, an upper bound"]
-    lines += [f"  {name:14} {_bytes(memory[use]):>12}  {meaning}" for name, use, meaning in uses]
+    lines += [f"  {name:16} {_bytes(memory[use]):>12}  {meaning}" for name, use, meaning in uses]
     lines.append("")
     for limit in description.limits:
         most = "any number of tokens" if limit.tokens is None else f"at most {limit.tokens:,} tokens ({limit.setting})"
@@ -81,7 +81,7 @@ def numbers_text(description: Description) -> str:
 
 
 def as_json(description: Description) -> dict[str, Any]:
-    """The description in JSON types."""
+    """Return the description as JSON types."""
     operations = description.operations
     return {
         "parts": [
@@ -112,7 +112,7 @@ def as_json(description: Description) -> dict[str, Any]:
 
 
 def _label(part: Part, parts: tuple[Part, ...]) -> str:
-    """The name without its parent's name."""
+    """Return the name without its parent's name."""
     above = [other.name for other in parts if other.depth == part.depth - 1 and part.name.startswith(f"{other.name}.")]
     return part.name.removeprefix(f"{above[-1]}.") if above else part.name
 

@@ -1,4 +1,4 @@
-"""`Inspection`: all attention weights of a text or sentence pair, as arrays and as a folder of pictures."""
+"""`Inspection`: all attention weights of a text or sentence pair, as arrays or as a folder of pictures."""
 
 import json
 from collections.abc import Sequence
@@ -17,15 +17,15 @@ from dragoman.inspect.attention import KINDS, AttentionMap
 ARRAYS, INDEX, PAGE = "attention.npz", "index.json", "index.html"
 
 MOST_TOKENS = 512
-"""Tokens per side. Weights and pictures grow with the square of the length; beyond it, cells get below 4 pixels."""
+"""Maximum tokens per side. Weights and pictures grow quadratically; beyond it, cells are smaller than 4 pixels."""
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """The weights of all attentions while `target` was predicted.
+    """The weights of all attention layers during the prediction of `target`.
 
-    source: the text that was read, None for a language model. target: the text that was predicted. maps: one per
-    attention, the encoder's first. absent: kinds of attention without weights, and why.
+    source: the source text; None for a language model. target: the predicted text. maps: one per attention layer, the
+    encoder's first. absent: kinds of attention without weights, with the reasons.
     """
 
     source: str | None
@@ -41,10 +41,10 @@ class Inspection:
 
     @cached_property
     def tokens(self) -> dict[str, tuple[str, ...]]:
-        """The tokens that rows and columns of the weights belong to, by name.
+        """The tokens of the rows and columns of the weights, by name.
 
         `source`: the source with its end symbol. `target`: the predicted tokens, with the end symbol. `read`: the
-        tokens that the decoder has read, with the start symbol. Only names that some attention uses.
+        tokens that the decoder has read, with the start symbol. Contains only names that some attention layer uses.
         """
         sides = {_side(kind): maps[0] for kind, maps in self.kinds.items()}
         named: dict[str, tuple[str, ...]] = {}
@@ -54,9 +54,9 @@ class Inspection:
 
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
-        """Weights (heads, T, S) float32 by the name of the attention, such as `decoder.layers.0.cross_attention`.
+        """Weights (heads, T, S) float32 by the name of the attention layer, such as `decoder.layers.0.cross_attention`.
 
-        Also `tokens.source`, `tokens.target` and `tokens.read`, as in `tokens`.
+        Also contains `tokens.source`, `tokens.target` and `tokens.read`, as in `tokens`.
         """
         weights = {each.name: each.weights for each in self.maps}
         return weights | {f"tokens.{name}": np.array(tokens) for name, tokens in self.tokens.items()}
@@ -64,10 +64,13 @@ class Inspection:
     def save(self, folder: str | Path) -> list[Path]:
         """Write pictures (PNG and SVG), `attention.npz`, `index.json` and `index.html`; returns the files.
 
-        There is one picture per kind, with all layers and heads, and one per attention. Raises ConfigError if the
+        There is one picture per kind, with all layers and heads, and one per attention layer. Raises ConfigError if the
         folder exists and is not empty.
         """
-        from dragoman.inspect.pictures.attention import draw_attention, draw_overview  # matplotlib takes a second
+        from dragoman.inspect.pictures.attention import (
+            draw_attention,
+            draw_overview,
+        )  # importing matplotlib takes a second
 
         folder = Path(folder)
         check_free(folder)
@@ -84,7 +87,7 @@ class Inspection:
         return [folder / name for name in names]
 
     def index(self) -> dict[str, Any]:
-        """The content of a saved folder: texts, tokens, and the name, layer, heads and pictures of each attention."""
+        """Describe a saved folder: texts, tokens, and the name, layer, heads and pictures of each attention layer."""
         kinds = []
         for kind, maps in self.kinds.items():
             queries, keys = _side(kind)
@@ -117,7 +120,7 @@ class Inspection:
 
 
 def inspected(source: str | None, target: str, maps: Sequence[AttentionMap], absent: Sequence[str] = ()) -> Inspection:
-    """The inspection of a text. Raises ConfigError if the model has no attention weights."""
+    """Build the inspection of a text. Raises ConfigError if the model has no attention weights."""
     if not maps:
         raise ConfigError(f"this model has no attention to show. {'; '.join(absent)}")
     return Inspection(source, target, tuple(maps), tuple(absent))
@@ -130,7 +133,7 @@ def check_free(folder: Path) -> None:
 
 
 def check_text(text: str, what: str) -> None:
-    """Raises DataError for a blank text. what: its name in the message."""
+    """Raises DataError for a blank text. what: the name of the text in the message."""
     if not text.strip():
         raise DataError(f"the {what} is blank: give a text to inspect")
 
@@ -144,14 +147,14 @@ def check_tokens(count: int) -> None:
 
 
 def _side(kind: str) -> tuple[str, str]:
-    """The names of the tokens that the rows and the columns of a kind's weights belong to."""
+    """Return the names of the tokens of the rows and of the columns of a kind's weights."""
     if kind.startswith("encoder."):
         return "source", "source"
     return "target", "source" if kind.endswith("cross_attention") else "read"
 
 
 def _name(attention: AttentionMap, kind: Sequence[AttentionMap]) -> str:
-    """The file name of an attention's pictures; the only attention of its kind has the name of the kind."""
+    """Return the file name of a layer's pictures; the only attention layer of its kind has the name of the kind."""
     return f"{attention.kind}.layer-{attention.layer}" if len(kind) > 1 else attention.kind
 
 
@@ -166,7 +169,7 @@ _STYLE = (
 
 
 def page(index: dict[str, Any]) -> str:
-    """The HTML page of an inspection's index."""
+    """Return the HTML page for an inspection's index."""
     parts = [f"<p><b>{name}</b> {escape(index[name])}</p>" for name in ("source", "target") if index[name] is not None]
     for kind in index["kinds"]:
         shown = "".join(map(_attention, kind["attentions"]))
@@ -190,7 +193,7 @@ def page(index: dict[str, Any]) -> str:
 
 _SIDES = {
     "source": "tokens of the source",
-    "target": "tokens of the target, when they are predicted",
+    "target": "tokens of the target, as they are predicted",
     "read": "tokens that the decoder has read",
 }
 

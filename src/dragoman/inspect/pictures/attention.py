@@ -1,4 +1,4 @@
-"""Heat maps of attention weights: of one attention, and of all layers and heads of one kind."""
+"""Heat maps of attention weights: of one layer, and of all layers and heads of one kind."""
 
 from collections.abc import Sequence
 from math import ceil, sqrt
@@ -11,19 +11,19 @@ from dragoman.inspect.pictures.figure import SHADES, SIGNED, save
 from dragoman.inspect.pictures.sheet import Beyond, Sheet
 
 Panel = tuple[str, np.ndarray]
-"""A heading and weights (T, S)."""
+"""A heading with weights (T, S)."""
 
 _SMALL = 1.9
 """Side of a panel in inches, in pictures of all layers and heads."""
 
 _SHOWN = 0.995
-"""Share of the weights within the colour scale; larger weights have the colour of its end."""
+"""Share of the weights within the colour scale; larger weights have the colour of the scale's end."""
 
 _KINDS = {"cross_attention": "attention over the source", "self_attention": "self-attention"}
 
 
 def draw_attention(attention: AttentionMap, *files: Path) -> None:
-    """Draw the mean over the heads and each head, labelled with tokens. files: PNG or SVG by their suffixes."""
+    """Draw the mean over the heads and each head, labelled with tokens. files: PNG or SVG, by suffix."""
     panels = _panels(attention)
     columns = _columns(len(panels), *attention.weights.shape[1:])
     rows = [panels[first : first + columns] for first in range(0, len(panels), columns)]
@@ -33,7 +33,7 @@ def draw_attention(attention: AttentionMap, *files: Path) -> None:
 
 
 def draw_overview(attentions: Sequence[AttentionMap], *files: Path) -> None:
-    """Draw all attentions of one kind, one row per layer, mean over heads first. Long texts are not labelled."""
+    """Draw all attention layers of one kind, one row per layer, the mean first. Long texts are not labelled."""
     first = attentions[0]
     rows = [_panels(each, f"layer {each.layer}, " if each.layer else "") for each in attentions]
     sheet = Sheet.small(len(rows), max(map(len, rows)), first.queries, first.keys, _SMALL)
@@ -51,7 +51,7 @@ def _panels(attention: AttentionMap, above: str = "") -> list[Panel]:
 
 
 def _columns(count: int, height: int, width: int) -> int:
-    """The number of columns that makes the picture about half as wide again as high."""
+    """Return the number of columns that makes the picture about 1.5 times as wide as high."""
     return min(count, max(1, ceil(sqrt(1.5 * count * height / width))))
 
 
@@ -59,7 +59,7 @@ def _draw(title: str, rows: Sequence[Sequence[Panel]], sheet: Sheet, files: Sequ
     """Draw all panels with the same colour scale."""
     everything = [weights for row in rows for _, weights in row]
     sizes = np.abs(np.concatenate([weights.ravel() for weights in everything]))
-    # the first tokens of a text have few others to attend, so their weights are large whatever is learned
+    # the first tokens of a text have few tokens to attend to, so their weights are always large
     most = float(np.quantile(sizes[sizes > 0], _SHOWN)) if sizes.any() else 1.0
     signed = any(bool((weights < 0).any()) for weights in everything)
     scale = {"cmap": SIGNED if signed else SHADES, "vmin": -most if signed else 0, "vmax": most}

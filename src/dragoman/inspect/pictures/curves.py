@@ -21,7 +21,9 @@ _TASKS = (BLUE, "#2e8b57", "#8a4fa8", "#b03a48")
 
 @dataclass(frozen=True)
 class _Panel:
-    """A validation measure. key: in the log, without `valid_`; unit: of its axis; lower: whether lower is better."""
+    """A panel for a validation measure.
+
+    key: its key in the log, without `valid_`. unit: unit of the axis. lower: whether lower is better. form: format."""
 
     key: str
     title: str
@@ -39,8 +41,8 @@ _SAME = ("word_perplexity", "byte_perplexity")
 def draw_curves(log: Path, png: Path) -> None:
     """Draw a run's `log.jsonl` over steps: loss, one panel per validation measure, learning rate.
 
-    Each of several validation sets has a thin line in addition to their mean; each of several tasks has a line in the
-    loss.
+    If there are several validation sets, each has a thin line in addition to their mean; if there are several tasks,
+    each has its own loss curve.
     """
     records = _read_log(log)
     panels = _panels(records)
@@ -62,7 +64,7 @@ def draw_curves(log: Path, png: Path) -> None:
 
 
 def _panels(records: Sequence[dict[str, Any]]) -> list[_Panel]:
-    """One panel per logged measure; before the first validation, those of translation."""
+    """Return one panel per logged measure; before the first validation, the usual measures of translation."""
     keys = dict.fromkeys(
         key.removeprefix("valid_")
         for record in records
@@ -74,7 +76,7 @@ def _panels(records: Sequence[dict[str, Any]]) -> list[_Panel]:
 
 
 def _panel(key: str) -> _Panel:
-    """The measure of a key in the log; keys of auxiliary tasks are prefixed with the task's name."""
+    """Return the panel for a key in the log; keys of auxiliary tasks are prefixed with the task's name."""
     title = f"Validation {key.replace('_', ' ')}"
     for metric in METRICS.values():
         if key == metric.key or key.endswith(f"_{metric.key}"):
@@ -103,11 +105,11 @@ def _draw_loss(axes: Axes, records: Sequence[dict[str, Any]]) -> None:
     for index, task in enumerate(tasks[1:], start=1):
         steps, values = _series(records, f"valid_{task}_loss")
         _line(axes, steps, values, _TASKS[index % len(_TASKS)], f"validation, {task}", marker="o")
-    _finish(axes, "Loss", "nats a target token")
+    _finish(axes, "Loss", "nats per target token")
     if not (len(valid) or any(map(len, drawn))):
         return
     axes.legend(frameon=False, fontsize=8, labelcolor=INK)
-    # the first steps are far above everything that is worth seeing
+    # the loss of the first steps is far above the interesting range
     tail = np.concatenate([*(values[len(values) // 20 :] for values in drawn), valid])
     if len(tail) > 5:
         low, high = float(tail.min()), float(np.percentile(tail, 99))
@@ -125,7 +127,7 @@ def _draw_measure(axes: Axes, records: Sequence[dict[str, Any]], panel: _Panel) 
 
 
 def _read_log(log: Path) -> list[dict[str, Any]]:
-    """The records by step; the later one for a step logged twice (after resuming), and no incomplete last line."""
+    """Return the records by step: of a step logged twice (after resuming) the last one, and no incomplete last line."""
     records: dict[tuple[float, bool], dict[str, Any]] = {}
     for line in log.read_text(encoding="utf-8").splitlines():
         try:
@@ -145,7 +147,7 @@ def _series(records: Sequence[dict[str, Any]], key: str) -> tuple[np.ndarray, np
 
 
 def _smooth(values: np.ndarray) -> np.ndarray:
-    """An exponential moving average over about a hundredth of the run, with bias correction."""
+    """Return an exponential moving average over about a hundredth of the run, with bias correction."""
     keep = 1 - 1 / max(4.0, len(values) / 100)
     total, weight, smoothed = 0.0, 0.0, np.empty_like(values)
     for index, value in enumerate(values):
@@ -175,14 +177,14 @@ def _sets(axes: Axes, records: Sequence[dict[str, Any]], key: str) -> None:
     """Draw one line per validation set, if there are several."""
     judged = [record for record in records if isinstance(record.get("valid_sets"), dict)]
     names = list(dict.fromkeys(name for record in judged for name in record["valid_sets"]))
-    # one validation is a point, which only a marker shows
+    # a single validation is a point, which needs a marker to be visible
     for name, (style, marker) in zip(names, cycle((("--", "v"), (":", "s"), ("-.", "^"))), strict=False):
         points = [
             (each["step"], each["valid_sets"][name][key]) for each in judged if key in each["valid_sets"].get(name, {})
         ]
         if not points:
             continue
-        # a label that begins with _ would be left out of the legend
+        # matplotlib leaves labels that begin with _ out of the legend
         label = name.lstrip("_")
         axes.plot(*zip(*points, strict=True), style, color=QUIET, linewidth=1, marker=marker, markersize=3, label=label)
     if names and axes.get_lines():

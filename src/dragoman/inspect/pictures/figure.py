@@ -1,4 +1,4 @@
-"""Shared by all pictures: colours, fonts, and writing figures to files."""
+"""Colours, fonts and file output shared by all pictures."""
 
 import unicodedata
 import warnings
@@ -33,21 +33,21 @@ RESOLUTION = 140
 """Resolution of a PNG in pixels per inch."""
 
 _OF_SVG: dict[Any, Any] = {
-    "svg.fonttype": "none",  # text stays text: it can be searched, and a browser has fonts for any script
-    "svg.hashsalt": "dragoman",  # the same figure gives the same bytes
-    "font.sans-serif": [FIRST],  # and after it, in an SVG, whatever a browser takes for sans-serif
+    "svg.fonttype": "none",  # keep text as text: it is searchable, and browsers have fonts for any script
+    "svg.hashsalt": "dragoman",  # equal figures give equal bytes
+    "font.sans-serif": [FIRST],  # in an SVG, followed by the browser's own sans-serif font
 }
 
 
 def new_figure(width: float, height: float, layout: str | None = "constrained") -> Figure:
-    """An empty figure with a size in inches. layout: matplotlib's layout engine; None: axes are placed explicitly."""
+    """Return an empty figure. width, height: in inches. layout: matplotlib's layout engine; None: explicit axes."""
     figure = Figure(figsize=(width, height), dpi=RESOLUTION, facecolor="white", layout=layout)  # type: ignore[arg-type]
     FigureCanvasAgg(figure)
     return figure
 
 
 def save(figure: Figure, *paths: Path) -> None:
-    """Write a figure to PNG or SVG files, by their suffixes."""
+    """Write a figure to PNG or SVG files, by suffix."""
     texts = figure.findobj(Text)
     families = covering("".join(text.get_text() for text in texts if isinstance(text, Text))).families
     for text in texts:
@@ -63,15 +63,15 @@ def save(figure: Figure, *paths: Path) -> None:
 
 
 def frame(axes: Axes) -> None:
-    """Thin grey lines around a heat map."""
+    """Draw thin grey lines around a heat map."""
     for spine in axes.spines.values():
         spine.set_color(GRID)
         spine.set_linewidth(0.8)
 
 
-_POINTS = 72  # an inch
+_POINTS = 72  # per inch
 
-# Boxes with a code, and matplotlib's own fonts for formulae, whose characters stand at other places than Unicode's.
+# Fonts that show only code boxes, and matplotlib's fonts for formulae, whose characters have non-Unicode code points.
 _NOT_FOR_TEXT = ("Last Resort", "cm", "STIXNonUnicode", "STIXSize")
 
 
@@ -105,7 +105,7 @@ def boxes() -> Iterator[None]:
 
 
 def inches(text: str, points: float) -> float:
-    """The width of a line of text at this size; a wide character that no font contains counts as a square."""
+    """Return the width of a line of text in inches; a wide character that no font contains counts as a square."""
     with boxes():
         properties = _properties(points, covering(text).families)
         width: float = _renderer().get_text_width_height_descent(text, properties, False)[0]  # type: ignore[no-untyped-call]
@@ -115,7 +115,7 @@ def inches(text: str, points: float) -> float:
 
 @cache
 def _others() -> tuple[tuple[str, str], ...]:
-    """Family and file of every other installed upright font, sans-serif fonts first."""
+    """Return family and file of all other installed upright fonts, sans-serif fonts first."""
     entries: list[FontEntry] = font_manager.fontManager.ttflist
     upright = {
         each.name: each.fname
@@ -132,7 +132,7 @@ def _others() -> tuple[tuple[str, str], ...]:
 def _characters(file: str) -> frozenset[str]:
     try:
         return frozenset(map(chr, FT2Font(file).get_charmap()))
-    except (OSError, RuntimeError):  # a font without outlines, such as one of coloured pictures
+    except (OSError, RuntimeError):  # a font without outlines, such as one with bitmap emoji
         return frozenset()
 
 

@@ -15,7 +15,7 @@ def draw_matrices(
 ) -> None:
     """Draw matrices of equal shape side by side, with their keys as titles and one colour scale on which 0 is white.
 
-    axes_labels: of columns and of rows; bar_label: what the numbers are.
+    axes_labels: labels of columns and of rows. bar_label: label of the colour bar.
     """
     count = len(matrices)
     columns = min(count, 4)

@@ -1,4 +1,4 @@
-"""The layout of pictures whose rows and columns are labelled with tokens."""
+"""Layout of pictures whose rows and columns are labelled with tokens."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from dragoman.inspect.pictures.figure import GRID, INK, QUIET, inches, new_figur
 from dragoman.text.pieces import readable
 
 _LARGEST_CELL, _SMALLEST_CELL = 0.36, 0.125
-"""Inches per token: in a short text, and in a long one, whose labels would otherwise be too small."""
+"""Inches per token in short texts, and the minimum in long texts, below which labels would be too small."""
 
 _PANEL = 3.6
 """Side of a panel in inches, within the limits above."""
@@ -25,20 +25,20 @@ _LONGEST_SIDE = 40.0
 """Maximum size of a picture in inches. Beyond it, cells shrink and only every second, third … token is labelled."""
 
 _GAP, _HEADING, _TITLE, _BAR = 0.25, 0.42, 0.6, 0.85
-"""Inches between panels, above each, above all, and below them, for the colour bar."""
+"""Inches between panels, for the heading of each, for the title, and for the colour bar below."""
 
 _TURN = 60.0
 """Rotation of column labels in degrees."""
 
 _LONGEST_NAME = 24
 _MEASURED = 8
-"""Number of longest labels, by characters, whose widths are measured."""
+"""Number of labels, the longest in characters, whose widths are measured."""
 _LINED = 40
 """Maximum number of tokens for which white lines separate the cells."""
 
 
 Beyond = Literal["max", "both"] | None
-"""The ends of a scale beyond which there are values."""
+"""The ends of a colour scale that some values exceed."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Names:
 
     @classmethod
     def of(cls, tokens: Sequence[str], cell: float) -> "Names":
-        """As many labels as fit with `cell` inches per token."""
+        """Return as many labels as fit with `cell` inches per token."""
         every = max(1, ceil(_SMALLEST_CELL / cell - 1e-6))
         points = min(9.0, round(52 * cell * every, 1))
         texts = tuple(_short(token) for token in tokens[::every])
@@ -73,7 +73,7 @@ class Sheet:
 
     @classmethod
     def fitting(cls, rows: int, columns: int, queries: Sequence[str], keys: Sequence[str]) -> "Sheet":
-        """A sheet with labels, with cells as large as the maximum size allows."""
+        """Return a sheet with labels whose cells are as large as the maximum size allows."""
         longest = max(len(queries), len(keys))
         cell = min(_LARGEST_CELL, max(_SMALLEST_CELL, _PANEL / longest))
         sheet = cls(rows, columns, queries, keys, cell)
@@ -83,14 +83,14 @@ class Sheet:
 
     @classmethod
     def small(cls, rows: int, columns: int, queries: Sequence[str], keys: Sequence[str], side: float) -> "Sheet":
-        """A sheet whose panels are at most `side` inches wide and high, with labels if they fit."""
+        """Return a sheet whose panels are at most `side` inches wide and high, with labels if they fit."""
         longest = max(len(queries), len(keys))
         cell = min(side / longest, _LARGEST_CELL)
         return cls(rows, columns, queries, keys, cell, named=cell >= _SMALLEST_CELL)
 
     @cached_property
     def rows_named(self) -> Names:
-        """The labels beside a panel."""
+        """The labels to the left of a panel."""
         return Names.of(self.queries, self.cell)
 
     @cached_property
@@ -100,24 +100,24 @@ class Sheet:
 
     @property
     def width(self) -> float:
-        """The size of a panel in inches."""
+        """The width of a panel in inches."""
         return max(len(self.keys) * self.cell, 0.9)
 
     @property
     def height(self) -> float:
-        """The size of a panel in inches."""
+        """The height of a panel in inches."""
         return max(len(self.queries) * self.cell, 0.5)
 
     @property
     def left(self) -> float:
-        """Space beside a panel in inches, for its labels and the slanted ones of its neighbour."""
+        """Inches to the left of a panel, for its labels and the slanted labels of its neighbour."""
         if not self.named:
             return _GAP
         return max(self.rows_named.length, self.columns_named.length * cos(radians(_TURN))) + _GAP
 
     @property
     def above(self) -> float:
-        """Space above a panel in inches, for its heading and column labels."""
+        """Inches above a panel, for its heading and column labels."""
         names = self.columns_named.length * sin(radians(_TURN)) + 0.08 if self.named else 0.0
         return names + _HEADING
 
@@ -128,10 +128,10 @@ class Sheet:
         return max(across, 5.6), _TITLE + self.rows * (self.above + self.height) + _BAR
 
     def begin(self, title: str) -> tuple[Figure, Axes]:
-        """An empty figure, and axes across it in inches from the upper left box."""
+        """Return an empty figure, and axes over all of it in inches from the upper left corner."""
         across, down = self.size
         figure = new_figure(across, down, layout=None)
-        figure.suppressComposite = True  # each panel stays an image of its own, sharp however large an SVG is shown
+        figure.suppressComposite = True  # each panel stays a separate image, sharp at any size of an SVG
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set_axis_off()
         axes.text(_GAP, _TITLE / 2, title, fontsize=12, color=INK, va="center")
@@ -156,7 +156,7 @@ class Sheet:
         return image
 
     def end(self, figure: Figure, axes: Axes, image: AxesImage, label: str, beyond: Beyond) -> None:
-        """Draw the colour bar of all panels. beyond: the ends of the scale beyond which there are weights."""
+        """Draw the colour bar of all panels. beyond: the ends of the scale that some weights exceed."""
         across, down = self.size
         axes.set(xlim=(0, across), ylim=(down, 0))
         box = (_GAP / across, (_BAR - 0.25) / down, min(4.0, across - 2 * _GAP) / across, 0.12 / down)
