@@ -62,7 +62,9 @@ def test_a_language_model_continues_one_with_its_settings_and_vocabulary() -> No
     assert job.run.model.width == 8
     assert job.tokenizers is not None
     assert job.tokenizers.fingerprint == load_model_folder(Path("start"), torch.device("cpu")).tokenizers.fingerprint
-    with pytest.raises(ConfigError, match=r"does not match the settings of this run: .*model.width \(16 here, 8 there\)"):
+    with pytest.raises(
+        ConfigError, match=r"does not match the settings of this run: .*model.width \(16 here, 8 there\)"
+    ):
         started("language_model", {"start": "start"}, model={"width": 16})
 
 

@@ -76,7 +76,7 @@ def dump_meta(meta: Meta) -> str:
 
 
 def parse_meta(text: str, name: str) -> Meta:
-    """Parse the text of `meta.json`. name: file name for messages. Raises ModelError for damage or another version."""
+    """Parse the text of `meta.json`. name: file name. Raises ModelError if it is damaged or of another version."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -27,9 +27,8 @@ def write_shards(folder: Path, tensors: Mapping[str, Tensor], group: Any) -> Non
     from torch.distributed.checkpoint.state_dict_saver import save
 
     writer = HuggingFaceStorageWriter(str(folder), save_distributed=True)
-    ordered = {
-        name: tensors[name].detach() for name in sorted(tensors)
-    }  # the order decides which rank writes unsharded tensors
+    # The order decides which rank writes unsharded tensors.
+    ordered = {name: tensors[name].detach() for name in sorted(tensors)}
     try:
         save(ordered, storage_writer=writer, process_group=group)
     except CheckpointException as error:

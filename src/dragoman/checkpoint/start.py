@@ -19,7 +19,7 @@ from dragoman.text.tokenizers import Tokenizers
 
 _MOST_LISTED = 5
 _FREE = ("dropout", "preset", "layers", "embeddings")
-"""Settings of a part that may differ without a warning: they affect only training, or change shapes."""
+"""Settings of a part that may differ without a warning: they affect only training, or show in the shapes."""
 
 
 @dataclass(frozen=True)

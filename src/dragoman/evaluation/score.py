@@ -23,7 +23,7 @@ LINE = "line"
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of pairs or documents (`unit`), in order, and their total with perplexities."""
+    """Scores under a model. each: of every pair or document (`unit`), in order. total: the sum, with perplexities."""
 
     each: tuple[TextScore, ...]
     total: TextScore

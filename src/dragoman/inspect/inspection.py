@@ -67,10 +67,8 @@ class Inspection:
         There is one picture per kind, with all layers and heads, and one per attention layer. Raises ConfigError if the
         folder exists and is not empty.
         """
-        from dragoman.inspect.pictures.attention import (
-            draw_attention,
-            draw_overview,
-        )  # importing matplotlib takes a second
+        # Imported here because matplotlib takes a second.
+        from dragoman.inspect.pictures.attention import draw_attention, draw_overview
 
         folder = Path(folder)
         check_free(folder)

@@ -23,7 +23,9 @@ _TASKS = (BLUE, "#2e8b57", "#8a4fa8", "#b03a48")
 class _Panel:
     """A panel for a validation measure.
 
-    key: its key in the log, without `valid_`. unit: unit of the axis. lower: whether lower is better. form: format."""
+    key: its key in the log, without `valid_`. unit: unit of the axis. lower: whether lower is better. form: number
+    format.
+    """
 
     key: str
     title: str
