@@ -112,7 +112,7 @@ def load_model_folder(folder: Path, device: torch.device, verb: str | None = Non
     """Read a model folder, ready for use (evaluation mode) on `device`.
 
     verb: a verb of `models.kinds.VERBS` that the model must serve; None: any model. Raises ModelError if it does
-    not serve the verb. Before any parameter is read, raises a ModelError that lists all mismatches (files, parameters by
+    not serve the verb. Before any parameter is read, raises ModelError, listing all mismatches (files, parameters by
     name and shape, vocabulary sizes), and ResourceError if the parameters do not fit into memory.
     """
     folder = Path(folder)

@@ -97,7 +97,7 @@ def tune(
         with in_files(name_of(source, "source")):
             found = translator.translate_nbest(sources, request, batch_size)
         summed = known[metric]
-        counts = [len(its) for its in found]
+        counts = [len(each) for each in found]
         repeated = [line for line, count in zip(references, counts, strict=True) for _ in range(count)]
         statistics = summed.statistics([each.text for each in flat(found)], repeated)
         ends = np.cumsum(counts)[:-1]

@@ -33,7 +33,7 @@ class EnsembleOutput:
 
 
 class EnsembleDecoder(nn.Module):
-    """Decoders with the same vocabulary that read the same tokens. Its state holds their states."""
+    """Decoders with the same vocabulary that read the same tokens; the state holds the states of all members."""
 
     def __init__(self, members: Sequence[Decoder]) -> None:
         super().__init__()
