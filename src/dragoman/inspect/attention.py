@@ -56,7 +56,7 @@ def without_weights(model: Model) -> list[str]:
         found = [module for name, module in attentions.items() if name.split(".")[0] == side and name.endswith(what)]
         reasons = dict.fromkeys(module.weightless for module in found if module.weightless is not None)
         if not found:
-            lines.append(f"{kind}: the {side}, a {type(modules[side]).__name__}, has no attention")
+            lines.append(f"{kind}: the {side}, a {type(modules[side]).__name__}, has none")
         lines += [f"{kind}: {reason}" for reason in reasons]
     return lines
 
