@@ -50,7 +50,7 @@ class Mask:
         return Mask(allowed if tokens is None else allowed & tokens[:, None, None, :], tokens)
 
     def token_mask(self, kind: str) -> Tensor:
-        """Return (B, S) bool, False at padding, of a mask that hides nothing but padding.
+        """Return (B, S) bool, False at padding, of a mask that hides only padding.
 
         Raises ConfigError, which names the attention's `kind`, for any other mask, such as a graph.
         """

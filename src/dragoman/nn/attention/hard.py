@@ -128,7 +128,7 @@ class HardAttention(SoftAttention):
         states = queries.vectors.transpose(1, 2).flatten(2)  # (B, Q, h·d_q)
         decisions: list[tuple[Tensor, Tensor]] = []  # log-probability and entropy (B, Q) of each decision, in order
         seen = torch.zeros_like(weights)  # 1 at positions that were selected
-        passed, gate = seen, torch.ones_like(weights[:, :1, :, :1])  # the same with gradients; (B, 1, Q, 1)
+        passed, gate = seen, torch.ones_like(weights[:, :1, :, :1])  # `seen` with gradients; (B, 1, Q, 1)
         active_queries = torch.ones_like(weights[:, 0, :, 0], dtype=torch.bool)  # (B, Q)
         for number in range(self.looks):
             left = weights * (1 - seen)
