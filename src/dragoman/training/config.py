@@ -65,9 +65,9 @@ class LoopConfig(Config):
         description="Stop after this many validations without improvement. null: never, which is also the default of "
         "a run with a limit, because its schedule ends there.",
     )
-    validate_every: int = Field(500, ge=1, description="Updates between validations.")
-    checkpoint_every: int = Field(500, ge=1, description="Updates between checkpoints.")
-    log_every: int = Field(50, ge=1, description="Updates between lines of log.jsonl.")
+    validate_every: int = Field(500, ge=1, description="Number of updates between validations.")
+    checkpoint_every: int = Field(500, ge=1, description="Number of updates between checkpoints.")
+    log_every: int = Field(50, ge=1, description="Number of updates between lines of log.jsonl.")
     metric: str = Field("loss", description="Validation metric that decides which checkpoint is best.")
     average: AverageConfig = Field(AverageConfig(), description="Checkpoint averaging at the end of training.")
     dropout_epochs: float | None = Field(
@@ -106,17 +106,17 @@ class LoopConfig(Config):
         "GPUs where it is the only fast format. Sums are float32. With float16, which has few exponent bits, the loss "
         "is scaled.",
     )
-    device: str = Field("auto", description="cpu, cuda, cuda:1 …; auto: a GPU if there is one.")
+    device: str = Field("auto", description="Device: cpu, cuda, cuda:1 …; auto: a GPU if there is one.")
     compile: bool = Field(
         False,
         description="Compile Transformer layers with torch.compile, for GPUs; the first updates then take a minute or "
-        "more. Runs are equal only if this setting is equal.",
+        "more. Results are reproducible only with the same value.",
     )
     threads: int | None = Field(
         None,
         ge=1,
         le=1024,
-        description="CPU threads; null: one per core. Runs are equal only if this setting is equal.",
+        description="Number of CPU threads; null: one per core. Results are reproducible only with the same value.",
     )
 
     @classmethod
