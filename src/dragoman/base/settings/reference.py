@@ -137,7 +137,7 @@ def _word(annotation: Any) -> str:
     if get_origin(annotation) is Literal:
         return _either([_scalar(value) for value in get_args(annotation)])
     if get_origin(annotation) in (list, tuple, set, frozenset):
-        return f"list; each item: {_word(get_args(annotation)[0])}"
+        return f"list (items: {_word(get_args(annotation)[0])})"
     if get_origin(annotation) is Union:
         return " or ".join(_word(member) for member in union_members(annotation))
     name = getattr(annotation, "__name__", str(annotation))
