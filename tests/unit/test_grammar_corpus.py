@@ -217,5 +217,5 @@ def test_write_makes_nine_parallel_files(corpus: EmbeddedCorpus, tmp_path: Path)
 def test_impossible_sizes_are_an_error_with_advice() -> None:
     with pytest.raises(ConfigError, match="must not be negative"):
         generate(1, -1, 0, 0)
-    with pytest.raises(ConfigError, match="more training sentences"):
+    with pytest.raises(ConfigError, match="increase train"):
         generate(1, 5, 20, 20)
