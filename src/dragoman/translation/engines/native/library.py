@@ -102,7 +102,7 @@ class Positions(Structure):
 
     _fields_ = (("vectors", c_void_p), ("angles", c_void_p), ("angles_width", c_int32), ("length", c_int32))
     arrays: object
-    """Keeps the arrays alive that it points to."""
+    """The arrays that it points to, kept alive here."""
 
 
 class Options(Structure):

@@ -7,7 +7,7 @@
 
 #include "model.h"
 
-/* Rotates pairs of neighbouring numbers. angles: of a position, (width / 2) cosines, then as many sines. */
+/* Rotates pairs of neighbouring numbers. angles: of a position, (width / 2) cosines, then (width / 2) sines. */
 static void rotate(float *vector, const float *angles, int width) {
     const float *cosines = angles, *sines = angles + width / 2;
     for (int pair = 0; pair < width / 2; pair++) {
@@ -17,7 +17,7 @@ static void rotate(float *vector, const float *angles, int width) {
     }
 }
 
-/* Scores of a query (width) with transposed keys (width, stride): the first `count`, rounded up to LANES. */
+/* Computes scores of a query (width) with transposed keys (width, stride): the first `count`, rounded up to LANES. */
 static void scores_of_transposed(
     const float *query, const float *keys, int width, int stride, int count, float scale, float *scores
 ) {

@@ -1,17 +1,17 @@
-/* The batch of one worker: sequences that are decoded together, where new ones replace those that have ended.
+/* The batch of one worker: sequences that are decoded together; new sequences replace those that have ended.
 
-   A `Batch` owns its arrays and all sequences, `Options.batch` of them. Running sequences are running[0 … count − 1];
-   idle ones are the first `Options.batch` − `count` of `idle`. Requests belong to the caller. */
+   A `Batch` owns its arrays and its `Options.batch` sequences. Running sequences are running[0 … count − 1]; idle ones
+   are the first `Options.batch` − `count` of `idle`. Requests belong to the caller. */
 #pragma once
 
 #include "decoder.h"
 #include "queue.h"
 
-/* What workers share. The model and the options are only read. */
+/* The data that workers share. The model and the options are read-only. */
 typedef struct {
     const Model *model;
     const Options *options;
-    Team *team; /* of a single worker; several workers have a team of one each */
+    Team *team; /* the team of a single worker; with several workers, each has a team of one thread */
     Queue *queue;
 } WorkerContext;
 
@@ -19,11 +19,11 @@ typedef struct {
     const WorkerContext *context;
     Sequence *sequences;           /* (batch) */
     Sequence **running, **idle;    /* (batch) */
-    Request **requests;            /* (batch): those that are being admitted, or were just completed */
+    Request **requests;            /* (batch): the requests that are being admitted or were just completed */
     int *starts;                   /* (batch + 1): the first token of each admitted source in `ids` */
     int32_t *ids;                  /* packed sources */
     size_t ids_capacity;
-    int *sequence_of;              /* (rows): of each live hypothesis the running sequence */
+    int *sequence_of;              /* (rows): the running sequence of each live hypothesis */
     int rows_capacity;
     size_t *offsets;               /* (batch) */
     int count;                     /* running sequences */
@@ -31,16 +31,16 @@ typedef struct {
     AdmissionLimits limits;
 } Batch;
 
-#define ENCODED_TOKENS 2048 /* the most that are encoded together, unless one source alone has more */
+#define ENCODED_TOKENS 2048 /* maximum number encoded together, unless a single source has more */
 
-/* Rows of 8-bit codes that are decoded together: few rows are enough if the weights, a few megabytes, are read from a
-   cache, and more rows would evict them; larger weights have to be shared by more rows. */
+/* Rows that are decoded together with 8-bit weights. If the weights, a few megabytes, fit into a cache, few rows
+   suffice, and more rows would evict them; larger weights must be shared by more rows. */
 #define LEAST_INT8_ROWS 20
 #define WEIGHTS_PER_INT8_ROW 300000
 
 static size_t weight_count(const Matrix *matrix) { return (size_t)matrix->outputs * matrix->inputs; }
 
-/* The weights that a step of the decoder reads. */
+/* Returns the number of weights that a step of the decoder reads. */
 static size_t weights_per_step(const Model *model) {
     size_t count = weight_count(&model->vocabulary);
     for (int number = 0; number < model->decoder.layers; number++) {
@@ -68,7 +68,7 @@ static void batch_free(Batch *batch) {
     free(batch->starts), free(batch->sequence_of), free(batch->ids), free(batch->offsets);
 }
 
-/* 0 without memory. */
+/* Returns 0 if memory runs out. */
 static int batch_begin(Batch *batch, const WorkerContext *context) {
     memset(batch, 0, sizeof *batch);
     batch->context = context;
@@ -86,7 +86,8 @@ static int batch_begin(Batch *batch, const WorkerContext *context) {
     return 1;
 }
 
-/* Takes requests from the queue, encodes their sources and assigns them to idle sequences; 0 without memory. */
+/* Takes requests from the queue, encodes their sources and assigns them to idle sequences.
+   Returns 0 if memory runs out. */
 static int admit(Batch *batch, Workspace *space) {
     const Options *options = batch->context->options;
     int taken = queue_take(batch->context->queue, batch->requests, batch->count, &batch->limits);
@@ -116,7 +117,7 @@ static int admit(Batch *batch, Workspace *space) {
     return store_sources(space, admitted, batch->starts, taken);
 }
 
-/* Decodes one more token of all running sequences; an `Outcome`. */
+/* Decodes one more token of all running sequences; returns an `Outcome`. */
 static int advance_batch(Batch *batch, Workspace *space) {
     const Options *options = batch->context->options;
     int rows = 0;
@@ -144,7 +145,7 @@ static int advance_batch(Batch *batch, Workspace *space) {
     return FINE;
 }
 
-/* Works until the queue is closed and empty, or something goes wrong. */
+/* Runs until the queue is closed and empty, or an error occurs. */
 static void run_worker(const WorkerContext *context) {
     Workspace space;
     Batch batch;
@@ -152,7 +153,7 @@ static void run_worker(const WorkerContext *context) {
     begun = batch_begin(&batch, context) && begun;
     int outcome = begun ? FINE : NO_MEMORY;
     while (outcome == FINE) {
-        /* sources are encoded several at a time: with a few, the encoder's matrix products would be small */
+        /* several sources are encoded at a time, since the encoder's matrix products would otherwise be small */
         if (4 * (batch.target - batch.count) >= batch.target && !admit(&batch, &space)) outcome = NO_MEMORY;
         if (outcome != FINE || !batch.count || queue_is_cancelled(context->queue)) break;
         outcome = advance_batch(&batch, &space);

@@ -4,9 +4,9 @@
    `capacity` of `tokens` and `sources` is beam · limit; those of the others depend on the beam size alone. Finished
    hypotheses are written straight into the arrays of the `Request`, sorted by score.
 
-   tokens and sources, (beam, limit) each, hold for every live hypothesis the tokens that it has written, and for every
-   step the row of the beam that it came from then: the row at which the keys and values of that token are stored. The
-   first of each pair is current, the second is written for the next step. */
+   tokens and sources, (beam, limit) each, hold for every live hypothesis the tokens that it has written, and for each of
+   these tokens the row of the beam at which its keys and values are stored. The first of each pair is current; the second
+   is written for the next step. */
 #pragma once
 
 #include "interface.h"
@@ -38,10 +38,10 @@ typedef struct {
     int beam_capacity;
 } Beam;
 
-/* Continuations that are ranked in a step: with 2 · beam, enough are left if `beam` of them are ends of sentence. */
+/* Continuations that are ranked in a step: of 2 · beam, enough remain if `beam` of them are ends of sentence. */
 INLINE int expansions(int beam) { return beam > 1 ? 2 * beam : 1; }
 
-/* What the log-probability of `length` tokens is divided by. */
+/* Returns the divisor of the log-probability of `length` tokens. */
 static double length_penalty(const Request *request, int length) {
     if (request->penalty == GNMT_PENALTY) return pow((5 + length) / 6.0, request->alpha);
     if (request->penalty == MEAN_PENALTY) return length > 1 ? length : 1;
@@ -54,7 +54,7 @@ static void beam_free(Beam *beam) {
     memset(beam, 0, sizeof *beam);
 }
 
-/* Starts with one hypothesis that has written nothing; 0 without memory. */
+/* Starts with one empty hypothesis; returns 0 if memory runs out. */
 static int beam_begin(Beam *beam, Request *request) {
     size_t capacity = (size_t)request->beam * request->limit;
     if (capacity > beam->capacity || request->beam > beam->beam_capacity) {
@@ -158,7 +158,7 @@ static void beam_advance(Beam *beam, int end) {
             memcpy(written, tokens + one->parent * limit, (size_t)(length - 1) * sizeof(int32_t));
             memcpy(sources, beam->sources[0] + one->parent * limit, (size_t)length * sizeof(int32_t));
             written[length - 1] = one->token;
-            ranked[chosen++] = *one; /* chosen ≤ rank: what is overwritten has been read */
+            ranked[chosen++] = *one; /* chosen ≤ rank, so the overwritten entry has been read */
         }
     }
     if (!chosen) {

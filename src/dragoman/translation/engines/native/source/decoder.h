@@ -1,4 +1,4 @@
-/* The decoder: one step of all hypotheses of all sequences that a worker decodes.
+/* The decoder: one step for all hypotheses of all sequences that a worker decodes.
 
    A `Sequence` is the state of one request: its beam and its cache. The cache, owned by the sequence, is one array with a
    part per layer (`CacheLayout`):
@@ -6,16 +6,16 @@
      source values    (length, heads · value width)
      own tokens       (limit, beam, heads, key width + value width)   by step and row of the beam: a key, then its value;
                       of an SSRU the cell (limit, beam, width)
-   Keys and values of a token stay where they were written when it was read. A hypothesis knows by `Beam.sources` which of
-   them are its own, so that reordering a beam copies no keys and values.
+   Keys and values of a token are never moved. `Beam.sources` records which of them belong to a hypothesis, so that
+   reordering a beam copies no keys and values.
 
-   In a step the live hypotheses of all sequences are the rows of every buffer, those of one sequence adjacent. */
+   In a step, the live hypotheses of all sequences are the rows of every buffer; those of one sequence are adjacent. */
 #pragma once
 
 #include "encoder.h"
 #include "beam.h"
 
-#define LOGIT_ROWS 24 /* rows whose logits are held at a time */
+#define LOGIT_ROWS 24 /* rows whose logits are in memory at a time */
 
 typedef struct {
     Beam beam;
@@ -25,7 +25,7 @@ typedef struct {
     size_t cache_capacity;
 } Sequence;
 
-/* Where the arrays of a layer's part of a cache begin, in floats; the source's keys are the first. */
+/* The offsets, in floats, of the arrays in a layer's part of a cache; the source's keys come first. */
 typedef struct {
     size_t source_values, own, size;
 } CacheLayout;
@@ -39,7 +39,7 @@ INLINE CacheLayout cache_layout(const Layer *layer, const Request *request) {
     return layout;
 }
 
-/* Assigns a request to a sequence; 0 without memory. */
+/* Assigns a request to a sequence; returns 0 if memory runs out. */
 static int sequence_begin(const Stack *stack, Sequence *sequence, Request *request) {
     size_t size = 0;
     for (int number = 0; number < stack->layers; number++) size += cache_layout(stack->layer + number, request).size;
@@ -60,7 +60,8 @@ static void store_source_kv(const Sequence *sequence, const Layer *layer, float 
         for (int position = length; position < stride; position++) cache[(size_t)key * stride + position] = 0;
 }
 
-/* Stores the keys and values of sources that were just encoded, in this order, in all layers; 0 without memory. */
+/* Stores the keys and values of sources that were just encoded, in this order, in all layers.
+   Returns 0 if memory runs out. */
 static int store_sources(Workspace *space, Sequence **sequences, const int *starts, int count) {
     const Stack *stack = &space->model->decoder;
     for (int number = 0; number < stack->layers; number++) {
@@ -88,7 +89,7 @@ typedef struct {
     int rows;
 } DecoderAttention;
 
-/* A share of the heads of all rows. A row of projections is queries, keys and values, each head by head. */
+/* Computes a share of the heads of all rows. A row of projections holds queries, keys and values, each head by head. */
 static void self_attention(void *context, int share, int shares) {
     const DecoderAttention *task = context;
     const Attention *attention = &task->layer->attention;
@@ -130,7 +131,7 @@ static void self_attention(void *context, int share, int shares) {
     }
 }
 
-/* A share of the rows of an SSRU (Kim et al. 2019): c ← f ⊙ c + (1 − f) ⊙ candidate, the result is relu(c). */
+/* Computes a share of the rows of an SSRU (Kim et al. 2019): c ← f ⊙ c + (1 − f) ⊙ candidate; the result is relu(c). */
 static void ssru(void *context, int share, int shares) {
     const DecoderAttention *task = context;
     size_t width = (size_t)task->layer->attention.key_width;
@@ -155,7 +156,7 @@ static void ssru(void *context, int share, int shares) {
     }
 }
 
-/* A share of the heads of all rows, over the sources. */
+/* Computes a share of the heads of all rows of cross-attention. */
 static void cross_attention(void *context, int share, int shares) {
     const DecoderAttention *task = context;
     const Attention *attention = &task->layer->source;
@@ -183,7 +184,7 @@ static void cross_attention(void *context, int share, int shares) {
     }
 }
 
-/* Whether any lane is larger than a number. */
+/* Returns whether any lane is larger than a number. */
 #if defined(__AVX512F__)
 INLINE int any_larger(Vector a, float than) { return _mm512_cmp_ps_mask((__m512)a, _mm512_set1_ps(than), _CMP_GT_OQ) != 0; }
 #elif defined(__AVX__)
@@ -197,7 +198,7 @@ INLINE int any_larger(Vector a, float than) {
 }
 #endif
 
-/* ln Σ e^logit; NaN if any logit is NaN. */
+/* Returns ln Σ e^logit; NaN if any logit is NaN. */
 static float log_sum_exp(const float *logits, int count) {
     Vector maxima = load(logits);
     Integers nan = maxima != maxima;
@@ -214,7 +215,7 @@ static float log_sum_exp(const float *logits, int count) {
     return largest + logf(horizontal_sum(sums));
 }
 
-/* The `wanted` largest logits above −∞, best first, equal ones by id; returns how many there are. */
+/* Finds the `wanted` largest logits above −∞, best first, equal ones by id; returns their number. */
 static int top_candidates(const float *logits, int count, int wanted, Candidate *best) {
     int found = 0;
     float threshold = -INFINITY;
@@ -238,12 +239,12 @@ typedef struct {
     Workspace *space;
     Sequence **sequences;
     int *sequence_of;
-    int first, rows; /* the rows whose logits are held: first … first + rows − 1 */
+    int first, rows; /* the rows whose logits are in memory: first … first + rows − 1 */
     int end;         /* the id of the end of sentence */
     atomic_int not_a_number;
 } CandidateSelection;
 
-/* A share of the rows: the candidates of each hypothesis, or the log-probability of the next token of its prefix. */
+/* Computes a share of the rows: the candidates of each hypothesis, or the log-probability of its next prefix token. */
 static void select_candidates(void *context, int share, int shares) {
     CandidateSelection *task = context;
     int size = task->space->model->vocabulary.outputs;
@@ -268,7 +269,7 @@ static void select_candidates(void *context, int share, int shares) {
     }
 }
 
-/* Computes a step of `count` sequences up to the final states, in `Workspace.rows`; 0 without memory.
+/* Computes a step of `count` sequences up to the final states, in `Workspace.rows`; returns 0 if memory runs out.
    sequence_of: (rows), as `decode_step` fills it. */
 static int decode_layers(
     Workspace *space, Sequence **sequences, int count, const Positions *positions, int rows, int *sequence_of, size_t *offsets

@@ -1,4 +1,4 @@
-/* The encoder: states of several sources at once.
+/* The encoder, which computes the states of several sources at once.
 
    Sources are packed without padding: the tokens of source s are rows starts[s] … starts[s + 1] − 1 of every buffer. The
    states are left in `Workspace.rows`, (starts[count], width). A row of projections holds queries, keys and values, each
@@ -16,7 +16,7 @@ typedef struct {
     int count;
 } EncoderAttention;
 
-/* A share of the heads of all sources. */
+/* Computes a share of the heads of all sources. */
 static void encoder_attention(void *context, int share, int shares) {
     const EncoderAttention *task = context;
     const Attention *attention = &task->layer->attention;
@@ -57,7 +57,7 @@ static void encoder_attention(void *context, int share, int shares) {
     }
 }
 
-/* Encodes `count` sources, whose ids are packed; 0 without memory. */
+/* Encodes `count` sources, whose ids are packed; returns 0 if memory runs out. */
 static int encode(Workspace *space, const int32_t *ids, const int *starts, int count, const Positions *positions) {
     const Stack *stack = &space->model->encoder;
     int rows = starts[count], longest = 0, widest_key = 0;

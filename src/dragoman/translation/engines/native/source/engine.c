@@ -1,7 +1,7 @@
-/* The library's functions: a model is opened, requests are translated at once or in a session, the model is closed.
+/* The library's functions, which open a model, translate requests at once or in a session, and close the model.
 
-   An `Engine` owns its model and its team. It runs one call of `dragoman_translate` or one session at a time. Everything
-   that a caller passes stays the caller's: see interface.h for how long it must live. */
+   An `Engine` owns its model and its team. It runs one call of `dragoman_translate` or one session at a time. The caller
+   keeps ownership of all arguments; interface.h specifies how long they must live. */
 #include "batch.h"
 
 typedef struct {
@@ -9,7 +9,7 @@ typedef struct {
     Team team;
 } Engine;
 
-/* Copies an array, NULL for NULL; 0 without memory. */
+/* Copies an array; the copy of NULL is NULL; returns 0 if memory runs out. */
 static int copy_array(float **to, const float *from, size_t count) {
     *to = NULL;
     if (!from) return 1;
@@ -46,7 +46,7 @@ static int open_layer(Layer *layer, const LayerSource *source, int precision) {
            open_norm(&layer->around_feedforward, &source->around_feedforward);
 }
 
-/* The wider of a width and a matrix. */
+/* Returns the largest of a width and the inputs and outputs of a matrix. */
 static int widest(int width, const Matrix *matrix) {
     int wider = matrix->outputs > matrix->inputs ? matrix->outputs : matrix->inputs;
     return wider > width ? wider : width;
@@ -60,7 +60,7 @@ static int open_stack(Stack *stack, const StackSource *source, int precision) {
     for (; stack->layers < source->layers; stack->layers++) {
         Layer *layer = stack->layer + stack->layers;
         if (!open_layer(layer, source->layer + stack->layers, precision)) {
-            stack->layers++; /* the incomplete layer is freed, too */
+            stack->layers++; /* so that the incomplete layer is freed too */
             return 0;
         }
         const Matrix *matrices[] = {&layer->projections, &layer->output, &layer->source_query, &layer->source_projections,
@@ -94,7 +94,7 @@ void dragoman_close(Engine *engine) {
     free(engine);
 }
 
-/* Copies and packs a model; NULL without memory. */
+/* Copies and packs a model; returns NULL if memory runs out. */
 Engine *dragoman_open(const ModelSource *source) {
     Engine *engine = calloc(1, sizeof *engine);
     if (!engine) return NULL;
@@ -106,7 +106,7 @@ Engine *dragoman_open(const ModelSource *source) {
     return NULL;
 }
 
-/* Translates all requests and writes their results; an `Outcome`. */
+/* Translates all requests and writes their results; returns an `Outcome`. */
 int dragoman_translate(Engine *engine, Request *requests, int32_t count, const Options *options) {
     Queue queue;
     int workers = options->workers > 1 ? options->workers : 1, started = 1;
@@ -131,7 +131,7 @@ int dragoman_translate(Engine *engine, Request *requests, int32_t count, const O
     return queue.outcome;
 }
 
-/* Workers that admit requests while they decode others. */
+/* A session: workers that admit requests while they decode others. */
 typedef struct {
     Options options;
     Team alone;
@@ -141,7 +141,7 @@ typedef struct {
     pthread_t threads[];
 } Session;
 
-/* Starts the workers of a session; NULL without memory or threads. */
+/* Starts the workers of a session; returns NULL if there is no memory or no thread can be started. */
 Session *dragoman_session_begin(Engine *engine, const Options *options) {
     Session *session = calloc(1, sizeof *session + (size_t)options->workers * sizeof(pthread_t));
     if (!session) return NULL;
@@ -162,8 +162,8 @@ Session *dragoman_session_begin(Engine *engine, const Options *options) {
 /* Queues requests, which must live until they are completed or the session has ended. */
 void dragoman_session_submit(Session *session, Request *requests, int32_t count) { queue_submit(&session->queue, requests, count); }
 
-/* The requests completed since the last call, linked; NULL if there are none after `milliseconds`. outcome: an `Outcome`;
-   waiting: requests that no worker has taken. */
+/* Returns the requests completed since the last call, linked; NULL if there are none after `milliseconds`.
+   outcome: an `Outcome`; waiting: requests that no worker has taken. */
 Request *dragoman_session_completed(Session *session, int32_t milliseconds, int32_t *outcome, int32_t *waiting) {
     return queue_completed(&session->queue, milliseconds, outcome, waiting);
 }
@@ -176,7 +176,7 @@ void dragoman_session_end(Session *session) {
     free(session);
 }
 
-/* The layout of the shared structures, (count) entries that live as long as the library. */
+/* Returns the layout of the shared structures, (count) entries that live as long as the library. */
 const LayoutEntry *dragoman_layout(int32_t *count) {
     *count = sizeof LAYOUT / sizeof *LAYOUT;
     return LAYOUT;

@@ -12,7 +12,7 @@ enum Outcome { FINE = 0, NO_MEMORY = 1, NOT_A_NUMBER = 2, GIVEN_UP = 3 }; /* of 
 enum Precision { FLOAT32 = 0, INT8 = 1 };
 enum NormKind { LAYER_NORM = 0, RMS_NORM = 1 };
 enum Activation { ACTIVATION_RELU = 0, ACTIVATION_GELU = 1, ACTIVATION_SWISH = 2, ACTIVATION_SWIGLU = 3 };
-enum Penalty { NO_PENALTY = 0, GNMT_PENALTY = 1, MEAN_PENALTY = 2 }; /* what scores are divided by */
+enum Penalty { NO_PENALTY = 0, GNMT_PENALTY = 1, MEAN_PENALTY = 2 }; /* the divisor of scores */
 
 typedef struct {
     const float *weights, *bias; /* (outputs, inputs), (outputs); NULL weights for no matrix */
@@ -20,9 +20,9 @@ typedef struct {
 } MatrixSource;
 
 typedef struct {
-    const float *gain, *offset; /* (padded), or NULL */
+    const float *gain, *offset; /* (padded), or NULL if there are none */
     float epsilon;
-    int32_t kind, width, padded; /* width: numbers that are normalised; a row has `padded` numbers, the others zeros */
+    int32_t kind, width, padded; /* width: values that are normalised; the rest of `padded` are zeros */
 } NormSource;
 
 typedef struct {
@@ -32,7 +32,7 @@ typedef struct {
 } AttentionSource;
 
 typedef struct {
-    AttentionSource attention, source; /* source: of a decoder's layer, over the encoder's states */
+    AttentionSource attention, source; /* source: cross-attention, in a decoder's layer */
     MatrixSource projections, output, source_query, source_projections, source_output, inner, gate, outer;
     NormSource around_attention, around_source, around_feedforward;
     int32_t activation, recurrent;
@@ -68,17 +68,17 @@ typedef struct {
 typedef struct Request {
     const int32_t *source;    /* (length): ids with the end of sentence */
     const int32_t *prefix;    /* (prefix_length): ids that outputs start with */
-    const int32_t *forbidden; /* (forbidden_count): ids that are never written after it */
+    const int32_t *forbidden; /* (forbidden_count): ids that never follow the prefix */
     int32_t length, prefix_length, forbidden_count;
-    int32_t beam, nbest, limit, minimum; /* limit: tokens of an output, end counted, more than the prefix has */
+    int32_t beam, nbest, limit, minimum; /* limit: maximum output tokens, including the end; larger than the prefix */
     int32_t penalty;
     double alpha;
     int32_t *tokens;  /* (nbest, limit) */
-    int32_t *lengths; /* (nbest): tokens without the end; likewise all that follow */
+    int32_t *lengths; /* (nbest): tokens without the end; the following arrays have the same shape */
     float *log_probabilities;
     double *scores;
     uint8_t *finished;
-    struct Request *next; /* in the list that holds it */
+    struct Request *next; /* the next request in its list */
     int32_t found;        /* hypotheses; −1 until the request is completed */
 } Request;
 

@@ -2,9 +2,9 @@
 
    Layout. A `Matrix` owns its arrays, all aligned to 64 bytes. Weights are stored in panels of PANEL = 16 outputs, panel
    after panel; in a panel the 16 weights of one input (float32: (panels, inputs, 16)), or of four consecutive inputs
-   (8-bit: (panels, inputs / 4, 16, 4)), are adjacent. So one layout serves a single row and many. X and Y are rows with a
-   stride each, in memory of the caller. `QuantizedRows` hold the codes of all rows of one product: (rows, inputs), and a
-   scale per row; each thread has its own.
+   (8-bit: (panels, inputs / 4, 16, 4)), are adjacent. This layout serves both one row and many. X and Y are rows with a
+   stride each, in memory of the caller. A `QuantizedRows` holds the codes of all rows of one product, (rows, inputs), and
+   a scale per row; each thread has its own.
 
    Independence. A row's result does not depend on the other rows: every tile sums over the inputs in the same order, and
    sums of codes are exact.
@@ -41,7 +41,7 @@ typedef struct {
     int32_t *compensation; /* (outputs): ZERO · Σ q_w */
 } Matrix;
 
-/* What happens to a result before it is stored; ADD: it is added to the stored value. */
+/* The operation on a result before it is stored; ADD: it is added to the stored value. */
 enum Epilogue { STORE, RELU, GELU, SWISH, ADD };
 
 typedef struct {
@@ -50,13 +50,13 @@ typedef struct {
     size_t codes_capacity, scales_capacity;
 } QuantizedRows;
 
-/* Memory aligned to 64 bytes, a cache line; NULL if there is none. */
+/* Returns memory aligned to 64 bytes, a cache line; NULL if there is none. */
 static void *allocate(size_t bytes) {
     void *memory = NULL;
     return posix_memalign(&memory, 64, (bytes + 63) / 64 * 64 + 64) ? NULL : memory;
 }
 
-/* Grows a buffer to at least `count` floats, without keeping its content; 0 without memory. */
+/* Grows a buffer to at least `count` floats and discards its content; returns 0 if memory runs out. */
 static int reserve(float **memory, size_t *capacity, size_t count) {
     if (count <= *capacity) return 1;
     free(*memory);
@@ -84,7 +84,7 @@ static void matrix_free(Matrix *matrix) {
     memset(matrix, 0, sizeof *matrix);
 }
 
-/* Packs weights (outputs, inputs) and a bias (outputs); 0 without memory. */
+/* Packs weights (outputs, inputs) and a bias (outputs); returns 0 if memory runs out. */
 static int matrix_pack(Matrix *matrix, const float *weights, const float *bias, int outputs, int inputs, int precision) {
     memset(matrix, 0, sizeof *matrix);
     matrix->outputs = outputs;
@@ -182,7 +182,7 @@ static float quantize_row(const float *row, uint8_t *codes, int inputs) {
 #endif
 #define BLOCK_PANELS 8
 /* Independent sums per output over every CHAINS-th group of inputs, to hide the latency of the instructions. */
-#define CHAINS (SINGLE_PANELS < 4 || ZERO == 64 ? 2 : 4) /* of a single row; together they read at most 16 inputs at a time */
+#define CHAINS (SINGLE_PANELS < 4 || ZERO == 64 ? 2 : 4) /* for a single row; together at most 16 inputs at a time */
 
 INLINE void store_result(Vector result, float *to, int epilogue) {
     if (epilogue == RELU) result = maximum(result, broadcast(0));
@@ -192,7 +192,7 @@ INLINE void store_result(Vector result, float *to, int epilogue) {
     store(to, result);
 }
 
-/* A tile of float32, `rows` rows by `panels` panels; both are constants at every call. */
+/* Computes a tile of float32, `rows` rows by `panels` panels; both are constants at every call. */
 INLINE void tile_float32(
     const float *x, size_t x_stride, const Matrix *matrix, int panel, float *y, size_t y_stride, int rows, int panels, int epilogue
 ) {
@@ -254,7 +254,7 @@ INLINE Integers add_products(Integers sums, const uint8_t *x, const int8_t *weig
 INLINE Integers add_products(Integers sums, const uint8_t *x, const int8_t *weights) { return multiply_add(sums, x, weights); }
 #endif
 
-/* A tile of codes. chains: independent sums per output, each over every chains-th group of inputs, added at the end. */
+/* Computes a tile of codes. chains: independent sums per output, each over every chains-th group of inputs. */
 INLINE void tile_int8(
     const uint8_t *x, const float *scales, const Matrix *matrix, int panel, float *y, size_t y_stride, int rows, int panels, int chains,
     int epilogue
@@ -308,7 +308,7 @@ INLINE void tile(const Product *product, const QuantizedRows *quantized, int row
     if (matrix->precision == FLOAT32)
         tile_float32(x, product->x_stride, matrix, panel, y, product->y_stride, rows, panels, product->epilogue);
     else {
-        /* for a single row the weights come from outer caches: read sequentially, they are prefetched by the processor */
+        /* for a single row, the weights come from outer caches; sequential reads let the processor prefetch them */
         int chains = rows == 1 && panels == SINGLE_PANELS ? CHAINS : 1;
         const uint8_t *codes = quantized->codes + (size_t)row * matrix->inputs;
         for (int first = panel; first < panel + panels; first += panels / chains)
@@ -318,7 +318,7 @@ INLINE void tile(const Product *product, const QuantizedRows *quantized, int row
     }
 }
 
-/* A function for `rows` rows and the panels from `panel` to `end`, `wide` panels at a time. */
+/* Defines a function for `rows` rows and the panels from `panel` to `end`, `wide` panels at a time. */
 #define STRIP(name, rows, wide)                                                                                   \
     static __attribute__((noinline)) void name(const Product *product, const QuantizedRows *quantized, int row, int panel, int end) { \
         for (; panel + (wide) <= end; panel += (wide)) tile(product, quantized, row, panel, rows, wide);              \
@@ -353,7 +353,8 @@ static void product_share(void *context, int thread, int threads) {
     }
 }
 
-/* y (rows, outputs) = x (rows, inputs) Wᵀ + b, by the whole team. quantized: one per thread; 0 without memory. */
+/* y (rows, outputs) = x (rows, inputs) Wᵀ + b, by the whole team. quantized: one per thread.
+   Returns 0 if memory runs out. */
 static int matmul(
     Team *team, QuantizedRows *quantized, const Matrix *matrix, const float *x, size_t x_stride, float *y, size_t y_stride, int rows, int epilogue
 ) {

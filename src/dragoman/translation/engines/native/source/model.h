@@ -8,7 +8,7 @@
 #include "matmul.h"
 
 typedef struct {
-    int kind, width; /* numbers of a row that are normalised; those after them are padding and stay zero */
+    int kind, width; /* width: values of a row that are normalised; the remaining values are padding and stay zero */
     float epsilon;
     float *gain, *offset; /* (padded width), NULL for none */
 } Norm;
@@ -21,7 +21,7 @@ typedef struct {
 } Attention;
 
 typedef struct {
-    Attention attention, source; /* source: of a decoder's layer, over the encoder's states */
+    Attention attention, source; /* source: cross-attention, in a decoder's layer */
     Matrix projections, output;  /* outputs of `projections`: queries, then keys, then values, head by head */
     Matrix source_query, source_projections, source_output;
     Matrix inner, gate, outer;
@@ -44,7 +44,7 @@ typedef struct {
     Matrix vocabulary;
 } Model;
 
-/* Normalises rows of `width` floats, of which the norm's width are numbers and the rest are padding. */
+/* Normalises rows of `width` floats: the norm's width are values, the rest is padding. */
 static void normalise(const Norm *norm, const float *from, float *to, int rows, int width) {
     for (int row = 0; row < rows; row++, from += width, to += width) {
         Vector sums = broadcast(0), squares = broadcast(0);
@@ -57,7 +57,7 @@ static void normalise(const Norm *norm, const float *from, float *to, int rows, 
             Vector distance = load(from + i) - mean;
             squares += distance * distance;
         }
-        float square = horizontal_sum(squares) - (float)(width - norm->width) * mean * mean; /* without the padding's part */
+        float square = horizontal_sum(squares) - (float)(width - norm->width) * mean * mean; /* without the padding */
         float factor = 1.0f / sqrtf(square / norm->width + norm->epsilon);
         for (int i = 0; i < width; i += LANES) {
             Vector result = (load(from + i) - mean) * factor;

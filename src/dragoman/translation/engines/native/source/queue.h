@@ -1,8 +1,8 @@
 /* The queue of requests, shared by the workers and the thread that submits.
 
    All fields are guarded by `mutex`. Requests belong to the caller; the queue links them through `Request.next`, in the
-   list of those that wait (first come, first served) or of those that are completed (the latest first). A request that a
-   worker has taken is in neither list. */
+   list of waiting requests (first come, first served) or in the list of completed requests (the latest first). A request
+   that a worker has taken is in neither list. */
 #pragma once
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #include "interface.h"
 
-#ifdef __APPLE__ /* its condition variables have no other clock */
+#ifdef __APPLE__ /* condition variables on macOS support no other clock */
 #define CLOCK CLOCK_REALTIME
 #define pthread_condattr_setclock(attributes, clock) ((void)0)
 #else
@@ -21,21 +21,21 @@
 
 typedef struct {
     pthread_mutex_t mutex;
-    pthread_cond_t arrived;   /* a request, or the end */
-    pthread_cond_t completed; /* a request, or the last worker has left */
+    pthread_cond_t arrived;   /* a request has arrived, or the queue was closed */
+    pthread_cond_t completed; /* a request is completed, or the last worker has left */
     Request *first, *last;    /* waiting */
     Request *done;
     int waiting, running;
-    int workers; /* that have not left */
-    int open;    /* whether more requests may come */
+    int workers; /* workers that have not left */
+    int open;    /* whether more requests may be submitted */
     int outcome; /* an `Outcome`; workers stop as soon as it is not FINE */
 } Queue;
 
-/* How many requests a worker decodes together. */
+/* Limits on the requests that a worker decodes together. */
 typedef struct {
     int batch;  /* requests */
     int rows;   /* hypotheses of all of them, 0 for any number; one request is always admitted */
-    int tokens; /* of sources that are encoded together, if there is more than one */
+    int tokens; /* source tokens that are encoded together; a single source may have more */
 } AdmissionLimits;
 
 static void queue_begin(Queue *queue, int workers) {
@@ -71,7 +71,7 @@ static void queue_submit(Queue *queue, Request *requests, int count) {
     pthread_mutex_unlock(&queue->mutex);
 }
 
-/* No more requests will come. outcome: FINE, or why those that wait are dropped too. */
+/* Closes the queue to further requests. outcome: FINE, or the reason for also dropping the waiting ones. */
 static void queue_close(Queue *queue, int outcome) {
     pthread_mutex_lock(&queue->mutex);
     queue->open = 0;
@@ -80,20 +80,20 @@ static void queue_close(Queue *queue, int outcome) {
     pthread_mutex_unlock(&queue->mutex);
 }
 
-/* The number of requests of a beam size that a worker decodes together. */
+/* Returns the number of requests of a beam size that a worker decodes together. */
 static int target_batch(const AdmissionLimits *limits, int beam) {
     if (!limits->rows) return limits->batch;
     int target = limits->rows / beam > 1 ? limits->rows / beam : 1;
     return target < limits->batch ? target : limits->batch;
 }
 
-/* Whether a worker that runs `own` requests, and is taking `tokens` tokens of sources, may take another request. */
+/* Whether a worker may take another request. own: the requests it runs; tokens: the source tokens it is taking. */
 static int can_admit(const AdmissionLimits *limits, const Request *request, int own, int tokens) {
     return !own || (own < target_batch(limits, request->beam) && tokens < limits->tokens);
 }
 
-/* Takes requests for a worker that runs `own` already; returns how many. The limits apply, and no worker gets more than
-   an equal share of all requests. If `own` is 0, it waits for a request or for the end. */
+/* Takes requests for a worker that already runs `own`; returns how many. The limits apply, and no worker gets more than
+   an equal share of all requests. If `own` is 0, waits for a request or until the queue is closed. */
 static int queue_take(Queue *queue, Request **requests, int own, const AdmissionLimits *limits) {
     int taken = 0, tokens = 0;
     pthread_mutex_lock(&queue->mutex);
@@ -109,7 +109,7 @@ static int queue_take(Queue *queue, Request **requests, int own, const Admission
     return taken;
 }
 
-/* A worker has completed these requests. */
+/* Records that a worker has completed these requests. */
 static void queue_complete(Queue *queue, Request **requests, int count) {
     if (!count) return;
     pthread_mutex_lock(&queue->mutex);
@@ -122,7 +122,7 @@ static void queue_complete(Queue *queue, Request **requests, int count) {
     pthread_mutex_unlock(&queue->mutex);
 }
 
-/* A worker stops. */
+/* Records that a worker stops. */
 static void queue_leave(Queue *queue, int outcome) {
     pthread_mutex_lock(&queue->mutex);
     if (queue->outcome == FINE) queue->outcome = outcome;
@@ -132,7 +132,7 @@ static void queue_leave(Queue *queue, int outcome) {
     pthread_mutex_unlock(&queue->mutex);
 }
 
-/* Whether running requests are to be dropped. */
+/* Returns whether running requests must be dropped. */
 static int queue_is_cancelled(Queue *queue) {
     pthread_mutex_lock(&queue->mutex);
     int cancelled = queue->outcome != FINE;
@@ -140,7 +140,7 @@ static int queue_is_cancelled(Queue *queue) {
     return cancelled;
 }
 
-/* All requests completed since the last call, linked. Waits up to `milliseconds` for one if any can still come. */
+/* Returns all requests completed since the last call, linked. Waits up to `milliseconds` while none is completed. */
 static Request *queue_completed(Queue *queue, int milliseconds, int32_t *outcome, int32_t *waiting) {
     struct timespec until;
     clock_gettime(CLOCK, &until);

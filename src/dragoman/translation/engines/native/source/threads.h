@@ -1,8 +1,8 @@
 /* A team of threads: the leader runs a task, and the members help by claiming shares of it.
 
    A task is a function with as many independent shares as the team has threads. Shares are claimed one by one, and the
-   leader claims what nobody else has, so that it never waits for a thread that has no core. Members spin while the team
-   is awake and sleep otherwise.
+   leader claims the shares that no member has claimed, so that it never waits for a thread without a core. Members spin
+   while the team is awake and sleep otherwise.
 
    A `Team` belongs to the leader, who alone runs tasks. `task` and `context` are plain fields: the leader writes them
    before it publishes a new task in `claimed` (release), and a member reads them only after it has claimed a share of
@@ -45,7 +45,7 @@ INLINE void pause_briefly(int *spins) {
 
 #define TASK ((uint_fast64_t)1 << 32)
 
-/* The index of a share that nobody else has claimed, −1 if there is none. Until it is completed, no other task starts. */
+/* Claims a share and returns its index, −1 if there is none left. No other task starts until the share is completed. */
 INLINE int claim_share(Team *team) {
     uint_fast64_t claimed = atomic_load_explicit(&team->claimed, memory_order_acquire);
     while ((int)(claimed % TASK) < team->size)
@@ -74,7 +74,7 @@ static void *member_main(void *argument) {
     }
 }
 
-/* Runs all shares of a task on the threads of the team that are free; returns when they are completed. */
+/* Runs all shares of a task on the free threads of the team; returns when all are completed. */
 static void parallel_run(Team *team, Task task, void *context) {
     if (team->size == 1) {
         task(context, 0, 1);
@@ -113,7 +113,7 @@ static void team_end(Team *team) {
     pthread_cond_destroy(&team->wake);
 }
 
-/* Starts up to `size` − 1 members; returns the number of threads, the leader included, or 0 without memory. */
+/* Starts up to `size` − 1 members; returns the number of threads, including the leader, or 0 if memory runs out. */
 static int team_begin(Team *team, int size) {
     memset(team, 0, sizeof *team);
     pthread_mutex_init(&team->mutex, NULL);

@@ -1,9 +1,9 @@
 /* Vectors of floats that fill one register of the processor, as GCC's and Clang's vector types.
 
-   A `Vector` holds LANES floats, an `Integers` as many 32-bit integers; which instructions they become is the compiler's
-   choice. They are values: nothing here owns memory. `load` and `store` need no alignment. Every array that is read by
-   vectors is padded to a multiple of PANEL floats, so that no loop has a remainder. A comparison of two vectors gives an
-   `Integers` mask, with the bits of a lane set if it holds there. */
+   A `Vector` holds LANES floats, an `Integers` LANES 32-bit integers; the compiler chooses the instructions. They are
+   values: nothing here owns memory. `load` and `store` need no alignment. Every array that is read by vectors is padded
+   to a multiple of PANEL floats, so that no loop has a remainder. A comparison of two vectors gives an `Integers` mask,
+   with all bits of a lane set where the comparison holds. */
 #pragma once
 
 #include <math.h>
@@ -31,7 +31,7 @@
 typedef float Vector __attribute__((vector_size(4 * LANES)));
 typedef int32_t Integers __attribute__((vector_size(4 * LANES)));
 
-/* The next multiple of PANEL. */
+/* Rounds up to a multiple of PANEL. */
 INLINE int padded(int count) { return (count + PANEL - 1) / PANEL * PANEL; }
 
 INLINE Vector load(const float *from) {
@@ -50,7 +50,7 @@ INLINE Vector blend(Integers mask, Vector yes, Vector no) {
 
 INLINE Vector absolute(Vector x) { return (Vector)((Integers)x & 0x7FFFFFFF); }
 
-/* a > b ? a : b: gives b if either is NaN, as the processors' instructions do. */
+/* a > b ? a : b, which is b if either is NaN, as with the processors' instructions. */
 INLINE Vector maximum(Vector a, Vector b) {
 #if defined(__AVX512F__)
     return (Vector)_mm512_max_ps((__m512)a, (__m512)b);
@@ -71,7 +71,7 @@ INLINE Vector minimum(Vector a, Vector b) {
 #endif
 }
 
-/* The sum of the lanes, always in the same order: one half is added to the other until one number is left. */
+/* Returns the sum of the lanes, always in the same order: halves are added until one number is left. */
 INLINE float horizontal_sum(Vector vector) {
 #if defined(__AVX__)
 #if defined(__AVX512F__)

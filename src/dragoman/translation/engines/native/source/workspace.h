@@ -1,8 +1,8 @@
-/* The workspace of one worker: its team of threads, the buffers for the rows that it computes, and a layer's parts.
+/* The workspace of one worker: its team of threads, the buffers for the rows that it computes, and parts of a layer.
 
    A `Workspace` owns its buffers, which only grow: `rows`, the residual stream, and `normed` are (rows, width); `wide`,
    `gated` and `context` are (rows, widest); `logits` is (LOGIT_ROWS, vocabulary). `scratch` is one buffer per thread, for
-   scores and the encoder's transposed keys. The model and the team belong to others. All are aligned to 64 bytes. */
+   scores and the encoder's transposed keys. All buffers are aligned to 64 bytes. The model and the team are not owned. */
 #pragma once
 
 #include "model.h"
@@ -26,7 +26,7 @@ static void workspace_free(Workspace *space) {
     free(space->rows), free(space->normed), free(space->wide), free(space->gated), free(space->context), free(space->logits);
 }
 
-/* 0 without memory. */
+/* Returns 0 if memory runs out. */
 static int workspace_begin(Workspace *space, const Model *model, Team *team) {
     memset(space, 0, sizeof *space);
     space->model = model;
@@ -37,7 +37,8 @@ static int workspace_begin(Workspace *space, const Model *model, Team *team) {
     return space->quantized && space->scratch && space->scratch_capacity;
 }
 
-/* Grows the buffers to a number of rows of a stack, and of floats of scratch per thread; 0 without memory. */
+/* Grows the buffers to a number of rows of a stack and of floats of scratch per thread.
+   Returns 0 if memory runs out. */
 static int workspace_reserve(Workspace *space, const Stack *stack, int rows, size_t scratch) {
     size_t count = (size_t)rows, width = (size_t)stack->width, widest = (size_t)stack->widest;
     for (int thread = 0; thread < space->team->size; thread++)
@@ -49,7 +50,7 @@ static int workspace_reserve(Workspace *space, const Stack *stack, int rows, siz
            reserve(&space->context, &space->context_capacity, count * widest);
 }
 
-/* y (rows, outputs) = x (rows, inputs) Wᵀ + b; 0 without memory. */
+/* y (rows, outputs) = x (rows, inputs) Wᵀ + b; returns 0 if memory runs out. */
 static int project(Workspace *space, const Matrix *matrix, const float *x, float *y, int rows, int epilogue) {
     return matmul(space->team, space->quantized, matrix, x, (size_t)matrix->inputs, y, (size_t)matrix->outputs, rows, epilogue);
 }
@@ -61,21 +62,21 @@ INLINE void embed(const Stack *stack, const Positions *positions, int32_t id, in
     for (int i = 0; i < stack->width; i += LANES) store(row + i, vector ? load(token + i) + load(vector + i) : load(token + i));
 }
 
-/* The input of a sublayer (rows, width): the residual stream, normalised if the norm is applied before. */
+/* Returns the input of a sublayer (rows, width): the residual stream, normalised if the norm is applied before. */
 static const float *sublayer_input(Workspace *space, const Stack *stack, const Norm *norm, int rows) {
     if (!stack->pre) return space->rows;
     normalise(norm, space->rows, space->normed, rows, stack->width);
     return space->normed;
 }
 
-/* Adds a sublayer's last product to the residual stream, and normalises it if the norm is applied after. */
+/* Adds a sublayer's last product to the residual stream, which is normalised if the norm is applied after. */
 static int add_projected(Workspace *space, const Stack *stack, const Norm *norm, const Matrix *matrix, const float *x, int rows) {
     if (!project(space, matrix, x, space->rows, rows, ADD)) return 0;
     if (!stack->pre) normalise(norm, space->rows, space->rows, rows, stack->width);
     return 1;
 }
 
-/* The same with a sublayer's result (rows, width) that needs no product. */
+/* Like `add_projected`, but adds a result (rows, width) that needs no product. */
 static void add_residual(Workspace *space, const Stack *stack, const Norm *norm, const float *result, int rows) {
     size_t count = (size_t)rows * stack->width;
     for (size_t i = 0; i < count; i += LANES) store(space->rows + i, load(space->rows + i) + load(result + i));
