@@ -15,7 +15,7 @@ export class Alignment {
     this.sentences = [];
   }
 
-  /** Start with sentences as `located` returns them, whose links are not known yet. */
+  /** Start with sentences as `locateSentences` returns them, whose links are not known yet. */
   open(sentences) {
     this.close();
     this.sentences = sentences.map(({ source, target }) => ({ source, target, links: [] }));

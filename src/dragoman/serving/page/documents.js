@@ -1,6 +1,6 @@
 // A document that the server translates as a whole and the user downloads as a file.
 
-import { describe, inTime } from "./state.js";
+import { describe, formatDuration } from "./state.js";
 
 const box = document.getElementById("document");
 const line = document.getElementById("document-text");
@@ -29,7 +29,7 @@ export class DocumentBox {
     const began = performance.now();
     const count = () => {
       const seconds = Math.round((performance.now() - began) / 1000);
-      this.show("translating", `Translating ${file.name} …${seconds < 2 ? "" : ` ${inTime(seconds)}`}`);
+      this.show("translating", `Translating ${file.name} …${seconds < 2 ? "" : ` ${formatDuration(seconds)}`}`);
     };
     this.counting = setInterval(count, 1000);
     count();
@@ -61,7 +61,7 @@ export class DocumentBox {
 
   failed(error) {
     clearInterval(this.counting);
-    const wait = error.retryAfter ? `. Try again in ${inTime(error.retryAfter)}` : "";
+    const wait = error.retryAfter ? `. Try again in ${formatDuration(error.retryAfter)}` : "";
     const message = `${this.file.name} was not translated: ${describe(error)}${wait}`;
     this.show("failed", message);
     this.announce(message);

@@ -3,7 +3,7 @@
 import { recall, remember } from "./storage.js";
 
 /** Parse a glossary: its terms as the server expects them, and the problems of its lines. */
-export function parsed(text) {
+export function parseGlossary(text) {
   const terms = Object.create(null);
   const problems = [];
   text.split("\n").forEach((line, place) => {
@@ -49,7 +49,7 @@ export class GlossaryBox {
   }
 
   read() {
-    const { terms, problems } = parsed(this.text.value);
+    const { terms, problems } = parseGlossary(this.text.value);
     this.terms = terms;
     const count = Object.keys(terms).length;
     document.getElementById("glossary-count").textContent = count ? `${count} ${count === 1 ? "term" : "terms"}` : "";

@@ -8,7 +8,7 @@ import { EXAMPLES } from "./examples.js";
 import * as files from "./files.js";
 import { GlossaryBox } from "./glossary.js";
 import { AUTO, Languages } from "./languages.js";
-import { located } from "./sentences.js";
+import { locateSentences } from "./sentences.js";
 import * as server from "./server.js";
 import { SourcePane } from "./source.js";
 import * as state from "./state.js";
@@ -136,7 +136,7 @@ function showProgress(kind, { answer, error, seconds }) {
   if (kind === "done") {
     done(answer, seconds);
   } else if (kind === "waiting") {
-    const message = `${state.describe(error)}. Trying again in ${state.inTime(seconds)}`;
+    const message = `${state.describe(error)}. Trying again in ${state.formatDuration(seconds)}`;
     if (element("state").dataset.state !== "waiting") state.announce(message);
     state.show(kind, message, "Try now");
   } else if (kind === "failed") {
@@ -154,7 +154,7 @@ function done(answer, seconds) {
   const [found] = answer.translations;
   languages.showDetected(languages.source === AUTO ? answer.detected : null);
   sourceLanguageChanged();
-  show(found.text, located(source.value, found.text, found.sentences));
+  show(found.text, locateSentences(source.value, found.text, found.sentences));
   const unfinished = found.sentences.some(({ finished }) => !finished);
   const time = `Translated in ${seconds < 0.1 ? "0.1" : seconds.toFixed(1)} s`;
   state.show("done", unfinished ? "A sentence was not finished: it may be too long" : time);

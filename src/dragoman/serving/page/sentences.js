@@ -13,7 +13,7 @@ export function words(text) {
  * in `translation`. Without markup, everything between sentences is the same in both; with markup, the next occurrence
  * of a sentence is used. A sentence that contains markup is left out.
  */
-export function located(text, translation, sentences) {
+export function locateSentences(text, translation, sentences) {
   const found = [];
   let read = 0;
   let written = 0;

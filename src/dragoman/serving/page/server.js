@@ -1,6 +1,6 @@
 // The page's requests to the server, and their errors.
 
-/** The server refused a request. retryAfter: in seconds, or null if another try makes no sense. */
+/** The server refused a request. retryAfter: in seconds, or null if it should not be repeated. */
 export class RefusedError extends Error {
   constructor(status, message, retryAfter) {
     super(message);
@@ -74,13 +74,13 @@ async function ask(route, fields, signal) {
     if (error.name === "AbortError") throw error;
     throw new UnreachableError(error.message);
   }
-  const found = parsed(content);
+  const found = parseJson(content);
   if (answer.ok && found !== undefined) return found;
   const message = typeof found?.error === "string" ? found.error : `the server answered with status ${answer.status}`;
   throw new RefusedError(answer.ok ? 502 : answer.status, message, seconds(answer.headers.get("Retry-After")));
 }
 
-function parsed(content) {
+function parseJson(content) {
   try {
     return JSON.parse(content);
   } catch {

@@ -56,7 +56,7 @@ export class SourcePane {
     this.field.setAttribute("aria-invalid", String(Boolean(problem)));
   }
 
-  /** Make the words of sentences, as `located` returns them, selectable until the text changes. */
+  /** Make the words of sentences, as `locateSentences` returns them, selectable until the text changes. */
   show(sentences) {
     const text = this.value;
     const parts = [];

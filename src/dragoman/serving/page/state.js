@@ -44,7 +44,7 @@ export function describe(error) {
 }
 
 /** Describe a duration. */
-export function inTime(seconds) {
+export function formatDuration(seconds) {
   if (seconds < 90) return `${seconds} s`;
   return seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
 }

@@ -7,7 +7,7 @@ const PAUSE = 300;
 /** The longest time between attempts in seconds, if the server sends no Retry-After. */
 const LONGEST_WAIT = 15;
 /** The number of automatic attempts if the server is busy. If it cannot be reached, there is no limit. */
-const TRIES = 6;
+const MAX_ATTEMPTS = 6;
 
 export class Translating {
   /**
@@ -18,7 +18,7 @@ export class Translating {
   constructor(ask, onState) {
     this.ask = ask;
     this.onState = onState;
-    this.tries = 0;
+    this.attempts = 0;
     this.after = 0;
     window.addEventListener("online", () => this.after && this.now());
   }
@@ -27,7 +27,7 @@ export class Translating {
   later() {
     this.drop();
     if (this.after) return;
-    this.tries = 0;
+    this.attempts = 0;
     this.onState("typing", {});
     this.timer = setTimeout(() => this.run(), PAUSE);
   }
@@ -36,7 +36,7 @@ export class Translating {
   now() {
     this.drop();
     this.endWait();
-    this.tries = 0;
+    this.attempts = 0;
     return this.run();
   }
 
@@ -64,7 +64,7 @@ export class Translating {
     try {
       const answer = await work;
       if (asking.signal.aborted) return;
-      this.tries = 0;
+      this.attempts = 0;
       this.onState("done", { answer, seconds: (performance.now() - began) / 1000 });
     } catch (error) {
       if (!asking.signal.aborted) this.failed(error);
@@ -72,13 +72,13 @@ export class Translating {
   }
 
   failed(error) {
-    this.tries += 1;
-    const isBusy = error instanceof RefusedError && error.isTemporary && this.tries < TRIES;
+    this.attempts += 1;
+    const isBusy = error instanceof RefusedError && error.isTemporary && this.attempts < MAX_ATTEMPTS;
     if (!isBusy && !(error instanceof UnreachableError)) {
       this.onState("failed", { error });
       return;
     }
-    const seconds = error.retryAfter ?? Math.min(2 ** (this.tries - 1), LONGEST_WAIT);
+    const seconds = error.retryAfter ?? Math.min(2 ** (this.attempts - 1), LONGEST_WAIT);
     this.after = Date.now() + seconds * 1000;
     const count = () => {
       const left = Math.ceil((this.after - Date.now()) / 1000);

@@ -39,7 +39,7 @@ export class TranslationPane {
     this.element.dir = direction(code);
   }
 
-  /** Show a translation. sentences: as `located` returns them. */
+  /** Show a translation. sentences: as `locateSentences` returns them. */
   show(text, sentences) {
     this.text = text;
     this.sentences = sentences;

@@ -140,7 +140,8 @@ static int queue_is_cancelled(Queue *queue) {
     return cancelled;
 }
 
-/* Returns all requests completed since the last call, linked. Waits up to `milliseconds` while none is completed. */
+/* Returns all requests completed since the last call, linked. Waits up to `milliseconds` for the first one,
+   unless all workers have left. */
 static Request *queue_completed(Queue *queue, int milliseconds, int32_t *outcome, int32_t *waiting) {
     struct timespec until;
     clock_gettime(CLOCK, &until);
