@@ -42,7 +42,7 @@ def test_a_killed_distillation_is_resumed_in_either_phase(server: Server, tmp_pa
     assert (killed / RUN / "config.yaml").exists()
     process = server.start(killed, *COMMAND, "--resume")
     assert process.wait() == 0, process.said
-    assert "Translations of pairs.tsv are there already" in process.said
+    assert "Reusing translations of pairs.tsv" in process.said
     assert "Resuming at step" in process.said
     made = [{path.name: path.read_bytes() for path in (folder / "distilled").iterdir()} for folder in (whole, killed)]
     assert made[0] == made[1]

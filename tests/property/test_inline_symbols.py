@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tiny_model import SOURCES, TARGETS
 
 from dragoman.control.glossary import Glossary
-from dragoman.control.marking import PairMarking, Terminology, TerminologyConfig, written
+from dragoman.control.marking import PairMarking, Terminology, TerminologyConfig, insert_symbols
 from dragoman.control.placeholders import Placeholders, PlaceholdersConfig
 from dragoman.text.symbols import AS, END, TERM, TERMINOLOGY, UNK, InlineText, placeholder_symbol
 from dragoman.text.tokenizer import Tokenizer
@@ -64,12 +64,12 @@ def shown(own: Tokenizer, ids: list[int], line: InlineText, meant: dict[str, str
 @given(kind=KIND, source=LINE, target=LINE, seed=SEED)
 def test_replaced_spans_are_restored(kind: str, source: str, target: str, seed: int) -> None:
     own = tokenizer(kind)
-    replaced = SPANS.replaced(source, target, np.random.default_rng(seed))
+    replaced = SPANS.find_spans(source, target, np.random.default_rng(seed))
     meant = {symbol: source[start:end] for start, end, symbol in replaced[0]}
     assert meant == {symbol: target[start:end] for start, end, symbol in replaced[1]}
     assert len(replaced[0]) == len(replaced[1]) == len(meant) <= SPANS.config.symbols
     for text, spans in zip((source, target), replaced, strict=True):
-        line = written(text, spans, [])
+        line = insert_symbols(text, spans, [])
         assert line.text(meant) == text
         (ids,) = own.encode_inlined([line])
         assert [number for number in ids if number >= first_symbol(own)] == own.tag_ids(line.symbols)
@@ -112,9 +112,9 @@ def test_no_text_spells_a_symbol(kind: str, text: list[str]) -> None:
 @given(source=LINE, target=LINE, seed=SEED)
 def test_resampled_subwords_keep_symbols_and_text(source: str, target: str, seed: int) -> None:
     own, random = tokenizer("bpe"), np.random.default_rng(seed)
-    spans, _ = SPANS.replaced(source, target, random)
+    spans, _ = SPANS.find_spans(source, target, random)
     meant = {symbol: source[start:end] for start, end, symbol in spans}
-    line = written(source, spans, [])
+    line = insert_symbols(source, spans, [])
     (ids,) = own.encode_inlined([line])
     again = own.resample(own.tag_ids(["bt"]) + ids, random, 0.5)
     assert again[0] == first_symbol(own)

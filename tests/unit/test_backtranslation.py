@@ -12,7 +12,7 @@ import zstandard
 from format_1 import PAIRS
 
 from dragoman.augmentation.backtranslate import BackTranslation
-from dragoman.augmentation.filters import RULES, FilterConfig, Judged, broken_rule, unusable
+from dragoman.augmentation.filters import RULES, FilterConfig, ScoredPair, broken_rule, unusable
 from dragoman.base import journal as journals
 from dragoman.base.errors import ConfigError, ResourceError
 from dragoman.base.journal import OutputJournal, work_folder
@@ -49,31 +49,31 @@ def task(folder: Path, lines: list[str], **changes: object) -> BackTranslation:
 @pytest.mark.parametrize(
     ("rule", "pair"),
     [
-        ("control_characters", Judged("a", "x\ty", True, -0.1)),
-        ("control_characters", Judged("a", "x\ny", True, -0.1)),
-        ("empty", Judged("a", " ", True, -0.1)),
-        ("unfinished", Judged("ein Hund läuft", "a dog is", False, -0.1)),
+        ("control_characters", ScoredPair("a", "x\ty", True, -0.1)),
+        ("control_characters", ScoredPair("a", "x\ny", True, -0.1)),
+        ("empty", ScoredPair("a", " ", True, -0.1)),
+        ("unfinished", ScoredPair("ein Hund läuft", "a dog is", False, -0.1)),
         (
             "copied",
-            Judged("Ein Hund läuft heute schnell nach oben", "a Hund läuft heute schnell nach oben", True, -0.1),
+            ScoredPair("Ein Hund läuft heute schnell nach oben", "a Hund läuft heute schnell nach oben", True, -0.1),
         ),
         (
             "max_ratio",
-            Judged("ja", "yes indeed it is so and will be for a long time to come , my dear friend", True, -0.1),
+            ScoredPair("ja", "yes indeed it is so and will be for a long time to come , my dear friend", True, -0.1),
         ),
-        ("repeats", Judged("der sehr große Hund", "the very very very very big dog", True, -0.1)),
-        ("min_score", Judged("ein Hund", "some cat", True, -2.5)),
-        (None, Judged("ein Hund", "a dog", True, -0.1)),
-        ("empty", Judged("ein Hund", "…", True, -0.1)),
-        ("repeats", Judged("ein Hund", "the end of it the end of it the end of it the end of it", True, -0.1)),
-        (None, Judged("der sehr große Hund", "the very very very big dog", True, -0.1)),  # only three times
-        (None, Judged("ein Hund", "a dog . . . . . .", True, -0.1)),
-        (None, Judged("Hans Maier", "Hans Maier", True, -0.1)),  # names are the same in many languages
-        (None, Judged("läuft oben heute", "läuft oben heute", True, -0.1)),  # too short to judge
-        (None, Judged("ho ho ho ho ho ho", "ha ha ha ha ha", True, -0.1)),  # the line does so too
+        ("repeats", ScoredPair("der sehr große Hund", "the very very very very big dog", True, -0.1)),
+        ("min_score", ScoredPair("ein Hund", "some cat", True, -2.5)),
+        (None, ScoredPair("ein Hund", "a dog", True, -0.1)),
+        ("empty", ScoredPair("ein Hund", "…", True, -0.1)),
+        ("repeats", ScoredPair("ein Hund", "the end of it the end of it the end of it the end of it", True, -0.1)),
+        (None, ScoredPair("der sehr große Hund", "the very very very big dog", True, -0.1)),  # only three times
+        (None, ScoredPair("ein Hund", "a dog . . . . . .", True, -0.1)),
+        (None, ScoredPair("Hans Maier", "Hans Maier", True, -0.1)),  # names are the same in many languages
+        (None, ScoredPair("läuft oben heute", "läuft oben heute", True, -0.1)),  # too short to judge
+        (None, ScoredPair("ho ho ho ho ho ho", "ha ha ha ha ha", True, -0.1)),  # the line does so too
     ],
 )
-def test_each_rule_drops_its_case_and_can_be_switched_off(rule: str | None, pair: Judged) -> None:
+def test_each_rule_drops_its_case_and_can_be_switched_off(rule: str | None, pair: ScoredPair) -> None:
     config = FilterConfig(min_score=-2.0)
     assert broken_rule(pair, config) == rule
     if rule in (None, "control_characters"):
@@ -210,7 +210,7 @@ def test_an_output_made_meanwhile_is_not_overwritten(tmp_path: Path, translator:
     with pytest.raises(Stopped):
         done.run(translator, stop_after(1))
     (tmp_path / "pairs.tsv").write_text("mine")
-    with pytest.raises(ConfigError, match="exists already"):
+    with pytest.raises(ConfigError, match="already exists"):
         done.run(translator)
     assert (tmp_path / "pairs.tsv").read_text() == "mine"
 
@@ -230,7 +230,7 @@ def test_the_command_writes_pairs_and_yaml(mono: Path, capfd: pytest.CaptureFixt
     assert corpora[1] == {"tsv": str(mono / "bt.tsv"), "tags": ["bt"]}
     assert (mono / "bt.tsv").read_text().splitlines()[0] == f"{TRANSLATIONS[KNOWN[0]]}\t{KNOWN[0]}"
     assert main(command) == 2
-    assert "exists already" in capfd.readouterr().err
+    assert "already exists" in capfd.readouterr().err
 
 
 def test_dropped_lines_are_reported(mono: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -269,7 +269,7 @@ def test_sampling_is_seeded(mono: Path) -> None:
     [
         (
             ["--language", "de"],
-            "text is in 'de', but the model reads 'en': back-translation needs a model of the other",
+            "text is in 'de', but the model reads 'en': back-translation needs a model of the reverse",
         ),
         (["--seed", "3"], "--seed can only be used with --method sample"),
         (["--method", "sample", "--beam", "3"], "--beam can only be used with --method beam"),
@@ -279,7 +279,7 @@ def test_sampling_is_seeded(mono: Path) -> None:
         (["--to", "fr"], "writes one language, de: leave out --to fr"),
         (["--input", "nowhere"], "There is no file nowhere"),
         (["--input", "empty"], "empty is empty"),
-        (["--out", "nowhere/bt.tsv"], "there is no folder nowhere"),
+        (["--out", "nowhere/bt.tsv"], "the output folder nowhere does not exist"),
     ],
 )
 def test_wrong_use_is_reported(

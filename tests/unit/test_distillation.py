@@ -83,7 +83,7 @@ def test_one_command_makes_a_student(folder: Path, capfd: pytest.CaptureFixture[
     assert Translator.load(STUDENT, "cpu").translate(["a dog runs ."])
 
     assert command(*SMALL) == 2
-    assert "student holds a training run already: add --resume" in capfd.readouterr().err
+    assert "student already contains a training run: add --resume" in capfd.readouterr().err
     assert main(["train", "--resume", "--out", "student", "train.max_steps=5"]) == 0
     assert read_meta(STUDENT).teacher == meta.teacher
 
@@ -176,7 +176,7 @@ def test_a_student_may_have_another_shape_and_another_vocabulary(
         (["model.widht=8"], "unknown setting model.widht (from the command line); did you mean model.width?"),
         (["more"], "'more' is not a setting: write key=value"),
         (["data.train.tsv=gone.tsv"], "there is no file gone.tsv, which is data.train.tsv in teacher/config.yaml"),
-        (["data.valid.tsv=gone.tsv"], "If it has moved, say where it is now: data.valid.tsv=FILE"),
+        (["data.valid.tsv=gone.tsv"], "If it has moved, give its new path: data.valid.tsv=FILE"),
         (["--source", "gone.en"], "there is no file gone.en, which is data.train.0.source"),
         (["--source", "pairs.tsv", "--choice", "closest"], "--choice closest needs references"),
         (["--source", "pairs.tsv", "--originals"], "--originals needs references"),
@@ -210,7 +210,7 @@ def test_unusable_translations_end_the_distillation(folder: Path, capfd: pytest.
     write(Path("pairs.tsv"), [("dog " * 200, "x"), ("\x01", "y")])
     assert command(*SMALL, "data.cleaning.max_tokens=20") == 1
     said = " ".join(capfd.readouterr().err.split())
-    assert "nothing that teacher made of pairs.tsv is kept by the filters" in said
+    assert "the filters dropped all translations of pairs.tsv by teacher" in said
     assert "max_tokens 1" in said
     assert not list(Path("distilled").glob("*.tsv"))
 

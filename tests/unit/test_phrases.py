@@ -170,7 +170,7 @@ def test_a_pattern_that_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatc
 def test_a_phrase_consists_of_whole_words(forms: tuple[str, ...], text: str, times: int) -> None:
     phrase = Phrase(forms)
     assert phrase.times(text) == times
-    assert all(text[start:end] in forms for start, end in phrase.places(text))
+    assert all(text[start:end] in forms for start, end in phrase.find(text))
 
 
 def test_required_spans_are_counted() -> None:

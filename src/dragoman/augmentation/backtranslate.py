@@ -1,4 +1,4 @@
-"""`backtranslate`: makes synthetic training pairs from text of the target language (Sennrich et al. 2016).
+"""`backtranslate`: makes synthetic training pairs from monolingual target-language text (Sennrich et al. 2016).
 
 Sampling, plain or among the k most likely tokens, gives a stronger training signal than beam search if there is enough
 parallel text (Edunov et al. 2018). Synthetic sources are tagged (Caswell et al. 2019).
@@ -24,7 +24,10 @@ from dragoman.translation.translator import Translator
 
 @dataclass(frozen=True)
 class BackTranslation(Synthesis):
-    """Pairs of a translation as the source and the line as the target. text: a file of sentences."""
+    """Back-translated pairs: the translation of a line is the source, the line itself is the target.
+
+    text: a file with one target-language sentence per line.
+    """
 
     model: Path
     text: Path
@@ -39,35 +42,39 @@ class BackTranslation(Synthesis):
         return self.text
 
     def read(self) -> Iterator[Line]:
-        """Yield its lines."""
+        """Yield the lines of the text file."""
         return map(Line, open_lines(self.text))
 
     def count(self) -> int:
-        """Return their number."""
+        """Return the number of lines."""
         return count_lines(self.text)
 
     def pair(self, line: Line, translation: str) -> tuple[str, str]:
-        """Return translation and line."""
+        """Return the translation, which is the source, and the line, which is the target."""
         return translation, line.text
 
 
 def check(text: Path, output: Path) -> None:
-    """Check the files before a model is loaded. Raises ConfigError and DataError."""
+    """Check the files before a model is loaded.
+
+    Raises DataError if the text is empty, unreadable or not a regular file, and ConfigError if the output exists or its
+    folder does not.
+    """
     if text.exists() and not text.is_file():
-        raise DataError(f"{text} is not a regular file; it is read again after a kill, so store it in a file first")
+        raise DataError(f"{text} is not a regular file; save it to a file first, so that a killed run can be resumed")
     if next(open_lines(text), None) is None:
         raise DataError(f"{text} is empty; give a file with at least one line")
     if not output.parent.is_dir():
-        raise ConfigError(f"there is no folder {output.parent} for the output; make it first")
+        raise ConfigError(f"the output folder {output.parent} does not exist; create it first")
     if output.exists() and not work_folder(output).exists():
         raise exists(output)
 
 
 BEAM_MIN_SCORE = -1.5
-"""Nats per token: the default minimum score of translations found by beam search."""
+"""Default minimum score of translations found by beam search, in nats per token."""
 
 COPIED_SHARE = 0.2
-"""Of the lines. If more translations copy their line, the model may be of the other direction."""
+"""If more than this share of the translations copy their line, the model may translate in the wrong direction."""
 
 TAG = "bt"
 """The tag of synthetic sources (Caswell et al. 2019)."""
@@ -75,7 +82,11 @@ TAG = "bt"
 
 @dataclass(frozen=True)
 class SyntheticPairs:
-    """path: a file of synthetic source TAB line. counts: number of lines by rule. language: of the lines, if known."""
+    """Result of `backtranslate`.
+
+    path: a file with lines of synthetic source TAB target. counts: numbers of lines read, kept, and dropped by each
+    rule. language: the language of the targets, if known.
+    """
 
     path: Path
     counts: Mapping[str, int]
@@ -93,19 +104,19 @@ class SyntheticPairs:
 
     @property
     def corpus(self) -> dict[str, Any]:
-        """The entry for `data.train` of a recipe."""
+        """The entry for these pairs in a recipe's `data.train`."""
         return {"tsv": str(self.path), "tags": [TAG]}
 
     def recipe(self) -> str:
-        """Return the entry as YAML, in a list of corpora."""
+        """Return a YAML snippet of a recipe that contains this entry in its list of corpora."""
         language = self.language
         several = (
             ""
             if language is None
-            else f"    # target_language: {language}   (where one model writes several languages)\n"
+            else f"    # target_language: {language}   (if the model has several target languages)\n"
         )
         return (
-            f"# A recipe's list of corpora with these pairs; weight them, or give data.temperature, as you like.\n"
+            f"# Add these pairs to the corpora of a recipe; set weights or data.temperature to balance them.\n"
             f"data:\n  train:\n  - source: …\n    target: …\n{several}"
             f"  - tsv: {json.dumps(str(self.path), ensure_ascii=False)}\n    tags: [{TAG}]"
         )
@@ -131,53 +142,53 @@ def backtranslate(
     threads: int | None = None,
     quiet: bool = False,
 ) -> SyntheticPairs:
-    """Translate a text with a model of the reverse direction to get its sources, as `dragoman backtranslate` does.
+    """Generate source sentences for target-language text with a reverse model, as `dragoman backtranslate` does.
 
-    model: a folder of a model that reads the text's language. text, output: files, plain or compressed. A call that was
-    stopped goes on when it is made again. language: of the text, to be checked against the one that the model reads.
-    sampling: draw translations instead of searching them. filters: settings of `FilterConfig`, which says what they
-    are; `min_score` is -1.5 where translations are searched, unless it is given. The others are as in
-    `Translator.request` and `Translator.load`.
+    model: folder of a model whose source language is that of the text. text, output: files, plain or compressed.
+    Repeating an interrupted call resumes it. language: language of the text, checked against the model's source
+    language. sampling: sample translations instead of using beam search. filters: settings of `FilterConfig`;
+    `min_score` defaults to -1.5 for beam search. Other arguments are those of `Translator.request` and
+    `Translator.load`.
 
-    Raises ConfigError for settings that make no sense, for a model of the wrong direction and for work that was begun
-    otherwise, DataError for a text that cannot be read, and what `Translator` raises.
+    Raises ConfigError for invalid settings, for a model of the wrong direction, and if the interrupted call had other
+    settings or another text; DataError if the text cannot be read; and all errors of `Translator`.
     """
     use_threads(threads)
     model, text, output = Path(model), Path(text), Path(output)
-    usual = {"min_score": BEAM_MIN_SCORE} if sampling is None else {}
-    rules = parse_settings({**usual, **(filters or {})}, FilterConfig, "filters")
+    defaults = {"min_score": BEAM_MIN_SCORE} if sampling is None else {}
+    rules = parse_settings({**defaults, **(filters or {})}, FilterConfig, "filters")
     check(text, output)
     with quietly(quiet):
         translator = Translator.load(model, device, threads=threads)
-        translator.report_cut = False  # they are counted
+        translator.report_cut = False  # the filters count truncated translations
         _check_direction(translator, language)
         request = translator.request(beam=beam, length_penalty=length_penalty, sampling=sampling, to=to, tags=tags)
         counts = BackTranslation(model, text, output, request, rules, batch_size).run(translator)
-        found = SyntheticPairs(output, counts, language or translator.meta.source_language)
-        _warn(found)
-        return found
+        result = SyntheticPairs(output, counts, language or translator.meta.source_language)
+        _warn(result)
+        return result
 
 
 def _check_direction(translator: Translator, language: str | None) -> None:
     """Raise ConfigError if the text is not in the language that the model reads."""
     reads, writes = translator.meta.source_language, translator.meta.target_language
     if translator.tokenizers.reads_vectors:
-        raise ConfigError("this model reads feature vectors, no text: back-translation needs one that reads text")
+        raise ConfigError("this model reads feature vectors; back-translation needs a model that reads text")
     if language is not None and reads is not None and language != reads:
         raise ConfigError(
-            f"the text is in {language!r}, but the model reads {reads!r}: back-translation needs a model of the other "
-            f"direction, one that reads {language!r}"
+            f"the text is in {language!r}, but the model reads {reads!r}: back-translation needs a model of the "
+            f"reverse direction, which reads {language!r}"
         )
     if reads is not None:
         info(f"The model reads {reads}{f' and writes {writes}' if writes else ''}: the text must be in {reads}.")
 
 
-def _warn(found: SyntheticPairs) -> None:
-    """Warn of suspicious counts."""
-    if found.counts.get("copied", 0) > COPIED_SHARE * found.lines:
+def _warn(result: SyntheticPairs) -> None:
+    """Warn about suspicious counts."""
+    if result.counts.get("copied", 0) > COPIED_SHARE * result.lines:
         warn("Many translations repeat their line: is this a model of the reverse direction? It must read the text.")
-    if not found.kept:
+    if not result.kept:
         warn(
-            f"{found.path} is empty: no pair was kept. The rules are options; `dragoman backtranslate --help` lists "
-            "them."
+            f"{result.path} is empty: no pair was kept. `dragoman backtranslate --help` lists the options that change "
+            "the filters."
         )

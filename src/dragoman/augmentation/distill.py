@@ -32,12 +32,12 @@ from dragoman.translation.translator import Translator
 def student_recipe(
     teacher: Path, student: str, out: Path, sources: Sequence[Path] = (), overrides: Overrides = ()
 ) -> TranslationRun:
-    """Return the run of a student, with `data.train` still naming the corpora that the teacher has to translate.
+    """Return the student's run; its `data.train` still lists the corpora that the teacher has to translate.
 
-    Data, text and search are as in the teacher's folder, the model is the preset `student`, and the loop has its usual
-    settings; `overrides` come last. sources: text to translate in the place of the corpora; both sides of such a corpus
-    are that text. Raises ModelError for a folder that holds no model, ConfigError for a model that does not translate
-    and for settings that are wrong, DataError for files that are not there.
+    Data, text and search settings come from the teacher's folder, the model is the preset `student`, and the training
+    loop has its default settings; `overrides` are applied last. sources: text files to translate instead of the
+    corpora; both sides of these corpora are the same file. Raises ModelError if the folder contains no model,
+    ConfigError for a model that does not translate and for invalid settings, DataError if a file is missing.
     """
     if "teach" not in (kind := folder_kind(teacher)).verbs:
         raise ConfigError(f"{teacher} {kind.refusal('teach')}")
@@ -53,22 +53,23 @@ def student_recipe(
     run = load_settings(teacher / CONFIG, all_overrides(given, overrides), TranslationRun)
     if run.text.vectors is not None:
         raise ConfigError(f"{teacher} reads feature vectors: only a model that reads text can be distilled")
-    _check_there(run, teacher)
+    _check_files(run, teacher)
     return run
 
 
-def _check_there(run: TranslationRun, teacher: Path) -> None:
+def _check_files(run: TranslationRun, teacher: Path) -> None:
+    """Raise DataError if a file of the corpora is missing."""
     for key, path in (*_files("data.train", run.data.train), *_files("data.valid", run.data.valid)):
         if not path.exists():
-            instead = ", or translate any text of the source language: --source FILE" if ".train" in key else ""
+            instead = ", or translate any text in the source language: --source FILE" if ".train" in key else ""
             raise DataError(
-                f"there is no file {path}, which is {key} in {teacher / CONFIG}. If it has moved, say where it is now: "
+                f"there is no file {path}, which is {key} in {teacher / CONFIG}. If it has moved, give its new path: "
                 f"{key}=FILE{instead}"
             )
 
 
 def _files(key: str, corpora: CorpusConfig | Sequence[CorpusConfig]) -> Iterator[tuple[str, Path]]:
-    """Yield each file with its setting."""
+    """Yield the name of the setting and the path of each file."""
     if not isinstance(corpora, CorpusConfig):
         for number, corpus in enumerate(corpora):
             yield from _files(f"{key}.{number}", corpus)
@@ -82,8 +83,8 @@ def _files(key: str, corpora: CorpusConfig | Sequence[CorpusConfig]) -> Iterator
 class TeacherPairs(Synthesis):
     """Pairs of a source and the teacher's translation (Kim & Rush 2016, sections 3.2 and 3.3).
 
-    closest: of the hypotheses that the request asks for, the one with the highest sentence BLEU against the corpus's
-    own target is taken ("sequence-level interpolation", Kim & Rush 2016, section 3.3), else the most probable one.
+    closest: whether to use the hypothesis with the highest sentence BLEU against the reference ("sequence-level
+    interpolation", Kim & Rush 2016, section 3.3) instead of the most probable one.
     """
 
     model: Path
@@ -109,27 +110,28 @@ class TeacherPairs(Synthesis):
         return None if self.corpus.tmx is not None else count_lines(self.origin)
 
     def chosen(self, line: Line, translations: Sequence[Translation]) -> Translation:
-        """Return the best translation, or the closest; ties go to the most probable."""
+        """Return the most probable translation, or the closest to the reference; the more probable one if tied."""
         if not line.reference.strip():
             return translations[0]
-        near = sentence_rewards("bleu", [each.text for each in translations], [line.reference] * len(translations))
-        return translations[near.index(max(near))]
+        scores = sentence_rewards("bleu", [each.text for each in translations], [line.reference] * len(translations))
+        return translations[scores.index(max(scores))]
 
     def pair(self, line: Line, translation: str) -> tuple[str, str]:
-        """Return source and translation."""
+        """Return the source and its translation."""
         return line.text, translation
 
 
 FOLDER = "distilled"
-"""The folder of translations, beside the run folder, so that another student of the same teacher finds them."""
+"""Name of the folder of translations next to the run folder, where other students of the same teacher find them."""
 
 
 @dataclass(frozen=True)
 class Distillation:
-    """recipe: as `student_recipe` gives it, `data.train` being the corpora whose sources are translated.
+    """A distillation: which corpora a teacher translates, how, and the run of the student.
 
-    beam: hypotheses kept a sentence, None for the teacher's own setting. closest: as of `TeacherPairs`. originals:
-    whether the student learns from the corpora themselves too. precision: that the teacher computes in, None for exact.
+    recipe: as returned by `student_recipe`; the teacher translates the sources of its `data.train`. beam: beam size,
+    None for the teacher's own setting. closest: as in `TeacherPairs`. originals: whether the student also learns from
+    the original corpora. precision: number format in which the teacher computes, None for exact.
     """
 
     teacher: Path
@@ -141,19 +143,19 @@ class Distillation:
     precision: str | None = None
 
     def check(self, resume: bool) -> None:
-        """Check everything that is cheap to check before anything is translated.
+        """Run all cheap checks before the translation starts.
 
-        Raises ConfigError where the run folder holds a run that is not to be resumed, and what opening the run raises.
+        Raises ConfigError if the run folder already contains a run and `resume` is false, and all errors of `open_job`.
         """
         out = self.recipe.out
         if not resume and (out / CONFIG).exists():
             raise ConfigError(
-                f"{out} holds a training run already: add --resume to go on with it, or choose another --out"
+                f"{out} already contains a training run: add --resume to resume it, or choose another --out"
             )
         open_job(self.recipe).close()
 
     def work(self, translator: Translator) -> tuple[TeacherPairs, ...]:
-        """Return the pairs to make, one set per corpus. translator: the teacher."""
+        """Return the pairs to generate, one set per corpus. translator: the teacher."""
         folder = self.recipe.out.parent / FOLDER
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -162,19 +164,19 @@ class Distillation:
         return tuple(self._pairs(corpus, translator, folder) for corpus in self.recipe.data.corpora)
 
     def student(self, work: Sequence[TeacherPairs]) -> TranslationRun:
-        """Return the student's run, once all pairs are made."""
+        """Return the student's run, which trains on the generated pairs."""
         originals = self.recipe.data.corpora if self.originals else ()
         data = self.recipe.data.model_copy(update={"train": (*map(_corpus, work), *originals)})
         return self.recipe.model_copy(update={"data": data})
 
     def _pairs(self, corpus: CorpusConfig, translator: Translator, folder: Path) -> TeacherPairs:
-        """Return the pairs of a corpus; the name of their file is a digest of everything that they depend on."""
+        """Return the pairs of a corpus; their file is named by a digest of everything that determines its contents."""
         beam = translator.search_config(beam=self.beam).beam
         request = translator.request(
             beam=beam, nbest=beam if self.closest else 1, to=corpus.target_language, tags=corpus.tags
         )
         cleaning = self.recipe.data.cleaning
-        # copies stay: what the teacher does with a name, or a line of another language, the student shall do too
+        # copies are kept: the student should copy names and foreign-language lines as the teacher does
         filters = FilterConfig(copied=None, max_tokens=cleaning.max_tokens if cleaning.enabled else None)
         pairs = TeacherPairs(self.teacher, corpus, folder, request, filters, self.batch_size, self.closest)
         files = [file_digest(path, folder) for path in corpus.files]
@@ -217,24 +219,24 @@ def distill(
     threads: int | None = None,
     quiet: bool = False,
 ) -> TrainingResult:
-    """Train a small model on what a larger one writes, as `dragoman distill` does (Kim & Rush 2016).
+    """Train a small model on the translations of a larger one, as `dragoman distill` does (Kim & Rush 2016).
 
-    teacher: the larger model's folder; student: the smaller one's preset; out: the run folder. overrides: of the
-    student's recipe, as in `train`. source: files to translate instead of the teacher's own corpora. beam: hypotheses
-    that the teacher keeps (default: its own setting). choice: `best`, its most probable translation, or `closest`, the
-    one nearest to the reference. originals: the student learns from the corpora as they are too. resume: go on where
-    the same call was stopped. The others are as in `Translator.load`, for the teacher.
+    teacher: folder of the larger model; student: preset of the smaller one; out: run folder. overrides: settings of the
+    student's recipe, as in `train`. source: files to translate instead of the teacher's own corpora. beam: the
+    teacher's beam size (default: its own setting). choice: `best`, the most probable translation, or `closest`, the
+    one closest to the reference. originals: whether the student also learns from the original corpora. resume: resume
+    an interrupted call with the same arguments. Other arguments are those of `Translator.load`, for the teacher.
 
-    Raises ConfigError for what does not go together, DataError where files are missing or nothing that the teacher
-    writes is kept by the filters, and what `train` raises.
+    Raises ConfigError for contradictory arguments, DataError if files are missing or the filters drop all pairs, and
+    all errors of `train`.
     """
     use_threads(threads)
     teacher, sources = Path(teacher), [Path(each) for each in source]
     if choice not in CHOICES:
-        raise ConfigError(f"there is no choice {choice!r}: take one of {', '.join(CHOICES)}")
+        raise ConfigError(f"unknown choice {choice!r}: use one of {', '.join(CHOICES)}")
     if sources and (originals or choice == "closest"):
         option = "--originals" if originals else "--choice closest"
-        raise ConfigError(f"{option} needs references, which a text of --source does not have: leave one of them out")
+        raise ConfigError(f"{option} needs references, but --source has none: remove one of the two options")
     with quietly(quiet):
         recipe = student_recipe(teacher, student, Path(out), sources, overrides)
         distillation = Distillation(
@@ -242,7 +244,7 @@ def distill(
         )
         distillation.check(resume)
         translator = Translator.load(teacher, device, engine, precision, threads)
-        translator.report_cut = False  # they are counted
+        translator.report_cut = False  # the filters count truncated translations
         work = distillation.work(translator)
         for pairs in work:
             _translate(pairs, translator)
@@ -251,13 +253,13 @@ def distill(
 
 
 def _translate(pairs: TeacherPairs, translator: Translator) -> None:
-    """Make the pairs of a corpus, unless they exist. Raises DataError if none are kept."""
+    """Generate the pairs of a corpus, unless they exist. Raises DataError if the filters drop all of them."""
     if pairs.finished:
-        info(f"Translations of {pairs.corpus} are there already: {pairs.output}")
+        info(f"Reusing translations of {pairs.corpus}: {pairs.output}")
         return
-    info(f"Translating {pairs.corpus} with {pairs.model}. If this is stopped, the same command goes on.")
+    info(f"Translating {pairs.corpus} with {pairs.model}. To resume after an interruption, repeat the same command.")
     counts = pairs.run(translator)
     info(account(counts))
     if not counts[KEPT]:
         pairs.output.unlink()
-        raise DataError(f"nothing that {pairs.model} made of {pairs.corpus} is kept by the filters")
+        raise DataError(f"the filters dropped all translations of {pairs.corpus} by {pairs.model}")

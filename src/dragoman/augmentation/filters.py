@@ -1,4 +1,4 @@
-"""Filters of synthetic pairs: which are not worth learning from, and the rule that each of them breaks."""
+"""Filters that drop synthetic pairs not worth learning from, and the rule that each dropped pair breaks."""
 
 import re
 from typing import NamedTuple
@@ -15,24 +15,25 @@ RULES = {
     "control_characters": "the line or its translation has a tab or another control character",
     "empty": "the line or its translation is blank",
     "duplicates": "the line is a duplicate",
-    "max_tokens": "the line exceeds the limit or the model's positions",
-    "unfinished": "the length limit stopped the translation",
+    "max_tokens": "the line exceeds the limit or the model's number of positions",
+    "unfinished": "the translation was cut off at the length limit",
     "copied": "the translation repeats the words of the line",
     "max_ratio": "one side is much longer than the other",
     "repeats": "the translation repeats a phrase",
     "min_score": "the model assigns its translation a low probability",
 }
-"""The meaning of every rule, in the order in which they are tried."""
+"""The meaning of each rule, in the order in which the rules are applied."""
 
 RATIO_ALLOWANCE = 10
-"""Bytes added to both sides before their ratio is taken, so that short pairs pass; as data.cleaning does."""
+"""Bytes added to both sides before their ratio is computed, so that short pairs pass, as in data.cleaning."""
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 class FilterConfig(Config):
-    """The filters of synthetic pairs. Each can be turned off (false or null). Broken UTF-8 and control characters
-    are always dropped.
+    """Filters of synthetic pairs. Each can be turned off (false or null).
+
+    Pairs with broken UTF-8 or control characters are always dropped.
     """
 
     empty: bool = Field(default=True, description="Drop pairs with a blank side.")
@@ -67,8 +68,10 @@ class FilterConfig(Config):
     )
 
 
-class Judged(NamedTuple):
-    """A translation to judge. score: its mean log-probability per token, in nats."""
+class ScoredPair(NamedTuple):
+    """A line and its translation. finished: whether the translation ends with EOS; score: its mean log-probability
+    per token, in nats.
+    """
 
     line: str
     translation: str
@@ -77,12 +80,12 @@ class Judged(NamedTuple):
 
 
 def unusable(text: str) -> bool:
-    """Return whether a text cannot be a column of tab-separated text."""
+    """Whether a text contains control characters, so that it cannot be a column of tab-separated text."""
     return _CONTROL.search(text) is not None
 
 
-def broken_rule(pair: Judged, config: FilterConfig) -> str | None:
-    """Return the first rule that a translation breaks, if any."""
+def broken_rule(pair: ScoredPair, config: FilterConfig) -> str | None:
+    """Return the name of the first rule that a pair breaks, or None."""
     if unusable(pair.translation):
         return "control_characters"
     if config.empty and (not pair.line.strip() or is_empty(pair.line, pair.translation)):
@@ -100,6 +103,6 @@ def broken_rule(pair: Judged, config: FilterConfig) -> str | None:
     return None
 
 
-def _ratio(pair: Judged) -> float:
+def _ratio(pair: ScoredPair) -> float:
     lengths = len(pair.line.encode()) + RATIO_ALLOWANCE, len(pair.translation.encode()) + RATIO_ALLOWANCE
     return max(lengths) / min(lengths)

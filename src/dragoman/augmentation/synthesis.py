@@ -1,4 +1,4 @@
-"""`Synthesis`: makes pairs, of which a model writes one side, from a text of any length; resumable after a kill."""
+"""`Synthesis`: generates pairs by translating a text of any length; resumable after a kill."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dragoman.augmentation.filters import RULES, FilterConfig, Judged, broken_rule, unusable
+from dragoman.augmentation.filters import RULES, FilterConfig, ScoredPair, broken_rule, unusable
 from dragoman.base.companion import compressor_for
 from dragoman.base.errors import ConfigError
 from dragoman.base.journal import OutputJournal, work_folder
@@ -23,21 +23,21 @@ KEPT, LINES = "kept", "lines"
 
 
 class Line(NamedTuple):
-    """A text to translate. reference: its human translation, if it is needed."""
+    """A text to translate. reference: its human translation; empty if it is not needed."""
 
     text: str
     reference: str = ""
 
     @property
     def identity(self) -> str:
-        """Lines with the same identity are duplicates."""
+        """The key for deduplication: lines with the same identity are duplicates."""
         return f"{self.text}\n{self.reference}" if self.reference else self.text
 
 
 class Synthesis(ABC):
-    """What to translate, how, and where to write the pairs. Subclasses are frozen dataclasses with these fields.
+    """Generates pairs from the lines of a text. Subclasses are frozen dataclasses with these fields.
 
-    model: the translator's folder. output: tab-separated pairs, compressed as its name ends.
+    model: the translator's folder. output: a file of tab-separated pairs; its suffix selects the compression.
     """
 
     model: Path
@@ -60,7 +60,7 @@ class Synthesis(ABC):
         """The input file, for messages."""
 
     def chosen(self, line: Line, translations: Sequence[Translation]) -> Translation:
-        """Return the translation to write; here the best."""
+        """Return the translation to write; by default the best."""
         return translations[0]
 
     def count(self) -> int | None:
@@ -78,7 +78,7 @@ class Synthesis(ABC):
         return WINDOW_BATCHES * self.batch_size
 
     def settings(self) -> dict[str, Any]:
-        """Return everything but the text that the output depends on, as JSON values."""
+        """Return everything that the output depends on, except the text, as JSON values."""
         return {
             "model": fingerprint(self.model),
             "request": self.request.settings(),
@@ -86,12 +86,12 @@ class Synthesis(ABC):
             "batch_size": self.batch_size,
         }
 
-    def run(self, translator: Translator, tell: Callable[[Counter[str]], None] | None = None) -> Counter[str]:
+    def run(self, translator: Translator, on_window: Callable[[Counter[str]], None] | None = None) -> Counter[str]:
         """Write the pairs in the order of the lines, resuming a killed run; return the number of lines by rule.
 
-        tell: called after every window. Memory does not grow with the text; digests of its lines, to find duplicates,
-        are on disk until the end. Raises ConfigError if the folder beside the output was started with another text or
-        other settings, and the errors of reading and translating.
+        on_window: called with the counts after every window. Memory does not grow with the text: the digests that find
+        duplicate lines stay on disk until the end. Raises ConfigError if the killed run had another text or other
+        settings, and all errors of reading and translating.
         """
         compress = compressor_for(self.output)
         with (
@@ -102,24 +102,24 @@ class Synthesis(ABC):
                 raise exists(self.output)
             if journal.kept:
                 info(f"Resuming after line {journal.kept:,} of {self.origin}.")
-            lines = self._left(journal)
+            lines = self._remaining(journal)
             while not journal.finished:
                 window = list(islice(lines, self.window))
                 pairs, counts = self._pairs(window, journal, translator, progress)
                 text = "".join(f"{source}\t{target}\n" for source, target in pairs).encode()
                 last = len(window) < self.window
-                # an empty file of no members would be none of its format
+                # without any compressed member, an empty file would not be valid in its format
                 data = compress(text) if text or (last and journal.counts[KEPT] == 0) else b""
                 journal.write(len(window), data, counts)
                 journal.commit(finished=last)
-                if tell is not None:
-                    tell(journal.counts)
+                if on_window is not None:
+                    on_window(journal.counts)
             counts = Counter(journal.counts)
         journal.publish()
         return counts
 
-    def _left(self, journal: OutputJournal) -> Iterator[Line]:
-        """Yield the lines that are not completed."""
+    def _remaining(self, journal: OutputJournal) -> Iterator[Line]:
+        """Yield the lines that have not been processed yet."""
         last = Line("")
 
         def texts() -> Iterator[str]:
@@ -133,7 +133,7 @@ class Synthesis(ABC):
     def _pairs(
         self, window: Sequence[Line], journal: OutputJournal, translator: Translator, progress: Progress
     ) -> tuple[list[tuple[str, str]], Counter[str]]:
-        """Return the pairs that are kept, and the number of lines by rule."""
+        """Return the kept pairs of a window, and the number of lines by rule."""
         counts: Counter[str] = Counter({LINES: len(window)})
         lines = list(self._readable(window, counts))
         if self.filters.duplicates:
@@ -146,8 +146,8 @@ class Synthesis(ABC):
         pairs = []
         for line, translations in zip(lines, found, strict=True):
             best = self.chosen(line, translations)
-            judged = Judged(line.text, best.text, best.finished, best.log_probability / (len(best.ids) + 1))
-            rule = broken_rule(judged, self.filters)
+            scored = ScoredPair(line.text, best.text, best.finished, best.log_probability / (len(best.ids) + 1))
+            rule = broken_rule(scored, self.filters)
             counts[rule or KEPT] += 1
             if rule is None:
                 pairs.append(self.pair(line, best.text))
@@ -183,8 +183,8 @@ class Synthesis(ABC):
 
 
 def exists(output: Path) -> ConfigError:
-    """Return the error to raise if the output exists already."""
-    return ConfigError(f"{output} exists already: choose another --output, or delete it first")
+    """Return the error to raise if the output already exists."""
+    return ConfigError(f"{output} already exists: choose another --output, or delete it first")
 
 
 def kept(counts: Mapping[str, int]) -> str:

@@ -1,4 +1,4 @@
-"""`Control`: what translations must contain, and `Requirements`, what that means for one text."""
+"""`Control`: requirements on all translations, and `Requirements`: those on the translation of one text."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,9 +13,10 @@ from dragoman.control.phrase import Phrase, phrases
 
 @dataclass(frozen=True)
 class Requirements:
-    """What the translation of one text must contain.
+    """Phrases and spans that the translation of one text must contain.
 
-    phrases: required in any case; terms: of the glossary; spans: to be kept, found by `keep`.
+    phrases: required in every translation; terms: matches of the glossary in the text; spans: parts of the text to
+    copy unchanged, found by `keep`.
     """
 
     text: str
@@ -25,7 +26,7 @@ class Requirements:
     keep: KeepRules | None
 
     def __bool__(self) -> bool:
-        """Return whether anything is required."""
+        """Whether anything is required."""
         return bool(self.required or self.spans)
 
     @property
@@ -34,7 +35,7 @@ class Requirements:
         return (*self.phrases, *(term.phrase for term in self.terms))
 
     def met_by(self, translation: str) -> bool:
-        """Return whether a translation has each phrase, as whole words, and each span as often as required.
+        """Whether a translation contains each phrase, as whole words, and each span as often as required.
 
         A span may occur more often if it is also part of required phrases.
         """
@@ -60,7 +61,8 @@ class Requirements:
 class Control:
     """Requirements on all translations.
 
-    phrases: contained in every translation; glossary: of terms; keep: which spans are copied unchanged.
+    phrases: required in every translation; glossary: translations of terms; keep: rules for the spans that are copied
+    unchanged.
     """
 
     phrases: tuple[Phrase, ...] = ()
@@ -76,14 +78,15 @@ class Control:
     ) -> "Control | None":
         """Return the control, or None if there are no requirements.
 
-        constraints: phrases, each a text or a list of alternatives; glossary: also its terms, or its file; keep: names
-        of `keep.KINDS`, or all. Raises ConfigError for an invalid value, DataError for an unreadable glossary.
+        constraints: phrases, each a string or a list of alternatives; glossary: a `Glossary`, a mapping of its terms,
+        or the path of its file; keep: names of `keep.KINDS`, or "all"; keep_patterns: regular expressions for further
+        spans. Raises ConfigError for an invalid value, DataError for an unreadable glossary.
         """
-        asked = Control(phrases(constraints), glossary_of(glossary), KeepRules.of(keep, keep_patterns))
-        return asked if asked.phrases or asked.glossary is not None or asked.keep is not None else None
+        control = Control(phrases(constraints), glossary_of(glossary), KeepRules.of(keep, keep_patterns))
+        return control if control.phrases or control.glossary is not None or control.keep is not None else None
 
     def requirements(self, text: str) -> Requirements:
-        """Return the requirements on the translation of a text. Terms are not looked for within kept spans."""
+        """Return the requirements on the translation of a text. Terms inside kept spans are ignored."""
         spans = () if self.keep is None else tuple(self.keep.find(text))
         terms: list[Match] = []
         if self.glossary is not None:

@@ -15,7 +15,11 @@ EXACT = "="
 
 
 class Entry(NamedTuple):
-    """targets: forms, of which a translation must contain one; empty if the term is copied from the text."""
+    """An entry of a glossary.
+
+    targets: alternatives; a translation must contain one of them. Empty if the term is copied from the text. exact:
+    whether the source matches its exact letter case only.
+    """
 
     source: str
     targets: tuple[str, ...]
@@ -39,10 +43,10 @@ class _Node:
 
 
 class Glossary:
-    """Finds terms at word boundaries, the longest first, in any letter case unless an entry requires its own.
+    """Finds terms at word boundaries, the longest first, ignoring letter case unless an entry is `exact`.
 
-    If the text has a term in capitals or capitalised, and the entry does not, its targets may be so too. If several
-    entries match, all give alternatives; entries with exact letter case take precedence.
+    If a term is capitalised or in capitals in the text but not in its entry, its targets may be written so too. If
+    several entries match, the targets of all of them are alternatives; exact entries take precedence.
     """
 
     def __init__(self, entries: Sequence[Entry]) -> None:
@@ -67,12 +71,12 @@ class Glossary:
             for source, targets in terms.items()
         ]
         if not found:
-            raise ConfigError("a glossary has at least one term")
+            raise ConfigError("a glossary must have at least one term")
         return Glossary(found)
 
     @staticmethod
     def read(path: Path | str) -> "Glossary":
-        """Read lines of source TAB target, with more targets after more tabs; without one the term is copied.
+        """Read lines of source TAB target; further tabs separate alternatives. A term without a target is copied.
 
         Blank lines and lines that start with # are skipped. Raises DataError with the file and the line.
         """
@@ -93,20 +97,20 @@ class Glossary:
 
     def find(self, text: str, start: int = 0, end: int | None = None) -> list[Match]:
         """Return the terms in text[start:end], from left to right, without overlaps."""
-        places = [place for place in split_units(text) if place[0] >= start and (end is None or place[1] <= end)]
+        units = [unit for unit in split_units(text) if unit[0] >= start and (end is None or unit[1] <= end)]
         found, number = [], 0
-        while number < len(places):
-            match, count = self._longest(text, places, number)
+        while number < len(units):
+            match, count = self._longest(text, units, number)
             if match is not None:
                 found.append(match)
             number += max(1, count)
         return found
 
-    def _longest(self, text: str, places: Sequence[tuple[int, int]], number: int) -> tuple[Match | None, int]:
-        """Return the longest term that starts at a unit, and its number of units."""
+    def _longest(self, text: str, units: Sequence[tuple[int, int]], number: int) -> tuple[Match | None, int]:
+        """Return the longest term that starts at the unit `number`, and its number of units."""
         best: tuple[Match | None, int] = None, 0
-        node, first = self._root, places[number][0]
-        for count, (begin, end) in enumerate(places[number:], start=1):
+        node, first = self._root, units[number][0]
+        for count, (begin, end) in enumerate(units[number:], start=1):
             following = node.following.get(_unit(text[begin:end]))
             if following is None:
                 break
@@ -121,14 +125,17 @@ class Glossary:
 
 
 def glossary_of(given: "Glossary | Mapping[str, Any] | Path | str | None") -> Glossary | None:
-    """Return a glossary, given as such, as its terms or as its file. Raises as `Glossary.of` and `Glossary.read`."""
+    """Return a glossary from its terms or its file; a `Glossary` or None is returned unchanged.
+
+    Raises the errors of `Glossary.of` and `Glossary.read`.
+    """
     if given is None or isinstance(given, Glossary):
         return given
     return Glossary.of(given) if isinstance(given, Mapping) else Glossary.read(given)
 
 
 def _entry(source: str, targets: tuple[str, ...]) -> Entry:
-    """Raises ConfigError for a source or a target that is not a phrase."""
+    """Parse an entry. Raises ConfigError for a source or a target that is not a phrase."""
     exact = source.strip().startswith(EXACT)
     (term,) = Phrase.of(source.strip().removeprefix(EXACT)).alternatives
     return Entry(term, Phrase.of(targets).alternatives if targets else (), exact)
@@ -144,7 +151,7 @@ def _unit(text: str) -> str:
 
 
 def _forms(entry: Entry, written: str) -> list[str]:
-    """Return the targets in the letter case of the text, followed by those as given."""
+    """Return the targets in the letter case of the text, followed by the targets as given."""
     if not entry.targets:
         return [written]
     if len(written) > 1 and written.isupper() and not entry.source.isupper():

@@ -39,7 +39,10 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class KeepRules:
-    """kinds: names of `KINDS`; patterns: the user's regular expressions, which take precedence."""
+    """Rules that find spans to copy unchanged.
+
+    kinds: names of `KINDS`; patterns: the user's regular expressions, which take precedence.
+    """
 
     kinds: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
@@ -51,7 +54,7 @@ class KeepRules:
         Raises ConfigError for an unknown kind or an invalid pattern, TypeError for a bare string.
         """
         if isinstance(kinds, str) or isinstance(patterns, str):
-            raise TypeError("keep and keep_patterns are lists of strings, not one string")
+            raise TypeError("keep and keep_patterns must be lists of strings, not a single string")
         named = [each for kind in kinds for each in (KINDS if kind == "all" else [kind])]
         keep = KeepRules(tuple(dict.fromkeys(named)), tuple(patterns))
         if unknown := [kind for kind in keep.kinds if kind not in KINDS]:
@@ -59,10 +62,10 @@ class KeepRules:
         return keep if keep._compiled else None
 
     def find(self, text: str) -> list[Span]:
-        """Return the spans from left to right. Of overlapping matches the first counts, then the longest.
+        """Return the spans from left to right. Of overlapping matches, the first is returned, or the longest if several
+        start at the same position.
 
-        Spans have no spaces at their ends, and blank matches are ignored. Raises ConfigError for a pattern that takes
-        too long.
+        Spans are stripped of spaces, and blank matches are ignored. Raises ConfigError if a pattern takes too long.
         """
         found = []
         for pattern in self._compiled:

@@ -11,16 +11,16 @@ from pydantic import Field
 from dragoman.base.errors import DataError
 from dragoman.base.settings.config import Config
 from dragoman.control.glossary import Glossary, Match
-from dragoman.control.placeholders import Placeholders, PlaceholdersConfig, Replaced
+from dragoman.control.placeholders import Placeholders, PlaceholdersConfig, PlaceholderSpans
 from dragoman.data.preparation.tokenising import MarkedPair
 from dragoman.text.symbols import TERMINOLOGY, InlineText, InlineWriter
 
 
 class TerminologyConfig(Config):
-    """The model learns to read `⟨term⟩ dog ⟨as⟩ Hund ⟨/term⟩` and to use the given translation (Dinu et al. 2019,
-    append).
+    """Teaches the model to use given translations of terms, which it reads as `⟨term⟩ dog ⟨as⟩ Hund ⟨/term⟩` (Dinu et
+    al. 2019, append).
 
-    `--glossary` then writes these marks into what the model reads.
+    `--glossary` then inserts these symbols into the model's input.
     """
 
     glossary: Path = Field(description="Glossary to learn from: lines of source TAB target, as in --glossary.")
@@ -33,7 +33,7 @@ class TerminologyConfig(Config):
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The symbols."""
+        """The symbols that vocabularies need."""
         return TERMINOLOGY
 
     def build(self) -> "Terminology":
@@ -44,11 +44,11 @@ class TerminologyConfig(Config):
             raise DataError(f"data.terminology.glossary: {error}") from error
 
 
-Place = tuple[int, int]
+Range = tuple[int, int]
 """Start and end of a substring."""
 
 
-class Marked(NamedTuple):
+class MarkedTerm(NamedTuple):
     """A term at source[start:end], and its form in the target."""
 
     start: int
@@ -62,22 +62,26 @@ class Terminology:
     def __init__(self, config: TerminologyConfig, glossary: Glossary) -> None:
         self.config, self.glossary = config, glossary
 
-    def marked(self, source: str, target: str, edges: Sequence[Place], held: Sequence[Place]) -> list[Marked]:
-        """Return the terms from left to right; no two share their words in the target.
+    def find_terms(
+        self, source: str, target: str, source_spans: Sequence[Range], target_spans: Sequence[Range]
+    ) -> list[MarkedTerm]:
+        """Return the terms from left to right; no two of them share words of the target.
 
-        edges, held: places in the source and the target that are replaced otherwise.
+        source_spans, target_spans: parts of both sides that are replaced by placeholders; terms do not overlap them.
         """
-        ends, starts = [0, *(end for _, end in edges)], [*(start for start, _ in edges), len(source)]
-        matches = [match for place in zip(ends, starts, strict=True) for match in self.glossary.find(source, *place)]
-        taken = list(held)
-        found = (self._found(match, target, taken) for match in matches)
+        ends, starts = [0, *(end for _, end in source_spans)], [*(start for start, _ in source_spans), len(source)]
+        matches = [match for gap in zip(ends, starts, strict=True) for match in self.glossary.find(source, *gap)]
+        taken = list(target_spans)
+        found = (self._find_form(match, target, taken) for match in matches)
         return [
-            Marked(match.start, match.end, form) for match, form in zip(matches, found, strict=True) if form is not None
+            MarkedTerm(match.start, match.end, form)
+            for match, form in zip(matches, found, strict=True)
+            if form is not None
         ]
 
-    def _found(self, match: Match, target: str, taken: list[Place]) -> str | None:
-        """Return the form that occurs in the target, and reserve its place."""
-        for start, end in match.phrase.places(target):
+    def _find_form(self, match: Match, target: str, taken: list[Range]) -> str | None:
+        """Return the first form that occurs in the target outside of `taken`, and add its range to `taken`."""
+        for start, end in match.phrase.find(target):
             if all(end <= one[0] or one[1] <= start for one in taken):
                 taken.append((start, end))
                 return target[start:end]
@@ -85,11 +89,11 @@ class Terminology:
 
 
 _KEY = 0x504C4143
-"""Seeds the draws together with the line number: no training setting changes the data."""
+"""Seed of the random draws, together with the line number, so that no training setting changes the data."""
 
 
 class PairMarking:
-    """Implements `data.preparation.tokenising.PairMarker`."""
+    """Inserts placeholders and term marks into pairs; implements `data.preparation.tokenising.PairMarker`."""
 
     def __init__(self, placeholders: Placeholders | None, terminology: Terminology | None) -> None:
         self._placeholders, self._terminology = placeholders, terminology
@@ -113,17 +117,17 @@ class PairMarking:
     @property
     def fingerprint(self) -> str:
         """A digest of the settings and of the glossary's terms."""
-        described = ["1"]
+        parts = ["1"]
         if self._placeholders is not None:
-            described.append(self._placeholders.config.model_dump_json())
+            parts.append(self._placeholders.config.model_dump_json())
         if self._terminology is not None:
-            described.append(f"{self._terminology.glossary.fingerprint} {self._terminology.config.share}")
-        return blake2b("\0".join(described).encode(), digest_size=16).hexdigest()
+            parts.append(f"{self._terminology.glossary.fingerprint} {self._terminology.config.share}")
+        return blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
 
     def __call__(self, source: str, target: str, line: int) -> MarkedPair:
-        """Mark a pair: spans first, then terms outside of them. The draws for the two are independent."""
-        spans: tuple[Replaced, Replaced] = Replaced(), Replaced()
-        terms: list[Marked] = []
+        """Mark a pair: first spans, then terms outside of them. The random draws of the two are independent."""
+        spans: tuple[PlaceholderSpans, PlaceholderSpans] = PlaceholderSpans(), PlaceholderSpans()
+        terms: list[MarkedTerm] = []
         random = np.random.default_rng((_KEY, 0, line))
         placeholders, terminology = self._placeholders, self._terminology
         if placeholders is not None and random.random() >= placeholders.config.share:
@@ -131,25 +135,27 @@ class PairMarking:
         if terminology is not None and np.random.default_rng((_KEY, 1, line)).random() >= terminology.config.share:
             terminology = None
         if placeholders is not None:
-            spans = placeholders.replaced(source, target, random)
+            spans = placeholders.find_spans(source, target, random)
         if terminology is not None:
-            edges, held = ([(start, end) for start, end, _ in side] for side in spans)
-            terms = terminology.marked(source, target, edges, held)
-        sides = written(source, spans[0], terms), written(target, spans[1], [])
+            source_spans, target_spans = ([(start, end) for start, end, _ in side] for side in spans)
+            terms = terminology.find_terms(source, target, source_spans, target_spans)
+        sides = insert_symbols(source, spans[0], terms), insert_symbols(target, spans[1], [])
         if placeholders is not None:
-            sides = placeholders.with_added(*sides, random)
+            sides = placeholders.add_symbol(*sides, random)
         return MarkedPair(*sides, len(sides[1].symbols), len(terms))
 
 
-def written(text: str, spans: Replaced, terms: list[Marked]) -> InlineText:
-    """Return a side of a pair with its symbols; spans and terms do not overlap."""
-    line, place = InlineWriter(), 0
-    for start, end, what, is_term in sorted([*((*each, False) for each in spans), *((*each, True) for each in terms)]):
-        line.write(text[place:start])
+def insert_symbols(text: str, spans: PlaceholderSpans, terms: list[MarkedTerm]) -> InlineText:
+    """Return a side of a pair with its symbols; spans and terms must not overlap."""
+    line, done = InlineWriter(), 0
+    for start, end, inserted, is_term in sorted(
+        [*((*each, False) for each in spans), *((*each, True) for each in terms)]
+    ):
+        line.write(text[done:start])
         if is_term:
-            line.term(text[start:end], what)
+            line.term(text[start:end], inserted)
         else:
-            line.mark(what)
-        place = end
-    line.write(text[place:])
+            line.mark(inserted)
+        done = end
+    line.write(text[done:])
     return line.written()

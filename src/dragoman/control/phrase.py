@@ -1,4 +1,4 @@
-"""`Phrase`: a text that a translation must contain, in one of several forms, and its format in files."""
+"""`Phrase`: a text that a translation must contain in one of several forms, and its format in files."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -11,26 +11,30 @@ SEPARATOR, ALTERNATIVE, ESCAPE = "\t", "|", "\\"
 
 
 class Phrase(NamedTuple):
-    """alternatives: at least one text, without spaces at its ends; a translation must contain one of them."""
+    """A required phrase.
+
+    alternatives: at least one text, without leading and trailing spaces; a translation must contain one of them.
+    """
 
     alternatives: tuple[str, ...]
 
     @staticmethod
     def of(forms: str | Sequence[str]) -> "Phrase":
-        """Return a phrase of one form or several, outer spaces stripped. Raises ConfigError if one is blank."""
+        """Return a phrase with one form or several, stripped of spaces.
+
+        Raises ConfigError if there is no form, or if a form is blank, not Unicode or has several lines.
+        """
         given = [forms] if isinstance(forms, str) else list(forms)
         found = tuple(dict.fromkeys(form.strip() for form in given))
         if not found or not all(found):
-            raise ConfigError(
-                f"{forms!r} is not a phrase: a phrase, and each of its alternatives, has at least one character"
-            )
+            raise ConfigError(f"{forms!r} is not a phrase: a phrase, and each of its alternatives, must not be blank")
         if any(has_broken_utf8(form) or "\n" in form for form in found):
-            raise ConfigError(f"{forms!r} is not a phrase: it must be Unicode text of one line")
+            raise ConfigError(f"{forms!r} is not a phrase: it must be a single line of Unicode text")
         return Phrase(found)
 
-    def places(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield the places where a text has the phrase as whole words: of its first form from left to right, then of
-        the next.
+    def find(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield start and end of each occurrence of the phrase as whole words: those of the first form from left to
+        right, then those of the next form.
         """
         for form in self.alternatives:
             start = text.find(form)
@@ -41,26 +45,29 @@ class Phrase(NamedTuple):
                 start = text.find(form, start + 1)
 
     def times(self, text: str) -> int:
-        """Return how often a text has the phrase, in places that do not overlap."""
+        """Return the number of occurrences of the phrase that do not overlap."""
         count, free = 0, 0
-        for start, end in sorted(self.places(text), key=lambda place: place[1]):
+        for start, end in sorted(self.find(text), key=lambda occurrence: occurrence[1]):
             if start >= free:
                 count, free = count + 1, end
         return count
 
 
 def phrases(given: Iterable[str | Sequence[str]]) -> tuple[Phrase, ...]:
-    """Return phrases, each given as one form or several. Raises ConfigError as `Phrase.of`, TypeError for a string."""
+    """Return phrases, each given as one form or several.
+
+    Raises TypeError for a single string, and ConfigError as `Phrase.of` does.
+    """
     if isinstance(given, str):
-        raise TypeError("constraints are a list of phrases, not one string")
+        raise TypeError("constraints must be a list of phrases, not a single string")
     return tuple(map(Phrase.of, given))
 
 
 def read_phrases(line: str) -> tuple[Phrase, ...]:
-    r"""Parse a line: a tab between phrases, | between alternatives; \| and \\ are the characters themselves.
+    r"""Parse a line with tabs between phrases and | between alternatives; \| and \\ stand for | and \.
 
-    A blank line has no phrases. Raises ConfigError for an empty phrase or alternative and for another character after
-    a backslash.
+    A blank line has no phrases. Raises ConfigError for an empty phrase or alternative, and for a backslash before any
+    other character.
     """
     if not line.strip():
         return ()
@@ -68,7 +75,7 @@ def read_phrases(line: str) -> tuple[Phrase, ...]:
 
 
 def split_alternatives(text: str) -> list[str]:
-    r"""Split a text at |, with \| and \\ as the characters themselves. Raises ConfigError for other escapes."""
+    r"""Split a text at |; \| and \\ stand for | and \. Raises ConfigError for other escapes."""
     parts, signs = [""], iter(text)
     for sign in signs:
         if sign == ALTERNATIVE:

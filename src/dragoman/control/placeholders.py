@@ -1,4 +1,4 @@
-"""`PlaceholdersConfig`: replaces spans that both sides of a training pair share by symbols."""
+"""`Placeholders`: replaces spans that occur on both sides of a training pair with symbols."""
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
@@ -14,14 +14,15 @@ from dragoman.text.symbols import MAX_PLACEHOLDERS, InlineText, placeholder_symb
 from dragoman.text.words import is_word_character, split_units
 
 SHORTEST_WORD = 3
-"""Characters. Shorter words that two languages share are rarely names: `in` and `so` in English and German."""
+"""Minimum number of characters. Shorter words that two languages share are rarely names: `in` and `so` in English and
+German."""
 
 
 class PlaceholdersConfig(Config):
-    """Numbers, addresses, names and the like that both sides of a pair contain are replaced by symbols, so that the
+    """Replaces numbers, addresses, names and the like that occur on both sides of a pair with symbols, so that the
     model learns to copy them.
 
-    `--keep` then puts these symbols into what the model reads (Crego et al. 2016; Post et al. 2019).
+    `--keep` then inserts these symbols into the model's input (Crego et al. 2016; Post et al. 2019).
     """
 
     kinds: tuple[str, ...] = Field(
@@ -63,16 +64,16 @@ class PlaceholdersConfig(Config):
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The symbols."""
+        """The symbols that vocabularies need."""
         return tuple(map(placeholder_symbol, range(1, self.symbols + 1)))
 
     def build(self) -> "Placeholders":
-        """Return what finds them in pairs."""
+        """Return the `Placeholders` of these settings."""
         return Placeholders(self)
 
 
-class Replaced(tuple[tuple[int, int, str], ...]):
-    """Start, end and symbol of each span of one side, from left to right."""
+class PlaceholderSpans(tuple[tuple[int, int, str], ...]):
+    """Start, end and symbol of each replaced span of one side, from left to right."""
 
 
 class Placeholders:
@@ -82,10 +83,13 @@ class Placeholders:
         self.config = config
         self._keep = KeepRules.of(config.kinds, config.patterns)
 
-    def replaced(self, source: str, target: str, random: np.random.Generator) -> tuple[Replaced, Replaced]:
-        """Return the replaced spans of both sides. The n-th of several equal spans matches the n-th of the other side.
+    def find_spans(
+        self, source: str, target: str, random: np.random.Generator
+    ) -> tuple[PlaceholderSpans, PlaceholderSpans]:
+        """Return the spans to replace on both sides.
 
-        The symbols are drawn, so that all are learned equally well; in the source they ascend.
+        The n-th of several equal spans corresponds to the n-th on the other side. Symbols are drawn at random, so that
+        all are learned equally well; they ascend in the source.
         """
         found = [[] if self._keep is None else self._keep.find(text) for text in (source, target)]
         if self.config.words:
@@ -97,23 +101,23 @@ class Placeholders:
         symbols = defaultdict[str, deque[str]](deque)
         for span, number in zip(chosen, numbers.tolist(), strict=True):
             symbols[span.text].append(placeholder_symbol(number))
-        own = Replaced(
+        own = PlaceholderSpans(
             (span.start, span.end, placeholder_symbol(number)) for span, number in zip(chosen, numbers, strict=True)
         )
-        others = Replaced(
+        others = PlaceholderSpans(
             (span.start, span.end, symbols[span.text].popleft()) for span in targets if symbols.get(span.text)
         )
         return own, others
 
-    def with_added(
+    def add_symbol(
         self, source: InlineText, target: InlineText, random: np.random.Generator
     ) -> tuple[InlineText, InlineText]:
-        """Add one more symbol at the same place of both sides, if drawn and if one is left."""
+        """Add an unused symbol at the same position on both sides, with probability `added`, if any symbol is left."""
         free = [symbol for symbol in self.config.tags if symbol not in source.symbols]
         if not free or not random.random() < self.config.added:
             return source, target
-        symbol, place = free[int(random.integers(len(free)))], int(random.integers(len(_PLACES)))
-        return _with_symbol(source, symbol, *_PLACES[place]), _with_symbol(target, symbol, *_PLACES[place])
+        symbol, position = free[int(random.integers(len(free)))], int(random.integers(len(_POSITIONS)))
+        return _with_symbol(source, symbol, *_POSITIONS[position]), _with_symbol(target, symbol, *_POSITIONS[position])
 
     def _add_words(self, source: str, target: str, found: Sequence[list[Span]], random: np.random.Generator) -> None:
         sides = [_words_beside(text, spans) for text, spans in zip((source, target), found, strict=True)]
@@ -125,14 +129,14 @@ class Placeholders:
             spans.sort()
 
 
-_PLACES = ((True, "", " "), (True, "", ": "), (False, " ", ""), (False, " (", ")"), (False, ": ", ""))
-"""Places of an added symbol: whether at the start, and the texts before and after it."""
+_POSITIONS = ((True, "", " "), (True, "", ": "), (False, " ", ""), (False, " (", ")"), (False, ": ", ""))
+"""Positions of an added symbol: whether it is at the start, and the texts before and after it."""
 
 _FINAL = regex.compile(r"[\s\p{P}]*$")
 
 
 def _with_symbol(line: InlineText, symbol: str, begins: bool, before: str, after: str) -> InlineText:
-    """Add a symbol; one at the end precedes the final punctuation."""
+    """Add a symbol at the start, or at the end before the final punctuation."""
     if begins:
         return InlineText((before, after + line.parts[0], *line.parts[1:]), (symbol, *line.symbols))
     *parts, last = line.parts
