@@ -267,7 +267,7 @@ def test_constraints_that_do_not_fit_are_refused() -> None:
     )
     with pytest.raises(ConfigError, match="sentence 1: its constraints need up to 5 tokens, but only 4"):
         searched(decoder, memory, config, constraints([[], [[[4, 5, 6, 4, 4]]]]))
-    with pytest.raises(ConfigError, match="Shrinking narrows the beam"):
+    with pytest.raises(ConfigError, match="Shrinking changes the beam size"):
         search(decoder, Prompts.of(decoder, memory, config), config, [Shrinking(2)], constraints([[], [[[4]]]]))
 
 

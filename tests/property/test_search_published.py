@@ -115,8 +115,8 @@ def test_groups_find_outputs_that_one_beam_does_not() -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"beam": 5, "diversity": {"groups": 2}}, "do not divide beam = 5"),
-        ({"beam": 4, "diversity": {"groups": 2}, "shrinking": True}, "does not shrink"),
+        ({"beam": 5, "diversity": {"groups": 2}}, "does not divide beam = 5"),
+        ({"beam": 4, "diversity": {"groups": 2}, "shrinking": True}, "cannot shrink"),
         ({"diversity": {"groups": 1}}, "greater than or equal to 2"),
         ({"minimum_length": 4, "maximum_length": 4}, "raise maximum_length"),
         ({"minimum_factor": -1}, "greater than or equal to 0"),

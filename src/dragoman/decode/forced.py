@@ -1,4 +1,4 @@
-"""Reading given tokens: forced decoding of targets, and the prompts of a search."""
+"""Reading given tokens: forced decoding of targets and of the prompts of a search."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -13,15 +13,16 @@ from dragoman.decode.rules.rule import Rule, RuleStates, Step
 from dragoman.models.interface import Decoder, Output, State, TensorTree
 
 CHUNK = 1024
-"""Target tokens projected onto the vocabulary at a time, so that the memory needed does not grow with the batch."""
+"""Number of target tokens that are projected onto the vocabulary at a time, which bounds the memory for logits."""
 
 
 @torch.no_grad()
 def force(decoder: Decoder, memory: TensorTree, inputs: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
-    """Natural log-probabilities (B, T) float32 of `labels` given the source and the tokens before; 0 outside `mask`.
+    """Natural log-probabilities (B, T) float32 of `labels` given the source and preceding tokens; 0 outside `mask`.
 
-    memory: of the sources; None for a model without a source. inputs: (B, T) int64, BOS and the target; labels: (B, T)
-    int64, the target and EOS; mask: (B, T) bool, True at labels to be scored. The decoder should be in evaluation mode.
+    memory: the encoded sources; None for a model without a source. inputs: (B, T) int64, BOS and the target; labels:
+    (B, T) int64, the target and EOS; mask: (B, T) bool, True at labels to score. The decoder should be in evaluation
+    mode.
     """
     found, _ = read_labels(decoder, decoder.start(memory), inputs, labels, mask)
     return found
@@ -50,9 +51,9 @@ def log_probabilities(output: Output, labels: Tensor, mask: Tensor) -> Tensor:
 class PromptStart(NamedTuple):
     """One hypothesis for each of B prompts.
 
-    state: of a decoder that has read all of each prompt but its last token, tokens (B, 1), which the first step reads.
-    prefixes: (B, T) float32, the log-probability of each token of the prefixes that outputs begin with, aligned to the
-    right; 0 before them.
+    state: the state of a decoder that has read each prompt up to its last token. tokens: (B, 1), these last tokens,
+    which the first step reads. prefixes: (B, T) float32, log-probabilities of the tokens of the prefixes with which
+    outputs begin, aligned to the right; 0 before them.
     """
 
     state: State
@@ -76,7 +77,7 @@ def read_prompts(decoder: Decoder, prompts: Prompts, rules: Iterable[Rule]) -> P
     try:
         output, state = decoder.step(before, prompts.state)
     except IndexError as error:
-        raise ConfigError(f"prompts hold token {int(tokens.max())}, which the decoder does not have") from error
+        raise ConfigError(f"prompts contain token {int(tokens.max())}, which the decoder does not have") from error
     rule_states = rule_states.read(
         Step(np.arange(len(tokens)), prompts.prefix_lengths, before, output, prompts.state.left_padding)
     )
@@ -84,7 +85,7 @@ def read_prompts(decoder: Decoder, prompts: Prompts, rules: Iterable[Rule]) -> P
 
 
 def _of_prefixes(output: Output, prompts: Prompts) -> Tensor:
-    """(B, T): the log-probability of each token of the prefixes; output: for all tokens but the last of each row."""
+    """(B, T): log-probabilities of the tokens of the prefixes. output: for all tokens of the prompts but the last."""
     labels = prompts.tokens[:, 1:]
     if not prompts.prefix_lengths.any():
         return torch.zeros(labels.shape, device=labels.device)
@@ -92,5 +93,5 @@ def _of_prefixes(output: Output, prompts: Prompts) -> Tensor:
     mask = torch.arange(labels.size(1), device=labels.device) >= first.unsqueeze(1)
     size = output.logits(torch.zeros(1, dtype=torch.int64, device=labels.device)).size(1)
     if (largest := int(labels.max())) >= size:
-        raise ConfigError(f"a prefix holds token {largest}, but the vocabulary has only {size}")
+        raise ConfigError(f"a prefix contains token {largest}, but the vocabulary has only {size} tokens")
     return log_probabilities(output, labels, mask)

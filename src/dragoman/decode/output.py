@@ -1,4 +1,4 @@
-"""Settings of outputs that searching and sampling share: their length, and tokens that they never contain."""
+"""Settings of outputs, shared by search and sampling: their length, and tokens that they never contain."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -47,14 +47,14 @@ class OutputConfig(Config):
     )
 
     def max_length(self, source_tokens: int) -> int:
-        """The longest output in tokens for a source of `source_tokens` tokens, both including the end."""
+        """The maximum length of an output for a source of `source_tokens` tokens, both including EOS."""
         longest = int(self.length_factor * source_tokens + self.length_margin)
         if self.maximum_length is not None:
             longest = min(longest, self.maximum_length)
         return max(longest, self.min_length(source_tokens) + 1)
 
     def min_length(self, source_tokens: int) -> int:
-        """The shortest output in tokens without its end, for a source of `source_tokens` tokens including its end.
+        """The minimum length of an output without EOS, for a source of `source_tokens` tokens including EOS.
 
         Never more than `maximum_length` allows.
         """
@@ -63,20 +63,18 @@ class OutputConfig(Config):
 
     @property
     def attends(self) -> bool:
-        """Whether the decoder has to return its attention while it writes."""
+        """Whether the decoder has to return its attention weights."""
         return False
 
     @model_validator(mode="after")
     def _can_end(self) -> "OutputConfig":
         if EOS in self.forbid:
-            raise ValueError(
-                f"forbid contains {EOS}, the end of sentence, without which no translation ends; remove it"
-            )
+            raise ValueError(f"forbid contains {EOS}, the end of sentence, which every translation needs; remove it")
         if any(token < 0 for token in self.forbid):
-            raise ValueError(f"forbid contains {min(self.forbid)}, but token ids count from 0; remove it")
+            raise ValueError(f"forbid contains {min(self.forbid)}, but token ids start at 0; remove it")
         if self.maximum_length is not None and self.minimum_length >= self.maximum_length:
             raise ValueError(
-                f"minimum_length = {self.minimum_length} tokens and an end are more than maximum_length = "
+                f"minimum_length = {self.minimum_length} tokens and the end of sentence exceed maximum_length = "
                 f"{self.maximum_length}; raise maximum_length"
             )
         return self

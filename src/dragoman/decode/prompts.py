@@ -16,12 +16,13 @@ from dragoman.text.symbols import BOS, EOS, PAD
 
 @dataclass(frozen=True)
 class Prompts:
-    """A started decoder, the tokens that it reads first, and the longest outputs, for B sentences. To be used once.
+    """The initial state of a decoder, the tokens that it reads first, and the maximum output lengths, for B sentences.
 
-    state: of B rows that have read nothing yet; of any decoder, with or without a source. tokens: (B, T) int64, read
-    first, padded on the left by `state.left_padding`. limits: (B,) int64, the longest output of each sentence in
-    tokens, including its end. prefix_lengths: (B,) int64, how many of the last tokens are the beginning of the output
-    itself. source: (B, S) bool, True at source tokens, None without a source; only rules read it.
+    Prompts can be used once. state: the state of any decoder, with or without a source, before it has read tokens; B
+    rows. tokens: (B, T) int64, read first, padded on the left by `state.left_padding`. limits: (B,) int64, maximum
+    output length of each sentence in tokens, including EOS. prefix_lengths: (B,) int64, number of tokens at the end of
+    each prompt that belong to the output. source: (B, S) bool, True at source tokens, None without a source; only rules
+    use it.
     """
 
     state: State
@@ -34,12 +35,12 @@ class Prompts:
         if (full := np.flatnonzero(self.limits <= self.prefix_lengths)).size:
             row = int(full[0])
             raise ConfigError(
-                f"prompt {row}: an output of at most {self.limits[row]} tokens that begins with "
-                f"{self.prefix_lengths[row]} given ones has no room for one more: raise the limit"
+                f"prompt {row}: an output of at most {self.limits[row]} tokens that begins with a prefix of "
+                f"{self.prefix_lengths[row]} tokens has no room for another token: raise the limit"
             )
 
     def __len__(self) -> int:
-        """B."""
+        """The number of sentences (B)."""
         return len(self.tokens)
 
     def prefixes(self) -> list[tuple[int, ...]]:
@@ -58,23 +59,24 @@ class Prompts:
         prefixes: Sequence[Sequence[int]] | None = None,
         least: Sequence[int] | None = None,
     ) -> "Prompts":
-        """Prompts for translations of a memory's B sentences, each of which may begin with a prefix.
+        """Prompts for translations of the B sentences in `memory`, each of which may begin with a prefix.
 
         config: one shared value, or one per sentence. prefixes: token ids (without EOS) with which each output begins,
-        including forbidden ones; the longest output leaves room for at least one more token. least: how many tokens
-        each output has to contain, by which its longest length grows. Raises ConfigError for prefixes that do not fit.
+        which may include forbidden ones; the maximum length is raised to leave room for at least one more token. least:
+        number of tokens that each output has to contain, added to its maximum length. Raises ConfigError for prefixes
+        that do not fit.
         """
         source = source_mask(memory)
         configs = each(config, len(source))
-        begun = _checked(prefixes, len(source))
-        tokens, left_padding = _left_padded([(BOS, *prefix) for prefix in begun], source.device)
+        checked = _checked(prefixes, len(source))
+        tokens, left_padding = _left_padded([(BOS, *prefix) for prefix in checked], source.device)
         state = _started(decoder, memory, left_padding, any(config.attends for config in configs))
-        lengths = np.array([len(prefix) for prefix in begun], np.int64)
+        lengths = np.array([len(prefix) for prefix in checked], np.int64)
         limits = np.array(
             [config.max_length(tokens) for config, tokens in zip(configs, source.sum(1).tolist(), strict=True)],
             np.int64,
         )
-        needed = np.array([0] * len(begun) if least is None else least, np.int64)
+        needed = np.array([0] * len(checked) if least is None else least, np.int64)
         limits = np.maximum(limits + needed, lengths + needed)
         if state.max_length is not None:
             limits = np.minimum(limits, state.max_length)
@@ -92,11 +94,11 @@ class Prompts:
     def after(
         decoder: Decoder, texts: Sequence[Sequence[int]], limits: Sequence[int], device: torch.device
     ) -> "Prompts":
-        """Prompts for continuations of B texts, which are not part of the outputs, by a decoder without a source.
+        """Prompts for continuations of B texts by a decoder without a source; the texts are not part of the outputs.
 
-        texts: token ids, at least one each, including a beginning of sentence if the model was trained with one.
-        limits: the most tokens to write after each, including an end; fewer if the decoder has not enough positions.
-        Raises ConfigError for a text that is empty or has more tokens than the decoder has positions.
+        texts: token ids, at least one each, including BOS if the model was trained with it. limits: maximum number of
+        tokens to generate after each text, including EOS; reduced if the decoder does not have enough positions. Raises
+        ConfigError for a text that is empty or has more tokens than the decoder has positions.
         """
         tokens, left_padding = _left_padded(texts, device)
         state = _started(decoder, None, left_padding, False)
@@ -108,14 +110,14 @@ class Prompts:
             row = int(wrong[0])
             positions = "any number of" if state.max_length is None else state.max_length
             raise ConfigError(
-                f"prompt {row}: {lengths[row]} tokens with {limits[row]} to write, but a prompt has one or more, "
-                f"one or more are written, and the decoder has {positions} positions"
+                f"prompt {row}: {lengths[row]} tokens with {limits[row]} to generate; both must be at least 1, and the "
+                f"decoder has {positions} positions"
             )
         return Prompts(_with_room(state, tokens, most), tokens, most, np.zeros_like(lengths))
 
 
 def _started(decoder: Decoder, memory: TensorTree, left_padding: Tensor | None, attention: bool) -> State:
-    """Start without the argument if no row is padded, for decoders that do not support left padding."""
+    """Start the decoder; if no row is padded, without `left_padding`, which some decoders do not support."""
     return (
         decoder.start(memory, attention)
         if left_padding is None
@@ -124,12 +126,12 @@ def _started(decoder: Decoder, memory: TensorTree, left_padding: Tensor | None, 
 
 
 def _with_room(state: State, tokens: Tensor, most: NDArray[np.int64]) -> State:
-    """Set the capacity: these tokens, and the most that are written but the last; most: (B,)."""
+    """Set the capacity for these tokens and all generated tokens but the last. most: (B,), maximum number of them."""
     return replace(state, capacity=tokens.size(1) + int(most.max(initial=1)) - 1)
 
 
 def _left_padded(texts: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor | None]:
-    """(B, T) int64, and the padding of each row (B,), None if no row is padded."""
+    """Return token ids (B, T) int64, and the padding of each row (B,), None if no row is padded."""
     longest = max(map(len, texts), default=1)
     left_padding = [longest - len(text) for text in texts]
     rows = [[PAD] * padding + list(text) for padding, text in zip(left_padding, texts, strict=True)]

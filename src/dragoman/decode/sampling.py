@@ -20,7 +20,7 @@ from dragoman.models.interface import Decoder
 from dragoman.text.symbols import EOS
 
 _NONE = -1
-"""In place of a token that was not drawn."""
+"""Placeholder for a token that was not drawn."""
 
 
 class SamplingConfig(OutputConfig):
@@ -45,9 +45,9 @@ class SamplingConfig(OutputConfig):
 
 
 def uniforms(seeds: Sequence[tuple[int, ...]], samples: int, length: int) -> Tensor:
-    """Numbers from [0, 1) for `sample`: (B, samples, length) float64; those of a sentence depend only on its seed.
+    """Random numbers in [0, 1) for `sample`: (B, samples, length) float64.
 
-    Neither the batch, nor its order, nor a larger `length` changes the first ones.
+    The numbers of a sentence depend only on its seed: the batch, its order and a larger `length` do not change them.
     """
     drawn = [[np.random.default_rng((*seed, each)).random(length) for each in range(samples)] for seed in seeds]
     return torch.from_numpy(np.array(drawn, dtype=np.float64).reshape(len(seeds), samples, length))
@@ -56,9 +56,9 @@ def uniforms(seeds: Sequence[tuple[int, ...]], samples: int, length: int) -> Ten
 class Draw(NamedTuple):
     """The tokens drawn in one step.
 
-    rows: (R,) int64, the samples that get a token; sample j of prompt i is i · n + j. tokens: (R,) int64, EOS for a
-    sample that ends. log_probabilities: (R,) float32, natural, of the model without temperature, restrictions and
-    truncation.
+    rows: (R,) int64, indices of the samples that get a token; sample j of prompt i has index i · n + j. tokens: (R,)
+    int64, EOS for a sample that ends. log_probabilities: (R,) float32, natural, under the model without temperature,
+    restrictions and truncation.
     """
 
     rows: Tensor
@@ -67,10 +67,10 @@ class Draw(NamedTuple):
 
 
 class Draws(Iterator[Draw]):
-    """An iterator over steps of sampling, which ends when all samples have ended.
+    """An iterator over the steps of sampling, which stops when all samples have ended.
 
-    prefix_log_probabilities: (B, T) float32, of the tokens of the prefixes that outputs begin with, which are not
-    drawn; aligned to the right, 0 before them.
+    prefix_log_probabilities: (B, T) float32, log-probabilities of the tokens of the prefixes, which are not drawn;
+    aligned to the right, 0 before them.
 
     A sample ends with its EOS, at its prompt's limit, when no token may follow, or when it is passed to `stop`.
     """
@@ -85,9 +85,9 @@ class Draws(Iterator[Draw]):
     ) -> None:
         """Start n samples of each of B prompts.
 
-        numbers: (B, n, L) in [0, 1), L at least the longest output after a prefix. config: one shared value, or one per
-        prompt. rules: restrictions in addition to the config's. Token t of sample j of prompt i is drawn by inverting
-        the cumulative distribution, tokens in order of their ids, at numbers[i, j, t].
+        numbers: (B, n, L) in [0, 1), where L is at least the maximum number of tokens after a prefix. config: one
+        shared value, or one per prompt. rules: restrictions in addition to those of the config. Token t of sample j of
+        prompt i is drawn by inverting the cumulative distribution over token ids at numbers[i, j, t].
         """
         self._decoder, self._width = decoder, numbers.size(1)
         self._configs = each(config, len(prompts))
@@ -96,7 +96,7 @@ class Draws(Iterator[Draw]):
         self._first = prompts.prefix_lengths
         room = torch.from_numpy(prompts.limits - prompts.prefix_lengths).to(device)
         self._room = room.repeat_interleave(self._width)
-        # the samples in the batch: all of a prompt, or none
+        # the samples in the batch: for each prompt all or none
         self._rows = torch.arange(len(self._room), device=device)
         self._over = self._room < 1
         beginning = read_prompts(decoder, prompts, (*restrictions(self._configs, prompts), *rules))
@@ -124,7 +124,7 @@ class Draws(Iterator[Draw]):
         self._carried.restrict(logits, step)
         stuck = logits.amax(1) == -torch.inf
         self.stop(self._rows[stuck])
-        logits[stuck] = 0.0  # anything may be drawn: the sample has ended
+        logits[stuck] = 0.0  # the sample has ended, so the token does not matter
         tokens = _draw(self._truncated(logits, sentences), self._numbers[self._rows, self._steps])
         log_probabilities = logits.gather(1, tokens[:, None]).squeeze(1) - normaliser
         self._steps += 1
@@ -169,13 +169,13 @@ def sample(
     numbers: Tensor,
     rules: Sequence[Restriction] = (),
 ) -> list[list[Hypothesis]]:
-    """Draw n outputs that continue each of B prompts; arguments as in `Draws`.
+    """Draw n continuations of each of B prompts; arguments as in `Draws`.
 
     Uniform numbers give independent samples; the same numbers give the same output in any batch, up to rounding.
 
-    A hypothesis' log_probability is the model's, natural, without temperature and truncation, including its EOS; its
-    score is the same number. finished is False if the longest output was reached before an EOS. The decoder should be
-    in evaluation mode. Raises ModelError if the model's log-probabilities are NaN.
+    The log_probability of a hypothesis is natural, under the model without temperature and truncation, and includes
+    EOS; its score is the same number. finished is False if the maximum length was reached before EOS. The decoder
+    should be in evaluation mode. Raises ModelError if the model's log-probabilities are NaN.
     """
     draws = Draws(decoder, prompts, config, numbers, rules)
     prefixes = draws.prefix_log_probabilities.double()
@@ -186,10 +186,10 @@ def sample(
 
 
 class _Outputs:
-    """Collects the drawn tokens of n samples of each of B prompts, L steps at most."""
+    """Collects the drawn tokens of n samples of each of B prompts, for at most L steps."""
 
     def __init__(self, prompts: Prompts, configs: Sequence[SamplingConfig], samples: int, before: Tensor) -> None:
-        """before: (B, T) float64, log-probabilities of the prefixes' tokens."""
+        """before: (B, T) float64, log-probabilities of the tokens of the prefixes."""
         self._prefixes, self._samples, self._before = prompts.prefixes(), samples, before
         rows, device = len(prompts) * samples, prompts.tokens.device
         longest = int((prompts.limits - prompts.prefix_lengths).max(initial=0))
@@ -231,14 +231,14 @@ def truncated(logits: Tensor, config: SamplingConfig) -> Tensor:
     if config.top_p is not None:
         ordered, order = logits.sort(dim=1, descending=True, stable=True)  # (R, V)
         share = ordered.softmax(1)  # (R, V)
-        before = share.cumsum(1) - share  # the most probable token always stays
+        before = share.cumsum(1) - share  # the most probable token is always kept
         outside = (before >= config.top_p).scatter(1, order, before >= config.top_p)
         logits = logits.masked_fill(outside, -torch.inf)
     return logits
 
 
 def _draw(logits: Tensor, numbers: Tensor) -> Tensor:
-    """(R,) int64: for each row of logits (R, V) the token at which its cumulative distribution passes the number."""
+    """(R,) int64: for each row of logits (R, V) the token at which its cumulative distribution exceeds the number."""
     cumulative = logits.double().softmax(1).cumsum(1)  # (R, V)
     total = cumulative[:, -1:]
     # below the total, so that rounding never selects a token of probability 0

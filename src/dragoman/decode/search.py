@@ -50,11 +50,9 @@ class SearchConfig(OutputConfig):
         "section 10.4), and expand no more continuations than the beam has left.",
     )
     diversity: DiversityConfig | None = Field(
-        default=None, description="Divide the beam into groups that are pushed apart; null: one beam."
+        default=None, description="Divide the beam into groups with different outputs; null: one beam."
     )
-    tree: bool = Field(
-        default=False, description="Record all hypotheses that were expanded, and what became of them (--tree)."
-    )
+    tree: bool = Field(default=False, description="Record all expanded hypotheses and their fate (--tree).")
     fusion: FusionConfig | None = Field(
         default=None,
         description="Language model that contributes to the score of every token (shallow fusion); null: none.",
@@ -70,7 +68,7 @@ class SearchConfig(OutputConfig):
     @field_validator("length_penalty", mode="before")
     @classmethod
     def _number_is_gnmt(cls, value: Any) -> Any:
-        """`length_penalty=0.6` is short for GNMT's with that exponent, `length_penalty=mean` for the kind."""
+        """Expand `length_penalty=0.6` to GNMT's penalty with this exponent, and `length_penalty=mean` to the kind."""
         if isinstance(value, str):
             return {"kind": value}
         return {"kind": "gnmt", "alpha": value} if isinstance(value, int | float) else value
@@ -78,7 +76,7 @@ class SearchConfig(OutputConfig):
     @field_validator("unknown", mode="before")
     @classmethod
     def _name_is_a_kind(cls, value: Any) -> Any:
-        """`unknown=copy` is short for `unknown.kind=copy`."""
+        """Expand `unknown=copy` to `unknown.kind=copy`."""
         return {"kind": value} if isinstance(value, str) else value
 
     @property
@@ -87,9 +85,9 @@ class SearchConfig(OutputConfig):
         return self.coverage_penalty > 0
 
     def beyond(self, *simple: str) -> list[str]:
-        """The names of settings that need more than a beam search with a length penalty.
+        """The names of non-default settings that a plain beam search with a length penalty does not support.
 
-        simple: names of others that the calling engine supports.
+        simple: names of further settings that the calling engine supports.
         """
         known = {
             "beam",
@@ -106,7 +104,7 @@ class SearchConfig(OutputConfig):
     @model_validator(mode="after")
     def _beam_holds_nbest(self) -> "SearchConfig":
         if self.nbest > self.beam:
-            raise ValueError(f"nbest = {self.nbest} is more than beam = {self.beam}; raise beam")
+            raise ValueError(f"nbest = {self.nbest} is larger than beam = {self.beam}; raise beam")
         return self
 
     @model_validator(mode="after")
@@ -114,10 +112,11 @@ class SearchConfig(OutputConfig):
         if self.diversity is not None:
             if self.beam % self.diversity.groups:
                 raise ValueError(
-                    f"diversity.groups = {self.diversity.groups} do not divide beam = {self.beam}; make beam a multiple"
+                    f"diversity.groups = {self.diversity.groups} does not divide beam = {self.beam}; set beam to "
+                    "a multiple"
                 )
             if self.shrinking:
-                raise ValueError("a beam in groups does not shrink: leave out diversity or shrinking")
+                raise ValueError("a beam in groups cannot shrink: remove diversity or shrinking")
         return self
 
 
@@ -131,10 +130,10 @@ class Hypothesis:
 
     tokens: ids without BOS and EOS. log_probability: natural, summed over the tokens and, if finished, the EOS.
     score: log_probability divided by the length penalty (including EOS if finished), plus the coverage penalty if one
-    is set. finished: False if the longest output was reached before an EOS. unknown: the texts that replace the UNKs
-    among the tokens, in order; the search leaves it empty. token_log_probabilities: of each token and, if finished, the
-    EOS, whose sum is log_probability; empty unless `token_scores` is set. tree: the search tree of the sentence, if
-    `SearchConfig.tree` is set; shared by all hypotheses of the sentence.
+    is set. finished: False if the maximum length was reached before EOS. unknown: replacements for the UNKs among the
+    tokens, in order; the search leaves it empty. token_log_probabilities: log-probabilities of the tokens and, if
+    finished, the EOS, which sum to log_probability; empty unless `token_scores` is set. tree: the search tree of the
+    sentence, if `SearchConfig.tree` is set; shared by all hypotheses of the sentence.
     """
 
     tokens: tuple[int, ...]
@@ -155,32 +154,32 @@ def search(
 ) -> list[list[Hypothesis]]:
     """Find the best continuations of B prompts: for each, from one to `nbest` distinct hypotheses.
 
-    config: one shared value, or one per sentence. rules: in addition to those that the config sets. constraints:
-    phrases that outputs must contain, found by `ConstrainedSearch`; prompts must leave room for them (`Prompts.of`,
-    least).
+    config: one shared value, or one per sentence. rules: rules in addition to those of the config. constraints: phrases
+    that outputs must contain, enforced by `ConstrainedSearch`; prompts must leave room for them (see `least` in
+    `Prompts.of`).
 
-    Beam search in detail: a sentence starts with one live hypothesis, its prompt. In each step every live hypothesis is
-    continued by every token that may follow, and the continuations are ordered by summed log-probability plus the
-    additions of rules (equal ones by the rank of their hypothesis, then by token id). Of the 2 · beam best, those that
-    end with EOS *and* are among the first `beam` are finished; the best `beam` that do not end with EOS are the live
-    hypotheses of the next step. A beam of 1 considers only the single best continuation and stops if that is EOS, which
-    is greedy search. The search continues until the longest output. A sentence leaves the batch earlier when its result
-    cannot change: when no continuation of the best live hypothesis can get a score above that of the last of `nbest`
-    finished ones. A score is the sum divided by the length penalty, plus other scoring rules.
+    Beam search in detail: a sentence starts with one live hypothesis, its prompt. In each step, every live hypothesis
+    is continued by every token that may follow, and the continuations are ordered by summed log-probability plus the
+    additions of rules (ties by the rank of their hypothesis, then by token id). Of the 2 · beam best, those that end
+    with EOS *and* are among the first `beam` are finished; the best `beam` that do not end with EOS are the live
+    hypotheses of the next step. A beam of 1 considers only the single best continuation and stops if it is EOS, which
+    is greedy search. The search continues until the maximum length. A sentence leaves the batch earlier when its result
+    can no longer change, i.e. when no continuation of the best live hypothesis can score higher than the last of
+    `nbest` finished ones. A score is the sum divided by the length penalty, plus other scoring rules.
 
-    With `shrinking` the beam loses a slot with each finished hypothesis, and only as many continuations are considered
-    as there are slots. With `diversity` all this holds for each group, whose continuations are compared after a penalty
-    for tokens of the groups before (`DiverseBeamSearch`); the list takes hypotheses from the groups in turn, and a
-    sentence leaves when all of its groups may.
+    With `shrinking`, the beam loses a slot with each finished hypothesis, and only one continuation per slot is
+    considered. With `diversity`, all this applies to each group, whose continuations are compared after a penalty for
+    tokens of earlier groups (`DiverseBeamSearch`). The result takes hypotheses from the groups in turn, and a sentence
+    leaves the batch when this condition holds for all of its groups.
 
-    The list is ordered by score, finished hypotheses first; if the longest output is reached with fewer than `nbest`
+    The result is ordered by score, finished hypotheses first; if the maximum length is reached with fewer than `nbest`
     finished ones, the best live ones follow with finished=False.
 
-    The tokens of a prefix belong to the output, and their log-probability counts.
+    The tokens of a prefix belong to the output, and their log-probabilities count.
 
-    Log-probabilities are float32 for any number type of the model. The decoder should be in evaluation mode. Raises
-    ConfigError if a coverage penalty is set but the decoder has no attention, and for sentences in groups whose
-    `diversity` or `beam` differ; ModelError if the model's log-probabilities are NaN.
+    Log-probabilities are float32 whatever the number type of the model. The decoder should be in evaluation mode.
+    Raises ConfigError if a coverage penalty is set but the decoder has no attention, and if `diversity` or `beam`
+    differ between sentences that are searched in groups; ModelError if the model's log-probabilities are NaN.
     """
     configs = each(config, len(prompts))
     recorder = _recorder(prompts, configs) if any(config.tree for config in configs) else None
@@ -212,7 +211,7 @@ def _searching(
         if watch is not None or any(config.diversity is not None or config.shrinking for config in configs):
             raise ConfigError(
                 "a search with constraints supports neither the tree, nor search.diversity, nor search.shrinking: "
-                "leave these out, or the constraints"
+                "remove these settings, or the constraints"
             )
         beams = [config.beam for config in configs]
         return ConstrainedSearch(decoder, prompts, beams, wanted, rules, constraints, keeps_totals)

@@ -18,7 +18,7 @@ from dragoman.text.symbols import EOS
 
 
 class Fate(StrEnum):
-    """What became of a hypothesis. The first four lived on, the last four were pruned."""
+    """The fate of a hypothesis in a search. The first four lived on, the last four were pruned."""
 
     CONTINUED = "continued"
     LIMIT = "unfinished: longest output"
@@ -32,13 +32,13 @@ class Fate(StrEnum):
 
 
 class Node(NamedTuple):
-    """A hypothesis.
+    """A node of a search tree: a hypothesis.
 
-    parent: the number of the one that it continues, None for the root, which is the prefix. step: how many tokens
-    follow the root; token: the last of them, None for the root. log_probability: of that token, natural, by the model
-    alone; total: the sum over all tokens, the prefix's too. score: its score if it ended here. rank:
-    its rank among the continuations of its sentence (of its group, if there are several) in this step, from 0; None for
-    the root and for forbidden continuations. group: of the beam, 0 if it is not divided.
+    parent: number of the hypothesis that it continues, None for the root, which is the prefix. step: number of tokens
+    after the root; token: the last of them, None for the root. log_probability: natural log-probability of this token
+    under the model alone; total: the sum over all tokens, including the prefix. score: its score if it ended here.
+    rank: its rank among the continuations of its sentence (or of its group) in this step, from 0; None for the root and
+    for forbidden continuations. group: group of the beam, 0 if the beam is not divided.
     """
 
     parent: int | None
@@ -73,9 +73,9 @@ _FIELDS = np.dtype(
 class SearchTree:
     """The tree of one sentence: a sequence of nodes, parents first, with the root at 0.
 
-    prefix: ids that all of its outputs begin with. The nodes are the continuations that the search considered: in each
-    step the best ones of a sentence, as many as decide which live on, and those that would have been among them if no
-    rule had forbidden them.
+    prefix: token ids with which all outputs begin. The nodes are the continuations that the search considered: in each
+    step the best ones, as many as decide which hypotheses live on, and those that would have been among them if no rule
+    had forbidden them.
     """
 
     prefix: tuple[int, ...]
@@ -83,7 +83,7 @@ class SearchTree:
 
     @staticmethod
     def of(prefix: tuple[int, ...], nodes: Sequence[Node]) -> "SearchTree":
-        """Stores the nodes in a tenth of their memory."""
+        """Create a tree that stores the nodes in an array, which takes a tenth of their memory."""
         rows = [
             (
                 *(_NONE if value is None else value for value in node[:-1]),
@@ -114,7 +114,7 @@ class SearchTree:
         return (self[number] for number in range(len(self)))
 
     def path(self, number: int) -> tuple[int, ...]:
-        """The ids of a hypothesis, including its prefix and its end of sentence."""
+        """The token ids of a hypothesis, including its prefix and its end of sentence."""
         tokens: list[int] = []
         node = self[number]
         while node.parent is not None:
@@ -124,9 +124,9 @@ class SearchTree:
         return (*self.prefix, *reversed(tokens))
 
     def ends(self) -> list[int]:
-        """The numbers of the hypotheses from which the result was selected, best first, finished ones before others.
+        """The numbers of the ended hypotheses, from which the result was selected: finished ones first, by score.
 
-        With several groups the result contains hypotheses of each (see `Node.group`).
+        With several groups, the result contains hypotheses of each group (see `Node.group`).
         """
         kinds = {_FATES.index(fate): fate is not Fate.FINISHED for fate in (Fate.FINISHED, Fate.LIMIT, Fate.STUCK)}
         fates, scores = self._nodes["fate"], self._nodes["score"]
@@ -135,20 +135,20 @@ class SearchTree:
 
 
 class TreeRecorder:
-    """An observer of a `BeamSearch`, called after each step; afterwards `trees` returns the trees of its sentences.
+    """An observer of a `BeamSearch`, called after each step; `trees` returns the search trees of its sentences.
 
-    It recomputes what it needs, in particular the logits of each step, so that searches without a recorder do no extra
-    work; recorded searches are slower.
+    It recomputes values such as the logits of each step, which makes recorded searches slower, so that searches without
+    a recorder do no extra work.
     """
 
     def __init__(self, prompts: Prompts, beams: Sequence[int], groups: int) -> None:
-        """beams: hypotheses kept, one number per sentence; groups: into how many the beam is divided."""
+        """beams: beam size of each sentence; groups: number of groups into which the beams are divided."""
         self._prefixes, self._lengths = prompts.prefixes(), prompts.prefix_lengths
         self._sizes, self._groups = [beam // groups for beam in beams], groups
         self._nodes: list[list[Node]] = [[] for _ in beams]
         self._finished = np.zeros((len(beams), groups), np.bool_)
         self._live = np.zeros((0, 0), np.int64)
-        """The number of the node in each slot of the beam of each sentence that is still searched."""
+        """(B, K): number of the node in each slot, for the sentences that are still searched."""
         self._steps = 0
 
     def trees(self) -> list[SearchTree]:
@@ -189,13 +189,13 @@ class TreeRecorder:
             nodes.append(Node(None, 0, None, total, total, score, None, 0, Fate.CONTINUED))
 
     def _candidate_count(self, sentence: int) -> int:
-        """How many continuations of a group are considered."""
+        """The number of continuations that are considered per group."""
         return int(candidates(self._sizes[sentence]))
 
     def _fates(
         self, trace: StepTrace, position: int, sentence: int, ranked: "_Candidates", chosen: dict[tuple[int, int], int]
     ) -> Iterator[tuple[int, int, int, Fate]]:
-        """For each ranked continuation of a sentence: its position among them, its group, its rank there, its fate."""
+        """Yield for each ranked continuation of a sentence: its position, its group, its rank in the group, its fate."""
         size, each = self._sizes[sentence], ranked.totals.shape[1] // self._groups
         lived_on = Fate.LIMIT if trace.full[position] else Fate.CONTINUED if position in trace.stays else Fate.DONE
         lowest = _lowest(trace.chosen.totals[position].view(self._groups, -1))
@@ -235,7 +235,7 @@ class TreeRecorder:
         )
 
     def _stick(self, trace: StepTrace, position: int, sentence: int) -> None:
-        """If no token may follow in a group and none has finished, the hypotheses before the step are its result."""
+        """Mark the hypotheses before the step as the result of a group if no token may follow and none has finished."""
         before = _host(trace.before.totals[position]).reshape(min(self._groups, trace.before.totals.size(1)), -1)
         lowest = _lowest(trace.chosen.totals[position].view(self._groups, -1))
         for group, totals in enumerate(before):
@@ -269,7 +269,7 @@ class TreeRecorder:
 
 
 class _Candidates(NamedTuple):
-    """`RankedContinuations` on the host, each (B, N), with the scores that the hypotheses would get if they ended."""
+    """`RankedContinuations` on the host, each (B, N), with the scores of the hypotheses if they ended here."""
 
     totals: NDArray[np.float32]
     sums: NDArray[np.float32]

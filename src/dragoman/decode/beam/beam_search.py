@@ -32,14 +32,14 @@ _LOW_BITS = 0xFFFFFFFF
 
 
 class BeamSearch:
-    """The search that `dragoman.decode.search.search` specifies.
+    """Beam search as specified by `dragoman.decode.search.search`.
 
-    A search that selects other continuations (in groups, or by the constraints that they meet) is a subclass that
-    overrides `expand`, `rank` or `choose`; restrictions, additions, scores and beam sizes are rules.
+    To select continuations differently (in groups, or by the constraints that they meet), subclass it and override
+    `expand`, `rank` or `choose`. Restrictions, additions, scores and beam sizes are rules.
     """
 
     groups = 1
-    """Parts of a sentence's beam that are searched separately, each with its own list of ended hypotheses."""
+    """Number of groups of a sentence's beam, each of which has its own list of ended hypotheses."""
 
     def __init__(
         self,
@@ -51,9 +51,9 @@ class BeamSearch:
         keeps_totals: bool = False,
         watch: Callable[[StepTrace], None] | None = None,
     ) -> None:
-        """beam: hypotheses kept per sentence (K); wanted: for each sentence, how many are returned.
+        """beam: hypotheses kept per sentence (K); wanted: number of hypotheses to return for each sentence.
 
-        keeps_totals: for `FoundHypothesis.totals`; watch: called after each step.
+        keeps_totals: whether to fill `FoundHypothesis.totals`; watch: called after each step.
         """
         self.decoder, self.prompts, self.beam, self.rules = decoder, prompts, beam, rules
         self.wanted, self._keeps_totals, self._watch = wanted, keeps_totals, watch
@@ -79,7 +79,7 @@ class BeamSearch:
         ]
 
     def start(self) -> LiveHypotheses:
-        """One hypothesis per sentence, which has read all of its prompt but the last token."""
+        """One hypothesis per sentence, which has read its prompt up to the last token."""
         begun = read_prompts(self.decoder, self.prompts, self.rules)
         if self._keeps_totals:
             self.prefixes = _host(begun.prefixes)
@@ -107,7 +107,7 @@ class BeamSearch:
         return self.reorder(live, chosen, stays) if len(stays) else None
 
     def expand(self, live: LiveHypotheses, step: Step) -> Continuations:
-        """The best continuations of each hypothesis, as many as can matter."""
+        """The best continuations of each hypothesis, as many as can affect the result."""
         logits = step.output.last_logits().float()  # (B·K, V)
         normaliser = logits.logsumexp(1, keepdim=True)  # (B·K, 1)
         weighed = live.rule_states.add(logits, step)  # (B·K, V)
@@ -118,15 +118,15 @@ class BeamSearch:
         return Continuations(tokens, added, added if weighed is logits else logits.gather(1, tokens) - normaliser)
 
     def rank(self, live: LiveHypotheses, continuations: Continuations) -> RankedContinuations:
-        """The best continuations of each sentence; equal ones by the slot of their hypothesis, then by token."""
-        # a stable sort leaves equal sums in the order of slot, then token
+        """The best continuations of each sentence; ties are ordered by the slot of the hypothesis, then by token."""
+        # a stable sort keeps ties in this order
         totals, order = continuations.totals(live).sort(dim=1, descending=True, stable=True)  # (B, K·C)
         return RankedContinuations.of(
             live, continuations, totals[:, : self._candidates], order[:, : self._candidates]
         )  # (B, N)
 
     def choose(self, live: LiveHypotheses, step: Step, ranked: RankedContinuations) -> Selection:
-        """Of the first `beam`, those that end finish; the first `beam` that do not end live on."""
+        """Finish the continuations with EOS among the first `beam`; the first `beam` without EOS live on."""
         ends = ranked.tokens == EOS  # (B, N)
         finished = ranked.totals.masked_fill(~ends, -torch.inf)[:, : self.beam]  # (B, M)
         order = ends.int().argsort(dim=1, stable=True)[:, : self.beam]  # (B, K)
@@ -141,7 +141,7 @@ class BeamSearch:
         return Selection.of(live, ranked, finished, order, totals)
 
     def finish(self, live: LiveHypotheses, step: Step, ranked: RankedContinuations, finished: NDArray[np.bool]) -> None:
-        """Collect the hypotheses that finish; finished: (B, M), where `Selection.finished` holds one."""
+        """Collect the hypotheses that finish; finished: (B, M), True where `Selection.finished` has one."""
         where, ranks = np.nonzero(finished)
         if not len(where):
             return
@@ -162,9 +162,9 @@ class BeamSearch:
         best: NDArray[np.float32],
         full: NDArray[np.bool],
     ) -> NDArray[np.int64]:
-        """The positions of the sentences that stay: they may get longer, and their result may still change.
+        """The positions of the sentences that stay, because their outputs may grow and their results may still change.
 
-        best: (B, groups), the largest of `Selection.totals`; full: (B,) bool, whether the longest output is reached.
+        best: (B, groups), the largest of `Selection.totals`; full: (B,) bool, whether the maximum length is reached.
         """
         dead = best == -np.inf  # (B, groups)
         self._end_full(live, step, chosen, full & ~dead.all(1))
@@ -176,7 +176,7 @@ class BeamSearch:
         return np.flatnonzero(changes & ~full & ~dead.all(1))
 
     def reorder(self, live: LiveHypotheses, chosen: Selection, stays: NDArray[np.int64]) -> LiveHypotheses:
-        """Expand, reorder and prune by taking rows once; a greedy step that loses no sentence takes none.
+        """Expand, reorder and prune with a single gather of rows; a greedy step that ends no sentence needs none.
 
         stays: (B',) int64, the positions of the sentences that stay.
         """
@@ -203,11 +203,11 @@ class BeamSearch:
         )
 
     def gather(self, lists: list[list[FoundHypothesis]], wanted: int) -> list[FoundHypothesis]:
-        """What is returned for a sentence, from its lists."""
+        """The hypotheses to return for a sentence, from the lists of its groups."""
         return lists[0]
 
     def _to_host(self, chosen: Selection) -> tuple[NDArray[np.bool], NDArray[np.float32]]:
-        """Which continuations finish (B, M), and the best total of each group (B, groups).
+        """Whether each continuation finishes (B, M), and the best total of each group (B, groups).
 
         This is the only transfer from the device in an ordinary step. Raises ModelError for NaN.
         """
@@ -218,7 +218,7 @@ class BeamSearch:
         return host[:, : -self.groups] > -np.inf, host[:, -self.groups :]
 
     def _end_full(self, live: LiveHypotheses, step: Step, chosen: Selection, full: NDArray[np.bool]) -> None:
-        """The longest output is reached: the hypotheses that would live on end unfinished."""
+        """End the hypotheses that would live on as unfinished, because the maximum length is reached."""
         for position in np.flatnonzero(full).tolist():
             links = _numbers(chosen.rows)
             ending = _EndCandidates(
@@ -227,7 +227,7 @@ class BeamSearch:
             self._fill(ending.of(position), step.sentences[position], step.lengths[position], range(self.groups))
 
     def _end_stuck(self, before: LiveHypotheses, step: Step, dead: NDArray[np.bool]) -> None:
-        """No token may follow any live hypothesis of a group, and none has finished: those before the step end."""
+        """End the hypotheses before the step in groups where no token may follow and no hypothesis has finished."""
         for position, group in np.argwhere(dead).tolist():
             if not self._lists[step.sentences[position]][group].best:
                 rows, links = _numbers(before.totals), before.links.view(before.totals.shape)
@@ -237,7 +237,7 @@ class BeamSearch:
                 self._fill(ending.of(position), step.sentences[position], step.lengths[position] - 1, (group,))
 
     def _fill(self, ending: "_EndCandidates", sentence: int, length: int, groups: Iterable[int]) -> None:
-        """Let unfinished hypotheses of one sentence fill up the lists of these groups."""
+        """Fill up the lists of these groups with unfinished hypotheses of one sentence."""
         count = len(ending.totals)
         ends = ending.ends(Endings(np.full(count, sentence), np.full(count, length), False))
         there = (ending.totals > -torch.inf).tolist()
@@ -256,7 +256,7 @@ class BeamSearch:
 
 
 class _EndCandidates(NamedTuple):
-    """N hypotheses that end after `steps` steps, each (N,) or (B, K); rows: in the states of the rules."""
+    """N hypotheses that end after `steps` steps, each (N,) or (B, K); rows: their rows in the states of the rules."""
 
     rule_states: RuleStates
     rows: Tensor
@@ -266,7 +266,7 @@ class _EndCandidates(NamedTuple):
     steps: int
 
     def of(self, position: int) -> "_EndCandidates":
-        """Those of one sentence."""
+        """The hypotheses of one sentence."""
         rows, links, totals, log_probabilities = (each[position] for each in self[1:5])
         return _EndCandidates(self.rule_states, rows, links, totals, log_probabilities, self.steps)
 
@@ -282,7 +282,7 @@ class _EndCandidates(NamedTuple):
 
 
 def _numbers(slots: Tensor) -> Tensor:
-    """0, 1, … in the shape of `slots` (B, K)."""
+    """Row numbers 0, 1, … in the shape of `slots` (B, K)."""
     return torch.arange(slots.numel(), device=slots.device).view(slots.shape)
 
 
@@ -303,8 +303,8 @@ def best(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     if groups <= count:
         indices = _keyed(values, torch.arange(width, device=values.device).expand(rows, width), count)
     else:
-        # The `count` best elements lie in the `count` groups of neighbours with the best maxima (lower groups first
-        # among equals): any element elsewhere is beaten by the best element of each of these.
+        # The `count` best elements lie in the `count` groups of neighbours with the largest maxima (ties: lower groups
+        # first), because the best element of each of these groups precedes every element of the other groups.
         body = groups * group
         maxima = values[:, :body].view(rows, groups, group).amax(2)  # (R, groups)
         chosen = _keyed(maxima, torch.arange(groups, device=values.device).expand(rows, groups), count)
@@ -318,10 +318,10 @@ def best(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
 def _keyed(values: Tensor, positions: Tensor, count: int) -> Tensor:
     """The `positions` (R, N) of the `count` largest values, by (value descending, position ascending).
 
-    Both are packed into one integer whose order is that order: a float32's bits compare as an integer's once those of
-    negative numbers are flipped.
+    Value and position are packed into one integer that sorts in this order: the bits of float32 numbers sort like
+    integers once those of negative numbers are flipped.
     """
-    bits = (values + 0.0).contiguous().view(torch.int32)  # + 0.0 makes −0 and 0 one number
+    bits = (values + 0.0).contiguous().view(torch.int32)  # + 0.0 turns −0 into 0
     ordered = bits ^ ((bits >> 31) & 0x7FFFFFFF)
     keys = (ordered.long() << 32) | (_LOW_BITS - positions)
     return _LOW_BITS - (keys.topk(count, dim=1).values & _LOW_BITS)

@@ -1,4 +1,4 @@
-"""`DiverseBeamSearch`: a beam in groups, each of which avoids the tokens that the groups before it have chosen."""
+"""`DiverseBeamSearch`: beam search in groups, each of which avoids the tokens chosen by earlier groups."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -26,7 +26,7 @@ from dragoman.models.interface import Decoder
 from dragoman.text.symbols import EOS
 
 _NONE = -1
-"""In place of a token where a group has no hypothesis."""
+"""Placeholder for the token where a group has no hypothesis."""
 
 
 class DiversityConfig(Config):
@@ -43,9 +43,10 @@ class DiversityConfig(Config):
 
 
 class DiverseBeamSearch(BeamSearch):
-    """Vijayakumar et al. 2018, algorithm 1: in each step the groups take turns, each a beam search of its own.
+    """Diverse beam search (Vijayakumar et al. 2018, algorithm 1): the groups take turns in each step, and each group is
+    a beam search of its own.
 
-    The penalty of a hypothesis for shared tokens counts in all later comparisons within its group, but neither in its
+    A hypothesis' penalty for shared tokens counts in all later comparisons within its group, but neither in its
     log-probability nor in its score. The first group is a plain beam search of its size.
 
     Shapes: B sentences, G groups of W hypotheses, so K = G · W slots; C continuations per hypothesis.
@@ -63,14 +64,14 @@ class DiverseBeamSearch(BeamSearch):
         *,
         diversity: DiversityConfig,
     ) -> None:
-        """beam: of all groups together, a multiple of their number. The others as in `BeamSearch`."""
+        """beam: total size of all groups, a multiple of their number. Other arguments as in `BeamSearch`."""
         self.groups, self._strength = diversity.groups, diversity.strength
         super().__init__(decoder, prompts, beam, wanted, rules, keeps_totals, watch)
         self._ranked = int(candidates(self._size))
-        # every token of the groups before may be penalised
+        # every token chosen by earlier groups may be penalised
         self._candidates = self._ranked + (self.groups - 1) * self._size
         self._penalties = torch.zeros(0)
-        """(B, K), what each live hypothesis has lost."""
+        """(B, K), the accumulated penalty of each live hypothesis."""
 
     def start(self) -> LiveHypotheses:
         """The same hypothesis for each group, in its first slot."""
@@ -90,14 +91,14 @@ class DiverseBeamSearch(BeamSearch):
         )
 
     def rank(self, live: LiveHypotheses, continuations: Continuations) -> RankedContinuations:
-        """The best of each group, group after group, compared with penalties; `totals` are without them."""
+        """The best continuations of each group in turn, compared with penalties; `totals` do not include them."""
         count = continuations.tokens.size(1)
         shape = len(live.sentences), self.groups, self._size * count
         tokens = continuations.tokens.view(shape)  # (B, G, W·C)
         all_totals = continuations.totals(live)  # (B, K·C)
         totals = all_totals.view(shape)
         penalties = self._penalties.repeat_interleave(count, 1).view(shape)
-        written, orders = tokens[:, 0, :0], []  # (B, tokens of the groups before)
+        written, orders = tokens[:, 0, :0], []  # (B, tokens of earlier groups)
         for group in range(self.groups):
             compared = totals[:, group] - penalties[:, group]
             compared = compared - self._strength * _shared(tokens[:, group], written)  # (B, W·C)
@@ -110,7 +111,7 @@ class DiverseBeamSearch(BeamSearch):
         return RankedContinuations.of(live, continuations, all_totals.gather(1, flat), flat)
 
     def choose(self, live: LiveHypotheses, step: Step, ranked: RankedContinuations) -> Selection:
-        """In each group as in a beam of its size."""
+        """Select within each group as in a beam of its size."""
         shape = len(live.sentences), self.groups, -1
         tokens, totals = ranked.tokens.view(shape), ranked.totals.view(shape)  # (B, G, N)
         finished = totals.masked_fill(tokens != EOS, -torch.inf)
@@ -121,7 +122,7 @@ class DiverseBeamSearch(BeamSearch):
         return Selection.of(live, ranked, finished.flatten(1), (first + order).flatten(1), living)
 
     def reorder(self, live: LiveHypotheses, chosen: Selection, stays: NDArray[np.int64]) -> LiveHypotheses:
-        """Reorder the penalties too."""
+        """Also reorder the penalties."""
         kept = torch.from_numpy(stays).to(chosen.rows.device)
         written = _there(chosen.tokens, chosen.totals).view(len(chosen.tokens), self.groups, self._size)  # (B, G, W)
         now = [_shared(written[:, group], written[:, :group].flatten(1)) for group in range(self.groups)]  # (B, W) each
@@ -129,7 +130,7 @@ class DiverseBeamSearch(BeamSearch):
         return super().reorder(live, chosen, stays)
 
     def gather(self, lists: list[list[FoundHypothesis]], wanted: int) -> list[FoundHypothesis]:
-        """The best of each group, then the second of each, and so on, distinct ones; ordered as any list."""
+        """Take distinct hypotheses from the groups in turn, the best of each first, and order them like any list."""
 
         def order(found: FoundHypothesis) -> tuple[bool, float]:
             return not found.end.finished, -found.end.score
@@ -142,12 +143,12 @@ class DiverseBeamSearch(BeamSearch):
         return sorted(distinct.values(), key=order)
 
     def _first_lives(self, tokens: Tensor) -> Tensor:
-        """(…, W): the positions of the first of tokens (…, N) that do not end, as many as a group keeps."""
+        """(…, W): the positions of the first W of tokens (…, N) that are not EOS."""
         return (tokens == EOS).int().argsort(dim=-1, stable=True)[..., : self._size]
 
 
 def _shared(tokens: Tensor, written: Tensor) -> Tensor:
-    """(B, N) float32: how many of written (B, P) equal each of tokens (B, N)."""
+    """(B, N) float32: the number of occurrences of each of tokens (B, N) in written (B, P)."""
     return (tokens.unsqueeze(2) == written.unsqueeze(1)).sum(2).float()
 
 

@@ -17,10 +17,10 @@ from dragoman.models.interface import State
 class LiveHypotheses:
     """The live hypotheses: R = B · K, in K slots for each of the B sentences that are still searched, best first.
 
-    sentences: (B,) int64, which of the prompts these are. state: the decoder's, before it reads tokens (R, 1). totals:
-    (B, K) float32, what hypotheses are compared by: summed log-probabilities and what rules add to them; −∞ in an empty
-    slot. log_probabilities: (B, K), the model's summed log-probabilities alone; the same tensor if no rule adds
-    anything. links: (R,) int64, their numbers in the history. rule_states: the rules with their states.
+    sentences: (B,) int64, indices of the prompts. state: the decoder's, before it reads tokens (R, 1). totals: (B, K)
+    float32, by which hypotheses are compared: summed log-probabilities plus the additions of rules; −∞ in an empty
+    slot. log_probabilities: (B, K), the model's summed log-probabilities alone; the same tensor as totals if no rule
+    adds anything. links: (R,) int64, their numbers in the history. rule_states: the rules with their states.
     """
 
     sentences: NDArray[np.int64]
@@ -35,8 +35,8 @@ class LiveHypotheses:
 class Continuations(NamedTuple):
     """C tokens that may follow each of R hypotheses, by ascending id, each (R, C).
 
-    added: what they add to `LiveHypotheses.totals`, −∞ for a token that must not follow; log_probabilities: to
-    `LiveHypotheses.log_probabilities`, the same tensor if no rule adds anything.
+    added: their contributions to `LiveHypotheses.totals`, −∞ for a forbidden token; log_probabilities: those to
+    `LiveHypotheses.log_probabilities`, the same tensor as `added` if no rule adds anything.
     """
 
     tokens: Tensor
@@ -51,8 +51,8 @@ class Continuations(NamedTuple):
 class RankedContinuations(NamedTuple):
     """The N best continuations of each sentence, best first, each (B, N).
 
-    totals, log_probabilities: as in `LiveHypotheses`; parents: the slot of the hypothesis that is continued; tokens:
-    the continuing token.
+    totals, log_probabilities: as in `LiveHypotheses`; parents: slots of the continued hypotheses; tokens: the tokens
+    that continue them.
     """
 
     totals: Tensor
@@ -62,7 +62,7 @@ class RankedContinuations(NamedTuple):
 
     @staticmethod
     def of(live: LiveHypotheses, continuations: Continuations, totals: Tensor, order: Tensor) -> "RankedContinuations":
-        """totals (B, N): of the continuations `order` (B, N), their positions among the K · C of their sentence."""
+        """order: (B, N), positions of the ranked continuations among the K · C of their sentence; totals: (B, N)."""
         sentences, count = len(live.sentences), continuations.tokens.size(1)
         log_probabilities = totals
         if continuations.log_probabilities is not continuations.added:
@@ -73,11 +73,12 @@ class RankedContinuations(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """Which of the ranked continuations finish, and which live on.
+    """The ranked continuations that finish, and those that live on.
 
-    finished: (B, M) totals of the first M ranked ones, −∞ for one that does not finish. The others, each (B, K), are of
-    the hypotheses that live on, best first, with totals of −∞ in empty slots: rows, which of the R hypotheses before
-    each continues; tokens, the continuing token; totals and log_probabilities as in `LiveHypotheses`.
+    finished: (B, M), totals of the first M ranked continuations, −∞ for those that do not finish. The other fields,
+    each (B, K), describe the hypotheses that live on, best first: rows, indices of the continued hypotheses among the R
+    before the step; tokens, the tokens that continue them; totals (−∞ in empty slots) and log_probabilities, as in
+    `LiveHypotheses`.
     """
 
     finished: Tensor
@@ -90,7 +91,7 @@ class Selection(NamedTuple):
     def of(
         live: LiveHypotheses, ranked: RankedContinuations, finished: Tensor, order: Tensor, totals: Tensor
     ) -> "Selection":
-        """order (B, K): which of the ranked continuations live on, with these totals (B, K)."""
+        """order: (B, K), ranks of the continuations that live on; totals: (B, K), their totals."""
         log_probabilities = totals
         if ranked.log_probabilities is not ranked.totals:
             log_probabilities = ranked.log_probabilities.gather(1, order)  # (B, K)
@@ -100,7 +101,10 @@ class Selection(NamedTuple):
 
 
 class LinkedHypothesis(NamedTuple):
-    """A hypothesis that has ended, whose tokens are still links: its last link, and the number of steps."""
+    """An ended hypothesis whose tokens are still in the history.
+
+    steps: number of its tokens, counted from the prompt; link: number of its last link.
+    """
 
     log_probability: float
     score: float
@@ -111,9 +115,9 @@ class LinkedHypothesis(NamedTuple):
 
 @dataclass
 class NBestList:
-    """The `wanted` best ended hypotheses of one sentence, best first; among equal scores the first found stays first.
+    """The `wanted` best ended hypotheses of one sentence, best first; ties are ordered by time of ending.
 
-    count: how many have finished, including those that are no longer in the list.
+    count: number of finished hypotheses, including those that are no longer in the list.
     """
 
     wanted: int
@@ -121,24 +125,25 @@ class NBestList:
     count: int = 0
 
     def add(self, hypothesis: LinkedHypothesis) -> None:
-        """Add one that has finished."""
+        """Add a finished hypothesis."""
         self.count += 1
         self.best = sorted([*self.best, hypothesis], key=lambda each: -each.score)[: self.wanted]
 
     def fill(self, unfinished: list[LinkedHypothesis]) -> None:
-        """Append unfinished ones after the finished, as many as are still wanted; they may come in any order."""
+        """Append the best of these unfinished hypotheses, in any order, until the list is full."""
         ordered = sorted(unfinished, key=lambda each: -each.score)
         self.best.extend(ordered[: self.wanted - len(self.best)])
 
     def threshold(self) -> float:
-        """Only a later hypothesis with a score above this one enters the list."""
+        """The score that a later hypothesis has to exceed to enter the list."""
         return self.best[-1].score if len(self.best) == self.wanted else -np.inf
 
 
 class FoundHypothesis(NamedTuple):
-    """A hypothesis that is returned: the tokens that its prompt was continued with, without the end of sentence.
+    """A hypothesis as a search returns it.
 
-    totals: log-probabilities of the hypothesis after each of these tokens; empty unless they are kept.
+    tokens: continuation of its prompt, without the end of sentence. totals: log-probabilities of the hypothesis after
+    each of these tokens; empty unless the search keeps them.
     """
 
     end: LinkedHypothesis
@@ -147,11 +152,11 @@ class FoundHypothesis(NamedTuple):
 
 
 class StepTrace(NamedTuple):
-    """What one step of a search did, for observers.
+    """One step of a search, for observers.
 
-    before: the hypotheses before it; live: the same after they have read their tokens; finished: (B, M) bool, which of
-    the ranked continuations finished; stays: (B',) int64, the positions of the sentences whose search continues; full:
-    (B,) bool, whether the longest output is reached.
+    before: the hypotheses before the step; live: the same hypotheses after they have read their tokens; finished:
+    (B, M) bool, True for ranked continuations that finished; stays: (B',) int64, the positions of the sentences whose
+    search continues; full: (B,) bool, whether the maximum length is reached.
     """
 
     before: LiveHypotheses
@@ -165,10 +170,10 @@ class StepTrace(NamedTuple):
 
 
 class History:
-    """One link per hypothesis and step: its token, and the hypothesis of the step before that it continues.
+    """One link per hypothesis and step: its token, and the hypothesis of the previous step that it continues.
 
-    A step costs the same however long the outputs are; sequences are put together at the end, and only those that are
-    wanted. The hypotheses of a step are numbered in the order in which `extend` gets them.
+    The cost of a step does not depend on the length of the outputs; only the sequences to return are assembled, at the
+    end. The hypotheses of a step are numbered in the order in which they are passed to `extend`.
     """
 
     def __init__(self) -> None:
@@ -176,16 +181,16 @@ class History:
         self._totals: list[Tensor] = []
 
     def extend(self, parents: Tensor, tokens: Tensor, totals: Tensor | None = None) -> None:
-        """Add a step: parents (R,) int64 numbers of hypotheses of the last step, tokens (R,) int64.
+        """Add a step. parents: (R,) int64, numbers of hypotheses of the previous step; tokens: (R,) int64.
 
-        totals: (R,) float32, sums that `totals` returns; given in every step or in none.
+        totals: (R,) float32, the sums that `totals` returns; given in every step or in none.
         """
         self._links.append(torch.stack((parents, tokens)))
         if totals is not None:
             self._totals.append(totals)
 
     def sequences(self, ends: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
-        """The tokens of each of `ends`: a number of steps, and the number of a hypothesis of the last of them."""
+        """The tokens of each of `ends`, a pair of a number of steps and the number of a hypothesis of the last step."""
         written = np.zeros((len(ends), _longest(ends)), np.int64)  # (N, T)
         for step, rows, _, tokens in self._steps(ends):
             written[rows, step] = tokens
@@ -202,7 +207,9 @@ class History:
     def _steps(
         self, ends: Sequence[tuple[int, int]]
     ) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
-        """From the last step to the first: the step, which ends have it, their positions among all links, tokens."""
+        """Yield from the last step to the first: the step, the ends that reach it, their positions among all links, and
+        their tokens.
+        """
         lengths = np.array([steps for steps, _ in ends], np.int64)
         numbers = np.array([number for _, number in ends], np.int64)
         sizes = np.cumsum([0, *(links.size(1) for links in self._links)])

@@ -1,4 +1,4 @@
-"""`Automaton`: which phrases an output has met, token by token and in any order."""
+"""`Automaton`: tracks which phrases an output contains, token by token and in any order."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -7,15 +7,16 @@ from typing import NamedTuple
 from dragoman.decode.constraints.constraint import Alternative, Constraint, Edges, cost, size
 
 _MOST = 64
-"""Readings of an output that are kept; only phrases that consist of one another's words have more."""
+"""Maximum number of readings kept per output; only phrases made of each other's words ever have more."""
 
 _NONE = -1
 
 
 class Reading(NamedTuple):
-    """One way to read an output: the phrases that it has met, as bits, and its progress in its last phrase.
+    """One way to divide an output into phrases and other tokens.
 
-    phrase: −1 if it ends with no phrase; read: how many tokens of the alternative. If all of them are read, the phrase
+    met: the phrases that are complete, as bits. phrase, alternative: the phrase at the end of the output and its form,
+    −1 if the output does not end with a phrase. read: number of tokens read of this form; if all are read, the phrase
     is met unless the next token continues its last word.
     """
 
@@ -26,7 +27,7 @@ class Reading(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """Whether a token that continues no phrase begins, and ends, with a character of a word."""
+    """Whether a token that continues no phrase begins and ends with a character of a word."""
 
     opens: bool
     closes: bool
@@ -37,17 +38,17 @@ KINDS = tuple(Kind(opens, closes) for closes in (False, True) for opens in (Fals
 
 
 class AutomatonState(NamedTuple):
-    """All readings of an output that may matter, and whether it ends within a word."""
+    """All readings of an output that can affect the result, and whether it ends within a word."""
 
     readings: frozenset[Reading]
     inside: bool
 
 
 class Automaton:
-    """The automaton of one sentence's phrases, which share no token of an output.
+    """An automaton that reads an output and tracks one sentence's phrases, no two of which share a token of the output.
 
-    It follows all divisions of an output into phrases and other tokens at once (the subset construction), so it misses
-    nothing when phrases overlap, begin alike, or are required twice.
+    It follows all divisions of an output into phrases and other tokens at once (the subset construction), so it finds
+    every phrase even if phrases overlap, begin alike, or are required twice.
     """
 
     def __init__(self, constraints: Sequence[Constraint], edges: Edges) -> None:
@@ -56,14 +57,14 @@ class Automaton:
         self._costs = [min(map(cost, each)) for each in constraints]
         first: dict[Constraint, int] = {}
         self._before = []
-        """For a phrase that is required again, the earlier one: they are met in this order."""
+        """For each phrase, the previous equal one, which has to be met first; −1 if there is none."""
         for position, each in enumerate(constraints):
             self._before.append(first.get(each, _NONE))
             first[each] = position
         self._all = (1 << len(constraints)) - 1
         self._next: dict[tuple[AutomatonState, int], AutomatonState] = {}
         self.size = sum(self._sizes)
-        """Tokens of all phrases, each in its shortest form."""
+        """Number of tokens of all phrases, each in its shortest form."""
 
     @cached_property
     def start(self) -> AutomatonState:
@@ -79,7 +80,7 @@ class Automaton:
         return found
 
     def after(self, state: AutomatonState, token: int, kind: Kind) -> AutomatonState:
-        """The state after a token of that kind; −1 is a token that no phrase contains."""
+        """The state after a token of this kind; −1 stands for any token that no phrase contains."""
         found: set[Reading] = set()
         for reading in state.readings:
             met = reading.met
@@ -115,7 +116,7 @@ class Automaton:
         return any(self._done(reading) == self._all for reading in state.readings)
 
     def bank(self, state: AutomatonState) -> int:
-        """How many of the tokens of all phrases are met, from 0 to `size`."""
+        """The number of phrase tokens that are met, from 0 to `size`."""
         return max(map(self._bank, state.readings))
 
     def need(self, state: AutomatonState) -> int:
@@ -123,9 +124,9 @@ class Automaton:
         return min(self._need(reading, state.inside) for reading in state.readings)
 
     def positions(self, tokens: Sequence[int]) -> list[tuple[int, Alternative]]:
-        """Where an output contains the phrases: the first position of each and its form there, from left to right.
+        """The first position and the form of each phrase in an output, from left to right.
 
-        If it does not contain all, those that it contains, with as many of their tokens as possible.
+        If the output does not contain all phrases, the phrases with as many tokens as possible are returned.
         """
         state = self.start
         reached: list[dict[Reading, Reading]] = []
@@ -152,7 +153,7 @@ class Automaton:
         return self._constraints[reading.phrase][reading.alternative]
 
     def _beginnings(self, met: int, inside: bool) -> Iterator[tuple[int, int, Alternative]]:
-        """Phrases that may begin: those that are not met, in all forms that do not run together with a word."""
+        """Yield the phrases that may begin, i.e. are not met, in all forms that would not run together with a word."""
         for phrase, constraint in enumerate(self._constraints):
             before = self._before[phrase]
             if not met >> phrase & 1 and (before == _NONE or met >> before & 1):
@@ -170,7 +171,7 @@ class Automaton:
         bank = sum(size for phrase, size in enumerate(self._sizes) if reading.met >> phrase & 1)
         if reading.phrase == _NONE:
             return bank
-        whole = self._sizes[reading.phrase]  # of another form, the same share
+        whole = self._sizes[reading.phrase]  # other forms meet a proportional share of it
         return bank + min(whole, -(-reading.read * whole // len(self._alternative(reading).ids)))
 
     def _need(self, reading: Reading, inside: bool) -> int:
@@ -183,12 +184,12 @@ class Automaton:
         return need - max((self._saved(phrase, inside) for phrase in left), default=0)
 
     def _saved(self, phrase: int, inside: bool) -> int:
-        """How many tokens less than its cost a phrase takes if it begins now."""
+        """The number of tokens by which a phrase falls short of its cost if it begins now."""
         now = min(len(each.ids) + (each.opens and inside) for each in self._constraints[phrase])
         return self._costs[phrase] - now
 
     def _mattering(self, found: set[Reading]) -> frozenset[Reading]:
-        """Drop readings that reach nothing that the others do not reach."""
+        """Drop readings that are dominated by others."""
         kept = [
             one
             for one in found

@@ -21,16 +21,16 @@ from dragoman.text.symbols import EOS
 class ConstrainedSearch(BeamSearch):
     """Dynamic beam allocation (Post & Vilar 2018, section 3).
 
-    A hypothesis belongs to the bank of the number of constraint tokens that it has met, from 0 to P. Continuations are
-    the best of each hypothesis, and every token that begins or continues a phrase. Each bank gets a share of the beam's
-    slots, 1 / (P + 1) and at least one, for its best continuations; the remaining and the unused slots go to the best
-    of all other continuations. (In the paper they go to the most advanced banks; with a small beam, outputs then begin
-    with their phrases.) So that each bank gets a slot, the beam of a sentence is wider than requested:
+    Hypotheses are grouped into banks by the number of constraint tokens that they have met, from 0 to P. Candidates are
+    the best continuations of each hypothesis, and every token that begins or continues a phrase. Each bank gets
+    1 / (P + 1) of the beam's slots, at least one, for its best continuations; the remaining and the unused slots go to
+    the best of all other continuations. (In the paper they go to the most advanced banks; with a small beam, outputs
+    then begin with their phrases.) The beam of a sentence is larger than requested, so that each bank gets a slot: see
     `constrained_beam_size`.
 
-    The end may follow only after all phrases are met. A sentence without constraints gets the result of a plain search.
-    Near the longest output only tokens that leave room for the rest may follow. A token that begins or continues a
-    phrase may follow even if a restriction forbids it.
+    EOS may follow only after all phrases are met. A sentence without constraints gets the result of a plain search.
+    Close to the maximum length, only tokens that leave room for the missing phrases may follow. A token that begins or
+    continues a phrase may follow even if a restriction forbids it.
     """
 
     def __init__(
@@ -45,17 +45,18 @@ class ConstrainedSearch(BeamSearch):
     ) -> None:
         """beams: the requested sizes, one number per sentence; wanted, keeps_totals: as in `BeamSearch`.
 
-        Raises ConfigError for constraints that do not fit the longest output, and for a rule that narrows the beam.
+        Raises ConfigError for constraints that do not fit the maximum length, and for a rule that changes the beam
+        size.
         """
         for rule in rules:
             if isinstance(rule, BeamSizes) and not isinstance(rule, FixedBeamSizes):
-                raise ConfigError(f"{type(rule).__name__} narrows the beam, which constraints do not allow")
+                raise ConfigError(f"{type(rule).__name__} changes the beam size, which constraints do not allow")
         for row, each in enumerate(constraints.of):
             room = int(prompts.limits[row] - prompts.prefix_lengths[row])
             if (needed := least(each)) > room:
                 raise ConfigError(
-                    f"sentence {row}: its constraints need up to {needed} tokens, but only {room} may be written: "
-                    "require less"
+                    f"sentence {row}: its constraints need up to {needed} tokens, but its output may have only {room}: "
+                    "require fewer or shorter phrases, or raise the maximum length"
                 )
         self._beams = np.array(beams, np.int64)
         self._sizes = np.array(
@@ -66,7 +67,7 @@ class ConstrainedSearch(BeamSearch):
         widest = int(self._sizes.max(initial=1))
         super().__init__(decoder, prompts, widest, wanted, [self._progress, *others], keeps_totals)
         self._banks = torch.zeros(0)
-        """The banks of this step's continuations, in the order of `Continuations`, then of `RankedContinuations`."""
+        """Banks of this step's continuations, first in the order of `Continuations`, then of `RankedContinuations`."""
 
     def expand(self, live: LiveHypotheses, step: Step) -> Continuations:
         """The best continuations of each hypothesis, and all tokens that begin or continue a phrase."""
@@ -87,13 +88,13 @@ class ConstrainedSearch(BeamSearch):
         return Continuations(tokens, added, added if weighed is logits else logits.gather(1, tokens) - normaliser)
 
     def rank(self, live: LiveHypotheses, continuations: Continuations) -> RankedContinuations:
-        """All continuations of each sentence; equal ones by the slot of their hypothesis, then by token."""
+        """All continuations of each sentence; ties are ordered by the slot of the hypothesis, then by token."""
         totals, order = continuations.totals(live).sort(dim=1, descending=True, stable=True)  # (B, N)
         self._banks = self._banks.view(len(live.sentences), -1).gather(1, order)
         return RankedContinuations.of(live, continuations, totals, order)
 
     def choose(self, live: LiveHypotheses, step: Step, ranked: RankedContinuations) -> Selection:
-        """Ends finish that are among the first continuations that meet all; the others share the slots by banks."""
+        """Finish EOS continuations that are among the first that meet all constraints; share the slots by banks."""
         device = ranked.totals.device
         beams, width, size = (
             torch.from_numpy(each[step.sentences]).to(device).unsqueeze(1)
@@ -109,7 +110,7 @@ class ConstrainedSearch(BeamSearch):
         return Selection.of(live, ranked, finished, order, totals)
 
     def _restrict(self, weighed: Tensor, ahead: Outlook) -> None:
-        """Put −∞ into weighed (B·K, V) at required tokens, which are added separately, and at what must not follow."""
+        """Set weighed (B·K, V) to −∞ at required tokens, which are added separately, and at forbidden ones."""
         rows, columns = (ahead.tokens >= 0).nonzero(as_tuple=True)
         weighed[rows, ahead.tokens[rows, columns]] = -torch.inf
         weighed[~ahead.complete, EOS] = -torch.inf
@@ -117,16 +118,17 @@ class ConstrainedSearch(BeamSearch):
             weighed.masked_fill_(~ahead.other_allowed[:, self._progress.kinds], -torch.inf)
 
     def _allocate(self, living: Tensor, width: Tensor, size: Tensor) -> tuple[Tensor, Tensor]:
-        """Which of the ranked continuations get the K slots, in their order, (B, K), and which slots stay empty.
+        """Allocate the K slots: ranks of the chosen continuations, ascending, and whether slots are empty, each (B, K).
 
-        living: (B, N) bool, those that may live on; width, size: (B, 1), slots, and tokens of all phrases.
+        living: (B, N) bool, True for continuations that may live on; width: (B, 1), number of slots; size: (B, 1),
+        number of tokens of all phrases.
         """
         banks = self._banks.masked_fill(~living, -1)  # (B, N)
         shares = (width // (size + 1)).clamp(min=1)  # (B, 1)
         reserved = living & (_ranks_within(banks) < shares)  # (B, N)
         numbers = torch.arange(banks.size(1), device=banks.device).expand_as(banks)
         last = 2 * banks.size(1) + int(size.max())
-        # reserved slots first, those of the most advanced banks if they are too many; then the best of the others
+        # first reserved slots, starting with the most advanced banks, then the best of the other continuations
         turn = torch.where(reserved, size - banks, size + 1 + numbers).masked_fill(~living, last)
         taken = turn.argsort(dim=1, stable=True)[:, : self.beam]  # (B, K)
         empty = ~living.gather(1, taken) | (torch.arange(taken.size(1), device=banks.device) >= width)
@@ -136,7 +138,7 @@ class ConstrainedSearch(BeamSearch):
 
 
 def _ranks_within(banks: Tensor) -> Tensor:
-    """(B, N): how many of the same bank come before each of banks (B, N)."""
+    """(B, N): the rank of each continuation within its bank; banks: (B, N)."""
     order = banks.argsort(dim=1, stable=True)
     grouped = banks.gather(1, order)
     numbers = torch.arange(banks.size(1), device=banks.device).expand_as(banks)

@@ -1,4 +1,4 @@
-"""What an output must contain: sequences of tokens, and the edges of words, which must not run together."""
+"""Constraints on outputs: token sequences that they must contain, and word edges, which must not run together."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 class Alternative(NamedTuple):
     """One form of a phrase.
 
-    ids: at least one. opens, closes: as in `Edges`; after a token that closes, the next must not open. label: for the
-    caller, such as the text that is shown; the search does not read it.
+    ids: at least one token id. opens, closes: as in `Edges`, for the first and the last token; a token that opens must
+    not follow a token that closes. label: for the caller, such as the text to display; the search ignores it.
     """
 
     ids: tuple[int, ...]
@@ -21,14 +21,14 @@ class Alternative(NamedTuple):
 
 
 Constraint = tuple[Alternative, ...]
-"""A phrase that an output contains in one of several forms, in tokens that it shares with no other phrase."""
+"""A phrase that an output must contain in one of several forms; no two phrases share tokens of the output."""
 
 
 class Edges(NamedTuple):
     """The edges of a vocabulary's V tokens, each (V,) bool.
 
-    opens: whether a token begins with a character of a word; closes: whether it ends with one, or with another after
-    which no word begins directly, such as a full stop.
+    opens: whether a token begins with a character of a word; closes: whether it ends with one, or with another
+    character that no word follows directly, such as a full stop.
     """
 
     opens: NDArray[np.bool]
@@ -36,7 +36,7 @@ class Edges(NamedTuple):
 
     @staticmethod
     def none(size: int) -> "Edges":
-        """Those of a vocabulary whose tokens never run together."""
+        """The edges of a vocabulary whose tokens never run together."""
         return Edges(np.zeros(size, np.bool), np.zeros(size, np.bool))
 
 
@@ -47,29 +47,29 @@ class Constraints(NamedTuple):
     edges: Edges
 
     def __bool__(self) -> bool:
-        """Whether anything is required of any sentence."""
+        """Whether any sentence has constraints."""
         return any(self.of)
 
 
 def cost(alternative: Alternative) -> int:
-    """Tokens that writing it may take: one more if it may need a separator from a word before it."""
+    """Maximum number of tokens that a form adds to an output, including a separator that may have to precede it."""
     return len(alternative.ids) + alternative.opens
 
 
 def least(constraints: Sequence[Constraint]) -> int:
-    """A number of tokens that certainly suffices for all."""
+    """A number of tokens that suffices for all constraints."""
     return sum(min(map(cost, constraint)) for constraint in constraints)
 
 
 def size(constraint: Constraint) -> int:
-    """Tokens of the shortest form."""
+    """Number of tokens of the shortest form."""
     return min(len(alternative.ids) for alternative in constraint)
 
 
 _MOST_EXTRA = 32
-"""Most slots in addition to the requested ones: with longer phrases, banks with little progress may get none."""
+"""Maximum number of additional slots: with longer phrases, the least advanced banks may get none."""
 
 
 def constrained_beam_size(beam: int, constraints: Sequence[Constraint]) -> int:
-    """Hypotheses kept for a sentence: one more for each token of the phrases, so that each bank has a slot."""
+    """Beam size of a sentence: one additional slot per token of its phrases, so that each bank has a slot."""
     return beam + min(sum(map(size, constraints)), _MOST_EXTRA)

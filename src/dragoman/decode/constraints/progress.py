@@ -1,4 +1,4 @@
-"""`Progress`: the progress of each hypothesis of a search with its sentence's constraints."""
+"""`Progress`: tracks how far each hypothesis of a search has met the constraints of its sentence."""
 
 from typing import NamedTuple
 
@@ -19,12 +19,12 @@ _NO_TOKEN = -1
 
 
 class Outlook(NamedTuple):
-    """The tokens that may follow each of R hypotheses, and the progress with the constraints after them.
+    """The tokens that may follow each of R hypotheses, and the constraint tokens met after each of them.
 
-    tokens: (R, A) int64, those that begin or continue a phrase, ascending, padded with −1; banks: (R, A), how many
-    tokens of phrases are met with each; allowed: (R, A) bool, False if too few tokens would be left for the rest.
-    other_banks, other_allowed: (R, 4), the same for all other tokens, by their kind. complete: (R,) bool, whether an
-    output may end here.
+    tokens: (R, A) int64, ids of tokens that begin or continue a phrase, ascending, padded with −1; banks: (R, A),
+    number of constraint tokens met after each; allowed: (R, A) bool, False if too few tokens would be left for the
+    missing phrases. other_banks, other_allowed: (R, 4), the same for all other tokens, by kind. complete: (R,) bool,
+    whether an output may end here.
     """
 
     tokens: Tensor
@@ -36,7 +36,7 @@ class Outlook(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """A state of a sentence's automaton, with the values of `Outlook` for it."""
+    """A state of a sentence's automaton, with its values in `Outlook`."""
 
     automaton: Automaton
     state: AutomatonState
@@ -49,7 +49,7 @@ class _Entry(NamedTuple):
 
 
 class Progress(Rule):
-    """A rule whose state is a number for each hypothesis, (R,) int64: the automaton state that its tokens lead to.
+    """A rule that tracks the automaton state of each hypothesis; its own state is their numbers, (R,) int64.
 
     Automaton states are computed when the search first reaches them, and looked up afterwards.
     """
@@ -62,16 +62,16 @@ class Progress(Rule):
         self._next: dict[tuple[int, int], int] = {}
         edges = constraints.edges
         self.kinds = torch.from_numpy(edges.opens + 2 * edges.closes.astype(np.int64)).to(device)
-        """(V,) int64: the number of the kind of each token."""
+        """(V,) int64: the kind of each token, as an index into `KINDS`."""
         self.sizes = np.array([automaton.size for automaton in self._automata], np.int64)
-        """(B,): tokens of each sentence's phrases."""
+        """(B,): number of tokens of each sentence's phrases."""
 
     def start(self, prompts: Prompts) -> TensorTree:
-        """Nothing has been read."""
+        """The state before any token has been read."""
         return torch.full((len(prompts),), _UNREAD, dtype=torch.int64, device=self._device)
 
     def read(self, state: TensorTree, step: Step) -> TensorTree:
-        """Follow the tokens; those after the beginning of sentence, including a prefix, are the output."""
+        """Advance by the tokens of the step; the output, including a prefix, starts after the beginning of sentence."""
         numbers: list[int] = state.tolist()
         sentences = step.sentences.repeat(step.beam_size).tolist()
         for column, there in zip(step.tokens.T.tolist(), step.read.T.tolist(), strict=True):
@@ -82,7 +82,7 @@ class Progress(Rule):
         return torch.tensor(numbers, dtype=torch.int64, device=self._device)
 
     def outlook(self, state: TensorTree, room: NDArray[np.int64]) -> Outlook:
-        """The outlook of each hypothesis; room: (R,), how many tokens an output may have after the next one."""
+        """The outlook of each hypothesis; room: (R,), number of tokens that an output may have after the next one."""
         entries = [self._entries[number] for number in state.tolist()]
         longest = max(len(each.tokens) for each in entries)
         tokens = _padded([each.tokens for each in entries], longest, _NO_TOKEN)

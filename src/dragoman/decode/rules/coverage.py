@@ -23,10 +23,10 @@ def penalty(coverage: Tensor) -> Tensor:
 
 
 class Coverage(Scoring):
-    """Adds β · Σ_i log(min(Σ_j p_ij, 1)) to a score, p_ij being the attention of step j on source position i.
+    """Adds β · Σ_i log(min(Σ_j p_ij, 1)) to a score, where p_ij is the attention of step j on source position i.
 
-    All source positions count, including the end, and all steps, including that of the end, as in the length penalty.
-    It decides between ended hypotheses, not which continuations live on.
+    All source positions and all steps count, including those of EOS, as in the length penalty. The penalty ranks ended
+    hypotheses; it does not affect which continuations live on.
     """
 
     def __init__(self, weights: Sequence[float]) -> None:
@@ -34,7 +34,7 @@ class Coverage(Scoring):
         self._weights = torch.tensor(weights, dtype=torch.float32)
 
     def start(self, prompts: Prompts) -> TensorTree:
-        """(B, S): the attention received so far; 1 at padding, so that it always counts as covered."""
+        """(B, S): the attention received so far; 1 at padding, so that padding always counts as covered."""
         if prompts.source is None:
             raise _no_attention()
         return (~prompts.source).float()
@@ -55,7 +55,7 @@ class Coverage(Scoring):
         return scores + penalties
 
     def bound(self, bounds: NDArray[np.float64], sentences: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Unchanged: all of the source may still be covered."""
+        """The unchanged bounds, because the whole source may still be covered."""
         return bounds
 
 

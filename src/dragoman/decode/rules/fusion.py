@@ -32,19 +32,19 @@ class FusionConfig(Config):
 
 
 class LanguageModelFusion(Addition):
-    """Adds λ · log p(token | tokens before) of a decoder without a source; never above 0, since λ is not negative.
+    """Adds λ · log p(token | preceding tokens) of a decoder without a source; never above 0, because λ ≥ 0.
 
-    The decoder is any `Decoder`: a neural language model, a count-based one, an ensemble. State: the decoder's own, and
-    the log-probabilities of the next tokens until the hypotheses are reordered.
+    The decoder can be any `Decoder`: a neural or count-based language model, or an ensemble. The rule's state is the
+    decoder's, with the log-probabilities of the next tokens until the hypotheses are reordered.
     """
 
     def __init__(self, decoder: Decoder, weights: Sequence[float]) -> None:
-        """decoder: in evaluation mode, with the target's vocabulary. weights: λ, one number per sentence."""
+        """decoder: in evaluation mode, with the target vocabulary. weights: λ, one number per sentence."""
         self._decoder = decoder
         self._weights = torch.tensor(weights, dtype=torch.float32)
 
     def capped(self, prompts: Prompts) -> Prompts:
-        """The same prompts with outputs that are no longer than the decoder can read.
+        """The same prompts with maximum lengths limited to what the decoder can read.
 
         Raises ConfigError for a prefix that leaves no room for an output.
         """
@@ -52,7 +52,7 @@ class LanguageModelFusion(Addition):
         return prompts if limit is None else replace(prompts, limits=np.minimum(prompts.limits, limit))
 
     def start(self, prompts: Prompts) -> TensorTree:
-        """The decoder's state before it has read anything; it reads the tokens that the translation model reads."""
+        """The decoder's state before it has read any token; it reads the same tokens as the translation model."""
         options: dict[str, Any] = (
             {} if prompts.state.left_padding is None else {"left_padding": prompts.state.left_padding}
         )

@@ -44,19 +44,19 @@ class NoPenalty(Config):
     kind: Literal["none"] = Field(default="none", description="Kind of length penalty.")
 
     def divisor(self, length: int) -> float:
-        """1 for every `length`."""
+        """Return 1 for every `length`."""
         return 1.0
 
 
 LengthPenalty = Annotated[GNMTPenalty | MeanLogProbability | NoPenalty, Field(discriminator="kind")]
-"""No member's divisor decreases with the length: the exact stopping rule of the search relies on that."""
+"""The divisor of a member must not decrease with the length: the exact stopping rule of the search relies on this."""
 
 
 class LengthNormalisation(Scoring):
     """Divides by the length penalty of each sentence."""
 
     def __init__(self, penalties: Sequence[LengthPenalty], limits: Sequence[int] | NDArray[np.int64]) -> None:
-        """limits: the longest output of each sentence in tokens, including its end."""
+        """limits: maximum output length of each sentence in tokens, including EOS."""
         self._penalties = penalties
         self._largest = np.array(
             [penalty.divisor(int(limit)) for penalty, limit in zip(penalties, limits, strict=True)]

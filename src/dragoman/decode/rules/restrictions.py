@@ -1,4 +1,4 @@
-"""Restrictions: forbidden tokens, the shortest output, and repeated n-grams; the same for searches and samplers."""
+"""Restrictions on outputs of search and sampling: forbidden tokens, minimum length, and repeated n-grams."""
 
 from collections.abc import Collection, Sequence
 
@@ -15,10 +15,10 @@ from dragoman.text.symbols import EOS
 
 
 class ForbiddenTokens(Restriction):
-    """Tokens that are never written: different ones for each sentence, or the same for all."""
+    """Forbids tokens: different ones for each sentence, or the same for all."""
 
     def __init__(self, tokens: Sequence[Collection[int]], device: torch.device) -> None:
-        """tokens: ids, one collection per sentence."""
+        """tokens: ids of forbidden tokens, one collection per sentence."""
         sets = [sorted(set(each)) for each in tokens]
         self._same = all(each == sets[0] for each in sets)
         self._largest = max((each[-1] for each in sets if each), default=-1)
@@ -27,9 +27,11 @@ class ForbiddenTokens(Restriction):
         self._tokens = torch.tensor(padded, dtype=torch.int64, device=device).view(len(sets), longest)
 
     def restrict(self, logits: Tensor, step: Step, state: TensorTree) -> None:
-        """Forbid the tokens. Raises ConfigError for one that is not in the vocabulary."""
+        """Forbid the tokens. Raises ConfigError for a token that is not in the vocabulary."""
         if self._largest >= logits.size(1):
-            raise ConfigError(f"forbid holds token {self._largest}, but the vocabulary has only {logits.size(1)}")
+            raise ConfigError(
+                f"forbid contains token {self._largest}, but the vocabulary has only {logits.size(1)} tokens"
+            )
         if self._same:
             logits.index_fill_(1, self._tokens[0], -torch.inf)
             return
@@ -39,14 +41,14 @@ class ForbiddenTokens(Restriction):
 
 
 class MinimumLength(Restriction):
-    """No output ends before it has the minimum number of tokens of its sentence."""
+    """Forbids EOS in outputs that are shorter than the minimum length of their sentence."""
 
     def __init__(self, lengths: Sequence[int]) -> None:
-        """lengths: tokens without the end, one number per sentence."""
+        """lengths: minimum number of tokens of each sentence, without EOS."""
         self._lengths = np.array(lengths, np.int64)
 
     def restrict(self, logits: Tensor, step: Step, state: TensorTree) -> None:
-        """Forbid the end of outputs that are too short."""
+        """Forbid EOS in outputs that are too short."""
         short = step.lengths <= self._lengths[step.sentences]
         if short.all():
             logits[:, EOS] = -torch.inf
@@ -59,14 +61,14 @@ _PADDING = -1
 
 
 class NoRepeatNgram(Restriction):
-    """No n-gram occurs twice in an output (Paulus et al. 2018, section 2.5).
+    """Forbids tokens that would repeat an n-gram of the output (Paulus et al. 2018, section 2.5).
 
-    All tokens that were read count: a prefix, and the prompt of a language model. A step compares the last n − 1 tokens
-    with those at each earlier position.
+    All tokens that were read count, including a prefix and the prompt of a language model. A step compares the last
+    n − 1 tokens with those at each earlier position.
     """
 
     def __init__(self, sizes: Sequence[int]) -> None:
-        """sizes: n, one number per sentence; 0 for sentences without restriction."""
+        """sizes: n of each sentence; 0 for no restriction."""
         self._sizes = np.array(sizes, np.int64)
         self._distinct = sorted({size for size in sizes if size})
 
@@ -80,7 +82,7 @@ class NoRepeatNgram(Restriction):
         return torch.cat([state, tokens], 1)
 
     def restrict(self, logits: Tensor, step: Step, state: TensorTree) -> None:
-        """Forbid tokens that would complete an n-gram a second time."""
+        """Forbid tokens that would repeat an n-gram."""
         for size in self._distinct:
             wanted = np.flatnonzero((self._sizes[step.sentences] == size).repeat(step.beam_size))
             if len(wanted) and state.size(1) >= size:
@@ -91,7 +93,7 @@ class NoRepeatNgram(Restriction):
 
 
 def _completing(read: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """Rows and tokens: those that follow an earlier copy of the last size − 1 tokens of each row of (R, T)."""
+    """Return the rows and ids of tokens that follow an earlier copy of the last size − 1 tokens of a row of (R, T)."""
     positions = read.size(1) - size + 1
     matches = read[:, size - 1 :] != _PADDING  # (R, positions)
     for offset in range(size - 1):
@@ -103,7 +105,7 @@ def _completing(read: Tensor, size: int) -> tuple[Tensor, Tensor]:
 def restrictions(configs: Sequence[OutputConfig], prompts: Prompts) -> list[Restriction]:
     """The restrictions that the config of at least one sentence sets.
 
-    Raises ConfigError for a length relative to the source if there is no source.
+    Raises ConfigError if a minimum length is relative to the source but there is no source.
     """
     found: list[Restriction] = []
     if any(config.forbid for config in configs):

@@ -1,8 +1,8 @@
 """The interface between a search and its rules, and `RuleStates`, all rules of a search with their states.
 
-A rule is a subclass of one of the kinds below; unused features cost nothing. A rule may hold one value per sentence, so
-that sentences of one batch follow different settings, and may have a state: a tree of tensors with one row per
-hypothesis, which the search reorders along with the hypotheses.
+A rule is a subclass of one of the kinds below; unused features cost nothing. A rule can have one value per sentence, so
+that sentences in the same batch can have different settings. It can also have a state: a tree of tensors with one row
+per hypothesis, which the search reorders along with the hypotheses.
 """
 
 from abc import ABC, abstractmethod
@@ -21,15 +21,15 @@ from dragoman.models.interface import Output, TensorTree, tree_map
 
 @dataclass(frozen=True)
 class Step:
-    """A step as rules see it: the decoder has read tokens of R = B · beam_size hypotheses; rows of a sentence adjoin.
+    """A step as passed to rules, after the decoder has read the tokens of R = B · beam_size hypotheses.
 
-    sentences: (B,) int64, which of the prompts are still searched, ascending; lengths: (B,) int64, the number of tokens
-    of their outputs including the one that is selected in this step, which may be the end. tokens: (R, T) int64, the
-    tokens read, T = 1; output: of the decoder for these.
+    The rows of a sentence are adjacent. sentences: (B,) int64, indices of the prompts that are still searched,
+    ascending; lengths: (B,) int64, number of tokens of their outputs, including the one to be selected in this step,
+    which may be EOS. tokens: (R, T) int64, the tokens read, T = 1; output: the decoder's output for these tokens.
 
-    Before the first step all tokens of the prompts but the last are read at once, if there are any. No token is
+    Before the first step, the tokens of the prompts are read at once up to the last one, if there are any. No token is
     selected then: T is any number, lengths are those of the prefixes, and the first `left_padding` (R,) int64 tokens of
-    a row are padding (None: no padding).
+    each row are padding (None: no padding).
     """
 
     sentences: NDArray[np.int64]
@@ -51,16 +51,16 @@ class Step:
 
     def of_hypotheses(self, values: Tensor) -> Tensor:
         """Repeat values of all prompts, one row each, for the R hypotheses."""
-        if len(values) != len(self.sentences):  # otherwise no sentence has left
+        if len(values) != len(self.sentences):  # otherwise all sentences are still searched
             values = values[torch.from_numpy(self.sentences).to(values.device)]
         return values.repeat_interleave(self.beam_size, 0)
 
 
 class Endings(NamedTuple):
-    """N hypotheses that have ended and get their score.
+    """N ended hypotheses to be scored.
 
-    sentences: (N,) int64, which of the prompts they continue; lengths: (N,) int64, their tokens, including the
-    end if they are finished.
+    sentences: (N,) int64, indices of their prompts; lengths: (N,) int64, number of tokens, including EOS if they are
+    finished.
     """
 
     sentences: NDArray[np.int64]
@@ -69,7 +69,7 @@ class Endings(NamedTuple):
 
 
 class Rule:
-    """The base of all rules: the state that they keep for the hypotheses."""
+    """Base class of all rules, which manages their state for the hypotheses."""
 
     def start(self, prompts: Prompts) -> TensorTree:
         """The state for the first hypothesis of each sentence, a tree of B rows; None for a rule without state."""
@@ -80,28 +80,30 @@ class Rule:
         return state
 
     def reorder(self, state: TensorTree, rows: Tensor, beam_size: int) -> TensorTree:
-        """The state for hypotheses `rows` (R',) int64 of the old ones, `beam_size` per sentence."""
+        """The state after hypotheses are replaced by `rows` (R',) int64, `beam_size` per sentence."""
         return tree_map(
             lambda tensor: tensor.index_select(0, rows), state, lambda inner: inner.reorder(rows, beam_size)
         )
 
 
 class Restriction(Rule, ABC):
-    """A rule that forbids tokens, in searching and sampling; log-probabilities of the others do not change."""
+    """A rule that forbids tokens in search and sampling; log-probabilities of other tokens do not change."""
 
     @abstractmethod
     def restrict(self, logits: Tensor, step: Step, state: TensorTree) -> None:
-        """Set logits (R, V) float32 to −∞, in place, for tokens that must not follow each hypothesis."""
+        """Set logits (R, V) float32 to −∞, in place, for the tokens that must not follow each hypothesis."""
 
 
 class Addition(Rule, ABC):
-    """A rule that adds to the log-probabilities of continuations before they are compared, such as another model's."""
+    """A rule that adds to the log-probabilities of continuations before they are compared, for example those of another
+    model.
+    """
 
     @abstractmethod
     def add(self, step: Step, state: TensorTree) -> Tensor:
-        """(R, V) float32 (or broadcastable to it), never above 0, or stopping would not be exact.
+        """Return (R, V) float32 (or broadcastable to it), never above 0, because the exact stopping rule relies on it.
 
-        It counts in scores, not in `Hypothesis.log_probability`.
+        The values count in scores, but not in `Hypothesis.log_probability`.
         """
 
 
@@ -110,35 +112,35 @@ class Scoring(Rule, ABC):
 
     @abstractmethod
     def score(self, scores: NDArray[np.float64], ended: Endings, state: TensorTree) -> NDArray[np.float64]:
-        """(N,) float64, from the scores of the rules before this one; state: N rows, of these hypotheses."""
+        """Return (N,) float64, computed from the scores of the preceding rules. state: N rows, of these hypotheses."""
 
     @abstractmethod
     def bound(self, bounds: NDArray[np.float64], sentences: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(B,) float64: upper bounds of the scores of all continuations of a hypothesis under this rule.
+        """Return (B,) float64: upper bounds of the scores of all continuations of a hypothesis under this rule.
 
-        bounds: (B,) float64, the bounds of the rules before this one, for the first rule the sums so far; sentences: as
-        in `Step`. A sentence leaves the batch when no continuation can change its result.
+        bounds: (B,) float64, bounds of the preceding rules; for the first rule, the sums so far. sentences: as in
+        `Step`. A sentence leaves the batch when no continuation can change its result.
         """
 
 
 class Sizes(NamedTuple):
-    """For each sentence, (B,) int64: how many of the best continuations are considered, and how many may live on."""
+    """For each sentence, (B,) int64: the number of continuations to consider, and the number that may live on."""
 
     considered: NDArray[np.int64]
     live: NDArray[np.int64]
 
 
 class BeamSizes(Rule, ABC):
-    """A rule that sets how many hypotheses each sentence keeps, if fewer than the search has slots."""
+    """A rule that sets the number of hypotheses that each sentence keeps, at most the number of slots of the search."""
 
     @abstractmethod
     def sizes(self, step: Step, ended: NDArray[np.int64], state: TensorTree) -> Sizes:
-        """The sizes in this step; ended: (B,) int64, how many hypotheses of each sentence have ended before it."""
+        """The sizes in this step. ended: (B,) int64, number of hypotheses of each sentence that ended before it."""
 
 
 @dataclass(frozen=True)
 class RuleStates:
-    """All rules of a search with their states, as an immutable value. Methods apply the rules of one kind, in order."""
+    """All rules of a search with their states; immutable. Methods apply the rules of one kind, in order."""
 
     rules: tuple[Rule, ...]
     states: tuple[TensorTree, ...]
@@ -154,7 +156,7 @@ class RuleStates:
         return self._each(lambda rule, state: rule.read(state, step))
 
     def reorder(self, rows: Tensor, beam_size: int) -> "RuleStates":
-        """The states for hypotheses `rows` (R',) int64 of the old ones, `beam_size` per sentence."""
+        """The states after hypotheses are replaced by `rows` (R',) int64, `beam_size` per sentence."""
         return self._each(lambda rule, state: rule.reorder(state, rows, beam_size))
 
     def restrict(self, logits: Tensor, step: Step) -> None:
@@ -176,7 +178,7 @@ class RuleStates:
         return any(isinstance(rule, BeamSizes) for rule in self.rules)
 
     def sizes(self, step: Step, ended: NDArray[np.int64]) -> Sizes:
-        """The smallest sizes that any rule sets."""
+        """The smallest sizes set by any rule."""
         wanted = [
             rule.sizes(step, ended, state)
             for rule, state in zip(self.rules, self.states, strict=True)
