@@ -175,7 +175,7 @@ def test_missing_symbols_are_added_to_a_start(corpus: CorpusConfig, shared: bool
 def test_invalid_settings(tmp_path: Path) -> None:
     with pytest.raises(ValidationError, match="unknown kind 'phone'"):
         PlaceholdersConfig(kinds=("phone",))
-    with pytest.raises(ValidationError, match="no regular expression"):
+    with pytest.raises(ValidationError, match="not a regular expression"):
         PlaceholdersConfig(patterns=("(",))
     with pytest.raises(DataError, match=r"^data.terminology.glossary: .*terms\.tsv"):
         PairMarking.of(None, TerminologyConfig(glossary=tmp_path / "terms.tsv"))

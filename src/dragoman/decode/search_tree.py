@@ -195,7 +195,7 @@ class TreeRecorder:
     def _fates(
         self, trace: StepTrace, position: int, sentence: int, ranked: "_Candidates", chosen: dict[tuple[int, int], int]
     ) -> Iterator[tuple[int, int, int, Fate]]:
-        """Yield for each ranked continuation of a sentence: its position, its group, its rank in the group, its fate."""
+        """Yield the position, group, rank within the group, and fate of each ranked continuation of a sentence."""
         size, each = self._sizes[sentence], ranked.totals.shape[1] // self._groups
         lived_on = Fate.LIMIT if trace.full[position] else Fate.CONTINUED if position in trace.stays else Fate.DONE
         lowest = _lowest(trace.chosen.totals[position].view(self._groups, -1))
