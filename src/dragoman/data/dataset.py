@@ -1,4 +1,4 @@
-"""Tokenised corpora on disk, written once and memory-mapped from then on. Plain arrays and JSON, never pickle."""
+"""Tokenised corpora on disk, written once and memory-mapped afterwards, as plain arrays and JSON, never pickle."""
 
 import json
 import tempfile
@@ -21,7 +21,8 @@ from dragoman.text.symbols import BOS, EOS
 class Sentences:
     """Concatenated sentences.
 
-    ids: (sum of lengths,) integers, or (sum of lengths, n) float32 vectors; lengths: (B,) int64.
+    ids: (sum of lengths,) integers, or (sum of lengths, n) float32 vectors; lengths: (B,) int64, lengths of the
+    sentences.
     """
 
     ids: NDArray[Any]
@@ -32,7 +33,7 @@ class Sentences:
 
     @classmethod
     def of(cls, sentences: Sequence[Sequence[int] | NDArray[Any]]) -> "Sentences":
-        """Concatenate one sequence per sentence; there must be at least one."""
+        """Concatenate at least one sentence."""
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
         shape = next((np.shape(sentence) for sentence in sentences if len(sentence)), (0,))
         kind = np.int64 if len(shape) == 1 else np.float32
@@ -49,16 +50,16 @@ _BYTES_AT_ONCE = 1 << 20
 class Dataset:
     """N tokenised rows with one or more sides, such as sentence pairs, without special symbols; memory-mapped.
 
-    Indexing returns the ids of each side as 1-D arrays, or (S, n) float32 if the source consists of feature vectors.
-    sides: names of the sides. lengths: (N, sides) int32, numbers of tokens. lines: (N,) int64, line of each row in its
-    corpus, from 1. fingerprint: digest of everything that determines the ids. special: number of special symbols that a
-    batch adds to each side of a row.
+    Indexing a row returns the ids of each side as 1-D arrays; a source of feature vectors is (S, n) float32. sides:
+    names of the sides. lengths: (N, sides) int32, numbers of tokens. lines: (N,) int64, line of each row in its corpus,
+    from 1. fingerprint: digest of everything that determines the ids. special: number of special symbols that a batch
+    adds to each side of a row.
     """
 
     special: ClassVar[int] = 1
 
     def __init__(self, folder: Path) -> None:
-        """Open what `DatasetWriter` wrote. Raises DataError if a file is missing or does not match the header."""
+        """Open a folder of `DatasetWriter`. Raises DataError if a file is missing or does not match the header."""
         folder = Path(folder)
         try:
             header = json.loads((folder / HEADER).read_text(encoding="utf-8"))
@@ -82,7 +83,7 @@ class Dataset:
 
     @property
     def parts(self) -> tuple["Dataset", ...]:
-        """The corpora of the dataset: itself."""
+        """The datasets that it consists of: only itself."""
         return (self,)
 
     def __len__(self) -> int:
@@ -114,7 +115,7 @@ class Dataset:
         return Sentences(self._ids[side][shifts + np.arange(len(shifts))], lengths)
 
     def target_counts(self, size: int) -> NDArray[np.int64]:
-        """How often each id below `size` occurs as a label of the last side: EOS once per row. Shape (size,)."""
+        """(size,): number of occurrences of each id below `size` as a label of the last side; EOS once per row."""
         counts = np.zeros(size, dtype=np.int64)
         ids = self._ids[-1]
         for start in range(0, len(ids), _AT_ONCE):
@@ -124,10 +125,10 @@ class Dataset:
 
 
 class TextDataset(Dataset):
-    """N excerpts of documents, each with the tokens that a language model predicts at once; rows have one side.
+    """N excerpts of documents, each with the tokens that a language model predicts together; rows have one side.
 
-    The labels of all documents are stored, each document followed by EOS. `take` returns n + 1 ids for a row of length
-    n: the preceding token, or BOS at the start of a document, and the labels.
+    The labels of all documents are stored, with EOS after each document. For a row of length n, `take` returns n + 1
+    ids: the preceding token, or BOS at the start of a document, and the labels.
     """
 
     special = 0
@@ -141,7 +142,7 @@ class TextDataset(Dataset):
         return len(self._ids[0])
 
     def _take(self, side: int, rows: NDArray[np.int64]) -> Sentences:
-        # EOS also precedes the first document: index -1 is that of the last one
+        # EOS also precedes the first document, as index -1 is the EOS of the last one
         starts, lengths = self._offsets[side][rows] - 1, self.lengths[rows, side].astype(np.int64) + 1
         firsts = np.cumsum(lengths) - lengths
         ids = self._ids[side][np.repeat(starts - firsts, lengths) + np.arange(lengths.sum())]
@@ -150,7 +151,7 @@ class TextDataset(Dataset):
 
 
 class DatasetWriter:
-    """Writes the files of a `Dataset` incrementally; `finish` writes the header last."""
+    """Writes the files of a `Dataset` incrementally; `finish` completes them with the header."""
 
     def __init__(self, folder: Path, types: Mapping[str, np.dtype[Any]], vectors: int | None = None) -> None:
         """types: data types of each side's ids, see `id_types`. vectors: components of the source's vectors, if any."""
@@ -191,13 +192,13 @@ class DatasetWriter:
         (self._folder / HEADER).write_text(json.dumps(header, indent=1), encoding="utf-8")
 
     def close(self) -> None:
-        """Close the files, finished or not."""
+        """Close the files, even if they are not complete."""
         for file in self._files.values():
             file.close()
 
 
 def id_types(sides: Mapping[str, int], vectors: bool = False) -> dict[str, np.dtype[Any]]:
-    """Data types for storing the ids of each side, by vocabulary size. vectors: those of the source are float32."""
+    """Data types for storing the ids of each side, by vocabulary size; a source of `vectors` is stored as float32."""
     types = {side: np.dtype(np.uint16 if size <= 1 << 16 else np.uint32) for side, size in sides.items()}
     return types | {"source": np.dtype(np.float32)} if vectors else types
 
@@ -230,11 +231,13 @@ _ROWS_AT_ONCE = 1 << 18
 class DatasetUnion:
     """The rows of several datasets, in order. sides, special, lengths, fingerprint: as in `Dataset`.
 
-    weights: how often an epoch reads each part, which `target_counts` takes into account.
+    weights: number of times that an epoch reads each part, for `target_counts`.
     """
 
     def __init__(self, parts: Sequence[Dataset], weights: Sequence[float], folder: Path) -> None:
-        """folder: for an anonymous temporary file with the lengths of all parts. Raises ResourceError on failure."""
+        """folder: for an anonymous temporary file with the lengths of all parts. Raises ResourceError if writing it
+        fails.
+        """
         self.parts, self.weights = tuple(parts), tuple(weights)
         self.sides, self.special = parts[0].sides, parts[0].special
         self.fingerprint = sha256(" ".join(part.fingerprint for part in parts).encode()).hexdigest()
@@ -272,16 +275,16 @@ class DatasetUnion:
         return tuple(_reordered(side, order) for side in zip(*taken, strict=True))
 
     def target_counts(self, size: int) -> NDArray[np.float64]:
-        """How often each id below `size` occurs as a label of the last side per epoch, on average. Shape (size,)."""
+        """(size,): average number of occurrences per epoch of each id below `size` as a label of the last side."""
         counts = [part.target_counts(size) * weight for part, weight in zip(self.parts, self.weights, strict=True)]
         return np.sum(counts, axis=0, dtype=np.float64)  # type: ignore[no-any-return]
 
 
 def _reordered(sides: Sequence[Sentences], order: NDArray[np.int64]) -> Sentences:
-    """Concatenate sentences such that the i-th of all becomes sentence order[i]."""
+    """Concatenate sentences so that the i-th of all given sentences becomes sentence order[i]."""
     joined = np.concatenate([side.ids for side in sides])
     lengths = np.concatenate([side.lengths for side in sides])
-    positions = np.argsort(order)  # index of each sentence of the result among the concatenated ones
+    positions = np.argsort(order)  # index of each sentence of the result among the given ones
     starts = (np.cumsum(lengths) - lengths)[positions]
     wanted = lengths[positions]
     shifts = np.repeat(starts - (np.cumsum(wanted) - wanted), wanted)

@@ -13,7 +13,10 @@ from dragoman.data.corpora.lines import has_broken_utf8, open_lines
 
 
 class _Form(NamedTuple):
-    """words: number of words according to the header line, None without a header; width: components per vector."""
+    """Format of a file.
+
+    words: number of words according to the header line, None without a header; width: components per vector.
+    """
 
     words: int | None
     width: int
@@ -25,13 +28,13 @@ def vector_width(path: Path) -> int:
 
 
 def read_word_vectors(path: Path, wanted: Set[str]) -> dict[str, NDArray[np.float32]]:
-    """Return the vectors of the `wanted` words that the file contains; for a repeated word, the first.
+    """Return the vectors of those `wanted` words that the file contains; for a repeated word, its first vector.
 
-    path: plain, .gz, .xz or .zst, with or without a header line (number of words and of dimensions). Numbers are
+    path: plain, .gz, .xz or .zst file, with or without a header line (numbers of words and of dimensions). Numbers are
     separated by spaces or tabs. Words may contain spaces and invalid UTF-8. The numbers of other words are only
     counted, so memory grows with the wanted words, not with the file. Raises DataError with file and line if a line has
-    another number of values, or if a value of a wanted word is not a finite number; warns if the header announces
-    another number of words.
+    the wrong number of values, or if a value of a wanted word is not a finite number; warns if the header states a
+    different number of words.
     """
     form = _read_form(path)
     found: dict[str, NDArray[np.float32]] = {}
@@ -54,7 +57,7 @@ def read_word_vectors(path: Path, wanted: Set[str]) -> dict[str, NDArray[np.floa
                 )
             found[word] = vector
     if form.words not in (None, words):
-        warn(f"{path}: the header announces {form.words:,} words, but the file has {words:,}. Is it complete?")
+        warn(f"{path}: the header states {form.words:,} words, but the file has {words:,}. Is it complete?")
     return found
 
 
@@ -114,7 +117,7 @@ def _is_number(value: str) -> bool:
 
 def _parsed(values: list[str]) -> NDArray[np.float32] | None:
     try:
-        with np.errstate(over="ignore"):  # overflow becomes infinite, which is checked below
+        with np.errstate(over="ignore"):  # overflows become infinite values, which are checked below
             vector = np.array(values, dtype=np.float32)
     except ValueError:
         return None

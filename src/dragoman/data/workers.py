@@ -24,7 +24,7 @@ MOST = 16
 """Maximum number of workers: a single process distributes the tasks, and more workers would wait for it."""
 
 ALONE = 2
-"""Up to this number, tasks are run in this process instead of starting workers."""
+"""Up to this number of tasks, they run in this process, without starting workers."""
 
 _PLAIN = (ConfigError, DataError, ModelError, ResourceError)
 _SECONDS_TO_END = 2
@@ -40,7 +40,7 @@ def parallel_map(
 ) -> Iterator[Result]:
     """Yield `function(task)` for each task, in order.
 
-    count: number of processes; None: one per core; 0: run in this process, as a few tasks always are.
+    count: number of processes; None: one per core; 0: run in this process, where a few tasks always run.
     """
     count = min(available_cores(), MOST) if count is None else count
     stream = iter(tasks)
@@ -182,7 +182,7 @@ def _serve(descriptor: int) -> None:
 
 
 def _portable(error: Exception) -> Exception:
-    """A picklable exception: the same if the user can act on it, otherwise a RuntimeError with its traceback."""
+    """A picklable exception: of the same kind if users can act on it, otherwise a RuntimeError with its traceback."""
     if isinstance(error, DragomanError):
         kind = next((kind for kind in _PLAIN if isinstance(error, kind)), DragomanError)
         return kind(str(error))

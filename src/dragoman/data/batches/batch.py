@@ -1,4 +1,4 @@
-"""Padded batches as models and objectives read them: of sentence pairs, and of excerpts of plain text."""
+"""Padded batches for models and objectives: of sentence pairs, and of excerpts of plain text."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -36,7 +36,7 @@ class TargetBatch:
 
     @property
     def model_inputs(self) -> tuple[Tensor, ...]:
-        """The arguments of the model."""
+        """The arguments of the model: the target inputs."""
         return (self.inputs,)
 
     def repeat_rows(self) -> Self:
@@ -63,12 +63,12 @@ class TargetBatch:
         if self.target_mask.device.type == "cpu":
             return self.target_mask
         # indexing with a mask would make the CPU wait until the device has counted its True values
-        return _places(self.target_mask, self.target_tokens)
+        return _flat_positions(self.target_mask, self.target_tokens)
 
     def select_targets(self, values: Tensor) -> Tensor:
         """(B, T, …) → (target_tokens, …): the values at target tokens, row by row."""
-        places = self.target_positions
-        return values[places] if places.dtype == torch.bool else values.flatten(0, 1).index_select(0, places)
+        positions = self.target_positions
+        return values[positions] if positions.dtype == torch.bool else values.flatten(0, 1).index_select(0, positions)
 
     def split(self, count: int) -> list[Self]:
         """Split into `count` parts with about equally many rows, or into single rows if there are fewer."""
@@ -87,8 +87,8 @@ class TargetBatch:
         )
 
 
-def _places(mask: Tensor, count: int) -> Tensor:
-    """(count,) int64: indices of the True values in the flattened mask, whose number is `count`."""
+def _flat_positions(mask: Tensor, count: int) -> Tensor:
+    """(count,) int64: indices of the `count` True values in the flattened mask."""
     return torch.argsort(~mask.flatten(), stable=True)[:count]
 
 
@@ -96,9 +96,9 @@ def _places(mask: Tensor, count: int) -> Tensor:
 class Batch(TargetBatch):
     """B sentence pairs, padded on the right.
 
-    source: (B, S) int64, each sentence ends with EOS, or (B, S, n) float32, each sequence of vectors ends with a
-    vector of zeros; source_mask: (B, S) bool, True where a token stands.
-    The others as in `TargetBatch`: `inputs` is BOS and the target without its EOS, `labels` the target with its EOS.
+    source: (B, S) int64, where each sentence ends with EOS, or (B, S, n) float32, where each sequence of vectors ends
+    with a vector of zeros; source_mask: (B, S) bool, False at padding. Other fields as in `TargetBatch`: `inputs` is
+    BOS and the target without EOS, `labels` the target with EOS.
     """
 
     source: Tensor
@@ -133,8 +133,8 @@ def pad(
     else:
         ids = np.full((len(sentences), len(columns)), PAD, dtype=np.int64)
         ids[:, : len(before)] = before
-        for place, symbol in enumerate(after):
-            np.put_along_axis(ids, lengths + place, symbol, axis=1)
+        for offset, symbol in enumerate(after):
+            np.put_along_axis(ids, lengths + offset, symbol, axis=1)
     ids[(columns >= len(before)) & (columns < lengths)] = sentences.ids
     mask = columns < lengths + len(after)
     return torch.from_numpy(ids), torch.from_numpy(mask)
@@ -145,7 +145,7 @@ def collate(
     targets: Sequence[Sequence[int] | NDArray[Any]] | Sentences,
     rows: Sequence[int],
 ) -> Batch:
-    """Make a `Batch` from token ids without special symbols."""
+    """Return a `Batch` of token ids that are given without special symbols. rows: their indices in the dataset."""
     if not isinstance(targets, Sentences):
         targets = Sentences.of(targets)
     source, source_mask = pad(sources, after=(EOS,))
@@ -166,13 +166,13 @@ def collate(
 class TextBatch(TargetBatch):
     """B excerpts of documents, padded on the right; no row spans two documents.
 
-    A row whose first input is BOS begins its document, one whose last label is EOS ends it. The first input of every
-    other row is the last label of the excerpt before.
+    A row starts its document if its first input is BOS, and ends it if its last label is EOS. The first input of every
+    other row is the last label of the preceding excerpt.
     """
 
 
 def collate_text(excerpts: Sequence[Sequence[int] | NDArray[Any]] | Sentences, rows: Sequence[int]) -> TextBatch:
-    """Make a `TextBatch` from n + 1 ids per row of n labels, as `TextDataset.take` and `excerpts` return them."""
+    """Return a `TextBatch` from n + 1 ids per row of n labels, as returned by `TextDataset.take` and `excerpts`."""
     ids, mask = pad(excerpts)
     target_mask = mask[:, 1:].contiguous()
     return TextBatch(
@@ -185,6 +185,8 @@ def collate_text(excerpts: Sequence[Sequence[int] | NDArray[Any]] | Sentences, r
 
 
 def excerpts(document: Sequence[int], block: int) -> list[list[int]]:
-    """Divide a document without special symbols into excerpts of at most `block` labels: see `TextDataset`."""
+    """Divide the ids of a document, without special symbols, into excerpts of at most `block` labels (see
+    `TextDataset`).
+    """
     ids = [BOS, *document, EOS]
     return [ids[start : start + block + 1] for start in range(0, len(ids) - 1, block)]

@@ -1,4 +1,4 @@
-"""`EpochRows`: the rows that an epoch reads, in seeded random order and in blocks, without a list of all rows."""
+"""`EpochRows`: the rows of an epoch in seeded random order, in blocks, without a list of all rows in memory."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,11 +15,11 @@ BLOCK = 1 << 18
 
 SMALL = 1 << 22
 CHUNK = 32
-"""Above SMALL rows, rows are sampled in chunks of CHUNK neighbours: about a disk page, which is read as a whole."""
+"""Above SMALL rows, rows are sampled in chunks of CHUNK neighbours, because about as many fit a disk page."""
 
 
 class Part(NamedTuple):
-    """Number of rows of a corpus, and how often an epoch reads it."""
+    """Number of rows of a corpus, and the number of times that an epoch reads it."""
 
     rows: int
     weight: float
@@ -28,13 +28,13 @@ class Part(NamedTuple):
 class EpochRows:
     """The rows of an epoch, in blocks of about equal size.
 
-    A weight of 2 reads every row twice. With a fractional weight, each epoch reads the next share of an endless
+    With a weight of 2, every row is read twice. With a fractional weight, each epoch reads the next part of an endless
     sequence of seeded shuffles of the corpus, so that all rows are read equally often in the long run: at 0.5, two
     epochs read each row once.
 
     Each block is a sample without replacement of all rows of the epoch (in large corpora, of chunks of neighbours), so
     that sorted corpora are mixed as well as by a full shuffle, except that neighbours in a chunk are in the same block.
-    Memory is that of a block for corpora of any size.
+    Memory use is that of one block, whatever the size of the corpora.
     """
 
     def __init__(self, parts: Sequence[Part], seed: int, epoch: int) -> None:
@@ -54,38 +54,39 @@ class EpochRows:
 
     def block(self, number: int) -> NDArray[np.int64]:
         """The rows of a block, numbered over all parts, in no particular order."""
-        places = np.arange(self._bounds[number], self._bounds[number + 1])
+        positions = np.arange(self._bounds[number], self._bounds[number + 1])
         if self._order is not None:
-            places = self._order.at(places)
-        owners = np.searchsorted(self._ends, places, side="right")
+            positions = self._order.at(positions)
+        owners = np.searchsorted(self._ends, positions, side="right")
         rows = []
         first = start = 0
         for index, part in enumerate(self._parts):
-            chunks = self._of_part(index, places[owners == index] - start)
+            chunks = self._of_part(index, positions[owners == index] - start)
             own = (chunks[:, None] * self._chunk + np.arange(self._chunk)).ravel()
             rows.append(first + own[own < part.rows])
             first, start = first + part.rows, int(self._ends[index])
         return np.concatenate(rows)
 
-    def _of_part(self, index: int, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The chunks of a part at some positions of its share of the epoch."""
+    def _of_part(self, index: int, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The chunks of a part at these positions of its share of the epoch."""
         count = self._chunks[index]
         if float(self._parts[index].weight).is_integer():
-            return places % count
-        rounds, places = np.divmod(places + self._firsts[index], count)
+            return positions % count
+        rounds, positions = np.divmod(positions + self._firsts[index], count)
         for number in np.unique(rounds).tolist():
-            places[rounds == number] = Permutation(count, self._seed, index, number).at(places[rounds == number])
-        return places
+            now = rounds == number
+            positions[now] = Permutation(count, self._seed, index, number).at(positions[now])
+        return positions
 
 
 def epoch_weights(
     corpora: Sequence[CorpusConfig | TextCorpusConfig], sizes: Sequence[int], temperature: float | None
 ) -> list[float]:
-    """How often an epoch reads each corpus: its weight, or by temperature sampling.
+    """Number of times that an epoch reads each corpus, from its configured weight or by temperature sampling.
 
-    sizes: number n of pairs or tokens of each corpus. With a temperature T, the corpora share an epoch of Σn in
-    proportion to n^(1/T) (Arivazhagan et al. 2019, section 4.2): T = 1 keeps their proportions, a high T makes them
-    equal. Raises ConfigError if both are given.
+    sizes: number n of pairs or tokens of each corpus. With a temperature T, an epoch of Σn is divided among the corpora
+    in proportion to n^(1/T) (Arivazhagan et al. 2019, section 4.2): T = 1 keeps their proportions, a high T equalises
+    them. Raises ConfigError if both weights and a temperature are given.
     """
     if temperature is None:
         return [corpus.weight for corpus in corpora]

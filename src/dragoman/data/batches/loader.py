@@ -22,9 +22,9 @@ B = TypeVar("B")
 class Loader(Generic[B]):
     """The batches of `plan` from index `start` on. Each iteration runs its own thread.
 
-    resampler: resamples the splits of sentences in this `epoch`; batches are then longer than planned, by about a third
-    at a dropout of 0.1. None: splits as stored. pin: put batches in page-locked memory, for a GPU. collate: makes a
-    batch from the sides of its rows and their indices.
+    resampler: resamples the splits of sentences for this `epoch`, which makes batches longer than planned, by about a
+    third at a dropout of 0.1; None: use the stored splits. pin: whether to put batches in page-locked memory, for a
+    GPU. collate: creates a batch from the sides of its rows and their indices.
     """
 
     dataset: Dataset | DatasetUnion
@@ -71,7 +71,7 @@ class Loader(Generic[B]):
                     if not put(batch.pin_memory() if self.pin else batch):
                         return
             put(None)
-        except BaseException as error:  # raised by the consumer
+        except BaseException as error:  # the consumer raises it
             put(error)
 
     def _batches(self) -> Generator[tuple[Any, ...], None, None]:

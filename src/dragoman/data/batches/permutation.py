@@ -14,26 +14,26 @@ _GAMMA = 0x9E3779B97F4A7C15
 class Permutation:
     """A bijection of 0 … n - 1, a pure function of n and the key.
 
-    A table if it is small; otherwise a Feistel network over the smallest square of a power of two that is at least n,
-    with cycle walking (Black & Rogaway 2002, sections 3 and 4): values outside the range are encrypted again. Luby &
-    Rackoff 1988 need four rounds of random functions for a network that is indistinguishable from a random permutation;
-    this one has six rounds of splitmix64's finaliser (Steele et al. 2014), which is not a cipher but passes the usual
-    tests of generators.
+    Small permutations are stored as a table. Larger ones are a Feistel network over the smallest square of a power of
+    two that is at least n, with cycle walking (Black & Rogaway 2002, sections 3 and 4): values outside the range are
+    encrypted again. Luby & Rackoff 1988 need four rounds of random functions for a network that is indistinguishable
+    from a random permutation; this one has six rounds of splitmix64's finaliser (Steele et al. 2014), which is not a
+    cipher but passes the usual tests of random number generators.
     """
 
     def __init__(self, size: int, *key: int) -> None:
-        """key: non-negative integers."""
+        """size: n; key: non-negative integers."""
         self.size = size
         rng = np.random.default_rng(key)
         self._table = rng.permutation(size) if size <= TABLE else None
         self._half = np.uint64(((size - 1).bit_length() + 1) // 2)
         self._keys = rng.integers(0, 2**63, ROUNDS).tolist()
 
-    def at(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The numbers at some positions of the order."""
+    def at(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The numbers at these positions of the permutation."""
         if self._table is not None:
-            return self._table[places]
-        numbers = self._encrypted(places.astype(np.uint64))
+            return self._table[positions]
+        numbers = self._encrypted(positions.astype(np.uint64))
         while len(outside := np.flatnonzero(numbers >= self.size)):
             numbers[outside] = self._encrypted(numbers[outside])
         return numbers.astype(np.int64)
@@ -48,7 +48,7 @@ class Permutation:
 
 
 def mixed(numbers: NDArray[np.uint64], key: int) -> NDArray[np.uint64]:
-    """A 64-bit hash of each number: splitmix64's output at that position of the sequence with seed `key`."""
+    """A 64-bit hash of each number: splitmix64's output at this position of the sequence with seed `key`."""
     value = (numbers + np.uint64(1)) * np.uint64(_GAMMA) + np.uint64(key)
     value = (value ^ (value >> np.uint64(30))) * _MULTIPLIERS[0]
     value = (value ^ (value >> np.uint64(27))) * _MULTIPLIERS[1]

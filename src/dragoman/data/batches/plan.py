@@ -17,8 +17,8 @@ from dragoman.data.batches.epoch import EpochRows, Part
 
 _TOKENS = 4096
 _TOKENS_OF_FEW = {20_000: 512, 100_000: 1024, 300_000: 2048}
-"""Token budgets for corpora with fewer pairs than the key: on small corpora, many small updates learn more in the same
-time than few large ones (docs/EXPERIMENTS.md)."""
+"""Token budgets for corpora with fewer pairs than the key: on small corpora, many small updates are more efficient than
+a few large ones (docs/EXPERIMENTS.md)."""
 
 
 class BatchConfig(Config):
@@ -37,26 +37,26 @@ class BatchConfig(Config):
     )
 
     def with_size(self, pairs: int | None = None) -> "BatchConfig":
-        """Set the token budget if none is given. pairs: size of the corpus; None if it does not consist of pairs."""
+        """Set the token budget, unless it is given. pairs: size of the corpus; None if it does not consist of pairs."""
         if self.tokens is not None:
             return self
         sizes = (tokens for most, tokens in _TOKENS_OF_FEW.items() if pairs is not None and pairs < most)
         return self.model_copy(update={"tokens": next(sizes, _TOKENS)})
 
     def chosen_as(self, stored: "BatchConfig") -> "BatchConfig":
-        """Take the token budget of a stored run if none is given."""
+        """Use the token budget of a stored run, unless it is given."""
         return self if self.tokens is not None else self.model_copy(update={"tokens": stored.tokens})
 
 
 _KEPT = 2
-"""Number of blocks whose batches are cached: the loader reads one, and the ranks may share out another."""
+"""Number of blocks whose batches are cached: the loader reads one, and another may be distributed to the ranks."""
 
 
 @dataclass(frozen=True)
 class BatchPlan:
     """The batches of an epoch.
 
-    batches: dataset rows (int64) of each batch, in training order; padding_waste: share of padding among the symbols of
+    batches: dataset rows (int64) of each batch, in training order; padding_waste: share of padding among all symbols of
     each side in the epoch (0 to 1).
     """
 
@@ -78,9 +78,10 @@ def plan_epoch(
 ) -> BatchPlan:
     """Put every row of the epoch into exactly one batch. The plan is a pure function of the arguments.
 
-    lengths: (N, sides), numbers of tokens. config: with a token budget, see `BatchConfig.with_size`. parts: the corpora
-    in the order of the rows, and how often an epoch reads each; empty: one corpus, once. special: number of special
-    symbols that a batch adds to each side, see `Dataset`.
+    lengths: (N, sides), numbers of tokens. config: must have a token budget, see `BatchConfig.with_size`. parts: the
+    corpora in the order of the rows, and the number of times that an epoch reads each; empty: one corpus, once.
+    special: number of special symbols that a batch adds to each side, see `Dataset`.
+
     A corpus of up to a few hundred thousand rows is a single block. Counting the batches of larger ones takes about
     0.4 s per million rows; the batches themselves are computed on demand.
     """
@@ -97,7 +98,7 @@ class BlockBatches(Sequence[NDArray[np.int64]]):
     def __init__(
         self, lengths: NDArray[np.int32], config: BatchConfig, rows: EpochRows, seed: tuple[int, int], special: int
     ) -> None:
-        """seed: the seed of the run, and the epoch."""
+        """seed: the seed of the run and the number of the epoch."""
         self._lengths, self._config, self._rows, self._seed, self._special = lengths, config, rows, seed, special
         self._kept: dict[int, list[NDArray[np.int64]]] = {}
         counts, (symbols, padded) = [], np.zeros((2, lengths.shape[1]), np.int64)
@@ -141,7 +142,7 @@ class BlockBatches(Sequence[NDArray[np.int64]]):
         return self._kept[number]
 
     def _generator(self, number: int) -> np.random.Generator:
-        """The generator of a block. The plan of a single block is the same as before blocks were introduced."""
+        """The random generator of a block. The plan of a single block is the same as before blocks were introduced."""
         return np.random.default_rng(self._seed if len(self._rows) == 1 else (*self._seed, number))
 
     def _cut(
@@ -149,9 +150,9 @@ class BlockBatches(Sequence[NDArray[np.int64]]):
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """The rows of a block in batch order, the number of symbols of each side, and the start of each batch.
 
-        Rows are sorted by target and then source length, shuffled among equals, and cut where the budget is full.
-        Source lengths alternate between ascending and descending, so that neighbours have similar lengths where the
-        target length changes.
+        Rows are sorted by target length, then by source length, with ties in random order, and cut where the budget is
+        full. Source lengths alternate between ascending and descending order, so that neighbours have similar lengths
+        where the target length changes.
         """
         rows = self._rows.block(number)
         widths = self._lengths[rows].astype(np.int64) + self._special

@@ -13,7 +13,7 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
 
 PROCESSES = 4
-"""Maximum number of processes; one per four cores is used. Splitting a batch takes a core about 20 ms."""
+"""Maximum number of processes; one per four cores is used. Splitting a batch takes about 20 ms on one core."""
 
 
 class StoredBatch(NamedTuple):
@@ -55,14 +55,14 @@ class Resampler:
         longest: tuple[int | None, ...] = (None, None),
         processes: int | None = None,
     ) -> None:
-        """processes: number of processes; None: automatic; 0: none. It does not affect the result."""
+        """processes: number of processes; None: automatic; 0: no other process. It does not affect the result."""
         self._function = Resampling(tokenizers, seed, longest)
         self._count = max(1, min(PROCESSES, available_cores() // 4)) if processes is None else processes
         self._idle: list[Workers[tuple[int, StoredBatch], StoredBatch]] = []
         self._closed = False
 
     def map(self, epoch: int, batches: Iterable[StoredBatch]) -> Iterator[StoredBatch]:
-        """Yield the resampled batches of an epoch, in order. Raises ResourceError if a process has died.
+        """Yield the resampled batches of an epoch, in order. Raises ResourceError if a process dies.
 
         Concurrent iterations use separate processes.
         """
@@ -76,7 +76,7 @@ class Resampler:
         except Exception:
             workers.close()
             raise
-        except BaseException:  # the reader stopped early
+        except BaseException:  # the consumer stopped early
             self._put_back(workers)
             raise
         self._put_back(workers)

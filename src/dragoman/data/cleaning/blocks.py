@@ -1,4 +1,4 @@
-"""Blocks: parts of a corpus that are processed and stored one by one, so that corpora of any size fit in memory."""
+"""Blocks: parts of a corpus that are processed and stored one by one, so that memory does not limit its size."""
 
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,11 +15,11 @@ from dragoman.data.corpora.items import Item
 
 PAIRS = 1 << 15
 CHARACTERS = 1 << 22
-"""Maximum number of pairs (or passages) per block, and of characters, which the last item may exceed."""
+"""Maximum number of pairs (or passages) per block, and of characters; the last item may exceed the latter."""
 
 
 def in_blocks(items: Iterator[Item]) -> Iterator[list[Item]]:
-    """Yield all items in order, in blocks whose boundaries depend on the items only."""
+    """Yield all items in order, in blocks whose boundaries depend only on the items."""
     while block := list(islice(items, 1)):
         size = block[0].characters
         for item in islice(items, PAIRS - 1):
@@ -49,7 +49,7 @@ def read_block(path: Path, *names: str) -> list[NDArray[Any]]:
 
 
 def is_whole_block(path: Path) -> bool:
-    """Whether an undamaged block exists, from an earlier call that was killed."""
+    """Whether an undamaged block exists, stored by an earlier call that was killed."""
     try:
         read_block(path, "lines")
     except (OSError, ValueError, KeyError, zipfile.BadZipFile):
@@ -65,7 +65,7 @@ def pack_texts(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int6
 
 
 def unpack_texts(joined: NDArray[np.uint8], ends: NDArray[np.int64], chosen: NDArray[np.intp]) -> list[str]:
-    """The texts with the indices `chosen` among those that `pack_texts` concatenated."""
+    """The texts with the indices `chosen` among those concatenated by `pack_texts`."""
     content = joined.tobytes()
     starts = ends - np.diff(ends, prepend=0)
     return [

@@ -1,4 +1,4 @@
-"""Cleaning: a corpus is checked against rules and stored block by block, on all cores and resumably."""
+"""Cleaning: checks a corpus against rules and stores it block by block, on all cores and resumably."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,11 +37,12 @@ _READ = "read.json"
 
 @dataclass(frozen=True)
 class BlockCleaner:
-    """Checks the items of a block and stores it. texts: store the texts of the m items that break no rule on their own.
+    """Checks the items of a block and stores it. texts: whether to store the texts of the kept items.
 
-    A block file contains for its n items `verdicts` (n,) uint8 (0: kept, otherwise 1 + index of the rule), `lines`
-    (n,) int64, and the rules' own arrays; for the m kept items `digests` (m, 2) uint64, `scripts` (sides, m) uint8,
-    which index `names`, and per side the concatenated UTF-8 and its ends, under the name of the side.
+    A block file contains for its n items `verdicts` (n,) uint8 (0: kept, otherwise 1 + index of the rule), `lines` (n,)
+    int64, and the rules' own arrays; for the m items that break no rule on their own, `digests` (m, 2) uint64,
+    `scripts` (sides, m) uint8, which are indices into `names`, and per side the concatenated UTF-8 and its ends, under
+    the name of the side.
     """
 
     rules: Rules
@@ -91,7 +92,7 @@ def clean(
 
     before: see `CleanedCorpus`. workers: number of processes, None for one per core; it does not affect the result.
 
-    Raises DataError for invalid UTF-8 if that is an error by the rules.
+    Raises DataError for invalid UTF-8 if the rules treat it as an error.
     """
     cleaned = CleanedTextCorpus if isinstance(rules, TextRules) else CleanedCorpus
     try:
@@ -109,7 +110,7 @@ def clean(
 
 
 def _missing(items: Iterable[Item], folder: Path, sizes: list[int]) -> Iterator[tuple[int, Sequence[Item]]]:
-    """Yield the blocks that are not stored yet. sizes: the number of items of every block is appended to it."""
+    """Yield the blocks that are not stored yet. The number of items of every block is appended to `sizes`."""
     for number, block in enumerate(in_blocks(iter(items))):
         sizes.append(len(block))
         if not is_whole_block(block_file(folder, number)):
@@ -120,9 +121,9 @@ C = TypeVar("C", bound=Config)
 
 
 def judge(items: Iterable[Item], rules: Rules, workers: int | None = None) -> CleaningReport:
-    """Report what cleaning would drop, without storing the corpus; only a temporary folder grows with it.
+    """Report what cleaning would drop, without storing the corpus; only a temporary folder grows with its size.
 
-    Raises DataError for invalid UTF-8 if that is an error by the rules.
+    Raises DataError for invalid UTF-8 if the rules treat it as an error.
     """
     with TemporaryDirectory(prefix="dragoman-") as folder:
         report = clean(items, rules, Path(folder), False, workers).report
@@ -138,9 +139,9 @@ def check_data(
 ) -> CleaningReport:
     """Report what cleaning would drop, by rule and with line numbers, for sentence pairs or for plain text.
 
-    corpus: as in `data.train`, such as `{"source": …, "target": …}`; with `text` or `field` it is plain text.
-    cleaning: settings of `data.cleaning` (default: the defaults). The limit on subword tokens is not checked, because
-    there is no tokeniser yet. Raises ConfigError for invalid settings, DataError for files that cannot be read.
+    corpus: as in `data.train`, such as `{"source": …, "target": …}`; plain text if it has `text` or `field`. cleaning:
+    settings of `data.cleaning` (default: none changed). The limit on subword tokens is not checked, because there is no
+    tokeniser yet. Raises ConfigError for invalid settings, DataError for files that cannot be read.
     """
     is_text = isinstance(corpus, TextCorpusConfig) or (
         not isinstance(corpus, CorpusConfig) and any(corpus.get(key) is not None for key in ("text", "field"))

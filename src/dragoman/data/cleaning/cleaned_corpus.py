@@ -1,4 +1,4 @@
-"""`CleanedCorpus`: the blocks of a corpus whose items were checked, and which items are kept."""
+"""`CleanedCorpus`: the checked blocks of a corpus, and which of their items are kept."""
 
 import os
 from collections import Counter
@@ -23,12 +23,12 @@ BETWEEN = 1 + RULES.index("duplicates_between")
 
 
 def open_verdicts(folder: Path) -> NDArray[np.uint8]:
-    """The verdict on each item of the corpus whose blocks are in `folder`, memory-mapped; 0: kept."""
+    """The verdict on each item of the corpus with blocks in `folder`, memory-mapped; 0: kept."""
     return np.memmap(folder / _VERDICTS, dtype=np.uint8, mode="r")
 
 
 def text_bytes(folder: Path, starts: NDArray[np.int64], side: str) -> int:
-    """Bytes of UTF-8 of the kept texts of a side. folder, starts: as in `CleanedCorpus`."""
+    """Number of bytes of UTF-8 of the kept texts of a side. folder, starts: as in `CleanedCorpus`."""
     verdicts, total = open_verdicts(folder), 0
     for number in range(len(starts) - 1):
         before, ends = read_block(block_file(folder, number), "verdicts", f"{side}_ends")
@@ -39,7 +39,7 @@ def text_bytes(folder: Path, starts: NDArray[np.int64], side: str) -> int:
 
 def _empty_verdicts(path: Path, count: int) -> NDArray[np.uint8]:
     with path.open("wb") as file:
-        if hasattr(os, "posix_fallocate"):  # otherwise a full disk would end the process with SIGBUS later
+        if hasattr(os, "posix_fallocate"):  # otherwise a full disk would kill the process with SIGBUS later
             os.posix_fallocate(file.fileno(), 0, count)
         else:
             file.truncate(count)
@@ -49,8 +49,8 @@ def _empty_verdicts(path: Path, count: int) -> NDArray[np.uint8]:
 class CleanedCorpus:
     """The blocks of a corpus, and the verdicts on all its items.
 
-    starts: (K + 1,) int64, the index of the first item of each of the K blocks, and the total. report: what was dropped
-    and where. before: earlier corpora, whose kept items are dropped from this one.
+    starts: (K + 1,) int64, the index of the first item of each of the K blocks, and the total. report: the dropped
+    items, by rule. before: earlier corpora, whose kept items are dropped from this one.
     """
 
     sides: ClassVar[tuple[str, ...]] = PairRules.sides
@@ -90,7 +90,7 @@ class CleanedCorpus:
             found = (digests for corpus in self.before for digests in corpus._kept_digests())
             count = sum(corpus.pairs for corpus in self.before)
             mark_duplicates(self._digests(), self._verdicts, BETWEEN, self.folder, before=found, count_before=count)
-        if config.enabled and config.duplicates:  # includes repetitions here of what was marked above
+        if config.enabled and config.duplicates:  # also marks repetitions of items that were marked above
             mark_duplicates(self._digests(), self._verdicts, DUPLICATES, self.folder)
         if config.enabled and config.wrong_script:
             self._judge_scripts(config)
@@ -108,7 +108,7 @@ class CleanedCorpus:
             yield digests[self.verdicts(number)[verdicts == 0] == 0]
 
     def _judge_scripts(self, config: CleaningConfig | TextCleaningConfig) -> None:
-        """Mark items in a wrong script. This verdict replaces that on duplicates, which have the same scripts."""
+        """Mark items in a wrong script. This verdict overrides that on duplicates, which have the same scripts."""
         counts = [Counter[str]() for _ in self.sides]
         for number in range(len(self)):
             scripts, names = read_block(block_file(self.folder, number), "scripts", "names")
@@ -129,7 +129,7 @@ class CleanedCorpus:
             block[np.flatnonzero(verdicts == 0)[~fits]] = WRONG_SCRIPT
 
     def _report(self) -> CleaningReport:
-        """Write one file of line numbers per rule, so that they need no memory."""
+        """Write one file of line numbers per rule, so that they take no memory."""
         counts: Counter[str] = Counter()
         for number in range(len(self)):
             verdicts = self._counted(number)
@@ -145,7 +145,7 @@ class CleanedCorpus:
         return CleaningReport.of_files(self.folder, self._total(), counts, self.unit)
 
     def _counted(self, number: int) -> NDArray[np.uint8]:
-        """The verdicts on a block as counted in the report."""
+        """The verdicts on a block that count in the report."""
         return self.verdicts(number)
 
     def _total(self) -> int:
@@ -153,7 +153,7 @@ class CleanedCorpus:
 
 
 BYTES_PER_PAIR = 133
-"""UTF-8 bytes of both sides of an average sentence pair: 40 MB are about 300,000 pairs."""
+"""Number of UTF-8 bytes of both sides of an average sentence pair: 40 MB are about 300,000 pairs."""
 
 
 class CleanedTextCorpus(CleanedCorpus):
@@ -170,7 +170,7 @@ class CleanedTextCorpus(CleanedCorpus):
 
     def _spread(self) -> None:
         """Extend the verdict on a passage to its whole document."""
-        first, worst = 0, 0  # of the document that started in an earlier block
+        first, worst = 0, 0  # the verdict on the document that started in an earlier block
         for number in range(len(self)):
             begins, verdicts = self._begins(number), self.verdicts(number)
             starts = np.flatnonzero(begins)

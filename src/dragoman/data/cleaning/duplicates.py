@@ -1,4 +1,4 @@
-"""Exact deduplication of any number of pairs: their digests are divided into buckets on disk, and each is sorted."""
+"""Exact deduplication of any number of pairs: digests are divided into buckets on disk, which are sorted one by one."""
 
 from collections.abc import Iterable
 from itertools import chain
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 BUCKET = 1 << 18
-"""Average number of digests per bucket: 24 bytes each, and the same again for sorting."""
+"""Average number of digests per bucket; each takes 24 bytes, and another 24 bytes while sorting."""
 
 _MAX_BUCKETS = 1 << 12
 
@@ -26,16 +26,17 @@ def mark_duplicates(
     """Write `mark` into `verdicts` for every pair with the same digest as an earlier pair.
 
     blocks: indices (m,) of the pairs, ascending over all blocks, and digests (m, 2). verdicts: one per pair; may be
-    memory-mapped. folder: for the temporary buckets. before: digests of pairs of earlier corpora, which precede all of
-    these; count_before: their approximate number. Repetitions within a block are removed first, and other digests are
-    evenly distributed, so that all buckets have about the same size; memory is that of a bucket or a block.
+    memory-mapped. folder: folder for the temporary buckets. before: digests of pairs of earlier corpora, which precede
+    all of these; count_before: their approximate number. Repetitions within a block are removed first, and other
+    digests are evenly distributed, so that all buckets have about the same size; memory use is that of one bucket or
+    block.
     """
     count = 1 << max(0, (len(verdicts) + count_before - 1) // BUCKET).bit_length()
     count = min(count, _MAX_BUCKETS)
     known = ((np.full(len(digests), -1), digests) for digests in before)
     with TemporaryDirectory(dir=folder, prefix="buckets-") as buckets:
         for indices, digests in chain(known, blocks):
-            # Indices are stored plus 1, so that pairs of earlier corpora have 0 and are the first of equals.
+            # Stored indices start at 1, so that pairs of earlier corpora have 0 and come first among equal digests.
             entries = _firsts(np.column_stack([digests, (indices + 1).astype(np.uint64)]), verdicts, mark)
             owner = (entries[:, 0] >> np.uint64(40)) % np.uint64(count)
             order = np.argsort(owner, kind="stable")
@@ -48,7 +49,7 @@ def mark_duplicates(
 
 
 def _firsts(entries: NDArray[np.uint64], verdicts: NDArray[np.uint8], mark: int) -> NDArray[np.uint64]:
-    """Mark repetitions among the entries (digest, digest, index + 1), and return the first of each."""
+    """Mark repetitions among the entries (digest, digest, index + 1), and return the first entry of each digest."""
     entries = entries[np.lexsort((entries[:, 2], entries[:, 1], entries[:, 0]))]
     again = np.zeros(len(entries), dtype=bool)
     again[1:] = (entries[1:, :2] == entries[:-1, :2]).all(1)

@@ -22,13 +22,13 @@ RULES = (
     "duplicates",
     "duplicates_between",
 )
-"""The rules, named as their settings, in the order of the table; an item counts for one of them only."""
+"""The rules, named like their settings, in the order of the table; each item counts for only one of them."""
 
 LENGTH_LIMITS = ("max_characters", "max_words", "max_tokens")
 """The rules that limit the length of texts."""
 
 MARKED = ("pairs_with_placeholders", "placeholders", "pairs_with_terms", "terms")
-"""Counts for `data.placeholders` and `data.terminology`."""
+"""Names of the counts for `data.placeholders` and `data.terminology`."""
 
 _TITLES = {
     "missing_language": "a language missing",
@@ -51,8 +51,8 @@ _TITLES_OF_DOCUMENTS = {"empty": "empty", "duplicates": "duplicate document"}
 class CleaningReport:
     """Result of cleaning a corpus.
 
-    total: number of pairs or documents read; unit: which of the two. dropped: for each rule the lines (int64, from 1,
-    ascending) where dropped items start, possibly memory-mapped. marked: counts by the names in `MARKED`; empty without
+    total: number of items read; unit: pairs or documents. dropped: for each rule the lines (int64, from 1, ascending)
+    where dropped items start, possibly memory-mapped. marked: counts by the names in `MARKED`; empty without
     placeholders and terminology.
     """
 
@@ -87,7 +87,7 @@ class CleaningReport:
         return "\n".join(rows)
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values for a JSON file."""
+        """Return the report as JSON values."""
         dropped = {rule: lines.tolist() for rule, lines in self.dropped.items()}
         return {self.unit: self.total, "dropped": dropped, **self.marked}
 

@@ -61,7 +61,7 @@ _LETTER = re.compile(r"[^\W\d_]")
 class CleaningConfig(Config):
     """Cleaning rules for sentence pairs. Each can be turned off (false or null), and all of them with `enabled: false`.
 
-    The defaults are our own, chosen on Multi30k and Tatoeba to drop next to nothing from a good corpus.
+    The defaults were chosen on Multi30k and Tatoeba so that they drop next to nothing from a good corpus.
     """
 
     enabled: bool = Field(default=True, description="Apply the cleaning rules. If false, broken UTF-8 is an error.")
@@ -143,8 +143,9 @@ def check_scripts(names: tuple[str, ...]) -> tuple[str, ...]:
 class Rules(ABC):
     """The rules that an item, a `Pair` or a `Passage`, can break on its own.
 
-    `CleanedCorpus` applies those that need the whole corpus: duplicates and scripts. sides: names of the texts of an
-    item; items: what messages call the items; config: settings of the rules; origin: name of the corpus in messages.
+    `CleanedCorpus` applies the rules that need the whole corpus: duplicates and scripts. sides: names of the texts of
+    an item; items: the name of items in messages; config: settings of the rules; origin: name of the corpus in
+    messages.
     """
 
     sides: ClassVar[tuple[str, ...]]
@@ -154,7 +155,7 @@ class Rules(ABC):
 
     @abstractmethod
     def violated_rule(self, item: Any) -> str | None:
-        """The first rule that an item breaks, if any. Raises DataError for invalid UTF-8 if that is an error."""
+        """The first rule that an item breaks, or None. Raises DataError for invalid UTF-8 if `broken_utf8` is error."""
 
     def block_arrays(self, items: Sequence[Any]) -> dict[str, NDArray[Any]]:
         """Arrays that a block stores for its items in addition to their lines."""
@@ -166,7 +167,7 @@ class Rules(ABC):
         return texts
 
     def digest(self, item: Any) -> bytes:
-        """16 bytes that only equal items share: by the birthday bound, 1e10 items collide with probability 1e-19."""
+        """A digest of 16 bytes; by the birthday bound, 1e10 different items collide with probability 1e-19."""
         first, *others = item.texts
         text = f"{len(first)}:{first}{''.join(others)}" if others else first
         return blake2b(text.encode(), digest_size=16).digest()
@@ -179,14 +180,13 @@ class PairRules(Rules):
     items: ClassVar[str] = "pairs"
 
     def __init__(self, config: CleaningConfig, origin: str = "the corpus", vectors: bool = False) -> None:
-        """origin: name of the corpus in error messages. vectors: the source is not text; only the target is checked.
-
-        Blank sources still count as empty, and equal pairs as duplicates.
+        """origin: name of the corpus in error messages. vectors: whether the source consists of feature vectors; then
+        only the target is checked, but blank sources still count as empty, and equal pairs as duplicates.
         """
         self.config, self.origin, self.vectors = config, origin, vectors
 
     def violated_rule(self, pair: Pair) -> str | None:
-        """The first rule that a pair breaks, if any. Raises DataError for invalid UTF-8 if that is an error."""
+        """The first rule that a pair breaks, or None. Raises DataError for invalid UTF-8 if `broken_utf8` is error."""
         config = self.config
         source, target = pair.source, pair.target
         if not pair.complete:
@@ -288,7 +288,10 @@ class TextRules(Rules):
         self.config, self.origin = config, origin
 
     def violated_rule(self, passage: Passage) -> str | None:
-        """The first rule that a passage breaks, if any. Raises DataError for invalid UTF-8 if that is an error."""
+        """The first rule that a passage breaks, or None.
+
+        Raises DataError for invalid UTF-8 if `broken_utf8` is error.
+        """
         config, text = self.config, passage.text
         if has_broken_utf8(text):
             if config.enabled and config.broken_utf8 == "skip":
@@ -306,7 +309,7 @@ class TextRules(Rules):
         return None
 
     def block_arrays(self, passages: Sequence[Passage]) -> dict[str, NDArray[Any]]:
-        """Where documents start and end."""
+        """Whether each passage starts and ends its document."""
         return {
             "begins": np.array([passage.begins for passage in passages], bool),
             "ends": np.array([passage.ends for passage in passages], bool),

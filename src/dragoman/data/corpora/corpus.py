@@ -82,7 +82,7 @@ class CorpusConfig(Config):
 
     @property
     def selection(self) -> tuple[object, ...] | None:
-        """Columns, fields or languages that are read, if the format has several; part of the fingerprint."""
+        """The columns, fields or languages to read, if the format has several; part of the fingerprint."""
         if self.tsv is not None:
             return self.source_column, self.target_column
         if self.jsonl is not None:
@@ -93,7 +93,7 @@ class CorpusConfig(Config):
 
     @property
     def all_tags(self) -> tuple[str, ...]:
-        """The tags of its source sentences, in order."""
+        """The tags of the source sentences, in order, including the tag of the target language."""
         return source_tags(self.target_language, self.tags)
 
     def __str__(self) -> str:
@@ -101,7 +101,7 @@ class CorpusConfig(Config):
 
 
 def by_form(corpus: type[Config]) -> Discriminator:
-    """Discriminator between one corpus and a list of corpora, so that errors refer to the form that was given."""
+    """Discriminate between one corpus and a list of corpora, so that errors refer to the given form."""
 
     def form(value: Any) -> str:
         return LIST if isinstance(value, list | tuple) else corpus.__name__
@@ -174,7 +174,7 @@ class TextCorpusConfig(Config):
 
     @property
     def selection(self) -> tuple[object, ...]:
-        """What is read from the file, and how; part of the fingerprint."""
+        """The settings that determine which text is read from the file; part of the fingerprint."""
         if self.jsonl is not None:
             return "documents", "jsonl", self.field
         return "documents", self.documents, self.heading

@@ -23,7 +23,7 @@ _BEFORE_SPACE = re.compile(r".*\S(?=[ \t\r\n])", re.DOTALL)
 def read_passages(corpus: TextCorpusConfig) -> Iterator[Passage]:
     """Yield the documents of a corpus in file order, without dropping any, each as one or more passages.
 
-    Raises DataError if a line cannot be read, and if the corpus is empty.
+    Raises DataError if a line cannot be read or the corpus is empty.
     """
     passage = None
     for passage in _passages(corpus):
@@ -33,7 +33,7 @@ def read_passages(corpus: TextCorpusConfig) -> Iterator[Passage]:
 
 
 def read_texts(corpus: TextCorpusConfig) -> list[str]:
-    """Return all documents, for evaluation. Raises DataError for invalid UTF-8, and if all documents are blank."""
+    """Return all documents, for evaluation. Raises DataError for invalid UTF-8 and if all documents are blank."""
     documents: list[str] = []
     parts: list[str] = []
     for passage in read_passages(corpus):
@@ -53,9 +53,9 @@ def read_texts(corpus: TextCorpusConfig) -> list[str]:
 def in_passages(line: int, parts: Iterable[str]) -> Iterator[Passage]:
     """Divide a document into passages of at most LONGEST characters.
 
-    line: where the document starts. parts: its text in parts of any length, whose boundaries make no difference. A
-    passage ends before the last space between two words, so that tokenizers split its words as they would in the whole
-    document; if there is none, before other whitespace; if there is no whitespace, anywhere.
+    line: line where the document starts. parts: its text in parts of any length, whose boundaries do not affect the
+    result. A passage ends before the last space between two words, so that tokenizers split its words as in the whole
+    document; if there is no such space, before other whitespace; if there is no whitespace, anywhere.
     """
     rest, begins = "", True
     for part in parts:
@@ -74,7 +74,7 @@ def in_passages(line: int, parts: Iterable[str]) -> Iterator[Passage]:
 
 
 def broken_line(passage: Passage) -> int:
-    """The line of the first invalid UTF-8 in a passage."""
+    """The line of the first invalid UTF-8 in a passage that has any."""
     try:
         passage.text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -121,7 +121,9 @@ def _to_blank(lines: Iterator[_Numbered]) -> Iterator[str]:
 
 
 def _under_headings(path: Path, is_heading: Callable[[str], object]) -> Iterator[Passage]:
-    """Blank lines before the first heading belong to its document; other lines there form a document of their own."""
+    """Yield the documents of a file divided by headings. Blank lines before the first heading belong to its document;
+    other lines there form a document of their own.
+    """
     count, begun, after_blank = 0, False, True
 
     def document(numbered: _Numbered) -> int:

@@ -19,7 +19,7 @@ class Item(Protocol):
 class Pair(NamedTuple):
     """A sentence pair. Invalid UTF-8 is kept as lone surrogates (`surrogateescape`).
 
-    complete: whether the corpus has both sides; a unit of a TMX file may lack one of the languages.
+    complete: whether both sides exist; a unit of a TMX file may lack one of the languages.
     """
 
     line: int  # counted from 1

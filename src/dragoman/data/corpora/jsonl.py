@@ -13,7 +13,7 @@ _MOST_NAMED = 10
 
 
 def read_jsonl(path: Path, source_field: str, target_field: str) -> Iterator[Pair]:
-    """Yield the pairs of a file; a blank line has two empty sides. Raises DataError as `read_fields` does."""
+    """Yield the pairs of a file; a blank line yields two empty sides. Raises DataError as `read_fields` does."""
     for number, (source, target) in read_fields(path, (source_field, target_field), "source_field and target_field"):
         yield Pair(number, source, target)
 
@@ -21,9 +21,9 @@ def read_jsonl(path: Path, source_field: str, target_field: str) -> Iterator[Pai
 def read_fields(path: Path, fields: Sequence[str], settings: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of each line and the texts of its fields.
 
-    fields: keys of the object, or paths of keys with dots. A null is an empty text, and so is every field of a blank
-    line. settings: the settings that name the fields, for messages. Raises DataError with file and line for a line that
-    is not a JSON object, that lacks a field, or whose field is not text.
+    fields: keys of the object, or paths of keys separated by dots. A null counts as an empty text, and so does every
+    field of a blank line. settings: names of the settings for the fields, for messages. Raises DataError with file and
+    line if a line is not a JSON object, lacks a field, or has a field that is not text.
     """
     for number, line in enumerate(open_lines(path), start=1):
         if not line.strip():
@@ -34,7 +34,7 @@ def read_fields(path: Path, fields: Sequence[str], settings: str) -> Iterator[tu
 
 
 def read_object(line: str, place: str) -> dict[str, Any]:
-    """Parse a line that is not blank. place: file and line, for messages. Raises DataError unless it is an object."""
+    """Parse a non-blank line. place: file and line, for messages. Raises DataError if it is not a JSON object."""
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError) as error:

@@ -13,7 +13,7 @@ from dragoman.base.errors import DataError
 
 CHUNK = 1 << 16
 LONGEST_LINE = 1 << 24
-"""Bytes. A longer line means that the file is not line-by-line text; cleaning drops far shorter lines."""
+"""Maximum number of bytes. A longer line means that the file is not text; cleaning drops far shorter lines."""
 
 _GZIP, _XZ, _ZSTD = b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -41,7 +41,7 @@ def count_lines(path: Path) -> int:
 
 
 def read_text(path: Path) -> Iterator[str]:
-    r"""Yield the text of a file in pieces, \r\n as \n. As `open_lines`, but lines may have any length."""
+    r"""Yield the text of a file in pieces, with \r\n as \n. Like `open_lines`, but without a limit on line length."""
     decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
     mark, held = _BYTE_ORDER_MARK.decode(), ""
     for chunk in read_chunks(Path(path)):
@@ -64,7 +64,7 @@ def read_chunks(path: Path) -> Iterator[bytes]:
 
 
 def decode_line(line: bytes, first: bool) -> str:
-    r"""Decode a line without its \n; removes a final \r, and a byte order mark from the `first` line."""
+    r"""Decode a line without its \n; a final \r is removed, and a byte order mark from the `first` line."""
     if first:
         line = line.removeprefix(_BYTE_ORDER_MARK)
     return line.removesuffix(b"\r").decode("utf-8", "surrogateescape")
@@ -102,7 +102,7 @@ def _split(chunks: Iterator[bytes], path: Path) -> Iterator[bytes]:
 def _contents(path: Path, file: BufferedReader) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file."""
     try:
-        opener = _decompressor(path, file.peek(6)[:6])  # a pipe cannot seek back
+        opener = _decompressor(path, file.peek(6)[:6])  # a pipe cannot be rewound
         if opener is None:
             while chunk := file.read(CHUNK):
                 yield chunk
@@ -125,9 +125,9 @@ def _decompressed(path: Path, file: BinaryIO, opener: Callable[[], Any]) -> Iter
     except Exception as error:
         if isinstance(error, OSError | DataError):
             raise
-        raise DataError(f"{path} is corrupt ({error}); fetch or compress it again.") from error
+        raise DataError(f"{path} is corrupt ({error}); download or compress it again.") from error
     if member is not None:
-        raise DataError(f"{path} is truncated: its compressed data stop early; fetch or compress it again.")
+        raise DataError(f"{path} is truncated: its compressed data end early; download or compress it again.")
 
 
 def _decompressor(path: Path, head: bytes) -> Callable[[], Any] | None:
@@ -140,7 +140,7 @@ def _decompressor(path: Path, head: bytes) -> Callable[[], Any] | None:
 
         return lambda: zstandard.ZstdDecompressor().decompressobj()
     if head and path.suffix in (".gz", ".xz", ".zst"):
-        raise DataError(f"{path} is not a {path.suffix[1:]} file in spite of its name; rename or compress it.")
+        raise DataError(f"{path} is not a {path.suffix[1:]} file despite its name; rename or compress it.")
     return None
 
 

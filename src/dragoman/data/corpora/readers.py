@@ -17,7 +17,7 @@ from dragoman.data.corpora.tmx import read_tmx
 def read_pairs(corpus: CorpusConfig) -> Iterator[Pair]:
     """Yield the pairs of a corpus in file order, without dropping any.
 
-    Raises DataError if the two sides have different numbers of lines, if a line cannot be read as a pair, and if the
+    Raises DataError if the two sides have different numbers of lines, if a line cannot be parsed as a pair, or if the
     corpus is empty.
     """
     number = 0
@@ -31,7 +31,7 @@ def read_pairs(corpus: CorpusConfig) -> Iterator[Pair]:
 def read_sides(corpus: CorpusConfig) -> tuple[list[str], list[str]]:
     """Return all source and all target sentences, for evaluation; units that lack a language are skipped.
 
-    Raises DataError for invalid UTF-8, and if a whole side is blank.
+    Raises DataError for invalid UTF-8 and if a whole side is blank.
     """
     sources: list[str] = []
     targets: list[str] = []
@@ -53,7 +53,7 @@ def read_sides(corpus: CorpusConfig) -> tuple[list[str], list[str]]:
 
 
 def check_readable(*corpora: CorpusConfig | TextCorpusConfig) -> None:
-    """Check the beginning of each file. Raises DataError for a file that is missing, empty or unreadable."""
+    """Check the beginning of each file. Raises DataError if a file is missing, empty or unreadable."""
     for corpus in corpora:
         _check_readable(corpus)
 
@@ -68,11 +68,11 @@ def _check_readable(corpus: CorpusConfig | TextCorpusConfig) -> None:
         if next(open_lines(path), None) is None:
             raise DataError(f"{path} is empty; give a file with at least one line.")
     if not (corpus.source or corpus.tsv):
-        next(_pairs(corpus), None)  # finds a wrong field or file format early
+        next(_pairs(corpus), None)  # detect a wrong field or file format early
 
 
 def check_regular(path: Path) -> None:
-    """Raise DataError for a path that exists but is not a regular file, which can be read repeatedly."""
+    """Raise DataError if a path exists but is not a regular file, because only those can be read repeatedly."""
     if path.exists() and not path.is_file():
         raise DataError(f"{path} is not a regular file; a corpus is read several times, so save it to a file first.")
 

@@ -11,7 +11,7 @@ from dragoman.data.corpora.items import Pair
 from dragoman.data.corpora.lines import LONGEST_LINE, read_chunks
 
 _CODES = frozenset({"bpt", "ept", "it", "ph", "ut"})
-"""Inline elements with codes of the program that wrote the file instead of text; `hi` contains text."""
+"""Inline elements with codes of the program that wrote the file. `hi` is not one of them, because it contains text."""
 
 _LONGEST_TAG = 1 << 22
 """Maximum bytes of a tag with its attributes, or of a comment."""
@@ -22,11 +22,11 @@ _BLANKS = re.compile(r"[ \t\r\n]+")
 def read_tmx(path: Path, source_code: str, target_code: str) -> Iterator[Pair]:
     """Yield the units (`tu`) of a file as pairs; the line of a pair is where its unit starts.
 
-    The first variant (`tuv`) of a unit in each language is used, by `xml:lang` or `lang`, ignoring case; en matches
-    en-US, but en-US does not match en. A unit without one of the languages becomes a pair that is not `complete`. Text
-    in `hi` is kept, text in the inline codes `bpt`, `ept`, `it`, `ph` and `ut` is not; runs of whitespace become one
-    space. Memory does not grow with the file. An external DTD may be declared and is never read. Raises DataError with
-    file and line for XML that is malformed, declares entities, or is not TMX.
+    The first variant (`tuv`) of a unit in each language is used. Languages are read from `xml:lang` or `lang`, ignoring
+    case; en matches en-US, but en-US does not match en. A unit that lacks one of the languages becomes a pair that is
+    not `complete`. Text in `hi` is kept, but text in the inline codes `bpt`, `ept`, `it`, `ph` and `ut` is not; each
+    run of whitespace becomes one space. Memory does not grow with the file. An external DTD may be declared, but is
+    never read. Raises DataError with file and line for XML that is malformed, declares entities, or is not TMX.
     """
     units = _Units(path, source_code.lower(), target_code.lower())
     for chunk in read_chunks(path):
@@ -37,7 +37,7 @@ def read_tmx(path: Path, source_code: str, target_code: str) -> Iterator[Pair]:
 
 
 class _Units:
-    """A push parser. The standard library's iterparse does not report lines, and builds a tree that is not needed."""
+    """A push parser, used because the standard library's iterparse reports no line numbers and builds a whole tree."""
 
     def __init__(self, path: Path, *codes: str) -> None:
         self._path, self._codes = path, codes
@@ -64,7 +64,7 @@ class _Units:
         except expat.ExpatError as error:
             reason = expat.ErrorString(error.code)
             raise DataError(f"{self._path}, line {error.lineno}: broken XML ({reason}). Export it again.") from None
-        except ValueError as error:  # an encoding unknown to Python
+        except ValueError as error:  # the encoding is unknown to Python
             raise DataError(f"{self._path}: {error}. Convert the file to UTF-8.") from None
         if not final and self._fed - max(self._parser.CurrentByteIndex, 0) > _LONGEST_TAG:
             raise self._error(f"a tag of more than {_LONGEST_TAG} bytes; is this a TMX file?")
@@ -128,5 +128,5 @@ class _Units:
 
 
 def _matches(code: str, wanted: str) -> bool:
-    """Whether a variant's language is the wanted one, or a regional variety of it."""
+    """Whether a variant's language is the wanted one or a regional variety of it."""
     return code == wanted or re.split("[-_]", code, maxsplit=1)[0] == wanted

@@ -1,6 +1,6 @@
-"""Fingerprints of prepared corpora: digests of everything that determines their contents, and of nothing else.
+"""Fingerprints of prepared corpora: digests of exactly the data and settings that determine their contents.
 
-Digests of large files are cached, so that a run of eight processes does not read a corpus eight times.
+Digests of large files are cached, so that a run with eight processes does not read a corpus eight times.
 """
 
 import contextlib
@@ -22,19 +22,19 @@ from dragoman.data.preparation.vocabulary import SAMPLE
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 
 LARGE = 1 << 26
-"""Bytes. Smaller files are read every time."""
+"""Minimum number of bytes of files whose digests are cached; smaller files are read every time."""
 
 SETTLED = 2.0
-"""Seconds. A file that changed more recently may change again without new time stamps."""
+"""Minimum age in seconds of cached files: a file that changed more recently may change again within its time stamp."""
 
 _FILE = "digests.json"
 
 
 def file_digest(path: Path, folder: Path) -> str:
-    """Return the SHA-256 of a file. folder: cache for the digests of large files.
+    """Return the SHA-256 digest of a file. folder: cache for the digests of large files.
 
-    Cached with size, inode, and the times of the last change of contents and of metadata. Only the kernel sets the
-    latter, so changed contents are detected. Raises DataError if the file cannot be read.
+    A cached digest is valid for the same size, inode, and times of the last change of contents and of metadata. Only
+    the kernel sets the latter, so changed contents are detected. Raises DataError if the file cannot be read.
     """
     check_regular(path)
     try:
@@ -48,10 +48,10 @@ def file_digest(path: Path, folder: Path) -> str:
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
-        next(open_lines(path), None)  # raises an error that says what is wrong with the file
+        next(open_lines(path), None)  # raises an error that explains why the file cannot be read
         raise
     if stat.st_size >= LARGE and settled:
-        with contextlib.suppress(OSError, ResourceError):  # without the cache it is read again next time
+        with contextlib.suppress(OSError, ResourceError):  # without the cache, the file is read again next time
             folder.mkdir(parents=True, exist_ok=True)
             atomic_write(folder / _FILE, json.dumps({**_known(folder), key: [*stamp, digest]}))
     return digest
@@ -66,8 +66,8 @@ def _known(folder: Path) -> dict[str, list[object]]:
 
 
 _FORMAT = {False: "1", True: "2"}
-"""Format of the ids, not of their storage, by whether a vocabulary is learned from a large corpus. Since format 2 that
-may use a sample; other corpora keep format 1, so that runs of earlier versions can resume."""
+"""Format of the ids (not of their storage), by whether a vocabulary is learned from a large corpus. Since format 2, it
+may be learned from a sample; other corpora keep format 1, so that runs of earlier versions can resume."""
 
 AnyCleaning = CleaningConfig | TextCleaningConfig
 
@@ -76,7 +76,7 @@ _SMALL = 8_000_000
 
 
 class CorpusContents:
-    """A corpus and the digests of its files, which depend on contents and not on names.
+    """A corpus and the digests of its files, which depend on their contents, not on their names.
 
     before: earlier corpora, whose pairs are dropped from this one.
     """
@@ -101,7 +101,7 @@ class CorpusContents:
         )
 
     def tokenised(self, cleaning: AnyCleaning, text: TextConfig | Tokenizers, sample: int, more: str = "") -> str:
-        """Fingerprint of the token ids. more: what else determines them."""
+        """Fingerprint of the token ids. more: description of all other data that determine them."""
         parts = [
             _FORMAT[self._large and isinstance(text, TextConfig)],
             repr(self.corpus.selection),
@@ -132,14 +132,14 @@ class CorpusContents:
 
 
 def _rules(cleaning: AnyCleaning) -> str:
-    """Without `duplicates_between`, which is represented by the earlier corpora."""
+    """Return the settings without `duplicates_between`, which is represented by the earlier corpora."""
     return cleaning.model_dump_json(exclude={"duplicates_between"})
 
 
 def _subwords(text: TextConfig | Tokenizers, sample: int) -> str:
     if isinstance(text, Tokenizers):
         return text.fingerprint
-    # unused settings are left out, so that fingerprints are as they were before these settings existed
+    # unused settings are left out, so that fingerprints are the same as before these settings existed
     settings = text.model_dump(mode="json", exclude={"subword": {"dropout"}})
     for name in ("vectors", "tags"):
         if not settings[name]:

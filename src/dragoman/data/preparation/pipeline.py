@@ -32,7 +32,7 @@ REPORT = "cleaning.json"
 TOKENS = "tokens"
 
 SUSPICIOUS_SHARE = 0.2
-"""Cleaning that drops a larger share of a corpus than this causes a warning."""
+"""A warning is logged if cleaning drops a larger share of a corpus than this."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class PreparedCorpora:
     """Tokenised corpora.
 
     dataset: the token ids of all corpora; tokenizers: the tokenizers used; reports: the cleaning report of each corpus;
-    parts: the number of rows of each corpus, in the order of the dataset, and how often an epoch reads it.
+    parts: the number of rows of each corpus, in the order of the dataset, and how many times an epoch reads it.
     """
 
     dataset: Dataset | DatasetUnion
@@ -63,8 +63,8 @@ Found = tuple[Dataset, Tokenizers, CleaningReport]
 class Preparation(ABC, Generic[Corpus, Cleaning]):
     """Prepares corpora of any kind. The fields are the arguments of `prepare`.
 
-    unit: what corpora are counted in; dataset: the class that opens prepared folders; check: a hint for messages on how
-    to list dropped lines; vectors: whether the source consists of feature vectors.
+    unit: name of the items that are counted, such as pairs; dataset: class that opens prepared folders; check: a hint
+    for messages on how to list dropped lines; vectors: whether the source consists of feature vectors.
     """
 
     corpora: tuple[Corpus, ...]
@@ -96,22 +96,22 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
 
     @abstractmethod
     def rules(self, corpus: Corpus) -> Rules:
-        """Return its cleaning rules."""
+        """Return the cleaning rules of a corpus."""
 
     @abstractmethod
     def function(self, corpus: Corpus, source: Path, work: Path, tokenizers: Tokenizers) -> BlockTokeniser:
-        """Return what tokenises the blocks in the folder `source` into the folder `work`."""
+        """Return a function that tokenises the blocks in the folder `source` into the folder `work`."""
 
     def before(self, index: int) -> Sequence[int]:
         """Indices of the earlier corpora whose pairs are dropped from this one."""
         return ()
 
     def more(self, corpus: Corpus) -> str:
-        """Whatever determines the ids in addition to text, cleaning and tokenizers, for the fingerprint."""
+        """Description of other data that determine the ids than text, cleaning and tokenizers, for the fingerprint."""
         return ""
 
     def marked(self, function: BlockTokeniser, blocks: int) -> dict[str, dict[str, int]]:
-        """Counts of the symbols that were inserted, for the report."""
+        """Counts of inserted symbols, for the report."""
         return {}
 
     def run(self) -> PreparedCorpora:
@@ -244,7 +244,7 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
         return self.cleaned[index]
 
     def _unfinished(self, index: int) -> Path:
-        """Folder of the blocks until the corpus is prepared; after a kill the next preparation continues with them."""
+        """Folder of the blocks until the corpus is prepared; after a kill, the next preparation resumes from them."""
         fingerprint = self.contents[index].cleaned(self.cleaning, self.vectors)
         return self.folder / f".{fingerprint[:16]}.unfinished"
 
@@ -280,7 +280,7 @@ def _require_some(report: CleaningReport, corpus: CorpusConfig | TextCorpusConfi
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Hold an exclusive lock on the folder, which ends with the process; waits while another process holds it."""
+    """Hold an exclusive lock on the folder, released at the latest when the process ends; waits for other holders."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""Preparing corpora: clean them, learn a vocabulary, tokenise them once, and keep the result for later runs."""
+"""Preparing corpora: clean them, learn a vocabulary, tokenise them once, and store the result for later runs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,16 +29,16 @@ def prepare(
     workers: int | None = None,
     marking: PairMarker | None = None,
 ) -> PreparedCorpora:
-    """Clean and tokenise corpora, or reuse the result of an earlier call in `folder`; a message says which.
+    """Clean and tokenise corpora, or reuse the result of an earlier call in `folder`; which of the two is logged.
 
     text: settings to learn subwords from the corpora, or existing tokenizers (of a model to start from). temperature:
     see `epoch_weights`; sample: see `learn_vocabulary`; workers: number of processes, None for one per core. marking:
-    inserts symbols into the pairs; the vocabulary is learned without them and contains them.
+    inserts symbols into the pairs; the vocabulary contains them, but is learned without them.
 
     A corpus is reused if the contents of its files, the cleaning rules, its tags, the marking, and the subword settings
     (or tokenizers) are the same. It is verified when opened, and prepared again if damaged. A call that was killed is
-    resumed. Of several processes that use the same folder, one works and the others wait. Raises DataError if a corpus
-    cannot be read or no pair is kept, ConfigError for tags that the tokenizers do not have, and for a marking that they
+    resumed. If several processes use the same folder, one works and the others wait. Raises DataError if a corpus
+    cannot be read or no pair is kept, ConfigError for tags that the tokenizers do not have and for a marking that they
     do not support.
     """
     corpora = (corpora,) if isinstance(corpora, CorpusConfig) else tuple(corpora)
@@ -56,7 +56,7 @@ def prepare_texts(
     sample: int = SAMPLE,
     workers: int | None = None,
 ) -> PreparedCorpora:
-    """Clean and tokenise documents, or reuse the result of an earlier call in `folder`; a message says which.
+    """Clean and tokenise documents, or reuse the result of an earlier call in `folder`; which of the two is logged.
 
     block: number of tokens to predict per excerpt of a document (the last may be shorter), see `TextDataset`. text:
     settings to learn one vocabulary, used as source and target, or existing tokenizers, whose target is used. Other
@@ -114,7 +114,7 @@ class _PairPreparation(Preparation[CorpusConfig, CleaningConfig]):
         return {"marked": counts} if counts else {}
 
     def _report(self, report: CleaningReport) -> None:
-        """Report what was dropped, and which settings would keep long pairs if some were."""
+        """Report what was dropped and, if pairs were too long, which settings would keep them."""
         super()._report(report)
         if any(limit in report.counts for limit in LENGTH_LIMITS):
             values = {limit: getattr(self.cleaning, limit) for limit in LENGTH_LIMITS}

@@ -42,16 +42,16 @@ class PairMarker(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """A digest of everything that determines the result."""
+        """A digest of everything that determines the marked pairs, except the pairs themselves."""
         ...
 
     def __call__(self, source: str, target: str, line: int) -> MarkedPair:
-        """Mark a pair. line: its line in the corpus; the result depends on these arguments only."""
+        """Mark a pair. line: its line in the corpus. The result depends only on these arguments."""
         ...
 
 
 class Rows(NamedTuple):
-    """Rows of a dataset: their lines in the corpus (N,), and their sides.
+    """N rows of a dataset: their lines in the corpus (N,), and their sides.
 
     too_long: lines of the rows that are dropped because they have too many tokens.
     """
@@ -84,10 +84,10 @@ class BlockTokeniser(Protocol):
 def tokenise(
     function: BlockTokeniser, cleaned: CleanedCorpus, writer: DatasetWriter, folder: Path, workers: int | None = None
 ) -> CleaningReport:
-    """Tokenise a corpus and pass its rows to the writer, in order. Returns the report, with rows that are too long.
+    """Tokenise a corpus and pass its rows to the writer, in order. Returns the report, which includes too long rows.
 
-    Blocks that exist from an earlier call are reused. folder: for the files of the report. workers: number of
-    processes, None for one per core; it does not affect the result.
+    Blocks from an earlier call are reused. folder: folder for the files of the report. workers: number of processes,
+    None for one per core; it does not affect the result.
     """
     missing = [number for number in range(len(cleaned)) if not is_whole_block(block_file(function.folder, number))]
     sizes, total = np.diff(cleaned.starts), int(cleaned.starts[-1])
@@ -118,7 +118,7 @@ class PairTokeniser:
     """Tokenises the kept pairs of a block.
 
     A block file contains the `lines` of the pairs, the ids and lengths of each side, and the lines of pairs that are
-    `too_long`; with a `marking` also the `marked` counts.
+    `too_long`; with a `marking`, it also contains the `marked` counts.
     """
 
     source: Path
@@ -181,7 +181,7 @@ class PairTokeniser:
         start: int,
         marked: Counter[str],
     ) -> Iterator[tuple[Any, Any]]:
-        """Ids of both sides of the pairs from `start` on. marked: counts that are updated."""
+        """Ids of both sides of the pairs from `start` on. The counts `marked` are updated."""
         part = slice(start, start + PAIRS_AT_ONCE)
         if self.marking is not None:
             texts = zip(sources[part], targets[part], lines[part].tolist(), strict=True)
@@ -201,7 +201,7 @@ class PairTokeniser:
 
 
 CHARACTERS_AT_ONCE = 1 << 18
-"""Number of characters that are tokenised together, which the last passage may exceed."""
+"""Number of characters that are tokenised together; the last passage may exceed it."""
 
 _NONE = np.zeros(0, np.int64)
 
@@ -211,7 +211,7 @@ class TextTokeniser:
     """Tokenises the kept passages of a block.
 
     A block file contains the `lines` of the passages, whether they end a document (`ends`), their ids (`text`) with EOS
-    after each document, and the numbers of ids (`text_lengths`). block: see `rows`.
+    after each document, and their numbers of ids (`text_lengths`). block: see `rows`.
     """
 
     source: Path
@@ -251,7 +251,7 @@ class TextTokeniser:
 
     def rows(self, blocks: int) -> Iterator[Rows]:
         """Yield the labels of each document in excerpts of `block` (the last may be shorter): see `TextDataset`."""
-        rest, rest_line = np.zeros(0, self.types["text"]), 0  # of an excerpt that continues in the next block
+        rest, rest_line = np.zeros(0, self.types["text"]), 0  # labels of an excerpt that continues in the next block
         for number in range(blocks):
             lines, ends, ids, lengths = read_block(
                 block_file(self.folder, number), "lines", "ends", "text", "text_lengths"
@@ -260,7 +260,7 @@ class TextTokeniser:
             after = len(rest) + np.cumsum(lengths)
             starts = np.append(0, after - lengths)
             documents = np.append(0, after[ends])
-            full = (len(ids) - documents[-1]) // self.block  # of a document that continues in the next block
+            full = (len(ids) - documents[-1]) // self.block  # labels of a document that continues in the next block
             widths = np.append(excerpt_lengths(np.diff(documents), self.block), np.full(full, self.block))
             firsts = np.append(0, np.cumsum(widths))
             lines = lines[np.searchsorted(starts, firsts, side="right") - 1]

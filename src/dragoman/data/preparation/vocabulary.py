@@ -20,7 +20,7 @@ SAMPLE = 40_000_000
 """Default sample size in bytes of text; about 300,000 sentence pairs."""
 
 BYTES_PER_WORD = 128
-"""Minimum bytes of the sample per distinct word: memory for learning grows with distinct words, not with text."""
+"""Minimum bytes of the sample per distinct word: memory for learning grows with the number of distinct words."""
 
 _SMALL = 4_000_000
 _SLOTS = 1 << 22
@@ -44,7 +44,7 @@ class Sample:
             yield from texts
 
     def bytes(self, side: str) -> int:
-        """Bytes of UTF-8 of all kept texts of a side, independent of the rate."""
+        """Number of bytes of UTF-8 of all kept texts of a side, independent of the rate."""
         return text_bytes(self.folder, self.starts, side)
 
     def first_draws(self, side: str, slots: NDArray[np.uint32]) -> None:
@@ -56,19 +56,19 @@ class Sample:
             parts = ((draws >> np.uint64(32)) / self.rate).astype(np.int64).tolist()
             for part, text in zip(parts, texts, strict=True):
                 for word in text.split():
-                    place = zlib.crc32(word.encode()) % _SLOTS
-                    if part < slots[place]:
-                        slots[place] = part
+                    slot = zlib.crc32(word.encode()) % _SLOTS
+                    if part < slots[slot]:
+                        slots[slot] = part
 
     def _blocks(self, side: str) -> Iterator[tuple[NDArray[np.uint64], list[str]]]:
-        """Yield per block the draws of the sampled texts, which are below rate · 2^64, and the texts."""
+        """Yield for each block the draws of the sampled texts, which are below rate · 2^64, and the texts."""
         verdicts = open_verdicts(self.folder)
         for number in range(len(self.starts) - 1):
             path = block_file(self.folder, number)
             before, joined, ends = read_block(path, "verdicts", side, f"{side}_ends")
-            places = self.starts[number] + np.flatnonzero(before == 0)
-            draws = mixed(places.astype(np.uint64), 0)
-            chosen = verdicts[places] == 0
+            indices = self.starts[number] + np.flatnonzero(before == 0)
+            draws = mixed(indices.astype(np.uint64), 0)
+            chosen = verdicts[indices] == 0
             if self.rate < 1:
                 chosen &= draws < np.uint64(self.rate * 2**64)
             yield draws[chosen], unpack_texts(joined, ends, np.flatnonzero(chosen))
@@ -83,7 +83,7 @@ class VocabularyLearner:
     sides: tuple[str, ...] = CleanedCorpus.sides
 
     def __call__(self, task: tuple[list[Sample], list[float]]) -> tuple[Tokenizers, float]:
-        """task: the whole corpora, and their epoch weights. Returns the tokenizers and the share of the text used."""
+        """task: the corpora with rate 1, and their epoch weights. Returns the tokenizers and the share of text used."""
         samples, weights = task
         sides = self.sides if self.text.vectors is None else self.sides[1:]
         sizes = [sum(map(sample.bytes, sides)) for sample in samples]
@@ -106,9 +106,9 @@ def learn_vocabulary(
 ) -> Tokenizers:
     """Learn subwords from corpora that an epoch reads `weights` times each.
 
-    most: maximum bytes of text of all sides together. Larger corpora are sampled at random, in the proportions of an
-    epoch, and so are corpora with more distinct words than one per BYTES_PER_WORD bytes of `most`. Unless the corpora
-    are small, this runs in a separate process, whose memory is freed afterwards.
+    most: maximum number of bytes of text of all sides together. Larger corpora are sampled at random, in the
+    proportions of an epoch, and so are corpora with more than one distinct word per BYTES_PER_WORD bytes of `most`.
+    Unless the corpora are small, this runs in a separate process, whose memory is freed afterwards.
     """
     pairs, sides = sum(cleaned.pairs for cleaned in corpora), corpora[0].sides
     learning = VocabularyLearner(text.model_copy(update={"subword": text.subword.with_size(pairs)}), most, sides)
@@ -123,7 +123,7 @@ def learn_vocabulary(
 
 
 def _factor(samples: Sequence[Sample], sides: Sequence[str], most: int) -> float:
-    """Factor, at most 1, that scales all rates so that the samples have about `most` distinct words.
+    """Return a factor, at most 1, by which to scale all rates so that the samples have about `most` distinct words.
 
     Words are counted by linear counting (Whang et al. 1990): if n words are hashed into m slots, m · exp(-n / m) slots
     remain empty.
