@@ -1,4 +1,4 @@
-"""Dividing texts that are too long for a model at suitable positions, without losing any character."""
+"""Dividing texts that are too long for a model at suitable positions, without losing characters."""
 
 import re
 import unicodedata
@@ -13,27 +13,27 @@ _JOINERS = "\u200c\u200d"
 
 
 def divide(text: str, fits: Callable[[str], bool]) -> list[str]:
-    """Divide a text into parts that fit, whose concatenation is the text.
+    """Divide a text into parts that fit. Their concatenation is the text.
 
-    A part that does not fit is divided near its middle: after a punctuation mark that ends a clause in its middle half,
-    with preference for strong marks over commas; otherwise at the whitespace nearest to the middle; otherwise between
-    two characters. A single character is never divided. fits: called with parts stripped of whitespace.
+    A part that does not fit is divided near its middle: preferably after punctuation that ends a clause in its middle
+    half (sentence ends, colons and semicolons before commas and dashes), otherwise at the whitespace nearest to the
+    middle, otherwise between two characters. A single character is never divided. fits: whether a part fits; called
+    with parts stripped of whitespace.
     """
     parts: list[str] = []
     waiting = [text]
     while waiting:
         part = waiting.pop()
-        inked = part.strip()
-        if len(inked) <= 1 or fits(inked):
+        stripped = part.strip()
+        if len(stripped) <= 1 or fits(stripped):
             parts.append(part)
         else:
-            begin = part.index(inked)
-            place = begin + _place(inked)
-            waiting += [part[place:], part[:place]]
+            position = part.index(stripped) + _split_position(stripped)
+            waiting += [part[position:], part[:position]]
     return parts
 
 
-def _place(text: str) -> int:
+def _split_position(text: str) -> int:
     """Number of characters after which to divide a stripped text of at least two characters."""
     middle = len(text) // 2
     for signs in _CLAUSES:
@@ -44,19 +44,19 @@ def _place(text: str) -> int:
     blanks = [match.start() for match in _WHITESPACE.finditer(text)]
     if blanks:
         return _nearest(blanks, middle)
-    between = (place for place in range(middle, len(text)) if not _continues(text, place))
+    between = (position for position in range(middle, len(text)) if not _continues(text, position))
     return next(between, middle)
 
 
-def _nearest(places: Iterable[int], middle: int) -> int:
-    return min(places, key=lambda place: abs(place - middle))
+def _nearest(positions: Iterable[int], middle: int) -> int:
+    return min(positions, key=lambda position: abs(position - middle))
 
 
-def _continues(text: str, place: int) -> bool:
-    """Whether the character at `place` continues the one before it, like a combining accent."""
+def _continues(text: str, position: int) -> bool:
+    """Whether the character at `position` continues the preceding one, like a combining accent."""
     return (
-        unicodedata.combining(text[place]) > 0
-        or unicodedata.category(text[place]) in ("Mn", "Me", "Mc")
-        or text[place] in _JOINERS
-        or text[place - 1] in _JOINERS
+        unicodedata.combining(text[position]) > 0
+        or unicodedata.category(text[position]) in ("Mn", "Me", "Mc")
+        or text[position] in _JOINERS
+        or text[position - 1] in _JOINERS
     )

@@ -1,4 +1,4 @@
-"""Where words end, and how pieces of them are shown: `Ni@@ ki@@ tin .` as in subword-nmt, stray bytes as <E2>."""
+"""Word boundaries, and the display of pieces: `Ni@@ ki@@ tin .` as in subword-nmt, stray bytes as <E2>."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -13,11 +13,12 @@ WORDS = (
     r"|\s+(?!\S)"  # whitespace except the last character, which belongs to the next word
     r"|\s+"
 )
-"""Boundaries that no learned symbol crosses. Letters and punctuation are separated, so that none can spell `</s>`."""
+"""Pattern of words; no learned symbol crosses their boundaries. Letters and punctuation are separated, so that no
+symbol can spell `</s>`."""
 
 
 def words_splitter() -> Split:
-    """A pre-tokeniser of the library that splits a text losslessly into `WORDS`."""
+    """A pre-tokeniser of the library that splits a text into `WORDS` without loss."""
     return Split(Regex(WORDS), "isolated")
 
 
@@ -26,33 +27,33 @@ BLANK = "␣"
 
 
 def byte_values() -> dict[str, int]:
-    """The byte for each character of the library's byte alphabet (the table of GPT-2).
+    """The byte of each character of the library's byte alphabet (the table of GPT-2).
 
     Printable Latin-1 characters represent themselves; the other bytes, in order, are the characters from U+0100 on.
     """
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in set(printable)]
     values = {chr(byte): byte for byte in printable}
-    values.update({chr(0x100 + place): byte for place, byte in enumerate(others)})
+    values.update({chr(0x100 + number): byte for number, byte in enumerate(others)})
     assert set(values) == set(ByteLevel.alphabet())
     return values
 
 
 def display(pieces: Sequence[bytes]) -> list[str]:
-    """One string per piece; `@@` marks pieces that are continued within the same word.
+    """Return one string per piece; `@@` marks pieces that are continued within the same word.
 
     The space before a word is not shown; other spaces are shown as ␣.
     """
     ends = _word_ends(b"".join(pieces))
     shown: list[str] = []
-    place = 0
+    position = 0
     for piece in pieces:
-        starts_word = place == 0 or place in ends
-        place += len(piece)
+        starts_word = position == 0 or position in ends
+        position += len(piece)
         text = readable(piece)
         if starts_word and len(text) > 1 and text[0] == BLANK and text[1] != BLANK:
             text = text[1:]
-        shown.append(text if place in ends else text + "@@")
+        shown.append(text if position in ends else text + "@@")
     return shown
 
 
@@ -62,16 +63,16 @@ def _word_ends(data: bytes) -> set[int]:
     widths = [1 if "\udc80" <= character <= "\udcff" else len(character.encode()) for character in text]
     whole = "".join("\ufffd" if "\udc80" <= character <= "\udcff" else character for character in text)
     ends: set[int] = set()
-    place = character_place = 0
+    position = start = 0
     for _, (_, end) in _SPLIT.pre_tokenize_str(whole):
-        place += sum(widths[character_place:end])
-        character_place = end
-        ends.add(place)
+        position += sum(widths[start:end])
+        start = end
+        ends.add(position)
     return ends
 
 
 def readable(piece: bytes) -> str:
-    """A single piece: spaces as ␣, control characters and bytes of incomplete characters as <E2>."""
+    """Return a piece as text, with spaces as ␣, and control characters and bytes of incomplete characters as <E2>."""
     shown = []
     for character in piece.decode("utf-8", "surrogateescape"):
         if "\udc80" <= character <= "\udcff":

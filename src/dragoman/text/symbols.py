@@ -1,7 +1,7 @@
-"""Vocabulary entries that no text can spell: special symbols, tags, and inline symbols.
+"""Vocabulary entries that never result from text: special symbols, tags, and inline symbols.
 
-Every vocabulary has the four special symbols at ids 0 to 3. Tags and inline symbols have its last ids, so they are
-never divided and decode to nothing.
+Every vocabulary has the four special symbols at ids 0 to 3. Tags and inline symbols have its last ids; they are never
+divided, and decode to nothing.
 """
 
 import re
@@ -23,17 +23,17 @@ _INLINE = re.compile("⟨(?:[1-9][0-9]?|term|as|/term)⟩")
 
 
 def is_inline(tag: str) -> bool:
-    """Whether a vocabulary tag is an inline symbol, which messages do not call a tag."""
+    """Whether a tag of a vocabulary is an inline symbol, which messages do not list among the tags."""
     return _INLINE.fullmatch(tag) is not None
 
 
 def symbol(tag: str) -> str:
-    """The symbol of a tag in vocabularies and pictures: `<bt>`; inline symbols are unchanged: `⟨1⟩`."""
+    """The symbol of a tag in vocabularies and figures, such as `<bt>`; inline symbols are unchanged, such as `⟨1⟩`."""
     return tag if is_inline(tag) else f"<{tag}>"
 
 
 def language_tag(language: str) -> str:
-    """The tag of a target language: `to:de`."""
+    """The tag of a target language, such as `to:de`."""
     return TO + language
 
 
@@ -64,7 +64,7 @@ def check_tag(tag: str) -> str:
 
 
 def check_stored(tag: str) -> str:
-    """As `check_tag`, but also accepts inline symbols, which vocabulary files contain."""
+    """Like `check_tag`, but also accept inline symbols, which vocabulary files contain."""
     return tag if is_inline(tag) else check_tag(tag)
 
 
@@ -79,7 +79,7 @@ MAX_PLACEHOLDERS = 99
 
 
 def placeholder_symbol(number: int) -> str:
-    """The placeholder for a span that is the same in both languages: ⟨1⟩, ⟨2⟩ …"""
+    """A placeholder for a span that is the same in both languages: ⟨1⟩, ⟨2⟩ …"""
     return f"⟨{number}⟩"
 
 
@@ -89,15 +89,15 @@ def placeholder_symbols(tags: Iterable[str]) -> tuple[str, ...]:
 
 
 class InlineText(NamedTuple):
-    """A text with inline symbols: `symbols[i]` is between `parts[i]` and `parts[i + 1]`, which keep their spaces."""
+    """A text with inline symbols: `symbols[i]` is between `parts[i]` and `parts[i + 1]`, which include their spaces."""
 
     parts: tuple[str, ...]
     symbols: tuple[str, ...] = ()
 
-    def text(self, meant: Mapping[str, str]) -> str:
-        """The text with each symbol replaced by its meaning; symbols without one are removed."""
+    def text(self, replacements: Mapping[str, str]) -> str:
+        """The text with symbols replaced; symbols without a replacement are removed."""
         return self.parts[0] + "".join(
-            meant.get(symbol, "") + part for symbol, part in zip(self.symbols, self.parts[1:], strict=True)
+            replacements.get(symbol, "") + part for symbol, part in zip(self.symbols, self.parts[1:], strict=True)
         )
 
 
@@ -120,7 +120,7 @@ class InlineWriter:
     def term(self, source: str, target: str) -> None:
         """Append a term with its translation (Dinu et al. 2019, append; with symbols instead of factors).
 
-        The preceding space is moved after the first symbol, so that both are split like ordinary words.
+        The preceding space is moved after the first symbol, so that source and target are split like ordinary words.
         """
         begins = not self.symbols and not self.parts[0]
         apart = self.parts[-1].endswith(" ")

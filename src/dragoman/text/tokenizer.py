@@ -20,14 +20,14 @@ from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK, InlineText, is_inline, s
 class Tokenizer(ABC):
     """A learned vocabulary: ids 0–3 are the special symbols, the last ids are tags, the others represent text.
 
-    `encode` never produces special symbols or tags from a text, except UNK for what the vocabulary cannot represent. If
-    it is `lossless`, `decode(encode(text)) == text` for every Unicode text.
+    `encode` never produces special symbols or tags from a text, except UNK for parts that the vocabulary cannot
+    represent. If the tokenizer is `lossless`, `decode(encode(text)) == text` for every Unicode text.
     """
 
     kind: ClassVar[str]
     lossless: ClassVar[bool] = False
     added_space: ClassVar[Literal["first", "last"] | None] = "first"
-    """Where the surfaces of a text contain a space that the text does not have."""
+    """Position at which the surfaces of a text contain a space that the text does not have."""
     joint: bool = False
     """Whether the tokenizer of the other language splits differently but has the same vocabulary."""
     dropout: float = 0.0
@@ -36,7 +36,7 @@ class Tokenizer(ABC):
     def __init__(self, symbols: Sequence[str], surfaces: Sequence[bytes]) -> None:
         """symbols: names of the entries; surfaces: the UTF-8 of each entry, empty for special symbols.
 
-        Each word of a text includes the preceding space, also the first one; decoding removes this `added_space`.
+        Each word of a text includes the preceding space, even the first word; decoding removes this `added_space`.
         """
         self._symbols = list(symbols)
         self._surfaces = list(surfaces)
@@ -112,9 +112,9 @@ class Tokenizer(ABC):
 
         unknown: replacements for the UNKs among `ids`, in order, each with its space as in `words`.
         """
-        stand_ins = iter(unknown)
+        replacements = iter(unknown)
         parts = [
-            next(stand_ins, "").encode()
+            next(replacements, "").encode()
             if number == UNK
             else self._surfaces[int(number)]  # other special symbols have no surface
             for number in ids
@@ -149,29 +149,29 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def words(self, text: str) -> tuple[list[int], list[str]]:
-        """For each id of `encode(text)` the index of its word, and the words of the text, with their spaces.
+        """Return the index of the word for each id of `encode(text)`, and the words of the text with their spaces.
 
-        A word is the unit that becomes one UNK: in a vocabulary of characters, a single character.
+        A word is the unit that becomes one UNK; in a vocabulary of characters, it is a single character.
         """
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """For each id of `encode(text)` the span of its word in the text, (start, end) in characters, without spaces.
+        """Return the span of the word for each id of `encode(text)`: (start, end) in characters, without spaces.
 
         Words that consist of spaces, and further pieces of a single character, have empty spans.
         """
-        places, words = self.words(text)
-        solid = [place for place, character in enumerate(text) if not character.isspace()]
-        spans, begun = [], 0
+        indices, words = self.words(text)
+        visible = [position for position, character in enumerate(text) if not character.isspace()]
+        spans, done = [], 0
         for word in words:
-            inked = sum(not character.isspace() for character in word)
-            spans.append((solid[begun], solid[begun + inked - 1] + 1) if inked else (0, 0))
-            begun += inked
-        return [spans[place] for place in places]
+            length = sum(not character.isspace() for character in word)
+            spans.append((visible[done], visible[done + length - 1] + 1) if length else (0, 0))
+            done += length
+        return [spans[index] for index in indices]
 
     def whole_words(self) -> list[str | None]:
-        """For each id the whole word that it represents; None for parts of words and special symbols.
+        """Return the whole word that each id represents; None for parts of words and special symbols.
 
-        Letters and digits count as a whole word only with the preceding space, other characters also without it.
+        Letters and digits count as a whole word only with the preceding space, other characters even without it.
         """
         return [_whole(surface) for surface in self._surfaces]
 
@@ -182,7 +182,7 @@ class Tokenizer(ABC):
         return self
 
     def resample(self, ids: Iterable[int], rng: np.random.Generator, dropout: float | None = None) -> list[int]:
-        """Resample the ids of a text, if the kind supports it; here the ids are unchanged."""
+        """Resample the ids of a text if the kind supports it; by default they are returned unchanged."""
         return list(ids)
 
     def document(self) -> str:
@@ -218,12 +218,12 @@ class Tokenizer(ABC):
 
 def check_unicode(texts: Sequence[str]) -> None:
     """Raise DataError for the first text with a lone surrogate, with its position."""
-    for place, text in enumerate(texts):
+    for number, text in enumerate(texts, start=1):
         try:
             text.encode("utf-8")
         except UnicodeEncodeError as error:
             raise DataError(
-                f"Text {place + 1} contains a lone surrogate (U+{ord(text[error.start]):04X}) at character "
+                f"Text {number} contains a lone surrogate (U+{ord(text[error.start]):04X}) at character "
                 f"{error.start + 1}, which is not valid Unicode; read it with errors='replace'."
             ) from error
 

@@ -1,4 +1,4 @@
-"""`Tokenizers`: the tokenizers of source and target, which are the same object if they share a vocabulary."""
+"""`Tokenizers`: the tokenizers of source and target; the same object if both languages are split alike."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ SOURCE_FILE, TARGET_FILE = "tokenizer.source.json", "tokenizer.target.json"
 
 
 class TextConfig(Config):
-    """Tokenisation: how text becomes ids."""
+    """Tokenisation: the conversion of text to ids."""
 
     subword: SubwordConfig = Field(
         default=BPEConfig(), description="Kind of vocabulary: subwords, words or characters."
@@ -45,7 +45,7 @@ class TextConfig(Config):
     @model_validator(mode="before")
     @classmethod
     def _vectors_share_nothing(cls, values: Any) -> Any:
-        """With feature vectors, only the target has a vocabulary."""
+        """Check that settings of the source vocabulary are not combined with feature vectors."""
         if isinstance(values, dict) and values.get("vectors") is not None:
             return {"shared": False, **values}
         return values
@@ -60,9 +60,9 @@ class TextConfig(Config):
 
 
 class VocabularySizes(NamedTuple):
-    """How many entries the vocabularies of both sides have.
+    """Numbers of entries of the vocabularies of both sides.
 
-    vectors: the source consists of vectors with `source` components instead of text.
+    vectors: whether the source consists of feature vectors, with `source` components, instead of text.
     """
 
     source: int
@@ -103,9 +103,9 @@ class Tokenizers:
         return self.source.tags
 
     def with_tags(self, tags: Sequence[str]) -> "Tokenizers":
-        """The same pair with these tags in the source vocabulary, which a shared vocabulary has on both sides.
+        """The same pair with these tags in the source vocabulary.
 
-        A separate target vocabulary gets the placeholders among them.
+        A shared vocabulary has them on both sides; a separate target vocabulary gets the placeholders among them.
         """
         source = self.source.with_tags(tags)
         if self.shared:
@@ -134,7 +134,7 @@ class Tokenizers:
 
     @classmethod
     def load(cls, folder: Path) -> "Tokenizers":
-        """Load what `save` wrote. Raises ModelError if a file is missing or damaged, or if both variants exist."""
+        """Load saved tokenizers. Raises ModelError if a file is missing or damaged, or if both variants exist."""
         folder = Path(folder)
         names = {name for name in (SHARED_FILE, SOURCE_FILE, TARGET_FILE) if (folder / name).is_file()}
         if names == {SHARED_FILE}:

@@ -1,4 +1,4 @@
-"""Settings of what a translation shows for words that its vocabulary lacks."""
+"""Settings for words that are not in the vocabulary: how translations show them."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,7 +9,7 @@ from pydantic import Field
 from dragoman.base.settings.config import Config
 
 Translate = Callable[[str], str]
-"""From a source word, without blanks, to the text that replaces an unknown that attended to it."""
+"""Maps a source word, without spaces, to the text that replaces an UNK that attended to it."""
 
 ReadDictionary = Callable[[Path], Mapping[str, str]]
 
@@ -20,7 +20,7 @@ class ForbidUnknownConfig(Config):
     kind: Literal["forbid"] = "forbid"
 
     def translate(self, read: ReadDictionary) -> Translate | None:
-        """None: there is nothing to replace."""
+        """Return None, because there is nothing to replace."""
         return None
 
 
@@ -32,7 +32,7 @@ class CopyUnknownConfig(Config):
     kind: Literal["copy"] = "copy"
 
     def translate(self, read: ReadDictionary) -> Translate | None:
-        """Returns the word itself."""
+        """Return a function that copies the word."""
         return str
 
 
@@ -48,7 +48,7 @@ class DictionaryUnknownConfig(Config):
     )
 
     def translate(self, read: ReadDictionary) -> Translate | None:
-        """Looks words up, case-sensitively. Raises what `read` raises."""
+        """Return a case-sensitive dictionary lookup. Raises the errors of `read`."""
         words = read(self.path)
         return lambda word: words.get(word, word)
 

@@ -8,7 +8,7 @@ from dragoman.text.tokenizer import Tokenizer
 
 
 def word_indices(tokenizer: Tokenizer, text: str) -> list[int | None]:
-    """For each id of `tokenizer.encode(text)` the index of its word in `text.split()`; None for whitespace.
+    """Return for each id of `tokenizer.encode(text)` the index of its word in `text.split()`; None for whitespace.
 
     A piece that spans several words belongs to the first.
     """
@@ -17,7 +17,7 @@ def word_indices(tokenizer: Tokenizer, text: str) -> list[int | None]:
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:
-    """The start and end of each word of `text.split()`, in characters."""
+    """Return start and end of each word of `text.split()`, in characters."""
     blank = [True, *map(str.isspace, text), True]
     edges = [index for index in range(len(text) + 1) if blank[index] != blank[index + 1]]
     return list(zip(edges[::2], edges[1::2], strict=True))
@@ -29,7 +29,7 @@ _WITHOUT_BLANKS = "".join(
 """Scripts without spaces between words, where a phrase may start and end anywhere."""
 
 WORD_CHARACTER = rf"[[\p{{L}}\p{{M}}\p{{N}}_\u200C\u200D]--[{_WITHOUT_BLANKS}]]"
-"""For patterns with `regex.V1`: letters with their marks and joiners, and digits; adjacent ones form a word."""
+"""Character class for `regex.V1`: letters with their marks and joiners, and digits. Adjacent ones form a word."""
 
 _CHARACTER = regex.compile(WORD_CHARACTER, regex.V1)
 _UNITS = regex.compile(rf"{WORD_CHARACTER}+|\s+|.", regex.V1 | regex.DOTALL)
@@ -49,5 +49,7 @@ def is_whole_word(text: str, start: int, end: int) -> bool:
 
 
 def split_units(text: str) -> list[tuple[int, int]]:
-    """Spans of words, runs of whitespace and other characters; in scripts without spaces, of single characters."""
+    """Return the spans of words, runs of whitespace, and other characters; in scripts without spaces, each character is
+    a unit.
+    """
     return [match.span() for match in _UNITS.finditer(text)]

@@ -260,7 +260,7 @@ class TextTokeniser:
             after = len(rest) + np.cumsum(lengths)
             starts = np.append(0, after - lengths)
             documents = np.append(0, after[ends])
-            full = (len(ids) - documents[-1]) // self.block  # labels of a document that continues in the next block
+            full = (len(ids) - documents[-1]) // self.block  # excerpts of a document that continues in the next block
             widths = np.append(excerpt_lengths(np.diff(documents), self.block), np.full(full, self.block))
             firsts = np.append(0, np.cumsum(widths))
             lines = lines[np.searchsorted(starts, firsts, side="right") - 1]

@@ -27,7 +27,7 @@ from dragoman.text.vocabularies.config import LARGEST_SIZE, VocabularyConfig, de
 from dragoman.text.vocabularies.hugging_face import HuggingFaceTokenizer, pipeline, trained
 
 SMALLEST_SIZE = len(SPECIAL_SYMBOLS) + 256
-"""The four special symbols and one symbol per byte, which can represent any text."""
+"""Number of special symbols and bytes, which are enough to represent any text."""
 
 _BYTES = byte_values()
 
@@ -41,7 +41,7 @@ class BytePairTokenizer(HuggingFaceTokenizer):
     needs: ClassVar[str] = "a byte-level BPE"
 
     def __init__(self, library: Library, dropout: float = 0.0) -> None:
-        """library: as made by `BPEConfig.learn`. dropout: rate of `resample`, in [0, 1)."""
+        """library: a tokenizer as created by `BPEConfig.learn`. dropout: rate of `resample`, in [0, 1)."""
         super().__init__(library)
         self._merges: MergeTable | None = None
         self.dropout = dropout
@@ -72,7 +72,8 @@ class BytePairTokenizer(HuggingFaceTokenizer):
     def resample(self, ids: Iterable[int], rng: np.random.Generator, dropout: float | None = None) -> list[int]:
         """Resample the ids of a text by BPE-dropout at `dropout` (default: this tokenizer's own rate).
 
-        The result is a function of `rng`. ids must be those of a whole text; its tags and inline symbols are kept.
+        The result depends only on the arguments. ids must be those of a whole text; its tags and inline symbols are
+        kept.
         """
         if self._merges is None:
             model: dict[str, Any] = json.loads(self._library.to_str())["model"]
@@ -89,7 +90,7 @@ class BytePairTokenizer(HuggingFaceTokenizer):
         return resampled
 
     def _document(self) -> str:
-        """The library's JSON. This kind was the first, and its files do not name their kind."""
+        """The library's JSON. Files of this kind, which was the first, do not name their kind."""
         text: str = self._library.to_str(pretty=True)
         return text
 
@@ -139,12 +140,12 @@ class BPEConfig(VocabularyConfig):
         return self if self.size is not None else self.model_copy(update={"size": default_size(pairs)})
 
     def learn(self, texts: Iterable[str]) -> BytePairTokenizer:
-        """Learn merges from `texts`; without a size, as for a large corpus.
+        """Learn merges from `texts`; if no size is set, that for a large corpus is used.
 
         The same texts in the same order give the same tokenizer, byte for byte.
 
-        Every text is prefixed with a space, so that a word is the same at the start of a sentence and inside it;
-        decoding removes exactly one. There is no normalisation, so decoding restores the exact text.
+        Every text is prefixed with a space, so that words are split alike at the start of a sentence and inside it;
+        decoding removes exactly one space. There is no normalisation, so decoding restores the exact text.
         """
         byte_level = ByteLevel(add_prefix_space=False, use_regex=False)
         library = pipeline(BPE(), PreTokenizerSequence([words_splitter(), byte_level]))

@@ -1,6 +1,6 @@
-"""BPE-dropout: merges of a word are skipped at random, with a seeded generator.
+"""BPE-dropout, which skips merges of a word at random, with a seeded random generator.
 
-The subword library also supports dropout, but its generator cannot be seeded.
+The subword library also supports dropout, but its random generator cannot be seeded.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ NO_MERGE = 1 << 60
 
 @dataclass(frozen=True)
 class _Word:
-    """A word: its bytes as ids, its pieces without dropout, and the (position, merged id) of the merges in order."""
+    """A word: ids of its bytes, ids of its pieces without dropout, and the (position, merged id) of each merge."""
 
     alphabet: tuple[int, ...]
     pieces: tuple[int, ...]
@@ -24,7 +24,7 @@ class _Word:
 
 
 class MergeTable:
-    """The learned merges, in order."""
+    """The learned merges, which split words with or without dropout."""
 
     def __init__(self, vocabulary: Mapping[str, int], merges: Sequence[tuple[str, str]]) -> None:
         """vocabulary: symbol → id. merges: pairs of symbols, in the order in which they were learned."""
@@ -40,10 +40,10 @@ class MergeTable:
     def segment(self, words: Sequence[str], dropout: float = 0.0, rng: np.random.Generator | None = None) -> list[int]:
         """Return the ids of `words`, given in the byte alphabet of the library's `ByteLevel`.
 
-        In every step, the best-ranked pair that is not dropped is merged; each pair is dropped with probability
-        `dropout`; a word is complete when all pairs are dropped (algorithm 1 of Provilkov et al. 2020). Draws are made
-        from the best rank down and only until one pair survives, which gives the same distribution with few draws. A
-        dropout of 0 gives the library's pieces.
+        In every step, each pair is dropped with probability `dropout`, and the best-ranked remaining pair is merged; a
+        word is complete when all pairs are dropped (Provilkov et al. 2020, algorithm 1). Pairs are drawn from the best
+        rank down, only until one is kept, which gives the same distribution with few draws. A dropout of 0 gives the
+        library's pieces.
         """
         if dropout == 0.0 or rng is None:
             return [piece for word in words for piece in self._word(word).pieces]
@@ -60,7 +60,7 @@ class MergeTable:
         return ids
 
     def _drop(self, word: _Word, gap: int, gaps: Iterator[int], ids: list[int]) -> int:
-        """Append a word's pieces to `ids`. Its first `gap` merges succeed, the next fails. Returns the gap left."""
+        """Append a word's pieces to `ids`. Its first `gap` merges succeed, the next fails. Returns the rest of it."""
         pieces = list(word.alphabet)
         for position, merged in word.merges[:gap]:
             pieces[position : position + 2] = [merged]
@@ -103,7 +103,7 @@ class MergeTable:
         return word
 
     def _merge(self, pieces: list[int], ranks: list[int], position: int) -> None:
-        """Merge the pieces at `position` and `position` + 1 in place. ranks: ranks of the pairs, updated."""
+        """Merge the pieces at `position` and `position` + 1 in place, and update the ranks of the pairs."""
         merged = self._merged[ranks.pop(position)]
         pieces[position : position + 2] = [merged]
         if position > 0:

@@ -32,7 +32,7 @@ class CharacterTokenizer(HuggingFaceTokenizer):
         return _each_character()
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """Each character; spaces as ␣, control characters as <09>."""
+        """Return each character, with spaces as ␣ and control characters as <09>."""
         return [self._shown(int(number)) for number in ids]
 
     def _shown(self, number: int) -> str:
@@ -40,7 +40,7 @@ class CharacterTokenizer(HuggingFaceTokenizer):
         return readable(surface) if surface else self._symbols[number]
 
     def whole_words(self) -> list[str | None]:
-        """The characters themselves, except whitespace."""
+        """Return the characters themselves; None for whitespace."""
         texts = [surface.decode() for surface in self._surfaces]
         return [text if text.strip() else None for text in texts]
 

@@ -1,4 +1,4 @@
-"""`VocabularyConfig`: the base of the settings of all vocabularies, and what they learn from."""
+"""`VocabularyConfig`: the base class of the settings of all vocabularies, and word counts to learn from."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -13,12 +13,12 @@ LARGEST_SIZE = 32_000
 
 
 def default_size(pairs: int) -> int:
-    """Default size of a subword vocabulary, by the number of sentence pairs of the corpus."""
+    """Default size of a subword vocabulary for corpora with fewer sentence pairs than the key."""
     return next((size for most, size in _SIZES if pairs < most), LARGEST_SIZE)
 
 
 class VocabularyConfig(Config):
-    """Base class of the settings of all vocabularies. tokenizer: the class that reads what this kind has learned."""
+    """Base class of the settings of all vocabularies. tokenizer: the class of tokenizers of this kind."""
 
     tokenizer: ClassVar[type[Tokenizer]]
 

@@ -16,16 +16,16 @@ from dragoman.text.tokenizer import Tokenizer, check_unicode
 
 
 class HuggingFaceTokenizer(Tokenizer):
-    """Splits with the library. Decoding is implemented here, because UNKs may have replacements.
+    """Splits texts with the library. Decoding is implemented here, because UNKs may have replacements.
 
-    model: the library's name of the model. needs: required contents of a file of this kind, for messages.
+    model: the library's name for the model. needs: required contents of a file of this kind, for messages.
     """
 
     model: ClassVar[str]
     needs: ClassVar[str]
 
     def __init__(self, library: Library) -> None:
-        """library: as made by `learn` of the kind's settings."""
+        """library: a tokenizer as created by `learn` of this kind's settings."""
         self._library = library
         self._further: Library | None = None
         model: dict[str, Any] = json.loads(library.to_str())["model"]
@@ -51,7 +51,7 @@ class HuggingFaceTokenizer(Tokenizer):
         return _encoded(self._further, texts)
 
     def words(self, text: str) -> tuple[list[int], list[str]]:
-        """For each id the index of its word, and the words."""
+        """Return the index of the word for each id, and the words."""
         check_unicode([text])
         places = self._library.encode(text, add_special_tokens=False).word_ids
         return [place for place in places if place is not None], [
@@ -66,7 +66,7 @@ class HuggingFaceTokenizer(Tokenizer):
         return " " + text if text else text
 
     def _document(self) -> str:
-        """The library's JSON, preceded by the kind."""
+        """The library's JSON, with the kind as its first key."""
         document = {"kind": self.kind, **json.loads(self._library.to_str())}
         return json.dumps(document, ensure_ascii=False, indent=1)
 
@@ -76,14 +76,14 @@ class HuggingFaceTokenizer(Tokenizer):
         inner = {key: value for key, value in document.items() if key != "kind"}
         try:
             tokenizer = cls(Library.from_str(json.dumps(inner, ensure_ascii=False)))
-        except Exception as error:  # the library raises bare Exception; KeyError means another kind of file
+        except Exception as error:  # the library raises a bare Exception; KeyError indicates another kind of file
             raise ModelError(f"The tokenizer {path} is damaged ({error}); restore it from a copy.") from error
         tokenizer._check(path, cls.needs)
         return tokenizer
 
 
 def pipeline(model: Any, splitter: Any, add_space: bool = True) -> Library:
-    """A library tokenizer without normalisation: every text is prefixed with a space and split by `splitter`."""
+    """Return a library tokenizer that adds a space before texts, splits them by `splitter`, and does not normalise."""
     library = Library(model)
     if add_space:
         library.normalizer = Prepend(" ")

@@ -1,4 +1,4 @@
-"""SentencePiece: vocabularies of imported models, such as those of OPUS-MT, or learned ones."""
+"""SentencePiece: vocabularies of imported models, such as those of OPUS-MT, and learned vocabularies."""
 
 import json
 import re
@@ -32,7 +32,7 @@ _SPACED = (
     " 's",
     " 've",
     " 're",
-)  # cleaned up as in Hugging Face, in order
+)  # spaces that Hugging Face's clean-up removes, in order
 
 
 class SentencePieceTokenizer(Tokenizer):
@@ -56,11 +56,12 @@ class SentencePieceTokenizer(Tokenizer):
         tidy: bool = False,
         places: Sequence[int] | None = None,
     ) -> None:
-        """entries: the pieces from id 4 on. Raises ModelError for an invalid `model`, ConfigError without the library.
+        """model: SentencePiece's file. entries: the pieces from id 4 on.
 
         joint: whether the other language's tokenizer has the same entries. tidy: whether decoding removes spaces before
-        punctuation. places: the ids of the special symbols and first tags in the imported vocabulary, in the order used
-        here; None if the vocabulary was learned here.
+        punctuation. places: ids of the special symbols and first tags in the vocabulary that was imported, in the order
+        used here; None if it was learned here. Raises ModelError for an invalid `model`, ConfigError if the library is
+        not installed.
         """
         self._model, self._entries = model, list(entries)
         self.joint, self.tidy = joint, tidy
@@ -74,7 +75,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     @property
     def model(self) -> bytes:
-        """SentencePiece's own file."""
+        """The contents of SentencePiece's own file."""
         return self._model
 
     @property
@@ -83,7 +84,7 @@ class SentencePieceTokenizer(Tokenizer):
         return list(self._entries)
 
     def with_tags(self, tags: Sequence[str]) -> Self:
-        """As `Tokenizer.with_tags`; language tags are also recognised by their codes."""
+        """Like `Tokenizer.with_tags`; language tags are also recognised by their codes in texts."""
         tagged = super().with_tags(tags)
         numbered = enumerate(tagged.tags, start=tagged._first_tag)
         tagged._codes = {code(tag): number for number, tag in numbered if tag.startswith(TO)}
@@ -103,7 +104,7 @@ class SentencePieceTokenizer(Tokenizer):
         return [self._codes.get(language, self._ids.get(language, UNK))] if language else []
 
     def words(self, text: str) -> tuple[list[int], list[str]]:
-        """Each piece is a word, because an unknown piece consists of unknown characters only."""
+        """Like `Tokenizer.words`; each piece is a word, because an unknown piece has only unknown characters."""
         check_unicode([text])
         language, rest = split_language_code(text)
         pieces = self._processor.encode(rest, out_type=str)
@@ -111,22 +112,22 @@ class SentencePieceTokenizer(Tokenizer):
         return list(range(len(words))), words
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """As `Tokenizer.spans`, using the offsets of the library's normalisation."""
+        """Like `Tokenizer.spans`, using the offsets of the library's normalisation."""
         check_unicode([text])
         language, rest = split_language_code(text)
         spans = [(0, len(language))] if language else []
         normal, origins = self._processor.normalize(rest, with_offsets=True)
-        place, held = 0, 0  # position in the normalised text; bytes of the next character seen as pieces so far
+        position, seen = 0, 0  # position in the normalised text; bytes of the next character seen as pieces so far
         for piece in self._processor.encode(rest, out_type=str):
-            begin = origins[place]
-            if _BYTE.fullmatch(piece) and not normal.startswith(piece, place):
-                held = (held + 1) % len(normal[place].encode())
-                place += not held
+            begin = origins[position]
+            if _BYTE.fullmatch(piece) and not normal.startswith(piece, position):
+                seen = (seen + 1) % len(normal[position].encode())
+                position += not seen
             else:
-                place += len(piece)
-            inked = rest[begin : max(begin + 1, origins[place])] if piece != BLANK else ""
-            begin += len(language) + len(inked) - len(inked.lstrip())
-            spans.append((begin, begin + len(inked.strip())))
+                position += len(piece)
+            part = rest[begin : max(begin + 1, origins[position])] if piece != BLANK else ""
+            begin += len(language) + len(part) - len(part.lstrip())
+            spans.append((begin, begin + len(part.strip())))
         return spans
 
     def decode(self, ids: Iterable[int], unknown: Sequence[str] = ()) -> str:
@@ -134,9 +135,9 @@ class SentencePieceTokenizer(Tokenizer):
 
         unknown: as in `Tokenizer.decode`.
         """
-        stand_ins = iter(unknown)
+        replacements = iter(unknown)
         pieces = [
-            next(stand_ins, "").replace(" ", BLANK) if number == UNK else self._symbols[number]
+            next(replacements, "").replace(" ", BLANK) if number == UNK else self._symbols[number]
             for number in map(int, ids)
             if number == UNK or len(SPECIAL_SYMBOLS) <= number < self._first_tag
         ]
@@ -159,7 +160,7 @@ class SentencePieceTokenizer(Tokenizer):
         self._processor = _processor(self._model)
 
     def _document(self) -> str:
-        """The model in base64, the entries, and settings that differ from the defaults."""
+        """JSON with the model in base64, the entries, and settings that differ from the defaults."""
         document: dict[str, Any] = {"kind": self.kind, "model": b64encode(self._model).decode()}
         document |= {name: True for name in ("joint", "tidy") if getattr(self, name)}
         if self.places is not None:
@@ -210,7 +211,7 @@ class SentencePieceConfig(VocabularyConfig):
             _library().SentencePieceTrainer.train(
                 sentence_iterator=iter(lines),
                 model_writer=file,
-                vocab_size=size - len(SPECIAL_SYMBOLS) + 1,  # includes its own unknown symbol
+                vocab_size=size - len(SPECIAL_SYMBOLS) + 1,  # the library's size includes its own unknown symbol
                 hard_vocab_limit=False,
                 max_sentence_length=_LONGEST_LINE,
                 unk_id=0,
@@ -281,7 +282,7 @@ def _processor(model: bytes) -> Any:
 
 def _library() -> ModuleType:
     try:
-        import sentencepiece  # optional
+        import sentencepiece  # an optional dependency
     except ImportError as error:
         raise ConfigError(
             'a SentencePiece vocabulary requires the package sentencepiece: pip install "dragoman[hf]"'
@@ -290,7 +291,7 @@ def _library() -> ModuleType:
 
 
 class _Lines:
-    """Texts for the library, which replaces exceptions raised while it reads them; the original is kept in `error`."""
+    """Texts for the library, which replaces exceptions raised while it reads them; `error` is the original one."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._texts = texts

@@ -1,4 +1,4 @@
-"""Byte-pair encoding over characters, split exactly as the program subword-nmt splits."""
+"""Byte-pair encoding over characters, with exactly the same splits as subword-nmt."""
 
 import json
 from collections import Counter
@@ -20,7 +20,8 @@ from dragoman.text.vocabularies.config import VocabularyConfig, count_words, def
 
 END_OF_WORD = "</w>"
 OLDEST, USUAL = (0, 1), (0, 2)
-"""Versions of the codes: in the first, the end of a word is a separate symbol; in the second, part of the last one."""
+"""Versions of the codes: in the first, the end of a word is a separate symbol; in the second, it is part of the last
+symbol."""
 
 CACHED_WORDS = 200_000
 
@@ -64,8 +65,8 @@ class SubwordNMTTokenizer(Tokenizer):
     def segment(self, word: str) -> tuple[Piece, ...]:
         """Split a word like `encode` in subword-nmt's apply_bpe.py; pieces may be unknown.
 
-        The pair of the word that was learned first is merged everywhere in the word, from left to right, until no
-        learned pair is left (Sennrich et al. 2016, section 3.2).
+        Among the pairs of the word, the one that was learned first is merged everywhere in the word, from left to
+        right, until no learned pair is left (Sennrich et al. 2016, section 3.2).
         """
         pieces = self._words.get(word)
         if pieces is None:
@@ -113,21 +114,23 @@ class SubwordNMTTokenizer(Tokenizer):
         return [[self._ids.get(piece, UNK) for piece in self._known(text)] for text in texts]
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """The pieces in subword-nmt's notation."""
+        """Return the pieces in subword-nmt's notation."""
         return [self._symbols[int(number)] for number in ids]
 
     def words(self, text: str) -> tuple[list[int], list[str]]:
-        """Each piece is a word, followed by a space if it ends one, because only single characters are unknown."""
+        """Like `Tokenizer.words`; each piece is a word, because only single characters are unknown, and has a space
+        after it if it ends a word of the text.
+        """
         pieces = list(self._known(text))
         return list(range(len(pieces))), [piece.text + " " if piece.final else piece.text for piece in pieces]
 
     def whole_words(self) -> list[str | None]:
-        """The pieces in subword-nmt's notation, as in word vectors that were trained on text split by it."""
+        """Return the pieces in subword-nmt's notation, as found in word vectors trained on its output."""
         names = self._symbols[len(SPECIAL_SYMBOLS) : self._first_tag]
         return [*[None] * len(SPECIAL_SYMBOLS), *names, *[None] * len(self.tags)]
 
     def _document(self) -> str:
-        """The codes and the alphabet."""
+        """JSON with the codes and the alphabet."""
         content = {
             "kind": self.kind,
             "version": list(self._codes.version),
@@ -209,7 +212,7 @@ def read_codes(path: Path) -> Codes:
         name = lines.pop(0).split()[-1]
         first = 2
         if name not in ("0.1", "0.2"):
-            raise DataError(f"{path}, line 1: codes of version {name}; versions 0.1 and 0.2 are known.")
+            raise DataError(f"{path}, line 1: codes of version {name}; only versions 0.1 and 0.2 are supported.")
         version = USUAL if name == "0.2" else OLDEST
     merges = []
     for number, line in enumerate(lines, start=first):

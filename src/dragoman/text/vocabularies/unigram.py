@@ -19,7 +19,7 @@ from dragoman.text.vocabularies.hugging_face import HuggingFaceTokenizer, pipeli
 _BYTES = {f"<0x{byte:02X}>": bytes([byte]) for byte in range(256)}
 SMALLEST_SIZE = len(SPECIAL_SYMBOLS) + len(_BYTES)
 COVERAGE = 0.9995
-"""Share of the corpus's characters that are pieces themselves. Source: SentencePiece's character_coverage."""
+"""Share of the corpus's characters that are pieces of their own. Source: SentencePiece's character_coverage."""
 
 
 class UnigramTokenizer(HuggingFaceTokenizer):
@@ -72,7 +72,7 @@ class UnigramConfig(VocabularyConfig):
 
 
 def _without_rare(words: Counter[str], most: int) -> Counter[str]:
-    """Split words at characters that are encoded as bytes: the rarest, and all but the `most` frequent."""
+    """Split words at characters that are encoded as bytes: the rarest, and those not among the `most` frequent."""
     counts: Counter[str] = Counter()
     for word, count in words.items():
         for letter in word:
@@ -95,8 +95,8 @@ def _without_rare(words: Counter[str], most: int) -> Counter[str]:
 def _in_order(learned: list[tuple[str, float]]) -> list[tuple[str, float]]:
     """Sort pieces and round log-probabilities, so that two runs of the library give the same result.
 
-    Its sums differ in the last digits, and characters that pruning would have removed get the lowest values, 1e-4
-    apart, in no fixed order.
+    The library's sums differ in the last digits, and characters that pruning would have removed get the lowest values,
+    1e-4 apart, in no fixed order.
     """
     pieces = sorted(((value, piece) for piece, value in learned), key=lambda item: (round(item[0], 6), item[1]))
     end = 0

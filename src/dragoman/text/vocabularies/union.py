@@ -31,12 +31,12 @@ _TOKENIZERS: dict[str, type[Tokenizer]] = {
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """Load a file that `save` wrote. Raises ModelError if it is missing, damaged or of an unknown kind."""
+    """Load a tokenizer from a file. Raises ModelError if it is missing, damaged or of an unknown kind."""
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ModelError(f"Cannot read the tokenizer {path}: {error}. Is this a whole model folder?") from error
+        raise ModelError(f"Cannot read the tokenizer {path}: {error}. Is the model folder complete?") from error
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:

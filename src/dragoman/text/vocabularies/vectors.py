@@ -29,11 +29,11 @@ class VectorsConfig(Config):
 
 
 class VectorError(LineError):
-    """A line that is not a sequence of vectors."""
+    """Raised for a line that is not a sequence of vectors."""
 
 
 class VectorSequences(Tokenizer):
-    """Takes the place of the source tokenizer: `encode` returns the vectors of a line, (S, width) float32."""
+    """Replaces the source tokenizer: `encode` returns the vectors of a line, (S, width) float32."""
 
     kind: ClassVar[str] = "vectors"
 
@@ -47,7 +47,7 @@ class VectorSequences(Tokenizer):
         return self.width
 
     def encode_batch(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:  # type: ignore[override]
-        """The vectors of each line, (S, width) float32. Raises VectorError for an invalid line."""
+        """Return the vectors of each line, (S, width) float32. Raises VectorError for an invalid line."""
         return [self._parse(text, index) for index, text in enumerate(texts)]
 
     def _parse(self, text: str, index: int) -> NDArray[np.float32]:
@@ -73,20 +73,20 @@ class VectorSequences(Tokenizer):
         return vectors
 
     def decode(self, ids: Iterable[Any], unknown: Sequence[str] = ()) -> str:
-        """JSON that `encode` reads as the same vectors."""
+        """Return JSON that `encode` reads as the same vectors."""
         return json.dumps(np.asarray(ids, dtype=np.float32).tolist())
 
     def pieces(self, ids: Iterable[Any]) -> list[str]:
-        """The positions of the vectors, from 1, because vectors have no names."""
+        """Return the positions of the vectors, from 1, because vectors have no names."""
         return [str(number) for number, _ in enumerate(ids, start=1)]
 
     def words(self, text: str) -> tuple[list[int], list[str]]:
-        """One empty word per vector, because there are no unknown words."""
+        """Return one empty word per vector, because there are no unknown words."""
         count = len(self.encode(text))
         return list(range(count)), [""] * count
 
     def with_dropout(self, dropout: float) -> "VectorSequences":
-        """Return self: the rate applies to the target."""
+        """Return self, because dropout applies only to the target."""
         return self
 
     def with_tags(self, tags: Sequence[str]) -> "VectorSequences":
@@ -99,7 +99,7 @@ class VectorSequences(Tokenizer):
         return self
 
     def tag_ids(self, tags: Sequence[str]) -> list[int]:
-        """An empty list. Raises ConfigError if tags are given."""
+        """Return an empty list. Raises ConfigError if tags are given."""
         self.with_tags(tags)
         return []
 

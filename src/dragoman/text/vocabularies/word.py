@@ -15,7 +15,7 @@ from dragoman.text.vocabularies.hugging_face import HuggingFaceTokenizer, pipeli
 
 
 class WordTokenizer(HuggingFaceTokenizer):
-    """Words with their preceding space: texts of known words are encoded without loss."""
+    """Splits texts into words with their preceding space; texts of known words are encoded without loss."""
 
     kind = "word"
     model = "WordLevel"

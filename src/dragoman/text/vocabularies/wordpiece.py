@@ -34,7 +34,7 @@ class WordPieceTokenizer(HuggingFaceTokenizer):
         return _splitter()
 
     def whole_words(self) -> list[str | None]:
-        """As in `Tokenizer`; pieces that continue a word are never whole words."""
+        """Like `Tokenizer.whole_words`; pieces that continue a word are never whole words."""
         found = super().whole_words()
         return [
             None if symbol.startswith(CONTINUES) else word for symbol, word in zip(self._symbols, found, strict=True)
@@ -88,5 +88,5 @@ def _model(vocabulary: dict[str, int] | None = None) -> WordPiece:
 
 
 def _splitter() -> Split:
-    """Split into words, with each # separate, so that ## in a text is never taken for the mark of continued pieces."""
+    """Split into words, with each # separate, so that ## in a text is not mistaken for the prefix of continuations."""
     return Split(Regex(_BOUNDARIES), "isolated")
