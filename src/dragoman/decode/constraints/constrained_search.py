@@ -55,7 +55,7 @@ class ConstrainedSearch(BeamSearch):
             room = int(prompts.limits[row] - prompts.prefix_lengths[row])
             if (needed := least(each)) > room:
                 raise ConfigError(
-                    f"sentence {row}: its constraints need up to {needed} tokens, but its output may have only {room}: "
+                    f"sentence {row}: its constraints need up to {needed} tokens, but only {room} may be generated: "
                     "require fewer or shorter phrases, or raise the maximum length"
                 )
         self._beams = np.array(beams, np.int64)
