@@ -9,7 +9,7 @@ import pytest
 import torch
 from engines import build_engine
 
-from dragoman.data.batches.batch import Batch, _places, collate
+from dragoman.data.batches.batch import Batch, _flat_positions, collate
 from dragoman.data.batches.loader import Loader
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.dataset import Sentences
@@ -79,6 +79,6 @@ def test_positions_of_target_tokens_are_found_without_counting_them() -> None:
     torch.manual_seed(1)
     for share in (0.0, 0.3, 1.0):
         keep = torch.rand(7, 9) < share
-        assert torch.equal(_places(keep, int(keep.sum())), keep.flatten().nonzero()[:, 0])
+        assert torch.equal(_flat_positions(keep, int(keep.sum())), keep.flatten().nonzero()[:, 0])
     pairs = collate([[5, 6], [7]], [[8], [9, 10]], range(2))
     assert pairs.select_targets(pairs.labels).tolist() == [8, 2, 9, 10, 2]
