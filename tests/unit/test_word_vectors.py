@@ -135,7 +135,7 @@ def test_a_file_that_was_cut_off_is_used_with_a_warning(tmp_path: Path, capsys: 
     read_word_vectors(written(tmp_path, "1 2\n\na 1 2\n\n"), {"a"})
     assert capsys.readouterr().err == ""
     assert set(read_word_vectors(written(tmp_path, "2000 2\na 1 2\n"), {"a"})) == {"a"}
-    assert "announces 2,000 words, but the file has 1" in capsys.readouterr().err
+    assert "states 2,000 words, but the file has 1" in capsys.readouterr().err
 
 
 def test_memory_grows_with_the_wanted_words_only(tmp_path: Path) -> None:
