@@ -265,6 +265,6 @@ def test_schedules_are_bengios_formulas() -> None:
 def test_settings_choose_a_schedule_and_a_linear_one_needs_an_end() -> None:
     chosen = parse_settings({"kind": "inverse_sigmoid", "speed": 5}, TeacherRatioConfig, "here")
     assert chosen == InverseSigmoidRatioConfig(speed=5)
-    with pytest.raises(ConfigError, match="how long the run is"):
+    with pytest.raises(ConfigError, match="the length of the run"):
         parse_settings({"teacher_forcing": {"kind": "linear"}}, LoopConfig, "here")
     parse_settings({"teacher_forcing": {"kind": "linear"}, "max_steps": 9}, LoopConfig, "here")
