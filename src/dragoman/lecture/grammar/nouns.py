@@ -327,7 +327,7 @@ _GROUPS = {
     "taken": "bus train taxi",
     "pushed": "car bicycle motorcycle table box chair",
     "pulled": "box chair table basket suitcase",
-    "mended": "clock lamp camera phone chair table guitar",
+    "repairable": "clock lamp camera phone chair table guitar",
     "leaving": "car bus train ship taxi lorry",
     "built": "house bridge church castle table ship theatre",
     "printed": "book newspaper novel magazine",

@@ -55,7 +55,7 @@ visit visited | besuchen besucht | visiter:er | person | place
 open opened | öffnen geöffnet | ouvrir:vrir | person | part boxes
 close closed closing | schließen geschlossen | fermer:er | person | part boxes
 carry carried | tragen trägst/trägt getragen | porter:er | person | thing
-repair repaired | reparieren repariert | réparer:er | person | vehicle part mended =bed
+repair repaired | reparieren repariert | réparer:er | person | vehicle part repairable =bed
 clean cleaned | putzen geputzt | nettoyer:er | person | vehicle =window =mirror =table =lamp
 wash washed | waschen wäschst/wäscht gewaschen | laver:er | person | private clothing washable =dog
 break broke breaking | zerbrechen zerbrichst/zerbricht zerbrochen | casser:er | person | breakable
