@@ -95,7 +95,7 @@ def test_zero_gradients_change_nothing() -> None:
 
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 def test_equals_torchs_muon_and_adam(decay: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both use so many steps of one polynomial that updates are exactly orthogonal.
+    """Both use enough steps of one polynomial to make updates exactly orthogonal.
 
     Torch's implementation rounds to bfloat16; here it keeps float64, so that the two can be compared.
     """
