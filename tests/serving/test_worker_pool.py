@@ -144,7 +144,7 @@ def test_lines_that_kill_every_process(translator: Translator, pool: WorkerPool)
     for pid in pids(pool):
         kill(pid)
     time.sleep(0.1)
-    with pytest.raises(ResourceError, match="several processes ended"):
+    with pytest.raises(ResourceError, match="several worker processes ended"):
         texts(pool, asked)
     pool._processes.new_worker = before  # type: ignore[method-assign]
     for pid in pids(pool):
@@ -176,7 +176,7 @@ def test_errors_of_workers_are_raised(translator: Translator, pool: WorkerPool, 
     with pytest.raises(ModelError, match="none"):
         WorkerPool(spec(tmp_path / "none"), 2, translator.tokenizers.target)
 
-    with pytest.raises(LineError, match="nothing to translate") as raised:
+    with pytest.raises(LineError, match="blank line cannot have required phrases") as raised:
         texts(pool, [("", translator.request(constraints=["Hund"]))])
     assert raised.value.index == 0
     assert texts(pool, lines(translator))  # the pool continues
@@ -197,7 +197,7 @@ def test_a_worker_that_hangs_is_killed(translator: Translator, capsys: pytest.Ca
         (hanging,) = pids(pool)
         os.kill(hanging, signal.SIGSTOP)
         assert texts(pool, asked) == wanted
-        assert "has produced nothing for 4 s" in capsys.readouterr().err and pids(pool) != [hanging]
+        assert "no result for 4 s" in capsys.readouterr().err and pids(pool) != [hanging]
         until = time.monotonic() + 10
         while Path(f"/proc/{hanging}").exists():
             assert time.monotonic() < until
