@@ -129,3 +129,11 @@ def test_a_start_without_matching_parts_is_refused(train: dict[str, Any], model:
 def test_parts_need_a_start() -> None:
     with pytest.raises(ConfigError, match=r"train.start_parts names parts of a model folder: set train.start"):
         started("language_model", {"start_parts": ["decoder"]})
+
+
+def test_parts_of_another_width_are_left_in_the_folder() -> None:
+    """The vocabulary is the same, so only the widths of its embedding and projection keep them from being copied."""
+    write_tiny_model(Path("start"))
+    wider = {**WRITER, "width": 16}
+    with pytest.raises(ConfigError, match=r"no part of the model in train.start=start.* fits .*another shape"):
+        started("language_model", {"start": "start"}, model=wider)

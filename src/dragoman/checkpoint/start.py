@@ -108,12 +108,15 @@ class Start:
 
     def _mismatch(self, ours: Part, theirs: Part, tokenizers: Tokenizers | None) -> str | None:
         """Return the reason why a part cannot be copied; None if it can."""
-        if ours.vocabulary is not None:
-            return self._other_vocabulary(ours, tokenizers)
+        if ours.vocabulary is not None and (reason := self._other_vocabulary(ours, tokenizers)):
+            return reason
+        first = 0 if ours.vocabulary is None else 1  # new tags add rows to the parts of a vocabulary
         for name, tensor in ours.tensors.items():
             stored = theirs.tensors.get(name, tensor)
-            if stored.shape != tensor.shape:
+            if stored.shape[first:] != tensor.shape[first:]:
                 return f"another shape: {name} is {tuple(stored.shape)} there and {tuple(tensor.shape)} here"
+        if ours.vocabulary is not None:
+            return None
         for one, other, where in ((ours, theirs, "here"), (theirs, ours, "there")):
             if one.tensors.keys() <= other.tensors.keys():
                 return None
