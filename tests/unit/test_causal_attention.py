@@ -130,7 +130,8 @@ def test_sums_keep_their_precision_in_bfloat16(name: str) -> None:
 @pytest.mark.parametrize("positions", ["rotary", "alibi", "relative"])
 def test_positions_inside_attention_are_refused(kind: str, positions: str) -> None:
     settings: dict[str, Any] = {"width": 32, "preset": None, "decoder": {"attention": {"kind": kind}}}
-    with pytest.raises(ValueError, match=f"decoder: positions of kind {positions} act inside .*decoder with attention of kind {kind}"):
+    message = f"decoder: positions of kind {positions} act inside .* attention of kind {kind} has no self-attention"
+    with pytest.raises(ValueError, match=message):
         ModelConfig.model_validate({**settings, "positions": {"kind": positions}})
     config = ModelConfig.model_validate(
         {**settings, "positions": {"kind": positions}, "target_positions": {"kind": "none"}}

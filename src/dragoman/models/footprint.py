@@ -109,9 +109,10 @@ def refined(footprint: Footprint, model: Any, longest: int, training: bool, free
 
 
 def _fit(lengths: np.ndarray, values: np.ndarray) -> tuple[float, ...]:
-    """Fit the parabola with the smallest relative errors and no negative coefficients, scaled to lie above all points.
+    """Fit a polynomial with non-negative coefficients by relative least squares, and scale it to bound all points.
 
-    Steps in the measurements, which come from block allocation, therefore do not bend it. Lowest power first.
+    Non-negative coefficients keep steps in the measurements, caused by block allocation, from distorting the fit.
+    Returns the coefficients, lowest degree first.
     """
     if not values.all():
         return (0.0,)

@@ -220,5 +220,5 @@ def _to_our_rows(table: Tensor, tokenizer: SentencePieceTokenizer, padding: floa
 
 
 def _to_marian_rows(table: Tensor, tokenizer: SentencePieceTokenizer) -> Tensor:
-    """Return the rows in Marian's order."""
+    """Return `table` with its rows in the order of Marian's vocabulary."""
     return table[torch.tensor(rows(tokenizer))]

@@ -161,7 +161,7 @@ def _content(token: Any) -> Any:
 
 
 def rows(tokenizer: SentencePieceTokenizer) -> list[int]:
-    """Return our id for each Marian id. Padding, if decoders start with it, becomes our beginning of sentence."""
+    """Return dragoman's id for each Marian id. If decoders start with padding, it maps to the beginning of sentence."""
     size, places = tokenizer.size, tokenizer.places
     if places is None:
         return list(range(size))

@@ -104,7 +104,7 @@ class SentencePieceTokenizer(Tokenizer):
         return [self._codes.get(language, self._ids.get(language, UNK))] if language else []
 
     def words(self, text: str) -> tuple[list[int], list[str]]:
-        """Like `Tokenizer.words`; each piece is a word, because an unknown piece has only unknown characters."""
+        """Like `Tokenizer.words`, with each piece as a word: an unknown piece consists only of unknown characters."""
         check_unicode([text])
         language, rest = split_language_code(text)
         pieces = self._processor.encode(rest, out_type=str)

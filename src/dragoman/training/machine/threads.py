@@ -51,12 +51,13 @@ class Threads:
 
 
 def build_threads(model: nn.Module, divisible: bool, device: torch.device, cores: int, tokens: int) -> Threads | None:
-    """Build the largest pool whose number of threads divides `cores`, and whose threads get enough of `tokens` each.
+    """Build the largest thread pool whose size divides `cores` and that leaves each thread at least `_MIN_TOKENS`.
 
-    Returns None if that is a single thread, if the result for a part of a batch depends on the rest (running
-    statistics, modules that read whole batches), if the objective needs exclusive use of the model, and on devices
-    other than a CPU.
+    Returns None if the pool would have one thread, if the device is not a CPU, if the result for a part of a batch
+    depends on the rest (running statistics, modules that read whole batches), or if the objective needs exclusive use
+    of the model.
 
+    tokens: number of tokens to divide among the threads.
     divisible: whether threads may compute the objective on parts of a batch at the same time.
     """
     largest = max(1, tokens // _MIN_TOKENS)

@@ -56,7 +56,7 @@ class Package:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The unpacked bytes of each part."""
+        """The uncompressed size of each part in bytes."""
         return {name: member.file_size for name, member in self._members.items()}
 
     def read(self, name: str) -> bytes:

@@ -214,7 +214,7 @@ def _attention(attention: nn.Module, packing: Packing) -> library.Attention:
 
 
 def token_vectors(embedding: Embedding) -> Floats:
-    """Return the input of the first layer without positions for each token, (V, d). Raises Unsupported."""
+    """Return the first layer's input for each token, excluding positions, (V, d). Raises Unsupported."""
     tokens, positions = embedding.tokens, embedding.positions
     if not isinstance(tokens, nn.Embedding):
         raise Unsupported("the native engine reads tokens, but this model reads vectors")
