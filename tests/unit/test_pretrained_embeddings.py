@@ -143,7 +143,7 @@ def test_files_that_do_not_fit_the_model_or_the_language_are_refused(tmp_path: P
     wide.embeddings.check(12)
     wide.embeddings.check(None)
     for name, message in (
-        ("foreign", "no entry of the source's vocabulary"),
+        ("foreign", "no vector for any entry of the source's vocabulary"),
         ("zero", "are zero"),
         ("none", "no file"),
     ):
