@@ -15,7 +15,9 @@ from dragoman.text.tokenizers import Tokenizers
 
 
 def average_parameters(folders: Sequence[Path]) -> dict[str, Tensor]:
-    """Average each parameter over model folders. Sums are in float64, means in the dtypes of the first folder.
+    """Average each parameter over model folders.
+
+    Sums are accumulated in float64 and cast to the dtypes of the first folder.
 
     Raises ModelError if no folder is given, one is damaged, or names or shapes of parameters differ.
     """

@@ -192,7 +192,7 @@ class DatasetWriter:
         (self._folder / HEADER).write_text(json.dumps(header, indent=1), encoding="utf-8")
 
     def close(self) -> None:
-        """Close the files, even if they are not complete."""
+        """Close the files, even if they are incomplete."""
         for file in self._files.values():
             file.close()
 

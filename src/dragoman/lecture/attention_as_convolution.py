@@ -61,7 +61,7 @@ class AttentionConvolution1d(nn.Module):
     def forward(self, states: Tensor) -> Tensor:
         """(B, input channels, T) → (B, output channels, T). Zeros beyond the ends are attended like tokens."""
         padded = functional.pad(states, (self.left, self.right)).transpose(1, 2)
-        return _everywhere(self.attention, padded)[:, self.left : self.left + states.size(2)].transpose(1, 2)
+        return _attend_all(self.attention, padded)[:, self.left : self.left + states.size(2)].transpose(1, 2)
 
 
 class AttentionConvolution2d(nn.Module):
@@ -80,11 +80,11 @@ class AttentionConvolution2d(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """(B, input channels, rows, columns) → (B, output channels, rows, columns)."""
         padded = functional.pad(images, (self.left, self.right, self.top, self.bottom))
-        found = _everywhere(self.attention, padded.flatten(2).transpose(1, 2))
+        found = _attend_all(self.attention, padded.flatten(2).transpose(1, 2))
         grid = found.transpose(1, 2).reshape(len(images), -1, *padded.shape[2:])
         return grid[..., self.top : self.top + images.size(2), self.left : self.left + images.size(3)]
 
 
-def _everywhere(attention: SoftAttention, states: Tensor) -> Tensor:
-    keep = torch.ones(states.shape[:2], dtype=torch.bool, device=states.device)
-    return attention.self_attend(states, Mask.padding(keep))
+def _attend_all(attention: SoftAttention, states: Tensor) -> Tensor:
+    mask = torch.ones(states.shape[:2], dtype=torch.bool, device=states.device)
+    return attention.self_attend(states, Mask.padding(mask))

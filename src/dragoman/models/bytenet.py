@@ -101,7 +101,7 @@ class Block(nn.Module):
 
     def encode(self, states: Tensor, mask: Tensor) -> Tensor:
         """Encode states (B, S, d) → (B, S, d), with context on both sides."""
-        return states + self._after(self.convolution.centred(self._before(states, mask), mask), mask)
+        return states + self._expand(self.convolution.centred(self._reduce(states, mask), mask), mask)
 
     def decode(
         self, states: Tensor, past: Tensor | None, mask: Tensor | None, real: Tensor | None
@@ -110,14 +110,14 @@ class Block(nn.Module):
 
         past: (R, (kernel − 1)·dilation, inner). real: as in `Convolution.causal`.
         """
-        result, past = self.convolution.causal(self._before(states, mask), past, real)
-        return states + self._after(result, mask), past
+        result, past = self.convolution.causal(self._reduce(states, mask), past, real)
+        return states + self._expand(result, mask), past
 
-    def _before(self, states: Tensor, mask: Tensor | None) -> Tensor:
+    def _reduce(self, states: Tensor, mask: Tensor | None) -> Tensor:
         narrow = self.narrow(functional.relu(self.norms[0](states, mask)))
         return functional.relu(self.norms[1](narrow, mask))
 
-    def _after(self, states: Tensor, mask: Tensor | None) -> Tensor:
+    def _expand(self, states: Tensor, mask: Tensor | None) -> Tensor:
         return self.dropout(self.widen(functional.relu(self.norms[2](states, mask))))  # type: ignore[no-any-return]
 
 

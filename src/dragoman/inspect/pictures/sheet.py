@@ -138,7 +138,7 @@ class Sheet:
         return figure, axes
 
     def panel(self, axes: Axes, row: int, column: int, heading: str, weights: np.ndarray, **colours: Any) -> AxesImage:
-        """Draw a heat map of weights (T, S) with heading and labels. colours: arguments of `Axes.imshow`."""
+        """Draw a heat map of weights (T, S) with a heading and labels. colours: keyword arguments of `Axes.imshow`."""
         x = self.left + column * (self.left + self.width)
         y = _TITLE + row * (self.above + self.height) + self.above
         right, bottom = x + self.width, y + self.height

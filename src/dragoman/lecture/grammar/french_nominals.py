@@ -23,7 +23,7 @@ _VOWELS = "aeiouyhéèêâîôûœ"
 Relative = Callable[[Phrase, Clause], list[str]]
 
 
-def vowel(word: str, aspirated: bool = False) -> bool:
+def starts_with_vowel(word: str, aspirated: bool = False) -> bool:
     """Return whether the word starts with a vowel sound."""
     return word[0].lower() in _VOWELS and not aspirated
 
@@ -42,7 +42,7 @@ def contract(preposition: str, words: list[str]) -> list[str]:
     """Contract à + le → au, de + les → des. A form l' is kept; the caller elides it later."""
     first = words[0]
     joined = _CONTRACTIONS.get((preposition, first))
-    if joined is None or (first == "le" and vowel(words[1], words[1].startswith(ASPIRATED))):
+    if joined is None or (first == "le" and starts_with_vowel(words[1], words[1].startswith(ASPIRATED))):
         return [preposition, *words]
     return [joined, *words[1:]]
 
@@ -125,7 +125,7 @@ def _article(phrase: Phrase, gender: str, following_vowel: bool, adjective_first
 def _phrase(phrase: Phrase, relative: Relative, negative: bool) -> list[str]:
     entry = NOUNS[phrase.noun]
     gender, noun = entry.french_gender, entry.french[phrase.plural]
-    noun_vowel = vowel(noun, entry.aspirated)
+    noun_vowel = starts_with_vowel(noun, entry.aspirated)
     adjective = ADJECTIVES[phrase.adjective] if phrase.adjective else None
     first = adjective is not None and adjective.precedes
     form = adjective_form(phrase.adjective, gender, phrase.plural, first and noun_vowel) if phrase.adjective else ""
@@ -134,7 +134,7 @@ def _phrase(phrase: Phrase, relative: Relative, negative: bool) -> list[str]:
     elif phrase.superlative:
         form = f"plus {form}"
     head = [form, noun] if first else [noun]
-    following_vowel = vowel(head[0], entry.aspirated and not first)
+    following_vowel = starts_with_vowel(head[0], entry.aspirated and not first)
     article = _article(phrase, gender, following_vowel, first, negative)
     words = [*article, *head]
     if adjective is not None and not first:

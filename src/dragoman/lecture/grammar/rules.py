@@ -22,7 +22,7 @@ class Rules(Clauses):
     """Draws whole sentences."""
 
     def utterance(self) -> Utterance:
-        """Draw a whole sentence."""
+        """Sample a complete sentence."""
         kind = self.weighted(simple=10, question=4, complex=4, report=2, address=0.8)
         tense = self.weighted(present=5, past=4, future=1.6)
         if kind == "question":

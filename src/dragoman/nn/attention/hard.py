@@ -85,7 +85,7 @@ class HardAttentionConfig(SoftAttentionConfig):
         return values
 
     def build(self, sizes: AttentionSizes, positions: PositionScheme | None = None) -> Attention:
-        """Build the module. Raises ConfigError for settings that exclude each other."""
+        """Build the module. Raises ConfigError for mutually exclusive settings."""
         if positions is not None:
             raise ConfigError("attention of kind hard attends the source only: choose another kind for self-attention")
         if self.adaptive and self.looks == 1:
