@@ -231,7 +231,7 @@ def test_a_cancelled_reservation_of_a_forgotten_account_changes_nothing() -> Non
 def test_no_limit_below_one(limits: tuple) -> None:
     with pytest.raises(ValueError, match="at least 1"):
         Account("a", *limits)
-    with pytest.raises(ValueError, match="not negative"):
+    with pytest.raises(ValueError, match="must not be negative"):
         Quotas().reserve(Account("a", 1, 1), -1)
 
 

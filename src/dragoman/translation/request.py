@@ -210,6 +210,12 @@ def check_batch_size(batch_size: int) -> None:
         raise ConfigError(f"the batch size must be at least 1 sentence, not {batch_size}")
 
 
+def check_texts(texts: Sequence[str]) -> None:
+    """Raise TypeError for a string in place of a list of strings."""
+    if isinstance(texts, str):
+        raise TypeError("texts must be a list of strings, not one string")
+
+
 def check_counts(texts: Sequence[str], others: Sequence[Any], name: str) -> None:
     """Raise DataError unless there are as many `others` as texts. name: what the others are, for the message."""
     if isinstance(texts, str) or isinstance(others, str):

@@ -40,6 +40,7 @@ from dragoman.translation.request import (
     check_batch_size,
     check_counts,
     check_pairs,
+    check_texts,
     chunks,
     search_config,
     with_requests,
@@ -199,6 +200,7 @@ class Translator:
         A blank text has one hypothesis, which is its prefix or blank. requests: as in `translate`; None: the model's
         own search settings.
         """
+        check_texts(texts)
         wanted = self._wanted(requests, None, {})
         if not isinstance(wanted, Request):
             wanted = list(wanted)
@@ -265,8 +267,7 @@ class Translator:
         doesn't fit into memory and DataError for one that exceeds the model's positions, after the preceding texts have
         been yielded.
         """
-        if isinstance(texts, str):
-            raise TypeError("texts must be a list of strings, not one string")
+        check_texts(texts)
         asked = with_requests(texts, self._wanted(requests, None, {}), "requests")
         return self._windows([tuple(asked)], batch_size, first, progress)
 
