@@ -9,6 +9,7 @@ from pydantic import Field
 from dragoman.base.settings.config import Config, known_settings
 from dragoman.base.settings.reference import markdown, plain, sections, select
 from dragoman.cli.main import main
+from dragoman.tasks.kinds import TASKS
 from dragoman.tasks.translation.config import TranslationRun
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "settings.md"
@@ -74,7 +75,9 @@ def test_the_reference_contains_every_setting_of_a_run() -> None:
     assert set(known_settings(TranslationRun)) - one_kind_only <= listed
 
 
-def test_the_page_is_current(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_is_current(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name, task in TASKS.items() if not task.run.__module__.startswith("dragoman.")]:
+        monkeypatch.delitem(TASKS, name)  # other tests register tasks of their own
     assert main(["settings", "--markdown"]) == 0
     current = capsys.readouterr().out
     assert PAGE.read_text("utf-8") == current, (
