@@ -15,7 +15,7 @@ from toy_decoders import MarkovToy, RecurrentToy, toy_memory
 
 from dragoman.base.errors import ConfigError
 from dragoman.decode.constraints.automaton import Automaton
-from dragoman.decode.constraints.constraint import Alternative, Constraint, Constraints, Edges, least
+from dragoman.decode.constraints.constraint import Alternative, Constraint, Constraints, Edges, tokens_needed
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.search import Hypothesis, SearchConfig, search
 from dragoman.models.interface import Memory
@@ -48,7 +48,7 @@ def searched(
     required: Constraints,
     prefixes: Sequence[Sequence[int]] | None = None,
 ) -> list[list[Hypothesis]]:
-    prompts = Prompts.of(decoder, memory, config, prefixes, [least(each) for each in required.of])
+    prompts = Prompts.of(decoder, memory, config, prefixes, [tokens_needed(each) for each in required.of])
     return search(decoder, prompts, config, constraints=required)
 
 
@@ -153,7 +153,7 @@ def test_an_exhaustive_beam_finds_the_best_outputs_that_meet_the_constraints(toy
         plain = brute_force(decoder, one(memory, 0), config.model_copy(update={"length_margin": 5}), 7)
         # one sentence at a time: each may be longer by the tokens of its own constraints
         for row, each in enumerate(required.of):
-            alone = config.model_copy(update={"length_margin": 5 - least(each)})
+            alone = config.model_copy(update={"length_margin": 5 - tokens_needed(each)})
             found = searched(decoder, one(memory, row), alone, Constraints([each], required.edges))[0]
             best = [other for other in plain if holds(other.tokens, each)][:9]
             assert best
@@ -276,7 +276,7 @@ def test_constraints_that_do_not_fit_are_refused() -> None:
 )
 def test_settings_that_exclude_constraints_are_refused(settings: dict) -> None:
     config = SearchConfig.model_validate({"beam": 2, **settings})
-    with pytest.raises(ConfigError, match="a search with constraints supports neither"):
+    with pytest.raises(ConfigError, match="a search with constraints does not support"):
         searched(MarkovToy(SIZE, 1), toy_memory([[1], [2]]), config, constraints([[], [[[4]]]]))
 
 

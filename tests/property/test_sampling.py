@@ -12,7 +12,7 @@ from transformers.generation.logits_process import TemperatureLogitsWarper, TopK
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.settings.load import parse_settings
 from dragoman.decode.forced import force
-from dragoman.decode.sampling import SamplingConfig, truncated, uniforms
+from dragoman.decode.sampling import SamplingConfig, truncate, uniforms
 from dragoman.decode.search import SearchConfig
 from dragoman.models.interface import Memory
 from dragoman.text.symbols import BOS, EOS, PAD
@@ -35,7 +35,7 @@ def probabilities(
         output, _ = decoder.step(torch.tensor([[BOS, *tokens]]), decoder.start(memory))
         logits = output.last_logits()
         logits[:, list(config.forbid)] = -torch.inf
-        following = truncated(logits, config).softmax(1)[0]
+        following = truncate(logits, config).softmax(1)[0]
         for token, probability in enumerate(following.tolist()):
             if token == EOS:
                 found[tokens, True] = share * probability
@@ -125,7 +125,7 @@ def test_truncation_equals_hugging_faces(changes: dict[str, float], warpers: lis
     expected = logits
     for warper in warpers:
         expected = warper(None, expected)
-    found = truncated(logits, SamplingConfig(forbid=(), **changes))
+    found = truncate(logits, SamplingConfig(forbid=(), **changes))
     assert torch.equal(found.isinf(), expected.isinf())
     torch.testing.assert_close(found, expected)
 

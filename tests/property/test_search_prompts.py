@@ -97,7 +97,7 @@ def test_prompts_that_fill_the_positions_are_refused() -> None:
     """A search from them would never end."""
     tokens = torch.tensor([[BOS, 4, 5], [BOS, 6, 7]])
     for limit, fits in ((1, False), (2, False), (3, True)):
-        with nullcontext() if fits else pytest.raises(ConfigError, match="prompt 1: .* no room"):
+        with nullcontext() if fits else pytest.raises(ConfigError, match="prompt 1: .* raise the maximum length"):
             prompts = Prompts(SumOfTokens(1).start(), tokens, np.array([9, limit]), np.array([2, 2]))
             assert [len(best.tokens) <= 9 for (best,) in search(SumOfTokens(1), prompts, SearchConfig())] == [True] * 2
 

@@ -87,7 +87,7 @@ def test_the_command_line_and_its_errors(
         Translator.load(folders[0], "cpu").translate(TEXTS, search=fused_with(tmp_path / "other"))
     translator = Translator.load(folders[0], "cpu")
     request = translator.request(search=fused_with(folders[1]), prefix="ein Hund rennt im Park " * 5)
-    with pytest.raises(ConfigError, match="no room"):
+    with pytest.raises(ConfigError, match="raise the maximum length"):
         translator.translate_nbest(SOURCES[:1], request)
 
 

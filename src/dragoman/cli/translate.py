@@ -49,7 +49,7 @@ class StandardOutput:
 
     @property
     def watched(self) -> bool:
-        """Whether stdout is a terminal."""
+        """Return whether stdout is a terminal."""
         return sys.stdout.isatty()
 
     def follow(self, name: str, lines: Iterable[str], path: Path | None) -> Iterator[str]:

@@ -26,7 +26,7 @@ class Requirements:
     keep: KeepRules | None
 
     def __bool__(self) -> bool:
-        """Whether anything is required."""
+        """Return whether anything is required."""
         return bool(self.required or self.spans)
 
     @property
@@ -35,7 +35,7 @@ class Requirements:
         return (*self.phrases, *(term.phrase for term in self.terms))
 
     def met_by(self, translation: str) -> bool:
-        """Whether a translation contains each phrase, as whole words, and each span as often as required.
+        """Return whether a translation contains each phrase, as whole words, and each span as often as required.
 
         A span may occur more often if it is also part of required phrases.
         """

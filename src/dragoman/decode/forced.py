@@ -1,4 +1,4 @@
-"""Reading given tokens: forced decoding of targets and of the prompts of a search."""
+"""Forced decoding: log-probabilities of given targets, and decoder states after prompts."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -13,34 +13,38 @@ from dragoman.decode.rules.rule import Rule, RuleStates, Step
 from dragoman.models.interface import Decoder, Output, State, TensorTree
 
 CHUNK = 1024
-"""Number of target tokens that are projected onto the vocabulary at a time, which bounds the memory for logits."""
+"""Number of target tokens projected onto the vocabulary at a time, which bounds the memory for logits."""
 
 
 @torch.no_grad()
 def force(decoder: Decoder, memory: TensorTree, inputs: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
-    """Natural log-probabilities (B, T) float32 of `labels` given the source and preceding tokens; 0 outside `mask`.
+    """Score target tokens by forced decoding.
 
     memory: the encoded sources; None for a model without a source. inputs: (B, T) int64, BOS and the target; labels:
     (B, T) int64, the target and EOS; mask: (B, T) bool, True at labels to score. The decoder should be in evaluation
-    mode.
+    mode. Returns (B, T) float32, the natural log-probability of each label given the source and the preceding tokens,
+    and 0 outside `mask`.
     """
-    found, _ = read_labels(decoder, decoder.start(memory), inputs, labels, mask)
-    return found
+    scores, _ = read_labels(decoder, decoder.start(memory), inputs, labels, mask)
+    return scores
 
 
 @torch.no_grad()
 def read_labels(decoder: Decoder, state: State, inputs: Tensor, labels: Tensor, mask: Tensor) -> tuple[Tensor, State]:
-    """Like `force`, continuing from `state`; also returns the state after `inputs`."""
+    """Score target tokens like `force`, but continue from `state`, and also return the state after `inputs`."""
     output, after = decoder.step(inputs, state)
     return log_probabilities(output, labels, mask), after
 
 
 def log_probabilities(output: Output, labels: Tensor, mask: Tensor) -> Tensor:
-    """Natural log-probabilities (B, T) float32 of labels (B, T) int64 under a decoder's output; 0 outside `mask`."""
+    """Return the natural log-probabilities of labels under a decoder's output, and 0 outside `mask`.
+
+    labels: (B, T) int64; mask: (B, T) bool. Returns (B, T) float32.
+    """
     positions, targets = mask.flatten().nonzero().squeeze(1), labels[mask]  # (N,) each
     parts = []
-    for some, tokens in zip(torch.split(positions, CHUNK), torch.split(targets, CHUNK), strict=True):
-        logits = output.logits(some).float()  # (CHUNK, V)
+    for chunk, tokens in zip(torch.split(positions, CHUNK), torch.split(targets, CHUNK), strict=True):
+        logits = output.logits(chunk).float()  # (CHUNK, V)
         parts.append(logits.gather(1, tokens.unsqueeze(1)).squeeze(1) - logits.logsumexp(1))
     result = torch.zeros(labels.shape, device=labels.device)
     if parts:
@@ -49,11 +53,11 @@ def log_probabilities(output: Output, labels: Tensor, mask: Tensor) -> Tensor:
 
 
 class PromptStart(NamedTuple):
-    """One hypothesis for each of B prompts.
+    """The initial hypotheses of B prompts, one each.
 
-    state: the state of a decoder that has read each prompt up to its last token. tokens: (B, 1), these last tokens,
-    which the first step reads. prefixes: (B, T) float32, log-probabilities of the tokens of the prefixes with which
-    outputs begin, aligned to the right; 0 before them.
+    state: the decoder state after each prompt up to its last token. tokens: (B, 1), these last tokens, which are the
+    input of the first step. prefixes: (B, T) float32, log-probabilities of the prefix tokens, right-aligned and padded
+    with 0. rule_states: the states of the rules after the same tokens.
     """
 
     state: State
@@ -63,13 +67,13 @@ class PromptStart(NamedTuple):
 
     @property
     def totals(self) -> Tensor:
-        """(B,) float32: the log-probabilities of the prefixes."""
+        """The log-probability of each prefix, (B,) float32."""
         return self.prefixes.sum(1)
 
 
 @torch.no_grad()
 def read_prompts(decoder: Decoder, prompts: Prompts, rules: Iterable[Rule]) -> PromptStart:
-    """Read all prompts at once. Raises ConfigError for a token that the decoder does not have."""
+    """Run the decoder over all prompts in one step. Raises ConfigError for a token outside the vocabulary."""
     rule_states, tokens = RuleStates.start(rules, prompts), prompts.tokens
     before, last = tokens[:, :-1], tokens[:, -1:]
     if not before.size(1):
@@ -81,11 +85,14 @@ def read_prompts(decoder: Decoder, prompts: Prompts, rules: Iterable[Rule]) -> P
     rule_states = rule_states.read(
         Step(np.arange(len(tokens)), prompts.prefix_lengths, before, output, prompts.state.left_padding)
     )
-    return PromptStart(state, last, _of_prefixes(output, prompts), rule_states)
+    return PromptStart(state, last, _prefix_log_probabilities(output, prompts), rule_states)
 
 
-def _of_prefixes(output: Output, prompts: Prompts) -> Tensor:
-    """(B, T): log-probabilities of the tokens of the prefixes. output: for all tokens of the prompts but the last."""
+def _prefix_log_probabilities(output: Output, prompts: Prompts) -> Tensor:
+    """Return (B, T), the log-probabilities of the prefix tokens.
+
+    output: the decoder's output for all prompt tokens except the last.
+    """
     labels = prompts.tokens[:, 1:]
     if not prompts.prefix_lengths.any():
         return torch.zeros(labels.shape, device=labels.device)

@@ -1,4 +1,4 @@
-"""Settings of outputs, shared by search and sampling: their length, and tokens that they never contain."""
+"""Output settings shared by search and sampling: length limits and forbidden tokens."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -10,7 +10,7 @@ from dragoman.text.symbols import BOS, EOS, PAD, UNK
 
 
 class OutputConfig(Config):
-    """Length and content constraints on outputs."""
+    """Limits on the length and the content of outputs."""
 
     length_factor: float = Field(
         default=2.0,
@@ -22,11 +22,11 @@ class OutputConfig(Config):
     maximum_length: int | None = Field(
         default=None,
         ge=1,
-        description="Maximum number of tokens of an output, end of sentence included, for sources of any length; "
-        "null: the maximum that length_factor and length_margin give.",
+        description="Maximum output length in tokens, end of sentence included, for sources of any length; null: only "
+        "length_factor and length_margin limit the length.",
     )
     minimum_length: int = Field(
-        default=0, ge=0, description="Minimum number of tokens of an output, end of sentence not included."
+        default=0, ge=0, description="Minimum output length in tokens, end of sentence not included."
     )
     minimum_factor: float = Field(
         default=0.0,
@@ -47,35 +47,35 @@ class OutputConfig(Config):
     )
 
     def max_length(self, source_tokens: int) -> int:
-        """The maximum length of an output for a source of `source_tokens` tokens, both including EOS."""
+        """Return the maximum length of an output for a source of `source_tokens` tokens, both including EOS."""
         longest = int(self.length_factor * source_tokens + self.length_margin)
         if self.maximum_length is not None:
             longest = min(longest, self.maximum_length)
         return max(longest, self.min_length(source_tokens) + 1)
 
     def min_length(self, source_tokens: int) -> int:
-        """The minimum length of an output without EOS, for a source of `source_tokens` tokens including EOS.
+        """Return the minimum length of an output without EOS, for a source of `source_tokens` tokens including EOS.
 
-        Never more than `maximum_length` allows.
+        The result is always below `maximum_length`.
         """
         shortest = max(self.minimum_length, int(self.minimum_factor * (source_tokens - 1)))
         return shortest if self.maximum_length is None else min(shortest, self.maximum_length - 1)
 
     @property
-    def attends(self) -> bool:
-        """Whether the decoder has to return its attention weights."""
+    def needs_attention(self) -> bool:
+        """Whether the decoder must return its attention weights."""
         return False
 
     @model_validator(mode="after")
-    def _can_end(self) -> "OutputConfig":
+    def _validate_lengths(self) -> "OutputConfig":
         if EOS in self.forbid:
-            raise ValueError(f"forbid contains {EOS}, the end of sentence, which every translation needs; remove it")
+            raise ValueError(f"forbid contains {EOS}, the end of sentence, which every translation needs: remove it")
         if any(token < 0 for token in self.forbid):
-            raise ValueError(f"forbid contains {min(self.forbid)}, but token ids start at 0; remove it")
+            raise ValueError(f"forbid contains {min(self.forbid)}, but token ids start at 0: remove it")
         if self.maximum_length is not None and self.minimum_length >= self.maximum_length:
             raise ValueError(
-                f"minimum_length = {self.minimum_length} tokens and the end of sentence exceed maximum_length = "
-                f"{self.maximum_length}; raise maximum_length"
+                f"minimum_length = {self.minimum_length} tokens plus the end of sentence exceed maximum_length = "
+                f"{self.maximum_length}: raise maximum_length"
             )
         return self
 
@@ -83,8 +83,8 @@ class OutputConfig(Config):
 C = TypeVar("C", bound=OutputConfig)
 
 
-def each(config: C | Sequence[C], count: int) -> list[C]:
-    """One config per sentence, from one shared config or a sequence of them."""
+def expand_configs(config: C | Sequence[C], count: int) -> list[C]:
+    """Return one config per sentence. config: one shared value, or a sequence of `count` configs."""
     configs = [config] * count if isinstance(config, OutputConfig) else list(config)
     if len(configs) != count:
         raise ValueError(f"{len(configs)} configs for {count} sentences")

@@ -1,4 +1,4 @@
-"""Ancestral sampling over any `Decoder`: each token is drawn from the model's own distribution."""
+"""Ancestral sampling over any `Decoder`: each token is drawn from the model's distribution."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from dragoman.base.errors import ModelError
 from dragoman.decode.forced import read_prompts
-from dragoman.decode.output import OutputConfig, each
+from dragoman.decode.output import OutputConfig, expand_configs
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.restrictions import restrictions
 from dragoman.decode.rules.rule import Restriction, Step
@@ -45,20 +45,20 @@ class SamplingConfig(OutputConfig):
 
 
 def uniforms(seeds: Sequence[tuple[int, ...]], samples: int, length: int) -> Tensor:
-    """Random numbers in [0, 1) for `sample`: (B, samples, length) float64.
+    """Return random numbers in [0, 1) for `sample`: (B, samples, length) float64.
 
-    The numbers of a sentence depend only on its seed: the batch, its order and a larger `length` do not change them.
+    The numbers of a sentence depend only on its seed. They do not change with the batch, its order or the length.
     """
-    drawn = [[np.random.default_rng((*seed, each)).random(length) for each in range(samples)] for seed in seeds]
-    return torch.from_numpy(np.array(drawn, dtype=np.float64).reshape(len(seeds), samples, length))
+    numbers = [[np.random.default_rng((*seed, index)).random(length) for index in range(samples)] for seed in seeds]
+    return torch.from_numpy(np.array(numbers, dtype=np.float64).reshape(len(seeds), samples, length))
 
 
 class Draw(NamedTuple):
     """The tokens drawn in one step.
 
-    rows: (R,) int64, indices of the samples that get a token; sample j of prompt i has index i · n + j. tokens: (R,)
-    int64, EOS for a sample that ends. log_probabilities: (R,) float32, natural, under the model without temperature,
-    restrictions and truncation.
+    rows: (R,) int64, indices of the samples for which a token was drawn; sample j of prompt i has index i · n + j.
+    tokens: (R,) int64, EOS for a sample that ends. log_probabilities: (R,) float32, natural, under the model without
+    temperature, restrictions and truncation.
     """
 
     rows: Tensor
@@ -67,12 +67,12 @@ class Draw(NamedTuple):
 
 
 class Draws(Iterator[Draw]):
-    """An iterator over the steps of sampling, which stops when all samples have ended.
+    """An iterator over sampling steps that stops when all samples have ended.
 
-    prefix_log_probabilities: (B, T) float32, log-probabilities of the tokens of the prefixes, which are not drawn;
-    aligned to the right, 0 before them.
+    prefix_log_probabilities: (B, T) float32, log-probabilities of the prefix tokens, which are not drawn;
+    right-aligned and padded with 0.
 
-    A sample ends with its EOS, at its prompt's limit, when no token may follow, or when it is passed to `stop`.
+    A sample ends with EOS, at its maximum length, when no token may follow, or when it is passed to `stop`.
     """
 
     def __init__(
@@ -90,75 +90,75 @@ class Draws(Iterator[Draw]):
         prompt i is drawn by inverting the cumulative distribution over token ids at numbers[i, j, t].
         """
         self._decoder, self._width = decoder, numbers.size(1)
-        self._configs = each(config, len(prompts))
+        self._configs = expand_configs(config, len(prompts))
         device = prompts.tokens.device
         self._numbers = numbers.to(device).flatten(0, 1)
         self._first = prompts.prefix_lengths
-        room = torch.from_numpy(prompts.limits - prompts.prefix_lengths).to(device)
-        self._room = room.repeat_interleave(self._width)
-        # the samples in the batch: for each prompt all or none
-        self._rows = torch.arange(len(self._room), device=device)
-        self._over = self._room < 1
-        beginning = read_prompts(decoder, prompts, (*restrictions(self._configs, prompts), *rules))
+        max_new_tokens = torch.from_numpy(prompts.limits - prompts.prefix_lengths).to(device)
+        self._max_new_tokens = max_new_tokens.repeat_interleave(self._width)
+        # indices of the samples in the batch: for each prompt, either all of its samples or none
+        self._rows = torch.arange(len(self._max_new_tokens), device=device)
+        self._ended = self._max_new_tokens < 1
+        start = read_prompts(decoder, prompts, (*restrictions(self._configs, prompts), *rules))
         prompt_of = torch.div(self._rows, self._width, rounding_mode="floor")
-        self._state = beginning.state.reorder(prompt_of, self._width)
-        self._carried = beginning.rule_states.reorder(prompt_of, self._width)
-        self._tokens = beginning.tokens[prompt_of]
-        self.prefix_log_probabilities = beginning.prefixes
+        self._state = start.state.reorder(prompt_of, self._width)
+        self._rule_states = start.rule_states.reorder(prompt_of, self._width)
+        self._tokens = start.tokens[prompt_of]
+        self.prefix_log_probabilities = start.prefixes
         self._steps = 0
 
     @torch.no_grad()
     def __next__(self) -> Draw:
-        """Draw one token of every sample. Raises ModelError if the model's log-probabilities are NaN."""
-        self._leave()
+        """Draw one token for each sample. Raises ModelError if a log-probability of the model is NaN."""
+        self._remove_ended_prompts()
         if not len(self._rows):
             raise StopIteration
         output, self._state = self._decoder.step(self._tokens, self._state)
         sentences = (self._rows[:: self._width] // self._width).cpu().numpy()
         step = Step(sentences, self._first[sentences] + self._steps + 1, self._tokens, output)
-        self._carried = self._carried.read(step)
+        self._rule_states = self._rule_states.read(step)
         logits = output.last_logits().float()  # (R, V)
         normaliser = logits.logsumexp(1)  # (R,)
         if not torch.isfinite(normaliser).all():
-            raise ModelError("the model's log-probabilities are not numbers (NaN): damaged or diverged parameters")
-        self._carried.restrict(logits, step)
-        stuck = logits.amax(1) == -torch.inf
-        self.stop(self._rows[stuck])
-        logits[stuck] = 0.0  # the sample has ended, so the token does not matter
-        tokens = _draw(self._truncated(logits, sentences), self._numbers[self._rows, self._steps])
+            raise ModelError("the model's log-probabilities are NaN: its parameters are damaged or have diverged")
+        self._rule_states.restrict(logits, step)
+        exhausted = logits.amax(1) == -torch.inf
+        self.stop(self._rows[exhausted])
+        logits[exhausted] = 0.0  # the sample has ended, so the token does not matter
+        tokens = _draw(self._truncate(logits, sentences), self._numbers[self._rows, self._steps])
         log_probabilities = logits.gather(1, tokens[:, None]).squeeze(1) - normaliser
         self._steps += 1
         self._tokens = tokens[:, None]
-        live = (~self._over[self._rows]).nonzero().squeeze(1)
+        live = (~self._ended[self._rows]).nonzero().squeeze(1)
         rows, tokens = self._rows[live], tokens[live]
-        self.stop(rows[(tokens == EOS) | (self._room[rows] <= self._steps)])
+        self.stop(rows[(tokens == EOS) | (self._max_new_tokens[rows] <= self._steps)])
         return Draw(rows, tokens, log_probabilities[live])
 
     def stop(self, rows: Tensor) -> None:
-        """End samples `rows` (int64): no more tokens are drawn for them."""
-        self._over[rows] = True
+        """End the samples with indices `rows` (int64): no more tokens are drawn for them."""
+        self._ended[rows] = True
 
-    def _leave(self) -> None:
+    def _remove_ended_prompts(self) -> None:
         """Remove prompts whose samples have all ended from the batch."""
-        over = self._over[self._rows].view(-1, self._width).all(1)
-        if over.any():
-            stays = (~over).repeat_interleave(self._width).nonzero().squeeze(1)
-            self._rows, self._tokens = self._rows[stays], self._tokens[stays]
-            if len(stays):
-                self._state = self._state.reorder(stays, self._width)
-                self._carried = self._carried.reorder(stays, self._width)
+        all_ended = self._ended[self._rows].view(-1, self._width).all(1)
+        if all_ended.any():
+            remaining = (~all_ended).repeat_interleave(self._width).nonzero().squeeze(1)
+            self._rows, self._tokens = self._rows[remaining], self._tokens[remaining]
+            if len(remaining):
+                self._state = self._state.reorder(remaining, self._width)
+                self._rule_states = self._rule_states.reorder(remaining, self._width)
 
-    def _truncated(self, logits: Tensor, sentences: NDArray[np.int64]) -> Tensor:
-        """Truncate each row by the config of its prompt."""
+    def _truncate(self, logits: Tensor, sentences: NDArray[np.int64]) -> Tensor:
+        """Truncate each row with the config of its prompt."""
         configs = [self._configs[sentence] for sentence in sentences]
-        kinds = list(dict.fromkeys(configs))
-        if len(kinds) == 1:
-            return truncated(logits, kinds[0])
-        which = torch.tensor([kinds.index(config) for config in configs], device=logits.device)
-        which = which.repeat_interleave(self._width)
+        distinct = list(dict.fromkeys(configs))
+        if len(distinct) == 1:
+            return truncate(logits, distinct[0])
+        config_indices = torch.tensor([distinct.index(config) for config in configs], device=logits.device)
+        config_indices = config_indices.repeat_interleave(self._width)
         result = torch.empty_like(logits)
-        for number, config in enumerate(kinds):
-            result[which == number] = truncated(logits[which == number], config)
+        for number, config in enumerate(distinct):
+            result[config_indices == number] = truncate(logits[config_indices == number], config)
         return result
 
 
@@ -171,15 +171,16 @@ def sample(
 ) -> list[list[Hypothesis]]:
     """Draw n continuations of each of B prompts; arguments as in `Draws`.
 
-    Uniform numbers give independent samples; the same numbers give the same output in any batch, up to rounding.
+    Uniformly distributed numbers give independent samples. Equal numbers give the same output in any batch, up to
+    rounding.
 
-    The log_probability of a hypothesis is natural, under the model without temperature and truncation, and includes
-    EOS; its score is the same number. finished is False if the maximum length was reached before EOS. The decoder
-    should be in evaluation mode. Raises ModelError if the model's log-probabilities are NaN.
+    The `log_probability` of a hypothesis is natural, under the model without temperature and truncation, and includes
+    EOS; `score` has the same value. `finished` is False if the maximum length was reached before EOS. The decoder
+    should be in evaluation mode. Raises ModelError if a log-probability of the model is NaN.
     """
     draws = Draws(decoder, prompts, config, numbers, rules)
     prefixes = draws.prefix_log_probabilities.double()
-    outputs = _Outputs(prompts, each(config, len(prompts)), numbers.size(1), prefixes)
+    outputs = _Outputs(prompts, expand_configs(config, len(prompts)), numbers.size(1), prefixes)
     for step, drawn in enumerate(draws):
         outputs.add(step, drawn)
     return outputs.hypotheses()
@@ -189,7 +190,7 @@ class _Outputs:
     """Collects the drawn tokens of n samples of each of B prompts, for at most L steps."""
 
     def __init__(self, prompts: Prompts, configs: Sequence[SamplingConfig], samples: int, before: Tensor) -> None:
-        """before: (B, T) float64, log-probabilities of the tokens of the prefixes."""
+        """before: (B, T) float64, log-probabilities of the prefix tokens."""
         self._prefixes, self._samples, self._before = prompts.prefixes(), samples, before
         rows, device = len(prompts) * samples, prompts.tokens.device
         longest = int((prompts.limits - prompts.prefix_lengths).max(initial=0))
@@ -207,9 +208,9 @@ class _Outputs:
             self._steps[drawn.rows, step] = drawn.log_probabilities.double()
 
     def hypotheses(self) -> list[list[Hypothesis]]:
-        """All samples of each prompt."""
+        """Return all samples of each prompt."""
         before = self._before
-        found: list[list[Hypothesis]] = [[] for _ in self._prefixes]
+        hypotheses: list[list[Hypothesis]] = [[] for _ in self._prefixes]
         for row, (text, total) in enumerate(zip(self._tokens.tolist(), self._totals.tolist(), strict=True)):
             prompt = row // self._samples
             prefix, finished = self._prefixes[prompt], EOS in text
@@ -218,29 +219,32 @@ class _Outputs:
             if self._token_scores[prompt]:
                 drawn = self._steps[row, : len(tokens) + finished - len(prefix)]
                 scores = (*before[prompt, before.size(1) - len(prefix) :].tolist(), *drawn.tolist())
-            found[prompt].append(Hypothesis(tokens, total, total, finished, token_log_probabilities=scores))
-        return found
+            hypotheses[prompt].append(Hypothesis(tokens, total, total, finished, token_log_probabilities=scores))
+        return hypotheses
 
 
-def truncated(logits: Tensor, config: SamplingConfig) -> Tensor:
-    """Logits (R, V) divided by the temperature, with −∞ for tokens that top_k and top_p exclude."""
+def truncate(logits: Tensor, config: SamplingConfig) -> Tensor:
+    """Return logits (R, V) divided by the temperature, with −∞ for tokens that top_k and top_p exclude."""
     logits = logits / config.temperature
     if config.top_k is not None and config.top_k < logits.size(1):
         smallest = logits.topk(config.top_k, dim=1).values[:, -1:]
         logits = logits.masked_fill(logits < smallest, -torch.inf)
     if config.top_p is not None:
         ordered, order = logits.sort(dim=1, descending=True, stable=True)  # (R, V)
-        share = ordered.softmax(1)  # (R, V)
-        before = share.cumsum(1) - share  # the most probable token is always kept
-        outside = (before >= config.top_p).scatter(1, order, before >= config.top_p)
-        logits = logits.masked_fill(outside, -torch.inf)
+        probabilities = ordered.softmax(1)  # (R, V)
+        preceding = probabilities.cumsum(1) - probabilities  # 0 for the most probable token, which is never excluded
+        excluded = (preceding >= config.top_p).scatter(1, order, preceding >= config.top_p)
+        logits = logits.masked_fill(excluded, -torch.inf)
     return logits
 
 
 def _draw(logits: Tensor, numbers: Tensor) -> Tensor:
-    """(R,) int64: for each row of logits (R, V) the token at which its cumulative distribution exceeds the number."""
+    """Return the first token of each row whose cumulative probability exceeds the number of the row.
+
+    logits: (R, V); numbers: (R,) in [0, 1). Returns (R,) int64.
+    """
     cumulative = logits.double().softmax(1).cumsum(1)  # (R, V)
     total = cumulative[:, -1:]
-    # below the total, so that rounding never selects a token of probability 0
+    # the upper bound keeps rounding from selecting a token of probability 0
     positions = torch.minimum(numbers.double()[:, None] * total, torch.nextafter(total, torch.zeros_like(total)))
     return torch.searchsorted(cumulative, positions, right=True).squeeze(1)

@@ -14,7 +14,7 @@ from dragoman.decode.beam.diverse_search import DiverseBeamSearch, DiversityConf
 from dragoman.decode.beam.hypotheses import FoundHypothesis
 from dragoman.decode.constraints.constrained_search import ConstrainedSearch
 from dragoman.decode.constraints.constraint import Constraints
-from dragoman.decode.output import OutputConfig, each
+from dragoman.decode.output import OutputConfig, expand_configs
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.beam_sizes import FixedBeamSizes, ShrinkingBeam
 from dragoman.decode.rules.coverage import Coverage
@@ -28,7 +28,7 @@ from dragoman.text.unknown_words import UnknownConfig
 
 
 class SearchConfig(OutputConfig):
-    """Settings of the search for translations."""
+    """Settings for beam search."""
 
     beam: int = Field(
         default=5, ge=1, description="Beam size: hypotheses kept per sentence. 1 is greedy search; 5 to 10 are usual."
@@ -46,13 +46,13 @@ class SearchConfig(OutputConfig):
     nbest: int = Field(default=1, ge=1, description="Translations returned per sentence, at most `beam`.")
     shrinking: bool = Field(
         default=False,
-        description="Reduce the beam by one for each complete hypothesis, as in deck 004 (Jurafsky and Martin 2023, "
-        "section 10.4), and expand no more continuations than the beam has left.",
+        description="Reduce the beam by one for each finished hypothesis, as in deck 004 (Jurafsky and Martin 2023, "
+        "section 10.4), and consider only one continuation per remaining slot.",
     )
     diversity: DiversityConfig | None = Field(
-        default=None, description="Divide the beam into groups with different outputs; null: one beam."
+        default=None, description="Divide the beam into groups with different outputs; null: a single group."
     )
-    tree: bool = Field(default=False, description="Record all expanded hypotheses and their fate (--tree).")
+    tree: bool = Field(default=False, description="Record all expanded hypotheses and their outcomes (--tree).")
     fusion: FusionConfig | None = Field(
         default=None,
         description="Language model that contributes to the score of every token (shallow fusion); null: none.",
@@ -60,14 +60,14 @@ class SearchConfig(OutputConfig):
     unknown: UnknownConfig | None = Field(
         default=None,
         description="Output for words that are not in the vocabulary. null: copy if the vocabulary has unknown words "
-        "and the decoder attends to the source, otherwise forbid. copy and dictionary generate UNK "
-        "whatever `forbid` contains. A vocabulary that can encode any text has no unknown words.",
+        "and the decoder attends to the source; otherwise forbid. With copy and dictionary, UNK is generated even if "
+        "`forbid` contains it. A vocabulary that can encode any text has no unknown words.",
         json_schema_extra={"kind": "copy"},
     )
 
     @field_validator("length_penalty", mode="before")
     @classmethod
-    def _number_is_gnmt(cls, value: Any) -> Any:
+    def _expand_length_penalty(cls, value: Any) -> Any:
         """Expand `length_penalty=0.6` to GNMT's penalty with this exponent, and `length_penalty=mean` to the kind."""
         if isinstance(value, str):
             return {"kind": value}
@@ -75,21 +75,21 @@ class SearchConfig(OutputConfig):
 
     @field_validator("unknown", mode="before")
     @classmethod
-    def _name_is_a_kind(cls, value: Any) -> Any:
+    def _expand_unknown(cls, value: Any) -> Any:
         """Expand `unknown=copy` to `unknown.kind=copy`."""
         return {"kind": value} if isinstance(value, str) else value
 
     @property
-    def attends(self) -> bool:
-        """Whether the coverage penalty needs attention."""
+    def needs_attention(self) -> bool:
+        """Whether the coverage penalty is set, which needs the attention weights."""
         return self.coverage_penalty > 0
 
-    def beyond(self, *simple: str) -> list[str]:
-        """The names of non-default settings that a plain beam search with a length penalty does not support.
+    def beyond(self, *more_supported: str) -> list[str]:
+        """Return the names of non-default settings that a plain beam search with a length penalty does not support.
 
-        simple: names of further settings that the calling engine supports.
+        more_supported: names of additional settings that the calling engine supports.
         """
-        known = {
+        supported = {
             "beam",
             "nbest",
             "length_penalty",
@@ -97,43 +97,43 @@ class SearchConfig(OutputConfig):
             "length_margin",
             "maximum_length",
             "forbid",
-            *simple,
+            *more_supported,
         }
-        return [name for name, usual in _USUAL if name not in known and getattr(self, name) != usual]
+        return [name for name, default in _DEFAULTS if name not in supported and getattr(self, name) != default]
 
     @model_validator(mode="after")
-    def _beam_holds_nbest(self) -> "SearchConfig":
+    def _validate_nbest(self) -> "SearchConfig":
         if self.nbest > self.beam:
-            raise ValueError(f"nbest = {self.nbest} is larger than beam = {self.beam}; raise beam")
+            raise ValueError(f"nbest = {self.nbest} is larger than beam = {self.beam}: raise beam")
         return self
 
     @model_validator(mode="after")
-    def _groups_divide_the_beam(self) -> "SearchConfig":
+    def _validate_groups(self) -> "SearchConfig":
         if self.diversity is not None:
             if self.beam % self.diversity.groups:
                 raise ValueError(
-                    f"diversity.groups = {self.diversity.groups} does not divide beam = {self.beam}; set beam to "
+                    f"diversity.groups = {self.diversity.groups} does not divide beam = {self.beam}: set beam to "
                     "a multiple"
                 )
             if self.shrinking:
-                raise ValueError("a beam in groups cannot shrink: remove diversity or shrinking")
+                raise ValueError("a beam that is divided into groups cannot shrink: remove diversity or shrinking")
         return self
 
 
-_USUAL = tuple(SearchConfig())
-"""The default of each setting, by its name."""
+_DEFAULTS = tuple(SearchConfig())
+"""Names and default values of all settings."""
 
 
 @dataclass(frozen=True)
 class Hypothesis:
     """One translation.
 
-    tokens: ids without BOS and EOS. log_probability: natural, summed over the tokens and, if finished, the EOS.
-    score: log_probability divided by the length penalty (including EOS if finished), plus the coverage penalty if one
-    is set. finished: False if the maximum length was reached before EOS. unknown: replacements for the UNKs among the
-    tokens, in order; the search leaves it empty. token_log_probabilities: log-probabilities of the tokens and, if
-    finished, the EOS, which sum to log_probability; empty unless `token_scores` is set. tree: the search tree of the
-    sentence, if `SearchConfig.tree` is set; shared by all hypotheses of the sentence.
+    tokens: ids without BOS and EOS. log_probability: natural, summed over the tokens and, if finished, EOS. score:
+    log_probability divided by the length penalty (including EOS if finished), plus the coverage penalty if one is set.
+    finished: False if the maximum length was reached before EOS. unknown: replacements for the UNK tokens, in order;
+    the search leaves it empty. token_log_probabilities: log-probabilities of the tokens and, if finished, EOS, which
+    sum to log_probability; empty unless `token_scores` is set. tree: the search tree of the sentence, shared by all its
+    hypotheses, if `SearchConfig.tree` is set.
     """
 
     tokens: tuple[int, ...]
@@ -152,76 +152,77 @@ def search(
     rules: Sequence[Rule] = (),
     constraints: Constraints | None = None,
 ) -> list[list[Hypothesis]]:
-    """Find the best continuations of B prompts: for each, from one to `nbest` distinct hypotheses.
+    """Find the best continuations of B prompts: between 1 and `nbest` distinct hypotheses for each prompt.
 
     config: one shared value, or one per sentence. rules: rules in addition to those of the config. constraints: phrases
-    that outputs must contain, enforced by `ConstrainedSearch`; prompts must leave room for them (see `least` in
-    `Prompts.of`).
+    that outputs must contain, enforced by `ConstrainedSearch`; the maximum lengths must allow for them (see
+    `required_tokens` in `Prompts.of`).
 
-    Beam search in detail: a sentence starts with one live hypothesis, its prompt. In each step, every live hypothesis
-    is continued by every token that may follow, and the continuations are ordered by summed log-probability plus the
-    additions of rules (ties by the rank of their hypothesis, then by token id). Of the 2 · beam best, those that end
-    with EOS *and* are among the first `beam` are finished; the best `beam` that do not end with EOS are the live
-    hypotheses of the next step. A beam of 1 considers only the single best continuation and stops if it is EOS, which
-    is greedy search. The search continues until the maximum length. A sentence leaves the batch earlier when its result
-    can no longer change, i.e. when no continuation of the best live hypothesis can score higher than the last of
-    `nbest` finished ones. A score is the sum divided by the length penalty, plus other scoring rules.
+    The search starts with one live hypothesis per sentence, its prompt. In each step, every live hypothesis is
+    continued by every token that may follow, and the continuations are ordered by summed log-probability plus the
+    additions of rules. Ties are ordered by the rank of the parent hypothesis, then by token id. Of the 2 · beam best
+    continuations, those that end with EOS and are among the first `beam` are finished; the best `beam` that do not end
+    with EOS are the live hypotheses of the next step. A beam of 1 is greedy search: only the best continuation is
+    considered, and the search stops if this is EOS. The search continues until the maximum length. A sentence leaves
+    the batch earlier if its result can no longer change, i.e. if no continuation of the best live hypothesis can score
+    higher than the last of `nbest` finished ones. A score is the sum of log-probabilities divided by the length
+    penalty, then modified by the other scoring rules.
 
-    With `shrinking`, the beam loses a slot with each finished hypothesis, and only one continuation per slot is
-    considered. With `diversity`, all this applies to each group, whose continuations are compared after a penalty for
-    tokens of earlier groups (`DiverseBeamSearch`). The result takes hypotheses from the groups in turn, and a sentence
-    leaves the batch when this condition holds for all of its groups.
+    With `shrinking`, the beam loses a slot for each finished hypothesis, and only one continuation per slot is
+    considered. With `diversity`, each group is searched in this way, and its continuations are compared after a penalty
+    for tokens of earlier groups (`DiverseBeamSearch`). The result contains hypotheses from all groups in turn, and a
+    sentence leaves the batch early only if the results of all its groups can no longer change.
 
-    The result is ordered by score, finished hypotheses first; if the maximum length is reached with fewer than `nbest`
-    finished ones, the best live ones follow with finished=False.
+    The result is ordered by score, with finished hypotheses first. If the maximum length is reached with fewer than
+    `nbest` finished hypotheses, the best live ones follow with finished=False.
 
-    The tokens of a prefix belong to the output, and their log-probabilities count.
+    Prefix tokens are part of the output, and their log-probabilities are part of its log-probability.
 
-    Log-probabilities are float32 whatever the number type of the model. The decoder should be in evaluation mode.
-    Raises ConfigError if a coverage penalty is set but the decoder has no attention, and if `diversity` or `beam`
-    differ between sentences that are searched in groups; ModelError if the model's log-probabilities are NaN.
+    Log-probabilities are float32 for any number type of the model. The decoder should be in evaluation mode. Raises
+    ConfigError if a coverage penalty is set but the decoder has no attention, and if `diversity` or `beam` differ
+    between sentences that are searched in groups. Raises ModelError if a log-probability of the model is NaN.
     """
-    configs = each(config, len(prompts))
+    configs = expand_configs(config, len(prompts))
     recorder = _recorder(prompts, configs) if any(config.tree for config in configs) else None
-    searching = _searching(decoder, prompts, configs, (*_rules(configs, prompts), *rules), constraints, recorder)
+    searching = _build_search(decoder, prompts, configs, (*_rules(configs, prompts), *rules), constraints, recorder)
     found = searching.run()
     trees = [None] * len(found) if recorder is None else recorder.trees()
     hypotheses = []
     for config, prefix, best, before, tree in zip(
         configs, prompts.prefixes(), found, searching.prefixes, trees, strict=True
     ):
-        given = before[len(before) - len(prefix) :] if config.token_scores else None
-        hypotheses.append([_hypothesis(prefix, each, given, tree if config.tree else None) for each in best])
+        prefix_scores = before[len(before) - len(prefix) :] if config.token_scores else None
+        hypotheses.append([_hypothesis(prefix, each, prefix_scores, tree if config.tree else None) for each in best])
     return hypotheses
 
 
-def _searching(
+def _build_search(
     decoder: Decoder,
     prompts: Prompts,
     configs: Sequence[SearchConfig],
     rules: Sequence[Rule],
     constraints: Constraints | None,
-    watch: TreeRecorder | None,
+    recorder: TreeRecorder | None,
 ) -> BeamSearch:
-    """The search that the settings select."""
+    """Create the kind of search that the settings select."""
     beam = max((config.beam for config in configs), default=1)
-    wanted = [config.nbest for config in configs]
+    nbest = [config.nbest for config in configs]
     keeps_totals = any(config.token_scores for config in configs)
     if constraints is not None and constraints:
-        if watch is not None or any(config.diversity is not None or config.shrinking for config in configs):
+        if recorder is not None or any(config.diversity is not None or config.shrinking for config in configs):
             raise ConfigError(
-                "a search with constraints supports neither the tree, nor search.diversity, nor search.shrinking: "
-                "remove these settings, or the constraints"
+                "a search with constraints does not support search.tree, search.diversity and search.shrinking: "
+                "remove these settings or the constraints"
             )
         beams = [config.beam for config in configs]
-        return ConstrainedSearch(decoder, prompts, beams, wanted, rules, constraints, keeps_totals)
+        return ConstrainedSearch(decoder, prompts, beams, nbest, rules, constraints, keeps_totals)
     if all(config.diversity is None for config in configs):
-        return BeamSearch(decoder, prompts, beam, wanted, rules, keeps_totals, watch)
+        return BeamSearch(decoder, prompts, beam, nbest, rules, keeps_totals, recorder)
     if len({(config.diversity, config.beam) for config in configs}) > 1:
         raise ConfigError("sentences that are searched together in groups need the same search.diversity and beam")
     diversity = configs[0].diversity
     assert diversity is not None
-    return DiverseBeamSearch(decoder, prompts, beam, wanted, rules, keeps_totals, watch, diversity=diversity)
+    return DiverseBeamSearch(decoder, prompts, beam, nbest, rules, keeps_totals, recorder, diversity=diversity)
 
 
 def _recorder(prompts: Prompts, configs: Sequence[SearchConfig]) -> TreeRecorder:
@@ -230,19 +231,22 @@ def _recorder(prompts: Prompts, configs: Sequence[SearchConfig]) -> TreeRecorder
 
 
 def _hypothesis(
-    prefix: tuple[int, ...], found: FoundHypothesis, given: NDArray[np.float32] | None, tree: SearchTree | None
+    prefix: tuple[int, ...],
+    found: FoundHypothesis,
+    prefix_scores: NDArray[np.float32] | None,
+    tree: SearchTree | None,
 ) -> Hypothesis:
-    """given: the log-probabilities of the prefix's tokens; None without `token_scores`."""
+    """prefix_scores: log-probabilities of the prefix tokens; None without `token_scores`."""
     end, steps = found.end, ()
-    if given is not None:
-        totals = [float(given.sum()), *found.totals, *([end.log_probability] if end.finished else [])]
-        steps = (*given.tolist(), *np.diff(totals).tolist())
+    if prefix_scores is not None:
+        totals = [float(prefix_scores.sum()), *found.totals, *([end.log_probability] if end.finished else [])]
+        steps = (*prefix_scores.tolist(), *np.diff(totals).tolist())
     tokens = (*prefix, *found.tokens)
     return Hypothesis(tokens, end.log_probability, end.score, end.finished, (), steps, tree)
 
 
 def _rules(configs: Sequence[SearchConfig], prompts: Prompts) -> list[Rule]:
-    """The rules that the settings of at least one sentence need."""
+    """Return the rules that the settings of at least one sentence need."""
     rules: list[Rule] = [*restrictions(configs, prompts)]
     rules.append(LengthNormalisation([config.length_penalty for config in configs], prompts.limits))
     if any(config.coverage_penalty for config in configs):

@@ -1,4 +1,4 @@
-"""`SearchTree`: every hypothesis that a search has expanded, as data; `TreeRecorder` records it."""
+"""`SearchTree`: all hypotheses that a search has considered. `TreeRecorder`: records the tree during the search."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from dragoman.text.symbols import EOS
 
 
 class Fate(StrEnum):
-    """The fate of a hypothesis in a search. The first four lived on, the last four were pruned."""
+    """The outcome of a hypothesis in a search. The last four are the reasons for pruning."""
 
     CONTINUED = "continued"
     LIMIT = "unfinished: longest output"
@@ -34,11 +34,11 @@ class Fate(StrEnum):
 class Node(NamedTuple):
     """A node of a search tree: a hypothesis.
 
-    parent: number of the hypothesis that it continues, None for the root, which is the prefix. step: number of tokens
-    after the root; token: the last of them, None for the root. log_probability: natural log-probability of this token
-    under the model alone; total: the sum over all tokens, including the prefix. score: its score if it ended here.
-    rank: its rank among the continuations of its sentence (or of its group) in this step, from 0; None for the root and
-    for forbidden continuations. group: group of the beam, 0 if the beam is not divided.
+    parent: number of the parent node, None for the root, which is the prefix. step: number of tokens after the root.
+    token: the last token, None for the root. log_probability: natural log-probability of this token under the model
+    alone. total: the sum over all tokens, including the prefix. score: the score of an output that ends with this
+    token. rank: rank among the continuations of the sentence (or of the group) in this step, from 0; None for the root
+    and for forbidden continuations. group: group of the beam, 0 if the beam is not divided.
     """
 
     parent: int | None
@@ -73,9 +73,9 @@ _FIELDS = np.dtype(
 class SearchTree:
     """The tree of one sentence: a sequence of nodes, parents first, with the root at 0.
 
-    prefix: token ids with which all outputs begin. The nodes are the continuations that the search considered: in each
-    step the best ones, as many as decide which hypotheses live on, and those that would have been among them if no rule
-    had forbidden them.
+    prefix: token ids at the start of all outputs. The nodes are the continuations that the search considered: in each
+    step, the best continuations, from which the live hypotheses were chosen, and the forbidden continuations that would
+    otherwise have been among the best.
     """
 
     prefix: tuple[int, ...]
@@ -83,7 +83,7 @@ class SearchTree:
 
     @staticmethod
     def of(prefix: tuple[int, ...], nodes: Sequence[Node]) -> "SearchTree":
-        """Create a tree that stores the nodes in an array, which takes a tenth of their memory."""
+        """Create a tree that stores the nodes in an array, which needs a tenth of the memory."""
         rows = [
             (
                 *(_NONE if value is None else value for value in node[:-1]),
@@ -114,7 +114,7 @@ class SearchTree:
         return (self[number] for number in range(len(self)))
 
     def path(self, number: int) -> tuple[int, ...]:
-        """The token ids of a hypothesis, including its prefix and its end of sentence."""
+        """Return the token ids of a hypothesis, including the prefix and, if it is finished, the end of sentence."""
         tokens: list[int] = []
         node = self[number]
         while node.parent is not None:
@@ -124,21 +124,22 @@ class SearchTree:
         return (*self.prefix, *reversed(tokens))
 
     def ends(self) -> list[int]:
-        """The numbers of the ended hypotheses, from which the result was selected: finished ones first, by score.
+        """Return the numbers of the ended hypotheses, from which the search selected its result.
 
-        With several groups, the result contains hypotheses of each group (see `Node.group`).
+        Finished hypotheses come first; each kind is sorted by score. With several groups, the result contains
+        hypotheses of each group (see `Node.group`).
         """
-        kinds = {_FATES.index(fate): fate is not Fate.FINISHED for fate in (Fate.FINISHED, Fate.LIMIT, Fate.STUCK)}
+        order = {_FATES.index(fate): fate is not Fate.FINISHED for fate in (Fate.FINISHED, Fate.LIMIT, Fate.STUCK)}
         fates, scores = self._nodes["fate"], self._nodes["score"]
-        found = [number for number, fate in enumerate(fates.tolist()) if fate in kinds]
-        return sorted(found, key=lambda number: (kinds[int(fates[number])], -float(scores[number])))
+        ended = [number for number, fate in enumerate(fates.tolist()) if fate in order]
+        return sorted(ended, key=lambda number: (order[int(fates[number])], -float(scores[number])))
 
 
 class TreeRecorder:
-    """An observer of a `BeamSearch`, called after each step; `trees` returns the search trees of its sentences.
+    """An observer of a `BeamSearch`, called after each step; `trees` returns one search tree per sentence.
 
-    It recomputes values such as the logits of each step, which makes recorded searches slower, so that searches without
-    a recorder do no extra work.
+    Values such as the logits of each step are recomputed. This makes a recorded search slower, but adds no work to a
+    search without a recorder.
     """
 
     def __init__(self, prompts: Prompts, beams: Sequence[int], groups: int) -> None:
@@ -148,18 +149,18 @@ class TreeRecorder:
         self._nodes: list[list[Node]] = [[] for _ in beams]
         self._finished = np.zeros((len(beams), groups), np.bool_)
         self._live = np.zeros((0, 0), np.int64)
-        """(B, K): number of the node in each slot, for the sentences that are still searched."""
+        """(B, K): number of the node in each slot, for sentences whose search has not ended."""
         self._steps = 0
 
     def trees(self) -> list[SearchTree]:
-        """One tree per sentence."""
+        """Return one tree per sentence."""
         return [SearchTree.of(prefix, nodes) for prefix, nodes in zip(self._prefixes, self._nodes, strict=True)]
 
     @torch.no_grad()
     def __call__(self, trace: StepTrace) -> None:
-        """Record a step."""
+        """Record one step of the search."""
         if not self._steps:
-            self._begin(trace.before)
+            self._add_roots(trace.before)
         self._steps += 1
         ranked, forbidden = _candidates(trace, trace.ranked), _candidates(trace, self._forbidden(trace))
         after = np.zeros(trace.chosen.totals.shape, np.int64)
@@ -175,11 +176,11 @@ class TreeRecorder:
             for at in np.flatnonzero(forbidden.totals[position] > -np.inf).tolist()[:most]:
                 group = int(forbidden.parents[position, at]) // self._sizes[sentence]
                 nodes.append(self._node(forbidden, position, at, None, group, Fate.FORBIDDEN))
-            self._stick(trace, position, sentence)
+            self._mark_stuck(trace, position, sentence)
         self._live = after[trace.stays]
 
-    def _begin(self, before: LiveHypotheses) -> None:
-        """Add the roots."""
+    def _add_roots(self, before: LiveHypotheses) -> None:
+        """Add the root node of each tree."""
         count, width = before.totals.shape
         self._live = np.zeros((count, width), np.int64)
         first = torch.arange(count, device=before.totals.device) * width
@@ -189,7 +190,7 @@ class TreeRecorder:
             nodes.append(Node(None, 0, None, total, total, score, None, 0, Fate.CONTINUED))
 
     def _candidate_count(self, sentence: int) -> int:
-        """The number of continuations that are considered per group."""
+        """Return the number of continuations considered per group."""
         return int(candidates(self._sizes[sentence]))
 
     def _fates(
@@ -197,10 +198,10 @@ class TreeRecorder:
     ) -> Iterator[tuple[int, int, int, Fate]]:
         """Yield the position, group, rank within the group, and fate of each ranked continuation of a sentence."""
         size, each = self._sizes[sentence], ranked.totals.shape[1] // self._groups
-        lived_on = Fate.LIMIT if trace.full[position] else Fate.CONTINUED if position in trace.stays else Fate.DONE
+        live_fate = Fate.LIMIT if trace.full[position] else Fate.CONTINUED if position in trace.stays else Fate.DONE
         lowest = _lowest(trace.chosen.totals[position].view(self._groups, -1))
         for group in range(self._groups):
-            lives = 0
+            live_count = 0
             for rank in range(min(each, self._candidate_count(sentence))):
                 at = group * each + rank
                 total, token = ranked.totals[position, at], int(ranked.tokens[position, at])
@@ -211,12 +212,12 @@ class TreeRecorder:
                     self._finished[sentence, group] |= ended
                     fate = Fate.FINISHED if ended else Fate.NARROWED if rank < size else Fate.OUTSIDE
                 elif (int(ranked.parents[position, at]), token) in chosen:
-                    fate = lived_on
-                elif lives < size and trace.live.rule_states.narrows:
+                    fate = live_fate
+                elif live_count < size and trace.live.rule_states.narrows:
                     fate = Fate.NARROWED
                 else:
-                    fate = Fate.PASSED if lives < size or total > lowest[group] else Fate.OUTSIDE
-                lives += token != EOS
+                    fate = Fate.PASSED if live_count < size or total > lowest[group] else Fate.OUTSIDE
+                live_count += token != EOS
                 yield at, group, rank, fate
 
     def _node(
@@ -234,8 +235,8 @@ class TreeRecorder:
             fate=fate,
         )
 
-    def _stick(self, trace: StepTrace, position: int, sentence: int) -> None:
-        """Mark the hypotheses before the step as the result of a group if no token may follow and none has finished."""
+    def _mark_stuck(self, trace: StepTrace, position: int, sentence: int) -> None:
+        """Mark the previous hypotheses of a group as stuck if no token may follow and no hypothesis has finished."""
         before = _host(trace.before.totals[position]).reshape(min(self._groups, trace.before.totals.size(1)), -1)
         lowest = _lowest(trace.chosen.totals[position].view(self._groups, -1))
         for group, totals in enumerate(before):
@@ -245,7 +246,7 @@ class TreeRecorder:
                     self._nodes[sentence][number] = self._nodes[sentence][number]._replace(fate=Fate.STUCK)
 
     def _forbidden(self, trace: StepTrace) -> RankedContinuations:
-        """The continuations that would have been considered if no restriction had forbidden them."""
+        """Return the forbidden continuations that the search would otherwise have considered."""
         live, step, ranked = trace.live, trace.step, trace.ranked
         logits = step.output.last_logits().float()  # (B·K, V)
         normaliser = logits.logsumexp(1, keepdim=True)  # (B·K, 1)
@@ -260,8 +261,8 @@ class TreeRecorder:
             groups.gather(2, at).expand(-1, -1, -(-width // self._groups)).reshape(sentences, -1)[:, :width]
         )  # (B, K)
         sums = live.totals.view(-1, 1) + (weighed - normaliser)  # (B·K, V)
-        unseen = (allowed > -torch.inf) | (sums <= worst.reshape(-1, 1))
-        sums = sums.masked_fill(unseen, -torch.inf).view(sentences, -1)  # (B, K·V)
+        excluded = (allowed > -torch.inf) | (sums <= worst.reshape(-1, 1))
+        sums = sums.masked_fill(excluded, -torch.inf).view(sentences, -1)  # (B, K·V)
         totals, order = sums.sort(dim=1, descending=True, stable=True)
         totals, order = totals[:, : ranked.totals.size(1)], order[:, : ranked.totals.size(1)]
         sums = (live.log_probabilities.view(-1, 1) + (logits - normaliser)).view(sentences, -1).gather(1, order)
@@ -269,7 +270,7 @@ class TreeRecorder:
 
 
 class _Candidates(NamedTuple):
-    """`RankedContinuations` on the host, each (B, N), with the scores of the hypotheses if they ended here."""
+    """`RankedContinuations` on the host, each (B, N). scores: the scores of outputs that end with these tokens."""
 
     totals: NDArray[np.float32]
     sums: NDArray[np.float32]
@@ -283,13 +284,13 @@ def _candidates(trace: StepTrace, ranked: RankedContinuations) -> _Candidates:
     sentences, width = trace.live.totals.shape
     first = torch.arange(sentences, device=ranked.parents.device).unsqueeze(1) * width
     rows, totals, sums = (first + ranked.parents).flatten(), _host(ranked.totals), _host(ranked.log_probabilities)
-    where, ends = np.arange(sentences).repeat(totals.shape[1]), (ranked.tokens == EOS).flatten()
+    positions, ends = np.arange(sentences).repeat(totals.shape[1]), (ranked.tokens == EOS).flatten()
     scores = np.zeros(totals.size)
     for finished in (True, False):
-        which = (ends == finished).nonzero().squeeze(1)
-        at = which.cpu().numpy()
-        ended = Endings(trace.step.sentences[where[at]], trace.step.lengths[where[at]], finished)
-        scores[at] = trace.live.rule_states.scores(totals.ravel()[at], rows[which], ended)
+        indices = (ends == finished).nonzero().squeeze(1)
+        at = indices.cpu().numpy()
+        ended = Endings(trace.step.sentences[positions[at]], trace.step.lengths[positions[at]], finished)
+        scores[at] = trace.live.rule_states.scores(totals.ravel()[at], rows[indices], ended)
     before = _host(trace.live.log_probabilities.flatten()[rows]).reshape(totals.shape)
     with np.errstate(invalid="ignore"):  # −∞ − −∞ for continuations that do not exist
         log_probabilities = sums - before
@@ -298,7 +299,7 @@ def _candidates(trace: StepTrace, ranked: RankedContinuations) -> _Candidates:
 
 
 def _chosen(trace: StepTrace, position: int) -> dict[tuple[int, int], int]:
-    """The slot of each hypothesis that lives on, by the slot of its parent and its token."""
+    """Map the parent's slot and the token of each live hypothesis to its new slot."""
     first = position * trace.live.totals.size(1)
     parts = (trace.chosen.rows[position] - first, trace.chosen.tokens[position], trace.chosen.totals[position])
     rows = zip(*(part.tolist() for part in parts), strict=True)
@@ -306,7 +307,7 @@ def _chosen(trace: StepTrace, position: int) -> dict[tuple[int, int], int]:
 
 
 def _lowest(totals: Tensor) -> NDArray[np.float32]:
-    """The smallest finite value of each row, ∞ if there is none."""
+    """Return the smallest finite value of each row, ∞ if there is none."""
     return _host(totals.masked_fill(totals == -torch.inf, torch.inf).amin(1))
 
 

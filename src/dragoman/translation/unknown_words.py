@@ -12,7 +12,7 @@ from torch import Tensor
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.log import warn
 from dragoman.data.corpora.lines import has_broken_utf8, open_lines
-from dragoman.decode.constraints.constraint import Constraint, Constraints, Edges, least
+from dragoman.decode.constraints.constraint import Constraint, Constraints, Edges, tokens_needed
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.fusion import LanguageModelFusion
 from dragoman.decode.rules.rule import Rule
@@ -77,7 +77,7 @@ class UnknownWords:
         prompts, constraints = self._prompts(decoder, memory, configs, sentences)
         rules: list[Rule] = []
         if fusion is not None:
-            prompts, rules = fusion.capped(prompts), [fusion]
+            prompts, rules = fusion.limit_lengths(prompts), [fusion]
         searched = search(decoder, prompts, configs, rules, constraints)
         found = [
             [replace(best, unknown=sentence.kept) for best in hypotheses]
@@ -109,7 +109,7 @@ class UnknownWords:
         prefixes = [sentence.prefix for sentence in sentences]
         if not any(sentence.constraints for sentence in sentences):
             return Prompts.of(decoder, memory, configs, prefixes), None
-        needed = [least(sentence.constraints) for sentence in sentences]
+        needed = [tokens_needed(sentence.constraints) for sentence in sentences]
         constraints = Constraints([sentence.constraints for sentence in sentences], self._edges)
         return Prompts.of(decoder, memory, configs, prefixes, needed), constraints
 

@@ -34,8 +34,8 @@ _LOW_BITS = 0xFFFFFFFF
 class BeamSearch:
     """Beam search as specified by `dragoman.decode.search.search`.
 
-    To select continuations differently (in groups, or by the constraints that they meet), subclass it and override
-    `expand`, `rank` or `choose`. Restrictions, additions, scores and beam sizes are rules.
+    Subclasses that select continuations differently, such as in groups or by constraints, override `expand`, `rank` or
+    `choose`. Restrictions, additions, scores and beam sizes are rules.
     """
 
     groups = 1
@@ -46,27 +46,27 @@ class BeamSearch:
         decoder: Decoder,
         prompts: Prompts,
         beam: int,
-        wanted: Sequence[int],
+        nbest: Sequence[int],
         rules: Sequence[Rule],
         keeps_totals: bool = False,
-        watch: Callable[[StepTrace], None] | None = None,
+        observer: Callable[[StepTrace], None] | None = None,
     ) -> None:
-        """beam: hypotheses kept per sentence (K); wanted: number of hypotheses to return for each sentence.
+        """beam: hypotheses kept per sentence (K); nbest: number of hypotheses to return for each sentence.
 
-        keeps_totals: whether to fill `FoundHypothesis.totals`; watch: called after each step.
+        keeps_totals: whether to fill `FoundHypothesis.totals`; observer: called after each step.
         """
         self.decoder, self.prompts, self.beam, self.rules = decoder, prompts, beam, rules
-        self.wanted, self._keeps_totals, self._watch = wanted, keeps_totals, watch
+        self.nbest, self._keeps_totals, self._observer = nbest, keeps_totals, observer
         self._candidates = int(candidates(beam))
-        self._lists = [[NBestList(min(count, self._size)) for _ in range(self.groups)] for count in wanted]
+        self._lists = [[NBestList(min(count, self._size)) for _ in range(self.groups)] for count in nbest]
         self._history = History()
         self._steps = 0
         self.prefixes: NDArray[np.float32] = np.zeros((len(prompts), 0), np.float32)
-        """(B, T), log-probabilities of the prefixes' tokens, aligned to the right, if totals are kept."""
+        """(B, T), log-probabilities of the prefix tokens, right-aligned; empty unless `keeps_totals` is set."""
 
     @torch.no_grad()
     def run(self) -> list[list[FoundHypothesis]]:
-        """The best hypotheses of each sentence, finished ones first."""
+        """Run the search. Return the best hypotheses of each sentence, finished ones first."""
         live = self.start() if len(self.prompts) else None
         while live is not None:
             live = self.step(live)
@@ -74,21 +74,21 @@ class BeamSearch:
         totals = self._history.totals(ends) if self._keeps_totals else [()] * len(ends)
         written = zip(self._history.sequences(ends), totals, strict=True)
         return [
-            self.gather([[FoundHypothesis(end, *next(written)) for end in each.best] for each in lists], wanted)
-            for lists, wanted in zip(self._lists, self.wanted, strict=True)
+            self.gather([[FoundHypothesis(end, *next(written)) for end in each.best] for each in lists], nbest)
+            for lists, nbest in zip(self._lists, self.nbest, strict=True)
         ]
 
     def start(self) -> LiveHypotheses:
-        """One hypothesis per sentence, which has read its prompt up to the last token."""
-        begun = read_prompts(self.decoder, self.prompts, self.rules)
+        """Return the initial hypotheses, with the decoder state after all prompt tokens except the last."""
+        start = read_prompts(self.decoder, self.prompts, self.rules)
         if self._keeps_totals:
-            self.prefixes = _host(begun.prefixes)
-        sums = begun.totals.unsqueeze(1)  # (B, 1)
+            self.prefixes = _host(start.prefixes)
+        sums = start.totals.unsqueeze(1)  # (B, 1)
         links = torch.arange(len(sums), device=sums.device)
-        return LiveHypotheses(np.arange(len(sums)), begun.state, begun.tokens, sums, sums, links, begun.rule_states)
+        return LiveHypotheses(np.arange(len(sums)), start.state, start.tokens, sums, sums, links, start.rule_states)
 
     def step(self, before: LiveHypotheses) -> LiveHypotheses | None:
-        """Continue every hypothesis by one token; None once the search of all sentences has ended."""
+        """Continue every hypothesis by one token. Return None when the search of all sentences has ended."""
         output, state = self.decoder.step(before.tokens, before.state)
         self._steps += 1
         lengths = self.prompts.prefix_lengths[before.sentences] + self._steps
@@ -102,12 +102,12 @@ class BeamSearch:
         self.finish(live, step, ranked, finished)
         full = self.prompts.limits[step.sentences] == step.lengths
         stays = self.leave(before, live, step, chosen, best, full)
-        if self._watch is not None:
-            self._watch(StepTrace(before, live, step, ranked, chosen, finished, stays, full))
+        if self._observer is not None:
+            self._observer(StepTrace(before, live, step, ranked, chosen, finished, stays, full))
         return self.reorder(live, chosen, stays) if len(stays) else None
 
     def expand(self, live: LiveHypotheses, step: Step) -> Continuations:
-        """The best continuations of each hypothesis, as many as can affect the result."""
+        """Return the best continuations of each hypothesis, limited to those that can affect the result."""
         logits = step.output.last_logits().float()  # (B·K, V)
         normaliser = logits.logsumexp(1, keepdim=True)  # (B·K, 1)
         weighed = live.rule_states.add(logits, step)  # (B·K, V)
@@ -118,15 +118,17 @@ class BeamSearch:
         return Continuations(tokens, added, added if weighed is logits else logits.gather(1, tokens) - normaliser)
 
     def rank(self, live: LiveHypotheses, continuations: Continuations) -> RankedContinuations:
-        """The best continuations of each sentence; ties are ordered by the slot of the hypothesis, then by token."""
-        # a stable sort keeps ties in this order
+        """Return the best continuations of each sentence; ties are ordered by the slot of the hypothesis, then by
+        token.
+        """
+        # the stable sort orders ties by slot, then by token
         totals, order = continuations.totals(live).sort(dim=1, descending=True, stable=True)  # (B, K·C)
         return RankedContinuations.of(
             live, continuations, totals[:, : self._candidates], order[:, : self._candidates]
         )  # (B, N)
 
     def choose(self, live: LiveHypotheses, step: Step, ranked: RankedContinuations) -> Selection:
-        """Finish the continuations with EOS among the first `beam`; the first `beam` without EOS live on."""
+        """Select the continuations with EOS among the first `beam` as finished, and the first `beam` others as live."""
         ends = ranked.tokens == EOS  # (B, N)
         finished = ranked.totals.masked_fill(~ends, -torch.inf)[:, : self.beam]  # (B, M)
         order = ends.int().argsort(dim=1, stable=True)[:, : self.beam]  # (B, K)
@@ -141,7 +143,7 @@ class BeamSearch:
         return Selection.of(live, ranked, finished, order, totals)
 
     def finish(self, live: LiveHypotheses, step: Step, ranked: RankedContinuations, finished: NDArray[np.bool]) -> None:
-        """Collect the hypotheses that finish; finished: (B, M), True where `Selection.finished` has one."""
+        """Add the finished hypotheses to the n-best lists. finished: (B, M), True at finished ranked continuations."""
         where, ranks = np.nonzero(finished)
         if not len(where):
             return
@@ -162,7 +164,7 @@ class BeamSearch:
         best: NDArray[np.float32],
         full: NDArray[np.bool],
     ) -> NDArray[np.int64]:
-        """The positions of the sentences that stay, because their outputs may grow and their results may still change.
+        """Return the positions of the sentences that stay in the batch because their results may still change.
 
         best: (B, groups), the largest of `Selection.totals`; full: (B,) bool, whether the maximum length is reached.
         """
@@ -176,9 +178,10 @@ class BeamSearch:
         return np.flatnonzero(changes & ~full & ~dead.all(1))
 
     def reorder(self, live: LiveHypotheses, chosen: Selection, stays: NDArray[np.int64]) -> LiveHypotheses:
-        """Expand, reorder and prune with a single gather of rows; a greedy step that ends no sentence needs none.
+        """Expand, reorder and prune the hypotheses with a single gather of rows.
 
-        stays: (B',) int64, the positions of the sentences that stay.
+        A greedy step in which no sentence ends needs no gather. stays: (B',) int64, the positions of the sentences that
+        stay in the batch.
         """
         count, width = chosen.rows.shape
         links = _numbers(chosen.rows)  # (B, K)
@@ -202,23 +205,23 @@ class BeamSearch:
             live.rule_states.reorder(rows, width),
         )
 
-    def gather(self, lists: list[list[FoundHypothesis]], wanted: int) -> list[FoundHypothesis]:
-        """The hypotheses to return for a sentence, from the lists of its groups."""
+    def gather(self, lists: list[list[FoundHypothesis]], nbest: int) -> list[FoundHypothesis]:
+        """Combine the n-best lists of a sentence's groups into its result."""
         return lists[0]
 
     def _to_host(self, chosen: Selection) -> tuple[NDArray[np.bool], NDArray[np.float32]]:
-        """Whether each continuation finishes (B, M), and the best total of each group (B, groups).
+        """Return whether each continuation finishes (B, M), and the best total of each group (B, groups).
 
-        This is the only transfer from the device in an ordinary step. Raises ModelError for NaN.
+        This is the only transfer from the device in a step in which no hypothesis ends. Raises ModelError for NaN.
         """
         lead = chosen.totals.view(len(chosen.totals), self.groups, -1).amax(2)  # (B, groups)
         host = _host(torch.cat([chosen.finished, lead], 1))  # (B, M + groups)
         if np.isnan(host).any():
-            raise ModelError("the model's log-probabilities are not numbers (NaN): damaged or diverged parameters")
+            raise ModelError("the model's log-probabilities are NaN: its parameters are damaged or have diverged")
         return host[:, : -self.groups] > -np.inf, host[:, -self.groups :]
 
     def _end_full(self, live: LiveHypotheses, step: Step, chosen: Selection, full: NDArray[np.bool]) -> None:
-        """End the hypotheses that would live on as unfinished, because the maximum length is reached."""
+        """End the live hypotheses of sentences at the maximum length as unfinished."""
         for position in np.flatnonzero(full).tolist():
             links = _numbers(chosen.rows)
             ending = _EndCandidates(
@@ -227,7 +230,7 @@ class BeamSearch:
             self._fill(ending.of(position), step.sentences[position], step.lengths[position], range(self.groups))
 
     def _end_stuck(self, before: LiveHypotheses, step: Step, dead: NDArray[np.bool]) -> None:
-        """End the hypotheses before the step in groups where no token may follow and no hypothesis has finished."""
+        """End the previous hypotheses of groups in which no token may follow and no hypothesis has finished."""
         for position, group in np.argwhere(dead).tolist():
             if not self._lists[step.sentences[position]][group].best:
                 rows, links = _numbers(before.totals), before.links.view(before.totals.shape)
@@ -237,26 +240,26 @@ class BeamSearch:
                 self._fill(ending.of(position), step.sentences[position], step.lengths[position] - 1, (group,))
 
     def _fill(self, ending: "_EndCandidates", sentence: int, length: int, groups: Iterable[int]) -> None:
-        """Fill up the lists of these groups with unfinished hypotheses of one sentence."""
+        """Fill the n-best lists of these groups with unfinished hypotheses of one sentence."""
         count = len(ending.totals)
         ends = ending.ends(Endings(np.full(count, sentence), np.full(count, length), False))
-        there = (ending.totals > -torch.inf).tolist()
-        live = [end for end, is_there in zip(ends, there, strict=True) if is_there]
+        exists = (ending.totals > -torch.inf).tolist()
+        live = [end for end, is_real in zip(ends, exists, strict=True) if is_real]
         for group in groups:
             self._lists[sentence][group].fill([end for end in live if self._group(end) == group])
 
     @property
     def _size(self) -> int:
-        """Hypotheses per group."""
+        """Number of hypotheses per group."""
         return self.beam // self.groups
 
     def _group(self, end: LinkedHypothesis) -> int:
-        """The group of a hypothesis, by its slot in the sentence's beam."""
+        """Return the group of a hypothesis, by its slot in the sentence's beam."""
         return end.link % self.beam // self._size
 
 
 class _EndCandidates(NamedTuple):
-    """N hypotheses that end after `steps` steps, each (N,) or (B, K); rows: their rows in the states of the rules."""
+    """N hypotheses that end after `steps` steps, each (N,) or (B, K). rows: their row indices in the rule states."""
 
     rule_states: RuleStates
     rows: Tensor
@@ -266,7 +269,7 @@ class _EndCandidates(NamedTuple):
     steps: int
 
     def of(self, position: int) -> "_EndCandidates":
-        """The hypotheses of one sentence."""
+        """Return the hypotheses of one sentence."""
         rows, links, totals, log_probabilities = (each[position] for each in self[1:5])
         return _EndCandidates(self.rule_states, rows, links, totals, log_probabilities, self.steps)
 
@@ -282,7 +285,7 @@ class _EndCandidates(NamedTuple):
 
 
 def _numbers(slots: Tensor) -> Tensor:
-    """Row numbers 0, 1, … in the shape of `slots` (B, K)."""
+    """Return the row numbers 0, 1, … in the shape of `slots` (B, K)."""
     return torch.arange(slots.numel(), device=slots.device).view(slots.shape)
 
 
@@ -292,34 +295,34 @@ def _host(values: Tensor) -> NDArray[np.float32]:
 
 
 def best(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The `count` largest of each row of values (R, N) float32: values and indices, each (R, count), best first.
+    """Return the `count` largest values of each row of (R, N) float32 and their indices, each (R, count), best first.
 
-    Equal values are taken and listed by ascending index, which `torch.topk` does not guarantee. NaN counts as the
-    largest. The whole row is neither sorted nor copied.
+    Equal values are selected and sorted by ascending index, which `torch.topk` does not guarantee. NaN counts as the
+    largest value. Rows are not sorted or copied as a whole.
     """
     rows, width = values.shape
     group = max(1, int((width / count) ** 0.5))
     groups = width // group
     if groups <= count:
-        indices = _keyed(values, torch.arange(width, device=values.device).expand(rows, width), count)
+        indices = _largest_positions(values, torch.arange(width, device=values.device).expand(rows, width), count)
     else:
-        # The `count` best elements lie in the `count` groups of neighbours with the largest maxima (ties: lower groups
-        # first), because the best element of each of these groups precedes every element of the other groups.
+        # The `count` largest elements are all in the `count` groups of neighbours with the largest maxima (ties: lower
+        # groups first), because the maximum of each of these groups precedes every element of the other groups.
         body = groups * group
         maxima = values[:, :body].view(rows, groups, group).amax(2)  # (R, groups)
-        chosen = _keyed(maxima, torch.arange(groups, device=values.device).expand(rows, groups), count)
+        chosen = _largest_positions(maxima, torch.arange(groups, device=values.device).expand(rows, groups), count)
         inside = (chosen.unsqueeze(2) * group + torch.arange(group, device=values.device)).flatten(1)
         tail = torch.arange(body, width, device=values.device).expand(rows, width - body)
         positions = torch.cat([inside, tail], 1)  # (R, count·group + rest)
-        indices = _keyed(values.gather(1, positions), positions, count)
+        indices = _largest_positions(values.gather(1, positions), positions, count)
     return values.gather(1, indices), indices
 
 
-def _keyed(values: Tensor, positions: Tensor, count: int) -> Tensor:
-    """The `positions` (R, N) of the `count` largest values, by (value descending, position ascending).
+def _largest_positions(values: Tensor, positions: Tensor, count: int) -> Tensor:
+    """Return the `positions` (R, N) of the `count` largest values, by (value descending, position ascending).
 
-    Value and position are packed into one integer that sorts in this order: the bits of float32 numbers sort like
-    integers once those of negative numbers are flipped.
+    Each value is packed with its position into one integer that sorts in this order. The bits of float32 numbers sort
+    like integers after the bits of negative numbers, except the sign, are flipped.
     """
     bits = (values + 0.0).contiguous().view(torch.int32)  # + 0.0 turns −0 into 0
     ordered = bits ^ ((bits >> 31) & 0x7FFFFFFF)

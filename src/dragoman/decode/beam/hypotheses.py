@@ -1,4 +1,4 @@
-"""The hypotheses of a beam search: live, ranked, selected and ended ones, and the history of their tokens."""
+"""Data structures for the hypotheses of a beam search: live, ranked, selected and ended, and their token history."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,12 +15,13 @@ from dragoman.models.interface import State
 
 @dataclass(frozen=True)
 class LiveHypotheses:
-    """The live hypotheses: R = B · K, in K slots for each of the B sentences that are still searched, best first.
+    """The R = B · K live hypotheses, best first, in K slots for each of the B sentences whose search has not ended.
 
-    sentences: (B,) int64, indices of the prompts. state: the decoder's, before it reads tokens (R, 1). totals: (B, K)
-    float32, by which hypotheses are compared: summed log-probabilities plus the additions of rules; −∞ in an empty
-    slot. log_probabilities: (B, K), the model's summed log-probabilities alone; the same tensor as totals if no rule
-    adds anything. links: (R,) int64, their numbers in the history. rule_states: the rules with their states.
+    sentences: (B,) int64, indices of the prompts. state: the decoder state before the tokens. tokens: (R, 1) int64, the
+    last token of each hypothesis. totals: (B, K) float32, summed log-probabilities plus the additions of rules, by
+    which hypotheses are compared; −∞ in an empty slot. log_probabilities: (B, K), the model's summed log-probabilities
+    alone; the same tensor as `totals` without additions. links: (R,) int64, the numbers of the hypotheses in the
+    history. rule_states: the rules with their states.
     """
 
     sentences: NDArray[np.int64]
@@ -33,10 +34,10 @@ class LiveHypotheses:
 
 
 class Continuations(NamedTuple):
-    """C tokens that may follow each of R hypotheses, by ascending id, each (R, C).
+    """C tokens that may follow each of R hypotheses, sorted by id. All fields are (R, C).
 
-    added: their contributions to `LiveHypotheses.totals`, −∞ for a forbidden token; log_probabilities: those to
-    `LiveHypotheses.log_probabilities`, the same tensor as `added` if no rule adds anything.
+    added: the contribution of each token to `LiveHypotheses.totals`, −∞ for a forbidden token. log_probabilities: the
+    contribution to `LiveHypotheses.log_probabilities`, the same tensor as `added` without additions by rules.
     """
 
     tokens: Tensor
@@ -44,15 +45,15 @@ class Continuations(NamedTuple):
     log_probabilities: Tensor
 
     def totals(self, live: LiveHypotheses) -> Tensor:
-        """(B, K · C): the totals of all continuations of each sentence, ordered by slot, then by token."""
+        """Return (B, K · C), the totals of all continuations of each sentence, ordered by slot, then by token."""
         return (live.totals.view(-1, 1) + self.added).view(len(live.sentences), -1)
 
 
 class RankedContinuations(NamedTuple):
-    """The N best continuations of each sentence, best first, each (B, N).
+    """The N best continuations of each sentence, best first. All fields are (B, N).
 
-    totals, log_probabilities: as in `LiveHypotheses`; parents: slots of the continued hypotheses; tokens: the tokens
-    that continue them.
+    totals, log_probabilities: as in `LiveHypotheses`; parents: slots of the parent hypotheses; tokens: the added
+    tokens.
     """
 
     totals: Tensor
@@ -62,7 +63,10 @@ class RankedContinuations(NamedTuple):
 
     @staticmethod
     def of(live: LiveHypotheses, continuations: Continuations, totals: Tensor, order: Tensor) -> "RankedContinuations":
-        """order: (B, N), positions of the ranked continuations among the K · C of their sentence; totals: (B, N)."""
+        """Gather the ranked continuations.
+
+        order: (B, N), their positions among the K · C continuations of the sentence; totals: (B, N), their totals.
+        """
         sentences, count = len(live.sentences), continuations.tokens.size(1)
         log_probabilities = totals
         if continuations.log_probabilities is not continuations.added:
@@ -73,12 +77,11 @@ class RankedContinuations(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """The ranked continuations that finish, and those that live on.
+    """The finished hypotheses and the live hypotheses that a step selects among the ranked continuations.
 
-    finished: (B, M), totals of the first M ranked continuations, −∞ for those that do not finish. The other fields,
-    each (B, K), describe the hypotheses that live on, best first: rows, indices of the continued hypotheses among the R
-    before the step; tokens, the tokens that continue them; totals (−∞ in empty slots) and log_probabilities, as in
-    `LiveHypotheses`.
+    finished: (B, M), totals of the first M ranked continuations, −∞ for those that are not finished. The other fields,
+    each (B, K), describe the live hypotheses, best first. rows: indices of the parents among the R hypotheses before
+    the step. tokens: the added tokens. totals (−∞ in empty slots), log_probabilities: as in `LiveHypotheses`.
     """
 
     finished: Tensor
@@ -91,7 +94,7 @@ class Selection(NamedTuple):
     def of(
         live: LiveHypotheses, ranked: RankedContinuations, finished: Tensor, order: Tensor, totals: Tensor
     ) -> "Selection":
-        """order: (B, K), ranks of the continuations that live on; totals: (B, K), their totals."""
+        """Gather the selected continuations. order: (B, K), ranks of the live ones; totals: (B, K), their totals."""
         log_probabilities = totals
         if ranked.log_probabilities is not ranked.totals:
             log_probabilities = ranked.log_probabilities.gather(1, order)  # (B, K)
@@ -101,9 +104,9 @@ class Selection(NamedTuple):
 
 
 class LinkedHypothesis(NamedTuple):
-    """An ended hypothesis whose tokens are still in the history.
+    """An ended hypothesis whose tokens are stored in the history.
 
-    steps: number of its tokens, counted from the prompt; link: number of its last link.
+    steps: number of tokens after the prompt; link: number of the last token in the history.
     """
 
     log_probability: float
@@ -115,35 +118,35 @@ class LinkedHypothesis(NamedTuple):
 
 @dataclass
 class NBestList:
-    """The `wanted` best ended hypotheses of one sentence, best first; ties are ordered by time of ending.
+    """The best ended hypotheses of one sentence, at most `size`, best first. Of equal scores, the earlier comes first.
 
-    count: number of finished hypotheses, including those that are no longer in the list.
+    count: number of finished hypotheses, including those that better ones have displaced.
     """
 
-    wanted: int
+    size: int
     best: list[LinkedHypothesis] = field(default_factory=list)
     count: int = 0
 
     def add(self, hypothesis: LinkedHypothesis) -> None:
         """Add a finished hypothesis."""
         self.count += 1
-        self.best = sorted([*self.best, hypothesis], key=lambda each: -each.score)[: self.wanted]
+        self.best = sorted([*self.best, hypothesis], key=lambda each: -each.score)[: self.size]
 
     def fill(self, unfinished: list[LinkedHypothesis]) -> None:
         """Append the best of these unfinished hypotheses, in any order, until the list is full."""
         ordered = sorted(unfinished, key=lambda each: -each.score)
-        self.best.extend(ordered[: self.wanted - len(self.best)])
+        self.best.extend(ordered[: self.size - len(self.best)])
 
     def threshold(self) -> float:
-        """The score that a later hypothesis has to exceed to enter the list."""
-        return self.best[-1].score if len(self.best) == self.wanted else -np.inf
+        """Return the score that a later hypothesis must exceed to enter the list."""
+        return self.best[-1].score if len(self.best) == self.size else -np.inf
 
 
 class FoundHypothesis(NamedTuple):
-    """A hypothesis as a search returns it.
+    """A hypothesis as returned by a search.
 
-    tokens: continuation of its prompt, without the end of sentence. totals: log-probabilities of the hypothesis after
-    each of these tokens; empty unless the search keeps them.
+    tokens: the tokens after the prompt, without the end of sentence. totals: summed log-probabilities up to each of
+    these tokens; empty unless the search keeps totals.
     """
 
     end: LinkedHypothesis
@@ -152,10 +155,10 @@ class FoundHypothesis(NamedTuple):
 
 
 class StepTrace(NamedTuple):
-    """One step of a search, for observers.
+    """One step of a search, as passed to observers.
 
-    before: the hypotheses before the step; live: the same hypotheses after they have read their tokens; finished:
-    (B, M) bool, True for ranked continuations that finished; stays: (B',) int64, the positions of the sentences whose
+    before: the hypotheses before the step; live: the same hypotheses with the states after the step; finished: (B, M)
+    bool, True for ranked continuations that are finished; stays: (B',) int64, the positions of the sentences whose
     search continues; full: (B,) bool, whether the maximum length is reached.
     """
 
@@ -170,10 +173,10 @@ class StepTrace(NamedTuple):
 
 
 class History:
-    """One link per hypothesis and step: its token, and the hypothesis of the previous step that it continues.
+    """One link per hypothesis and step: its last token and the number of its parent in the previous step.
 
-    The cost of a step does not depend on the length of the outputs; only the sequences to return are assembled, at the
-    end. The hypotheses of a step are numbered in the order in which they are passed to `extend`.
+    The cost of a step does not depend on the length of the outputs, because only returned sequences are assembled, at
+    the end of the search. The hypotheses of a step are numbered in the order in which they are passed to `extend`.
     """
 
     def __init__(self) -> None:
@@ -183,32 +186,32 @@ class History:
     def extend(self, parents: Tensor, tokens: Tensor, totals: Tensor | None = None) -> None:
         """Add a step. parents: (R,) int64, numbers of hypotheses of the previous step; tokens: (R,) int64.
 
-        totals: (R,) float32, the sums that `totals` returns; given in every step or in none.
+        totals: (R,) float32, the summed log-probabilities; passed either in every step or never.
         """
         self._links.append(torch.stack((parents, tokens)))
         if totals is not None:
             self._totals.append(totals)
 
     def sequences(self, ends: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
-        """The tokens of each of `ends`, a pair of a number of steps and the number of a hypothesis of the last step."""
+        """Return the tokens of each hypothesis in `ends`, pairs of number of steps and number in the last step."""
         written = np.zeros((len(ends), _longest(ends)), np.int64)  # (N, T)
         for step, rows, _, tokens in self._steps(ends):
             written[rows, step] = tokens
         return [tuple(row[:length]) for row, (length, _) in zip(written.tolist(), ends, strict=True)]
 
     def totals(self, ends: Sequence[tuple[int, int]]) -> list[tuple[float, ...]]:
-        """The totals of each of `ends` after each of its steps."""
-        found = np.zeros((len(ends), _longest(ends)), np.float64)  # (N, T)
+        """Return the totals of each hypothesis in `ends` after each of its steps; `ends` as in `sequences`."""
+        result = np.zeros((len(ends), _longest(ends)), np.float64)  # (N, T)
         totals = torch.cat(self._totals).cpu().numpy() if self._totals else np.zeros(0, np.float32)
         for step, rows, positions, _ in self._steps(ends):
-            found[rows, step] = totals[positions]
-        return [tuple(row[:length]) for row, (length, _) in zip(found.tolist(), ends, strict=True)]
+            result[rows, step] = totals[positions]
+        return [tuple(row[:length]) for row, (length, _) in zip(result.tolist(), ends, strict=True)]
 
     def _steps(
         self, ends: Sequence[tuple[int, int]]
     ) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
-        """Yield from the last step to the first: the step, the ends that reach it, their positions among all links, and
-        their tokens.
+        """Yield, from the last step to the first: the step, the indices of the hypotheses in `ends` that include it,
+        their positions among all links, and their tokens.
         """
         lengths = np.array([steps for steps, _ in ends], np.int64)
         numbers = np.array([number for _, number in ends], np.int64)

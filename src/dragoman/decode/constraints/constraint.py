@@ -1,4 +1,4 @@
-"""Constraints on outputs: token sequences that they must contain, and word edges, which must not run together."""
+"""Constraints on outputs: token sequences that an output must contain as whole words."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -11,7 +11,8 @@ class Alternative(NamedTuple):
     """One form of a phrase.
 
     ids: at least one token id. opens, closes: as in `Edges`, for the first and the last token; a token that opens must
-    not follow a token that closes. label: for the caller, such as the text to display; the search ignores it.
+    not follow a token that closes. label: any value for the caller, such as the text to display; not used by the
+    search.
     """
 
     ids: tuple[int, ...]
@@ -21,14 +22,14 @@ class Alternative(NamedTuple):
 
 
 Constraint = tuple[Alternative, ...]
-"""A phrase that an output must contain in one of several forms; no two phrases share tokens of the output."""
+"""A phrase that an output must contain in one of several forms. No two phrases share output tokens."""
 
 
 class Edges(NamedTuple):
-    """The edges of a vocabulary's V tokens, each (V,) bool.
+    """Types of the first and last characters of all V tokens of a vocabulary, each (V,) bool.
 
-    opens: whether a token begins with a character of a word; closes: whether it ends with one, or with another
-    character that no word follows directly, such as a full stop.
+    opens: whether a token begins with a word character; closes: whether a token ends with a word character or with
+    another character that no word follows directly, such as a full stop.
     """
 
     opens: NDArray[np.bool]
@@ -36,40 +37,40 @@ class Edges(NamedTuple):
 
     @staticmethod
     def none(size: int) -> "Edges":
-        """The edges of a vocabulary whose tokens never run together."""
+        """Return the edges of a vocabulary of `size` tokens in which each token is a complete word."""
         return Edges(np.zeros(size, np.bool), np.zeros(size, np.bool))
 
 
 class Constraints(NamedTuple):
-    """The constraints of each of B sentences, empty if nothing is required, and the vocabulary's edges."""
+    """The constraints of each of B sentences, an empty sequence if nothing is required, and the vocabulary's edges."""
 
     of: Sequence[Sequence[Constraint]]
     edges: Edges
 
     def __bool__(self) -> bool:
-        """Whether any sentence has constraints."""
+        """Return whether any sentence has constraints."""
         return any(self.of)
 
 
-def cost(alternative: Alternative) -> int:
-    """Maximum number of tokens that a form adds to an output, including a separator that may have to precede it."""
+def max_added_tokens(alternative: Alternative) -> int:
+    """Return the maximum number of tokens that a form adds to an output, including a separator that may precede it."""
     return len(alternative.ids) + alternative.opens
 
 
-def least(constraints: Sequence[Constraint]) -> int:
-    """A number of tokens that suffices for all constraints."""
-    return sum(min(map(cost, constraint)) for constraint in constraints)
+def tokens_needed(constraints: Sequence[Constraint]) -> int:
+    """Return a number of tokens that is sufficient for all constraints."""
+    return sum(min(map(max_added_tokens, constraint)) for constraint in constraints)
 
 
 def size(constraint: Constraint) -> int:
-    """Number of tokens of the shortest form."""
+    """Return the number of tokens of the shortest form."""
     return min(len(alternative.ids) for alternative in constraint)
 
 
-_MOST_EXTRA = 32
-"""Maximum number of additional slots: with longer phrases, the least advanced banks may get none."""
+_MAX_EXTRA_SLOTS = 32
+"""Maximum number of additional slots. With more phrase tokens, the least advanced banks may have no slot."""
 
 
 def constrained_beam_size(beam: int, constraints: Sequence[Constraint]) -> int:
-    """Beam size of a sentence: one additional slot per token of its phrases, so that each bank has a slot."""
-    return beam + min(sum(map(size, constraints)), _MOST_EXTRA)
+    """Return the beam size of a sentence, with one additional slot per phrase token so that each bank has a slot."""
+    return beam + min(sum(map(size, constraints)), _MAX_EXTRA_SLOTS)

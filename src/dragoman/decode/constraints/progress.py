@@ -1,4 +1,4 @@
-"""`Progress`: tracks how far each hypothesis of a search has met the constraints of its sentence."""
+"""`Progress`: tracks the constraint tokens that each hypothesis of a search contains."""
 
 from typing import NamedTuple
 
@@ -19,12 +19,12 @@ _NO_TOKEN = -1
 
 
 class Outlook(NamedTuple):
-    """The tokens that may follow each of R hypotheses, and the constraint tokens met after each of them.
+    """The tokens that may follow each of R hypotheses, and the number of constraint tokens met after each of them.
 
-    tokens: (R, A) int64, ids of tokens that begin or continue a phrase, ascending, padded with −1; banks: (R, A),
-    number of constraint tokens met after each; allowed: (R, A) bool, False if too few tokens would be left for the
-    missing phrases. other_banks, other_allowed: (R, 4), the same for all other tokens, by kind. complete: (R,) bool,
-    whether an output may end here.
+    tokens: (R, A) int64, sorted ids of the tokens that begin or continue a phrase, padded with −1. banks: (R, A),
+    number of constraint tokens met after each of these tokens. allowed: (R, A) bool, False if a token would leave too
+    few positions for the missing phrases. other_banks, other_allowed: (R, 4), the corresponding values for all other
+    tokens, by kind. complete: (R,) bool, whether the output may end.
     """
 
     tokens: Tensor
@@ -36,7 +36,7 @@ class Outlook(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """A state of a sentence's automaton, with its values in `Outlook`."""
+    """A state of a sentence's automaton, with the corresponding values of `Outlook`."""
 
     automaton: Automaton
     state: AutomatonState
@@ -49,9 +49,9 @@ class _Entry(NamedTuple):
 
 
 class Progress(Rule):
-    """A rule that tracks the automaton state of each hypothesis; its own state is their numbers, (R,) int64.
+    """A rule that tracks the automaton state of each hypothesis, stored as its number, (R,) int64.
 
-    Automaton states are computed when the search first reaches them, and looked up afterwards.
+    Each automaton state is computed when the search first reaches it, and cached.
     """
 
     def __init__(self, constraints: Constraints, device: torch.device) -> None:
@@ -64,44 +64,44 @@ class Progress(Rule):
         self.kinds = torch.from_numpy(edges.opens + 2 * edges.closes.astype(np.int64)).to(device)
         """(V,) int64: the kind of each token, as an index into `KINDS`."""
         self.sizes = np.array([automaton.size for automaton in self._automata], np.int64)
-        """(B,): number of tokens of each sentence's phrases."""
+        """(B,): number of phrase tokens of each sentence."""
 
     def start(self, prompts: Prompts) -> TensorTree:
-        """The state before any token has been read."""
+        """Return the state before the first token."""
         return torch.full((len(prompts),), _UNREAD, dtype=torch.int64, device=self._device)
 
     def read(self, state: TensorTree, step: Step) -> TensorTree:
-        """Advance by the tokens of the step; the output, including a prefix, starts after the beginning of sentence."""
+        """Advance the automata by the tokens of the step. The output, including a prefix, starts after BOS."""
         numbers: list[int] = state.tolist()
         sentences = step.sentences.repeat(step.beam_size).tolist()
-        for column, there in zip(step.tokens.T.tolist(), step.read.T.tolist(), strict=True):
+        for column, is_token in zip(step.tokens.T.tolist(), step.read.T.tolist(), strict=True):
             numbers = [
-                self._following(number, sentence, token) if is_there else number
-                for number, sentence, token, is_there in zip(numbers, sentences, column, there, strict=True)
+                self._next_number(number, sentence, token) if is_read else number
+                for number, sentence, token, is_read in zip(numbers, sentences, column, is_token, strict=True)
             ]
         return torch.tensor(numbers, dtype=torch.int64, device=self._device)
 
     def outlook(self, state: TensorTree, room: NDArray[np.int64]) -> Outlook:
-        """The outlook of each hypothesis; room: (R,), number of tokens that an output may have after the next one."""
+        """Return the outlook of each hypothesis. room: (R,), maximum number of tokens after the next one."""
         entries = [self._entries[number] for number in state.tolist()]
         longest = max(len(each.tokens) for each in entries)
         tokens = _padded([each.tokens for each in entries], longest, _NO_TOKEN)
-        needs, left = _padded([each.needs for each in entries], longest, 0), room[:, np.newaxis]
+        needs, room_after = _padded([each.needs for each in entries], longest, 0), room[:, np.newaxis]
         return Outlook(
             *(
                 torch.from_numpy(each).to(self._device)
                 for each in (
                     tokens,
                     _padded([each.banks for each in entries], longest, 0),
-                    (needs <= left) & (tokens != _NO_TOKEN),
+                    (needs <= room_after) & (tokens != _NO_TOKEN),
                     np.array([each.other_banks for each in entries], np.int64),
-                    np.array([each.other_needs for each in entries], np.int64) <= left,
+                    np.array([each.other_needs for each in entries], np.int64) <= room_after,
                     np.array([each.complete for each in entries], np.bool),
                 )
             )
         )
 
-    def _following(self, number: int, sentence: int, token: int) -> int:
+    def _next_number(self, number: int, sentence: int, token: int) -> int:
         if number == _UNREAD:
             assert token == BOS
             return self._number(sentence, self._automata[sentence].start)
@@ -115,7 +115,7 @@ class Progress(Rule):
         found = self._numbers.setdefault((sentence, state), len(self._entries))
         if found == len(self._entries):
             automaton = self._automata[sentence]
-            tokens = automaton.wanted(state)
+            tokens = automaton.phrase_tokens(state)
             after = [automaton.follow(state, token) for token in tokens]
             others = [automaton.after(state, _NO_TOKEN, kind) for kind in KINDS]
             self._entries.append(

@@ -1,4 +1,4 @@
-"""Shallow fusion: a model without a source contributes to the score of every token."""
+"""Shallow fusion: a language model contributes to the score of every token."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,32 +34,32 @@ class FusionConfig(Config):
 class LanguageModelFusion(Addition):
     """Adds λ · log p(token | preceding tokens) of a decoder without a source; never above 0, because λ ≥ 0.
 
-    The decoder can be any `Decoder`: a neural or count-based language model, or an ensemble. The rule's state is the
-    decoder's, with the log-probabilities of the next tokens until the hypotheses are reordered.
+    The decoder can be any `Decoder`: a neural or count-based language model, or an ensemble. The rule's state consists
+    of the decoder's state and, until the hypotheses are reordered, the log-probabilities of the next tokens.
     """
 
     def __init__(self, decoder: Decoder, weights: Sequence[float]) -> None:
-        """decoder: in evaluation mode, with the target vocabulary. weights: λ, one number per sentence."""
+        """decoder: in evaluation mode, with the target vocabulary. weights: λ of each sentence."""
         self._decoder = decoder
         self._weights = torch.tensor(weights, dtype=torch.float32)
 
-    def capped(self, prompts: Prompts) -> Prompts:
-        """The same prompts with maximum lengths limited to what the decoder can read.
+    def limit_lengths(self, prompts: Prompts) -> Prompts:
+        """Return the prompts with maximum output lengths limited to the decoder's number of positions.
 
-        Raises ConfigError for a prefix that leaves no room for an output.
+        Raises ConfigError for a prefix that is as long as the limit.
         """
         limit = self._decoder.start(None).max_length
         return prompts if limit is None else replace(prompts, limits=np.minimum(prompts.limits, limit))
 
     def start(self, prompts: Prompts) -> TensorTree:
-        """The decoder's state before it has read any token; it reads the same tokens as the translation model."""
+        """Return the decoder's initial state. The decoder's inputs are those of the translation model."""
         options: dict[str, Any] = (
             {} if prompts.state.left_padding is None else {"left_padding": prompts.state.left_padding}
         )
         return self._decoder.start(None, capacity=prompts.state.capacity, **options), None
 
     def read(self, state: TensorTree, step: Step) -> TensorTree:
-        """The new state with the log-probabilities (R, V) of the next tokens."""
+        """Return the new state with the log-probabilities (R, V) of the next tokens."""
         output, after = self._decoder.step(step.tokens, state[0])
         return after, output.last_logits().float().log_softmax(1)
 
@@ -69,6 +69,6 @@ class LanguageModelFusion(Addition):
         return model.reorder(rows, beam_size), None
 
     def add(self, step: Step, state: TensorTree) -> Tensor:
-        """λ · log p, (R, V)."""
-        following: Tensor = state[1]
-        return step.of_hypotheses(self._weights.to(following.device)).unsqueeze(1) * following
+        """Return λ · log p, (R, V)."""
+        log_probabilities: Tensor = state[1]
+        return step.of_hypotheses(self._weights.to(log_probabilities.device)).unsqueeze(1) * log_probabilities

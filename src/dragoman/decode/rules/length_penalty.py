@@ -1,4 +1,4 @@
-"""Length penalties: divisors of a hypothesis' summed log-probability before hypotheses are compared."""
+"""Length penalties: divisors of a hypothesis' summed log-probability."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -13,7 +13,7 @@ from dragoman.models.interface import TensorTree
 
 
 class GNMTPenalty(Config):
-    """((5 + length) / 6) ** alpha, Wu et al. 2016, section 7. The length counts the end-of-sentence symbol."""
+    """((5 + length) / 6) ** alpha (Wu et al. 2016, section 7). The length includes the end-of-sentence symbol."""
 
     kind: Literal["gnmt"] = Field(default="gnmt", description="Kind of length penalty.")
     alpha: float = Field(
@@ -24,7 +24,7 @@ class GNMTPenalty(Config):
     )
 
     def divisor(self, length: int) -> float:
-        """The divisor for a hypothesis of `length` tokens; it never decreases with the length."""
+        """Return the divisor for a hypothesis of `length` tokens; it never decreases with the length."""
         return float(((5 + length) / 6) ** self.alpha)
 
 
@@ -34,7 +34,7 @@ class MeanLogProbability(Config):
     kind: Literal["mean"] = Field(default="mean", description="Kind of length penalty.")
 
     def divisor(self, length: int) -> float:
-        """The divisor for a hypothesis of `length` tokens; it never decreases with the length."""
+        """Return the divisor for a hypothesis of `length` tokens; it never decreases with the length."""
         return float(max(length, 1))
 
 
@@ -49,11 +49,11 @@ class NoPenalty(Config):
 
 
 LengthPenalty = Annotated[GNMTPenalty | MeanLogProbability | NoPenalty, Field(discriminator="kind")]
-"""The divisor of a member must not decrease with the length: the exact stopping rule of the search relies on this."""
+"""A length penalty must not decrease with the length, because the exact stopping rule of the search relies on this."""
 
 
 class LengthNormalisation(Scoring):
-    """Divides by the length penalty of each sentence."""
+    """Divides each hypothesis' score by the length penalty of its sentence."""
 
     def __init__(self, penalties: Sequence[LengthPenalty], limits: Sequence[int] | NDArray[np.int64]) -> None:
         """limits: maximum output length of each sentence in tokens, including EOS."""
@@ -63,7 +63,7 @@ class LengthNormalisation(Scoring):
         )
 
     def score(self, scores: NDArray[np.float64], ended: Endings, state: TensorTree) -> NDArray[np.float64]:
-        """Each sum divided by the penalty for its hypothesis' length."""
+        """Divide each score by the penalty for the length of its hypothesis."""
         divisors = [
             self._penalties[sentence].divisor(length)
             for sentence, length in zip(ended.sentences.tolist(), ended.lengths.tolist(), strict=True)
@@ -71,6 +71,6 @@ class LengthNormalisation(Scoring):
         return np.divide(scores, divisors)
 
     def bound(self, bounds: NDArray[np.float64], sentences: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The sum so far, which never increases and is never above 0, divided by the largest possible penalty."""
+        """Divide each bound, which is never above 0 and never increases, by the largest possible penalty."""
         largest: NDArray[np.float64] = self._largest[sentences]
         return bounds / largest

@@ -1,4 +1,4 @@
-"""Restrictions on outputs of search and sampling: forbidden tokens, minimum length, and repeated n-grams."""
+"""Restrictions on outputs: forbidden tokens, a minimum length, and no repeated n-grams."""
 
 from collections.abc import Collection, Sequence
 
@@ -15,10 +15,10 @@ from dragoman.text.symbols import EOS
 
 
 class ForbiddenTokens(Restriction):
-    """Forbids tokens: different ones for each sentence, or the same for all."""
+    """Forbids a set of tokens in the output of each sentence."""
 
     def __init__(self, tokens: Sequence[Collection[int]], device: torch.device) -> None:
-        """tokens: ids of forbidden tokens, one collection per sentence."""
+        """tokens: ids of the forbidden tokens of each sentence."""
         sets = [sorted(set(each)) for each in tokens]
         self._same = all(each == sets[0] for each in sets)
         self._largest = max((each[-1] for each in sets if each), default=-1)
@@ -44,7 +44,7 @@ class MinimumLength(Restriction):
     """Forbids EOS in outputs that are shorter than the minimum length of their sentence."""
 
     def __init__(self, lengths: Sequence[int]) -> None:
-        """lengths: minimum number of tokens of each sentence, without EOS."""
+        """lengths: minimum output length of each sentence in tokens, without EOS."""
         self._lengths = np.array(lengths, np.int64)
 
     def restrict(self, logits: Tensor, step: Step, state: TensorTree) -> None:
@@ -63,65 +63,70 @@ _PADDING = -1
 class NoRepeatNgram(Restriction):
     """Forbids tokens that would repeat an n-gram of the output (Paulus et al. 2018, section 2.5).
 
-    All tokens that were read count, including a prefix and the prompt of a language model. A step compares the last
-    n − 1 tokens with those at each earlier position.
+    All previous tokens count, including a prefix and the prompt of a language model. Each step compares the last n − 1
+    tokens with those at each earlier position.
     """
 
     def __init__(self, sizes: Sequence[int]) -> None:
-        """sizes: n of each sentence; 0 for no restriction."""
+        """sizes: n for each sentence; 0 for no restriction."""
         self._sizes = np.array(sizes, np.int64)
         self._distinct = sorted({size for size in sizes if size})
 
     def start(self, prompts: Prompts) -> TensorTree:
-        """(B, 0): the tokens read so far."""
+        """Return (B, 0), an empty sequence of previous tokens."""
         return prompts.tokens[:, :0]
 
     def read(self, state: TensorTree, step: Step) -> TensorTree:
-        """(R, T + 1): the tokens read so far, −1 for padding."""
+        """Return (R, T + N), all previous tokens, with −1 for padding."""
         tokens = step.tokens if step.left_padding is None else step.tokens.masked_fill(~step.read, _PADDING)
         return torch.cat([state, tokens], 1)
 
     def restrict(self, logits: Tensor, step: Step, state: TensorTree) -> None:
         """Forbid tokens that would repeat an n-gram."""
         for size in self._distinct:
-            wanted = np.flatnonzero((self._sizes[step.sentences] == size).repeat(step.beam_size))
-            if len(wanted) and state.size(1) >= size:
-                rows = torch.from_numpy(wanted).to(state.device)
+            selected = np.flatnonzero((self._sizes[step.sentences] == size).repeat(step.beam_size))
+            if len(selected) and state.size(1) >= size:
+                rows = torch.from_numpy(selected).to(state.device)
                 read = state if len(rows) == len(state) else state[rows]
-                where, tokens = _completing(read, size)
-                logits[rows[where], tokens] = -torch.inf
+                matched, tokens = _repeating_tokens(read, size)
+                logits[rows[matched], tokens] = -torch.inf
 
 
-def _completing(read: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """Return the rows and ids of tokens that follow an earlier copy of the last size − 1 tokens of a row of (R, T)."""
-    positions = read.size(1) - size + 1
-    matches = read[:, size - 1 :] != _PADDING  # (R, positions)
+def _repeating_tokens(tokens: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Return the rows and ids of tokens that would repeat an n-gram.
+
+    tokens: (R, T). A token would repeat an n-gram if it follows an earlier copy of the row's last size − 1 tokens.
+    """
+    positions = tokens.size(1) - size + 1
+    matches = tokens[:, size - 1 :] != _PADDING  # (R, positions)
     for offset in range(size - 1):
-        matches &= read[:, offset : offset + positions] == read[:, positions + offset, None]
-    rows, found = matches.nonzero(as_tuple=True)
-    return rows, read[rows, found + size - 1]
+        matches &= tokens[:, offset : offset + positions] == tokens[:, positions + offset, None]
+    rows, starts = matches.nonzero(as_tuple=True)
+    return rows, tokens[rows, starts + size - 1]
 
 
 def restrictions(configs: Sequence[OutputConfig], prompts: Prompts) -> list[Restriction]:
-    """The restrictions that the config of at least one sentence sets.
+    """Return the restrictions that are set in the config of at least one sentence.
 
-    Raises ConfigError if a minimum length is relative to the source but there is no source.
+    Raises ConfigError if a minimum length is relative to the source but the model has no source.
     """
-    found: list[Restriction] = []
+    result: list[Restriction] = []
     if any(config.forbid for config in configs):
-        found.append(ForbiddenTokens([config.forbid for config in configs], prompts.tokens.device))
+        result.append(ForbiddenTokens([config.forbid for config in configs], prompts.tokens.device))
     if any(config.minimum_length or config.minimum_factor for config in configs):
-        found.append(MinimumLength(_shortest(configs, prompts)))
+        result.append(MinimumLength(_minimum_lengths(configs, prompts)))
     if any(config.no_repeat_ngram for config in configs):
-        found.append(NoRepeatNgram([config.no_repeat_ngram for config in configs]))
-    return found
+        result.append(NoRepeatNgram([config.no_repeat_ngram for config in configs]))
+    return result
 
 
-def _shortest(configs: Sequence[OutputConfig], prompts: Prompts) -> list[int]:
+def _minimum_lengths(configs: Sequence[OutputConfig], prompts: Prompts) -> list[int]:
     if prompts.source is not None:
         sources = prompts.source.sum(1).tolist()
     elif any(config.minimum_factor for config in configs):
-        raise ConfigError("search.minimum_factor is relative to the source, but there is no source: use minimum_length")
+        raise ConfigError(
+            "search.minimum_factor is relative to the source, but the model has no source: use search.minimum_length"
+        )
     else:
         sources = [1] * len(configs)
     return [config.min_length(source) for config, source in zip(configs, sources, strict=True)]

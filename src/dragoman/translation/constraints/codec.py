@@ -11,7 +11,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.control.control import Requirements
 from dragoman.control.phrase import Phrase
 from dragoman.decode.constraints.automaton import Automaton
-from dragoman.decode.constraints.constraint import Alternative, Constraint, Edges, least
+from dragoman.decode.constraints.constraint import Alternative, Constraint, Edges, tokens_needed
 from dragoman.decode.search import Hypothesis
 from dragoman.text.symbols import UNK, InlineText
 from dragoman.text.tokenizer import Tokenizer
@@ -78,8 +78,8 @@ class ConstraintCodec:
         required = tuple(self._constraint(phrase) for phrase in requirements.required)
         masked = self._placeholders.mask(requirements)
         kept = tuple(self._span(requirements, masked, index) for index in range(len(requirements.spans)))
-        if max_tokens is not None and least((*required, *kept)) > max_tokens:
-            if (needed := least(required)) > max_tokens:
+        if max_tokens is not None and tokens_needed((*required, *kept)) > max_tokens:
+            if (needed := tokens_needed(required)) > max_tokens:
                 raise ConfigError(
                     f"the phrases that its translation must contain need up to {needed} tokens, but the model has "
                     f"positions for {max_tokens}: require fewer, or train a model with more"

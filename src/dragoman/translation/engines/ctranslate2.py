@@ -176,7 +176,7 @@ class CTranslate2Engine:
         hypotheses = []
         for pieces, score in zip(result.hypotheses, result.scores, strict=True):
             if isnan(score):
-                raise ModelError("the model's log-probabilities are not numbers (NaN): damaged or diverged parameters")
+                raise ModelError("the model's log-probabilities are NaN: its parameters are damaged or have diverged")
             tokens = self._target.ids(pieces)
             finished = bool(tokens) and tokens[-1] == EOS
             log_probability = score * len(tokens) ** search.alpha

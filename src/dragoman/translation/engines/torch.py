@@ -225,7 +225,7 @@ def _batch_key(row: Row) -> Hashable:
     more = _hypotheses(row) - decoding.beam
     language_model = decoding.fusion and decoding.fusion.language_model
     # widths that differ by less than a factor of two
-    return "search", decoding.beam, decoding.attends, decoding.diversity, language_model, more.bit_length()
+    return "search", decoding.beam, decoding.needs_attention, decoding.diversity, language_model, more.bit_length()
 
 
 def _hypotheses(row: Row) -> int:

@@ -210,4 +210,4 @@ def check(outcome: int) -> None:
     if outcome == _NO_MEMORY:
         raise ResourceError("the batch does not fit into memory: use a smaller batch size or beam")
     if outcome == _NOT_A_NUMBER:
-        raise ModelError("the model's log-probabilities are not numbers (NaN): damaged or diverged parameters")
+        raise ModelError("the model's log-probabilities are NaN: its parameters are damaged or have diverged")
