@@ -66,7 +66,7 @@ def found(model: Seq2Seq) -> tuple[float, float]:
 def test_attends_twice_where_necessary(gradient: str) -> None:
     reached = []
     for seed in range(1, STARTS + 1):
-        right, looks = found(trained({"adaptive": True, "looks": 2, "gradient": gradient}, seed))
+        right, looks = found(trained({"adaptive": True, "max_positions": 2, "gradient": gradient}, seed))
         reached.append(f"start {seed}: {right:.1%} of the pairs right with {looks:.2f} looks at each")
         if right >= 0.95 and looks >= 1.8:
             return
@@ -74,6 +74,6 @@ def test_attends_twice_where_necessary(gradient: str) -> None:
 
 
 def test_one_step_is_not_enough() -> None:
-    right, looks = found(trained({"looks": 1}, 1))
+    right, looks = found(trained({"max_positions": 1}, 1))
     assert looks == 1
     assert right < 0.75, f"{right:.1%} of the pairs right"

@@ -27,7 +27,7 @@ class Forced:
         self.places, self.coins = iter(places), iter(coins)
         self.probability = 1.0
 
-    def sampled(self, probabilities: Tensor) -> Tensor:
+    def sample_positions(self, probabilities: Tensor) -> Tensor:
         """Return the given positions: one list per call, one entry per real query, −1 for a query that has stopped."""
         given = next(self.places)
         for query, place in enumerate(given):
@@ -35,7 +35,7 @@ class Forced:
         rest = probabilities.size(2) - len(given)
         return torch.tensor([*(max(place, 0) for place in given), *[0] * rest]).view(1, 1, -1)
 
-    def flipped(self, probabilities: Tensor) -> Tensor:
+    def sample_bernoulli(self, probabilities: Tensor) -> Tensor:
         given = next(self.coins)
         for query, coin in enumerate(given):
             self.probability *= float(probabilities[0, query]) if coin else 1 - float(probabilities[0, query])
@@ -92,14 +92,14 @@ CASES = {
     "one layer": (lambda: model(1), lambda: one_step(1), SOURCE),
     "two layers": (lambda: model(2), lambda: one_step(2, 2), 2),
     "by the sum": (lambda: model(1, normaliser="sum", scorer={"kind": "additive"}), lambda: one_step(1), SOURCE),
-    "adaptive looks": (lambda: model(1, looks=2, adaptive=True), two_steps, SOURCE),
+    "adaptive looks": (lambda: model(1, max_positions=2, adaptive=True), two_steps, SOURCE),
 }
 
 
 def force(monkeypatch: pytest.MonkeyPatch, choice: Choice) -> Forced:
     forced = Forced(*choice)
-    monkeypatch.setattr(hard, "sampled", forced.sampled)
-    monkeypatch.setattr(hard, "flipped", forced.flipped)
+    monkeypatch.setattr(hard, "sample_positions", forced.sample_positions)
+    monkeypatch.setattr(hard, "sample_bernoulli", forced.sample_bernoulli)
     return forced
 
 
@@ -220,7 +220,7 @@ def ways(layers: int, longest: int) -> list[Tensor]:
 def sample_as(monkeypatch: pytest.MonkeyPatch, places: Tensor) -> None:
     """Make each layer attend to given positions, in parts of the batch too."""
     layers = iter(places)
-    monkeypatch.setattr(hard, "sampled", lambda probabilities: next(layers)[:, None, : probabilities.size(2)])
+    monkeypatch.setattr(hard, "sample_positions", lambda probabilities: next(layers)[:, None, : probabilities.size(2)])
 
 
 def exact_and_estimated(

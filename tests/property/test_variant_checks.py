@@ -65,13 +65,13 @@ def rows_mix(patch: Patch) -> None:
 
 
 def derivative_is_off(patch: Patch) -> None:
-    retreat = GRUCell.retreat
+    backward_step = GRUCell.backward_step
 
     def off(gradients: list[Tensor], before: Any, after: Any, kept: Tensor, to_gates: Tensor) -> None:
-        retreat(gradients, before, after, kept, to_gates)
+        backward_step(gradients, before, after, kept, to_gates)
         gradients[0].mul_(1.01)
 
-    patch.setattr(GRUCell, "retreat", staticmethod(off))
+    patch.setattr(GRUCell, "backward_step", staticmethod(off))
 
 
 def padding_is_shown(patch: Patch) -> None:

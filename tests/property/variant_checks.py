@@ -66,7 +66,7 @@ def check(config: ModelConfig, seed: int = 1) -> None:
 def estimates(model: Seq2Seq) -> bool:
     """Return whether training uses a gradient estimate instead of the loss's gradient (test_straight_through)."""
     hard = [module for module in model.modules() if isinstance(module, HardAttention)]
-    return any(not module.drawn for module in hard)
+    return any(not module.is_sampled for module in hard)
 
 
 def check_training(model: Seq2Seq) -> None:

@@ -25,7 +25,7 @@ def inputs(
 @pytest.fixture(params=[1, 60, 500, 100_000], ids=lambda block: f"block {block}")
 def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Block sizes: less than one key, part of a row, some rows, and everything at once."""
-    monkeypatch.setattr(additive, "_BLOCK", request.param)
+    monkeypatch.setattr(additive, "_CPU_BLOCK", request.param)
     monkeypatch.setattr(additive, "_SMALL", 0)
 
 
@@ -76,7 +76,7 @@ class Memory(TorchDispatchMode):
 @pytest.mark.parametrize("length", [16, 32, 64])
 def test_memory_grows_as_the_scores_and_not_as_the_hidden_layer(monkeypatch: pytest.MonkeyPatch, length: int) -> None:
     block = 4096
-    monkeypatch.setattr(additive, "_BLOCK", block)
+    monkeypatch.setattr(additive, "_CPU_BLOCK", block)
     monkeypatch.setattr(additive, "_SMALL", 0)
     count, heads, width = 2, 3, 16
     leaves = inputs(count, heads, length=length, keys=length, width=width, kind=torch.float32)

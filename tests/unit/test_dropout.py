@@ -6,7 +6,7 @@ from math import sqrt
 import pytest
 import torch
 
-from dragoman.nn.dropout import Dropout, dropping
+from dragoman.nn.dropout import Dropout, scale_dropout
 
 SIZE = 200_000
 
@@ -107,7 +107,7 @@ def test_impossible_rates_are_refused(rate: float) -> None:
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
 def test_a_share_of_the_rate_is_dropped(share: float) -> None:
-    with dropping(share):
+    with scale_dropout(share):
         result = dropped(0.4)
     expected = rounded(0.4 * share) if share else 0.0
     assert abs(float((result == 0).double().mean()) - expected) <= bound(expected, SIZE)
@@ -117,5 +117,5 @@ def test_a_share_of_the_rate_is_dropped(share: float) -> None:
 
 def test_a_share_applies_to_one_thread() -> None:
     """Threads that divide an update each set their own; others are not affected."""
-    with dropping(0.0), ThreadPoolExecutor(1) as pool:
+    with scale_dropout(0.0), ThreadPoolExecutor(1) as pool:
         assert float((pool.submit(dropped, 0.4).result() == 0).double().mean()) > 0.39

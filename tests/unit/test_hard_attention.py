@@ -9,7 +9,7 @@ from torch import Tensor
 from dragoman.base.errors import ConfigError
 from dragoman.data.batches.batch import collate
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
-from dragoman.nn.attention.hard import HardAttention, HardAttentionConfig, sampled
+from dragoman.nn.attention.hard import HardAttention, HardAttentionConfig, sample_positions
 from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.attention.recording import recording
 from dragoman.nn.attention.soft import SoftAttention, SoftAttentionConfig
@@ -57,7 +57,7 @@ def soft_twin(built: HardAttention) -> SoftAttention:
 @pytest.mark.parametrize("looks", [1, 2, 4])
 @torch.no_grad()
 def test_translation_attends_to_the_most_probable_positions(looks: int) -> None:
-    built = attention(looks=looks).eval()
+    built = attention(max_positions=looks).eval()
     _, soft = looked(soft_twin(built), *inputs())
     result, weights = looked(built, *inputs())
     for row, head, place in [(r, h, p) for r in range(3) for h in range(HEADS) for p in range(4)]:
@@ -82,7 +82,7 @@ def test_training_samples_positions_by_their_weights() -> None:
 @torch.no_grad()
 def test_later_positions_are_drawn_from_the_rest() -> None:
     """P(second = j) = Σ_{i≠j} α_i α_j / (1 − α_i)."""
-    built = attention(looks=2).train()
+    built = attention(max_positions=2).train()
     _, states = inputs()
     queries = torch.randn(3, 1, WIDTH).expand(3, 5000, WIDTH)
     _, soft = looked(soft_twin(built), queries, states)
@@ -110,13 +110,13 @@ def test_samples_come_from_the_seed() -> None:
 
 def test_a_position_without_probability_is_never_drawn() -> None:
     probabilities = torch.tensor([0.0, 0.3, 0.0, 0.7, 0.0]).expand(20_000, 5)
-    places = sampled(probabilities).bincount(minlength=5)
+    places = sample_positions(probabilities).bincount(minlength=5)
     assert places[[0, 2, 4]].tolist() == [0, 0, 0]
     assert float(places[1]) / 20_000 == pytest.approx(0.3, abs=0.02)
 
 
 def test_no_gradient_flows_through_the_sample() -> None:
-    built = attention(looks=3, adaptive=True).train()
+    built = attention(max_positions=3, adaptive=True).train()
     looked(built, *inputs())[0].square().sum().backward()
     untouched = [built.query, built.key, built.baseline, built.again]
     assert all(parameter.grad is None for module in untouched for parameter in module.parameters())  # type: ignore[union-attr]
@@ -152,7 +152,7 @@ def test_nothing_is_reported_in_translation() -> None:
 
 
 def test_a_query_without_keys_attends_to_nothing() -> None:
-    built = attention(looks=2, adaptive=True, combine="concatenate").train()
+    built = attention(max_positions=2, adaptive=True, combine="concatenate").train()
     keep = KEEP & torch.tensor([[True], [False], [True]])
     padding = Mask.padding(keep)
     queries, states = inputs()
@@ -180,7 +180,7 @@ def test_a_query_decides_how_often_it_attends(bias: float, number: int, training
 @torch.no_grad()
 def test_translation_attends_again_if_that_is_more_probable() -> None:
     """Each decision after the first step, computed again from the query and the attended value."""
-    built = attention(looks=2, adaptive=True).eval()
+    built = attention(max_positions=2, adaptive=True).eval()
     assert built.again is not None
     queries, states = inputs(40)
     _, weights = looked(built, queries, states)
@@ -212,7 +212,7 @@ def model(**settings: Any) -> Seq2Seq:
 
 @pytest.mark.parametrize("gradient", ["straight_through", "reinforce"])
 def test_under_autocast_it_trains(gradient: str) -> None:
-    built = model(looks=2, adaptive=True, gradient=gradient).train()
+    built = model(max_positions=2, adaptive=True, gradient=gradient).train()
     pairs = collate([[5, 6, 7], [8, 9, 10, 11]], [[5, 6], [7, 8, 9, 10]], [0, 1])
     with torch.autocast("cpu", torch.bfloat16):
         loss = CrossEntropy()(built, pairs)
@@ -224,7 +224,7 @@ def test_under_autocast_it_trains(gradient: str) -> None:
     assert all(bool(parameter.grad.isfinite().all()) for parameter in built.parameters() if parameter.grad is not None)
 
 
-@pytest.mark.parametrize("settings", [{}, {"looks": 2}, {"adaptive": True}], ids=["one", "two", "adaptive"])
+@pytest.mark.parametrize("settings", [{}, {"max_positions": 2}, {"adaptive": True}], ids=["one", "two", "adaptive"])
 @torch.no_grad()
 def test_steps_equal_the_whole_and_padding_changes_nothing(settings: dict[str, Any]) -> None:
     built = model(**settings).eval()
@@ -240,9 +240,13 @@ def test_steps_equal_the_whole_and_padding_changes_nothing(settings: dict[str, A
         torch.testing.assert_close(output.logits()[:, 0], whole.logits()[rows, place], rtol=1e-4, atol=1e-4)
 
 
+def test_the_former_name_of_max_positions_is_accepted() -> None:
+    assert HardAttentionConfig.model_validate({"looks": 2}) == HardAttentionConfig(max_positions=2)
+
+
 @pytest.mark.parametrize(
     ("settings", "positions", "message"),
-    [({"adaptive": True, "looks": 1}, None, "raise looks"), ({}, SinusoidalConfig(), "source only")],
+    [({"adaptive": True, "max_positions": 1}, None, "raise max_positions"), ({}, SinusoidalConfig(), "source only")],
 )
 def test_incompatible_settings(settings: dict[str, Any], positions: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):

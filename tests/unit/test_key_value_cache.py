@@ -9,7 +9,7 @@ from torch import Tensor
 
 from dragoman.models.interface import State
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
-from dragoman.nn.attention.cache import Keys, KeyValueCache, extended
+from dragoman.nn.attention.cache import Keys, KeyValueCache, extend_cache
 
 SIZE, CAPACITY = 20, 24
 KINDS: dict[str, dict[str, Any]] = {
@@ -85,7 +85,7 @@ def test_a_window_needs_no_more_than_two() -> None:
 def test_a_large_limit_allocates_at_most_twice_the_used_part() -> None:
     cache = None
     for length in range(1, 301):
-        cache = extended(cache, Keys(torch.full((1, 1, 1, 2), length), torch.zeros(1, 1, 1, 3)), 10**12)
+        cache = extend_cache(cache, Keys(torch.full((1, 1, 1, 2), length), torch.zeros(1, 1, 1, 3)), 10**12)
         assert cache.length == length and cache.keys.size(2) <= max(64, 2 * length)
     assert cache is not None
     assert cache.read().keys[0, 0, :, 1].tolist() == list(range(1, 301))
@@ -96,7 +96,7 @@ def test_nothing_is_written_in_place_if_gradients_are_needed() -> None:
         return Keys(*(torch.randn(2, 3, length, 4, requires_grad=True) for _ in range(2)))
 
     one, other = keys(2), keys(1)
-    cache = extended(extended(None, one, CAPACITY), other, CAPACITY)
+    cache = extend_cache(extend_cache(None, one, CAPACITY), other, CAPACITY)
     assert cache.spare == 0
     cache.read().keys.square().sum().backward()
     for part in (one, other):

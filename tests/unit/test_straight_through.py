@@ -28,7 +28,7 @@ def gradients(module: nn.Module, value: Tensor) -> dict[str, Tensor]:
     return dict(zip(names, found, strict=True))
 
 
-@pytest.mark.parametrize("settings", [{}, {"looks": 3}, {"adaptive": True}])
+@pytest.mark.parametrize("settings", [{}, {"max_positions": 3}, {"adaptive": True}])
 def test_training_attends_like_translation(settings: dict[str, Any]) -> None:
     built = straight(**settings)
     result, weights = looked(built, *inputs(30))
@@ -87,7 +87,7 @@ def test_values_get_the_gradient_of_the_attended_positions() -> None:
 @pytest.mark.parametrize(("bias", "looks"), [(-3.0, 1), (3.0, 2)])
 def test_the_decision_to_attend_again_learns_from_the_step_not_taken(bias: float, looks: int) -> None:
     """With g = 1 for a second step: (first + g · second) / (1 + g) has the slope (second − first) / (1 + g)² in g."""
-    built = straight(adaptive=True, looks=2)
+    built = straight(adaptive=True, max_positions=2)
     assert built.again is not None
     with torch.no_grad():
         built.again.weight.zero_()
@@ -105,7 +105,7 @@ def test_the_decision_to_attend_again_learns_from_the_step_not_taken(bias: float
 
 def with_looks(built: HardAttention, looks: int) -> HardAttention:
     """Return the same parameters with `looks` attention steps per query."""
-    other = straight(looks=looks)
+    other = straight(max_positions=looks)
     other.load_state_dict(built.state_dict(), strict=False)
     return other.eval()
 

@@ -27,7 +27,7 @@ from dragoman.nn.convolution import Convolution
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.mask import CausalSpan
 from dragoman.nn.normalisation import LayerNormConfig, NormConfig
-from dragoman.nn.residual import Residual, fitted
+from dragoman.nn.residual import Residual, require_output_width
 
 Dilation = Annotated[int, Field(ge=1, le=4096)]
 
@@ -149,7 +149,7 @@ class DecoderLayer(nn.Module):
         self.cross_attention = None
         if config.cross_attention is not None:
             source = config.cross_attention.build(context.attention_sizes(config.heads))
-            self.cross_attention = fitted(source, context.width)
+            self.cross_attention = require_output_width(source, context.width)
             rate = context.dropout.residual
             self.around_cross_attention = Residual(context.width, "pre", config.normalisation, rate)
 

@@ -29,7 +29,7 @@ from dragoman.nn.convolution import Convolution
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.positions.sinusoidal import SinusoidalConfig
-from dragoman.nn.residual import fitted
+from dragoman.nn.residual import require_output_width
 
 # Keeps the variance of a sum of two terms of equal variance (Gehring et al. 2017, section 3.5).
 _HALF = sqrt(0.5)
@@ -131,7 +131,7 @@ class DecoderLayer(nn.Module):
         if config.cross_attention is not None:
             self.query = nn.Linear(context.width, context.width)
             source = config.cross_attention.build(context.attention_sizes(config.heads))
-            self.cross_attention = fitted(source, context.width)
+            self.cross_attention = require_output_width(source, context.width)
         self.dropout = Dropout(context.dropout.residual)
 
     def forward(

@@ -15,7 +15,7 @@ from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, Projection
 from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.positions.union import NoPositionsConfig
-from dragoman.nn.precision import at_least_single
+from dragoman.nn.precision import to_at_least_float32
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,11 @@ class ProjectedOutput:
 
     def logits(self, positions: Tensor | None = None) -> Tensor:
         """See `Output`; differentiable."""
-        return at_least_single(self.projection(self.hidden if positions is None else _at(self.hidden, positions)))
+        return to_at_least_float32(self.projection(self.hidden if positions is None else _at(self.hidden, positions)))
 
     def last_logits(self) -> Tensor:
         """See `Output`; differentiable."""
-        return at_least_single(self.projection(self.hidden[:, -1]))
+        return to_at_least_float32(self.projection(self.hidden[:, -1]))
 
     @staticmethod
     def joined(outputs: Sequence["ProjectedOutput"]) -> "ProjectedOutput":

@@ -19,8 +19,8 @@ from dragoman.nn.mixture import ExpertsConfig, Mixture
 from dragoman.nn.normalisation import LayerNormConfig, NormConfig
 from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.positions.sinusoidal import SinusoidalConfig
-from dragoman.nn.precision import for_products
-from dragoman.nn.residual import NormOrder, Residual, final_norm, fitted
+from dragoman.nn.precision import cast_for_matmul
+from dragoman.nn.residual import NormOrder, Residual, final_norm, require_output_width
 
 
 class _Layers(Config):
@@ -56,7 +56,7 @@ class _Layers(Config):
     def build_self_attention(self, context: SideContext) -> Attention:
         """Build the self-attention of one layer."""
         built = self.attention.build(context.attention_sizes(self.heads), context.positions)
-        return fitted(built, context.width)
+        return require_output_width(built, context.width)
 
 
 class TransformerEncoderConfig(_Layers, EncoderFamily):
@@ -141,7 +141,7 @@ class DecoderLayer(nn.Module):
         self.cross_attention = None
         if config.cross_attention is not None:
             source = config.cross_attention.build(context.attention_sizes(config.heads))
-            self.cross_attention = fitted(source, context.width)
+            self.cross_attention = require_output_width(source, context.width)
         self.feedforward = config.build_feedforward(context)
         self.around_self_attention = config.build_residual(context)
         if config.cross_attention is not None:
@@ -184,7 +184,7 @@ class TransformerDecoder(LayeredDecoder):
 
     def source_states(self, memory: Memory) -> Tensor:
         """The states of the memory, converted once to the number type of matrix products."""
-        return for_products(memory.states)
+        return cast_for_matmul(memory.states)
 
     def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
         """Read tokens (R, T); the first is at `state.position`."""

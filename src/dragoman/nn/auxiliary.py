@@ -1,6 +1,7 @@
 """Auxiliary results that modules report to the training objective: penalties, random decisions and counts.
 
-A module deep inside a model calls `collector()`. Outside of training it returns None, and nothing is computed.
+A module reports its results to the collector that `collector()` returns. Outside of training, `collector()` returns
+None, and modules skip these computations.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,9 +16,10 @@ from torch.nn import functional
 
 @dataclass(frozen=True)
 class Penalty:
-    """A sum (scalar, differentiable), the count to divide it by, and its weight in the loss.
+    """A penalty in the loss.
 
-    additive: whether the totals of the parts of a batch add up to the total of the batch.
+    total: differentiable scalar. count: divisor of the total. weight: weight in the loss. additive: whether the total
+    of a batch is the sum of the totals of its parts.
     """
 
     total: Tensor
@@ -28,12 +30,12 @@ class Penalty:
 
 @dataclass(frozen=True)
 class Decisions:
-    """Random decisions sampled for (R, T) target positions, each tensor summed over the decisions at a position.
+    """Random decisions sampled at (R, T) target positions. Each tensor is summed over the decisions at a position.
 
     log_probability: log-probability of the sample (nats), differentiable. entropy: entropy of the distribution (nats),
-    differentiable. baseline: learned estimate of the mean reward from this position on, relative to other rows,
-    differentiable. entropy_weight, baseline_weight: their weights in the loss. discount: γ per token. name: name in the
-    log.
+    differentiable. baseline: learned estimate of the mean reward from this position onwards, relative to other rows,
+    differentiable. entropy_weight, baseline_weight: weights of the entropy and baseline terms in the loss. discount: γ
+    per token. name: name in the log.
     """
 
     log_probability: Tensor
@@ -47,9 +49,10 @@ class Decisions:
 
 @dataclass
 class Auxiliary:
-    """The collected results. penalties and counts: by name. decisions: by module, one entry per call in temporal order.
+    """Results collected from the modules of a model.
 
-    step: number of the current update, from 1, for modules whose behaviour changes during training.
+    step: number of the current update, starting at 1, for modules whose behaviour changes during training. penalties
+    and counts: by name. decisions: by module, with one entry per call in temporal order.
     """
 
     step: int = 1
@@ -60,33 +63,33 @@ class Auxiliary:
     def penalise(self, name: str, total: Tensor, count: Tensor | float, weight: float, additive: bool = False) -> None:
         """Add weight · total / count to the loss per target token.
 
-        additive: add weight · total to the loss of the whole batch instead, like the summed cross-entropy. The parts of
-        a batch then give the gradient of the whole, whatever their counts.
+        additive: add weight · total to the summed loss of the batch instead, as for cross-entropy. The gradients of the
+        parts of a batch then add up to the gradient of the batch, regardless of their counts.
         """
         self.penalties.setdefault(name, []).append(Penalty(total, count, weight, additive))
 
     def decide(self, module: nn.Module, decisions: Decisions) -> None:
-        """Report what `module` sampled; calls must come in the order of positions."""
+        """Report the decisions sampled by `module`. Calls must follow the order of positions."""
         self.decisions.setdefault(module, []).append(decisions)
 
     def count(self, name: str, counts: Tensor) -> None:
-        """Add to a vector of counts for the log, such as the number of tokens per expert.
+        """Add `counts` to the logged vector `name`, such as the number of tokens per expert.
 
-        Modules may use one name with vectors of different lengths; shorter ones are padded with zeros.
+        Modules may report vectors of different lengths under the same name. Shorter vectors are padded with zeros.
         """
         counts = counts.detach()
-        before = self.counts.get(name, counts.new_zeros(0))
-        missing = len(before) - len(counts)
-        self.counts[name] = functional.pad(before, (0, max(0, -missing))) + functional.pad(counts, (0, max(0, missing)))
+        total = self.counts.get(name, counts.new_zeros(0))
+        missing = len(total) - len(counts)
+        self.counts[name] = functional.pad(total, (0, max(0, -missing))) + functional.pad(counts, (0, max(0, missing)))
 
     def absorb(self, calls: Sequence["Auxiliary"]) -> None:
         """Merge the results of consecutive calls on parts of the same text.
 
-        The penalty of a module becomes one mean over all parts, as if they had been processed at once.
+        The penalty of a module becomes a single mean over all parts, as if they had been processed in one call.
         """
         for name in dict.fromkeys(name for call in calls for name in call.penalties):
             reported = [call.penalties[name] for call in calls if name in call.penalties]
-            for parts in zip(*reported, strict=True):  # one module's, or one layer's
+            for parts in zip(*reported, strict=True):  # the penalties of one module
                 total = torch.stack([part.total for part in parts]).sum()
                 count = sum((part.count for part in parts), 0.0)
                 self.penalties.setdefault(name, []).append(replace(parts[0], total=total, count=count))
@@ -97,7 +100,10 @@ class Auxiliary:
                 self.count(name, counts)
 
     def penalty(self, tokens: int) -> tuple[Tensor | float, dict[str, float]]:
-        """Return the term to add to the summed loss of `tokens` target tokens, differentiable, and means by name."""
+        """Return the penalty term for the summed loss of `tokens` target tokens, and the mean of each penalty by name.
+
+        The term is differentiable.
+        """
         total: Tensor | float = 0.0
         means = {}
         for name, parts in self.penalties.items():
@@ -113,7 +119,7 @@ _collector: ContextVar[Auxiliary | None] = ContextVar("auxiliary collector", def
 
 @contextmanager
 def collecting(step: int = 1) -> Iterator[Auxiliary]:
-    """Collect what modules report within this context; step: as in `Auxiliary`."""
+    """Collect the results that modules report within this context. step: see `Auxiliary`."""
     auxiliary = Auxiliary(step)
     token = _collector.set(auxiliary)
     try:
@@ -123,5 +129,5 @@ def collecting(step: int = 1) -> Iterator[Auxiliary]:
 
 
 def collector() -> Auxiliary | None:
-    """Return the active collector, or None."""
+    """Return the active collector, or None if there is none."""
     return _collector.get()

@@ -1,4 +1,4 @@
-"""Dropout with masks that are cheap on a CPU: one random byte per element instead of a Bernoulli draw."""
+"""Dropout with masks that are cheap on a CPU: they are drawn from random bytes instead of Bernoulli variables."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,17 +13,17 @@ from dragoman.base.settings.config import Config
 from dragoman.nn.randomness import generator
 
 _LEVELS = 256
-_share: ContextVar[float] = ContextVar("factor on dropout rates", default=1.0)
+_factor: ContextVar[float] = ContextVar("factor on dropout rates", default=1.0)
 
 
 @contextmanager
-def dropping(share: float) -> Iterator[None]:
-    """Multiply all dropout rates of this thread by `share` (0…1). Layers compiled by torch keep their full rates."""
-    token = _share.set(share)
+def scale_dropout(factor: float) -> Iterator[None]:
+    """Multiply all dropout rates in this thread by `factor` (0…1), except in compiled layers, which use full rates."""
+    token = _factor.set(factor)
     try:
         yield
     finally:
-        _share.reset(token)
+        _factor.reset(token)
 
 
 class DropoutConfig(Config):
@@ -38,11 +38,12 @@ class DropoutConfig(Config):
 
 
 class Dropout(nn.Module):
-    """Inverted dropout (Srivastava et al. 2014): zero with probability `rate`, scale the rest to keep the mean.
+    """Inverted dropout (Srivastava et al. 2014): set elements to zero with probability `rate` and scale up the others.
 
-    torch's own mask on a CPU, one serial Bernoulli draw per element, costs more than the matrix products around it.
-    There the rate is therefore rounded to a multiple of 1/256, and the scale matches the rounded rate exactly. On other
-    devices and in compiled layers this is torch's dropout. A seed fixes the draws, see `nn.randomness`.
+    On a CPU, torch draws the mask serially, one Bernoulli variable per element, which takes longer than the surrounding
+    matrix products. This module compares random bytes with a threshold instead. The rate is therefore rounded to a
+    multiple of 1/256, and the scale matches the rounded rate exactly. On other devices and in compiled layers, torch's
+    dropout is used. Draws are reproducible with a seed (see `nn.randomness`).
     """
 
     def __init__(self, rate: float) -> None:
@@ -52,19 +53,19 @@ class Dropout(nn.Module):
         self.rate = rate
 
     def forward(self, values: Tensor) -> Tensor:
-        """Apply dropout to values of any shape; in evaluation they are returned unchanged."""
+        """Apply dropout to values of any shape. In evaluation mode, they are returned unchanged."""
         if not self.training or self.rate == 0:
             return values
         if torch.compiler.is_compiling():  # a changing rate would recompile the layer
             return functional.dropout(values, self.rate)
-        rate = self.rate * _share.get()
+        rate = self.rate * _factor.get()
         if rate == 0:
             return values
         if values.device.type != "cpu":
             return functional.dropout(values, rate)
         threshold = max(1, round(rate * _LEVELS))
-        # Multiplying by a float mask is four times faster than selecting by a bool mask, and comparing directly into
-        # floats is ten times faster than comparing and converting (docs/EXPERIMENTS.md).
+        # Multiplying by a float mask is four times as fast as selecting with a bool mask. Writing the comparison
+        # directly to floats is ten times as fast as comparing and then converting (docs/EXPERIMENTS.md).
         mask = torch.ge(_random_bytes(values), threshold, out=torch.empty_like(values, requires_grad=False))
         return values * mask.mul_(_LEVELS / (_LEVELS - threshold))
 
@@ -75,6 +76,6 @@ class Dropout(nn.Module):
 
 def _random_bytes(like: Tensor) -> Tensor:
     words = torch.empty((like.numel() + 7) // 8, dtype=torch.int64)
-    # Without explicit bounds, int64 draws have 63 random bits, and every eighth byte would be below 128.
+    # By default, `random_` draws 63-bit integers, so that every eighth byte would be below 128.
     words.random_(-(2**63), None, generator=generator(words.device))
     return words.view(torch.uint8)[: like.numel()].view(like.shape)

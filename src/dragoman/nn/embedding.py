@@ -1,4 +1,4 @@
-"""Embeddings of tokens or feature vectors, and the projection to the vocabulary, which may share their matrix."""
+"""Embeddings of tokens or feature vectors, and the vocabulary projection, which may share the embedding matrix."""
 
 from math import sqrt
 
@@ -10,11 +10,11 @@ from dragoman.nn.positions.scheme import PositionEmbedding
 
 
 class VectorProjection(nn.Module):
-    """x ↦ √d · (W x + b), in place of a token embedding; the factor √d is applied by `Embedding`.
+    """x ↦ √d · (W x + b), used instead of a token embedding. `Embedding` applies the factor √d.
 
-    The inputs of decks 001 and 002 are image regions, audio frames or log events. The linear map is equation 1 of
-    Dosovitskiy et al. 2021. W is drawn from N(0, 1/(n·d)), so inputs of unit variance give outputs of unit variance. A
-    zero vector marks the end of the sequence; it is mapped to √d · b.
+    Inputs are vectors such as image regions, audio frames or log events (decks 001 and 002). The linear map is equation
+    1 of Dosovitskiy et al. 2021. W is initialised from N(0, 1/(n·d)), so that inputs of unit variance are mapped to
+    outputs of unit variance. A zero vector marks the end of the sequence and is mapped to √d · b.
     """
 
     def __init__(self, inputs: int, width: int) -> None:
@@ -26,12 +26,12 @@ class VectorProjection(nn.Module):
         nn.init.normal_(self.weight, std=(inputs * width) ** -0.5)
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """(B, S, n) → (B, S, d)."""
+        """Project vectors (B, S, n) → (B, S, d)."""
         return nn.functional.linear(vectors.to(self.weight.dtype), self.weight, self.bias)
 
 
 class Embedding(nn.Module):
-    """Token vectors, optionally scaled by √d (Vaswani et al. 2017, section 3.4), with positions and dropout."""
+    """Token embeddings, optionally scaled by √d (Vaswani et al. 2017, section 3.4), with positions and dropout."""
 
     timed = (("forward", "embedding"),)
 
@@ -47,23 +47,27 @@ class Embedding(nn.Module):
     def forward(
         self, tokens: Tensor, start: int = 0, mask: Tensor | None = None, left_padding: Tensor | None = None
     ) -> Tensor:
-        """tokens (B, T) int64, or vectors (B, T, n), starting at position `start` → (B, T, d).
+        """Embed tokens (B, T) int64 or vectors (B, T, n) that start at position `start` → (B, T, d).
 
-        mask: (B, T) bool, False at padding; needed by position schemes that depend on the text's length. left_padding:
-        (B,) int64, the number of padding positions before each row's first token, from which its positions are counted.
+        mask: (B, T) bool, False at padding; required by position schemes that depend on the length of the text.
+        left_padding: (B,) int64, number of padding positions before the first token of each row. Positions are counted
+        from that token.
         """
         return self.dropout(self.positions.embed(self.tokens(tokens) * self.scale, start, mask, left_padding))  # type: ignore[no-any-return]
 
 
 def token_table(size: int, width: int) -> nn.Embedding:
-    """Return a (size, width) embedding drawn from N(0, 1/d), so that logits of a tied projection have unit variance."""
+    """Return an embedding table (size, width) initialised from N(0, 1/width).
+
+    The logits of a tied projection then have unit variance.
+    """
     table = nn.Embedding(size, width)
     nn.init.normal_(table.weight, std=width**-0.5)
     return table
 
 
 class Projection(nn.Module):
-    """Map hidden states to logits, hWᵀ + b with W (V, d) and, if biased, b (V,), which is initialised to zero."""
+    """Map hidden states to logits hWᵀ + b, with W (V, d). If biased, b (V,) is initialised with zeros."""
 
     def __init__(self, weight: Tensor, biased: bool = False) -> None:
         super().__init__()
@@ -71,5 +75,5 @@ class Projection(nn.Module):
         self.bias = nn.Parameter(torch.zeros(len(weight))) if biased else None
 
     def forward(self, hidden: Tensor) -> Tensor:
-        """(…, d) → (…, V)."""
+        """Return the logits of hidden states (…, d) → (…, V)."""
         return nn.functional.linear(hidden, self.weight, self.bias)

@@ -19,10 +19,10 @@ _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class FeedForward(nn.Module):
-    """FFN(x) = activation(xW₁ + b₁)W₂ + b₂ (Vaswani et al. 2017, equation 2); dropout after the activation.
+    """FFN(x) = activation(xW₁ + b₁)W₂ + b₂ (Vaswani et al. 2017, equation 2), with dropout after the activation.
 
-    swish(z) = z·σ(z) (Ramachandran et al. 2017).
-    swiglu: (swish(xW₁ + b₁) ⊙ (xW₃ + b₃))W₂ + b₂ (Shazeer 2020, equation 6, with biases).
+    swish: swish(z) = z·σ(z) (Ramachandran et al. 2017).
+    swiglu: FFN(x) = (swish(xW₁ + b₁) ⊙ (xW₃ + b₃))W₂ + b₂ (Shazeer 2020, equation 6, with biases).
     """
 
     timed = (("forward", "feed-forward"),)
@@ -36,7 +36,7 @@ class FeedForward(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
-        """(…, d) → (…, d). mask: (…) bool, False at padding; unused, because tokens are independent."""
+        """Apply the network: (…, d) → (…, d). mask: unused, because tokens are processed independently."""
         hidden = self.activation(self.inner(states))
         if self.gate is not None:
             hidden = hidden * self.gate(states)

@@ -1,4 +1,4 @@
-"""Attention masks: which keys a query may attend. One mask is built per pass and shared by all layers."""
+"""Attention masks, which define the keys that each query may attend to. All layers share one mask per forward pass."""
 
 from functools import cached_property
 
@@ -9,11 +9,13 @@ from dragoman.base.errors import ConfigError
 
 
 class Mask:
-    """allowed: bool, broadcastable to (B, heads, T, S), True where a query may attend a key.
+    """A mask of query–key pairs.
 
-    A query without any allowed key attends nothing: its weights and its output are zero, never NaN. tokens: (B, S)
-    bool, False at padding, or None if there is none. triangular: `allowed` is the square lower triangle, so that a
-    kernel may use its own causal mask.
+    If no key is allowed for a query, its attention weights and output are zero, never NaN.
+
+    allowed: bool, broadcastable to (B, heads, T, S), True where a query may attend to a key. tokens: (B, S) bool, False
+    at padding, or None if there is no padding. triangular: whether `allowed` is a square lower triangle, so that a
+    kernel can use its built-in causal mask.
     """
 
     def __init__(self, allowed: Tensor, tokens: Tensor | None = None, triangular: bool = False) -> None:
@@ -22,16 +24,16 @@ class Mask:
 
     @staticmethod
     def padding(tokens: Tensor) -> "Mask":
-        """Return the mask in which every query attends every token, from `tokens` (B, S) bool, False at padding."""
+        """Return a mask that hides only padding. tokens: (B, S) bool, False at padding."""
         mask = Mask(tokens[:, None, None, :], tokens)
         mask._hides_padding_only = True
         return mask
 
     @staticmethod
     def causal(new: int, total: int, device: torch.device) -> "Mask | None":
-        """Return the mask of the last `new` of `total` positions over all of them, or None if it hides nothing.
+        """Return the causal mask (`new`, `total`) of the last `new` of `total` positions, or None if it hides nothing.
 
-        Each position attends itself and all earlier ones.
+        Each position attends to itself and to all earlier positions.
         """
         if new == 1:
             return None
@@ -40,19 +42,20 @@ class Mask:
 
     @staticmethod
     def graph(edges: Tensor, tokens: Tensor | None = None) -> "Mask":
-        """Return the mask of a graph: node i attends node j where edges[…, i, j] is True (Veličković et al. 2018).
+        """Return the mask of a graph: node i attends to node j where edges[…, i, j] is True (Veličković et al. 2018).
 
-        edges: (S, S), one graph for the whole batch, or (B, S, S), bool. Add the diagonal for nodes that attend
-        themselves. tokens: (B, S) bool, False at padding, whose edges are ignored. Only attention that compares all
-        pairs, kinds soft and hard, takes such a mask.
+        Only attention of kinds soft and hard supports graphs, because it compares all pairs of nodes.
+
+        edges: bool, (S, S) for one graph shared by the batch, or (B, S, S). Set the diagonal for nodes that attend to
+        themselves. tokens: (B, S) bool, False at padding, whose edges are ignored.
         """
         allowed = edges[None, None] if edges.dim() == 2 else edges[:, None]
         return Mask(allowed if tokens is None else allowed & tokens[:, None, None, :], tokens)
 
     def token_mask(self, kind: str) -> Tensor:
-        """Return (B, S) bool, False at padding, of a mask that hides only padding.
+        """Return the tokens (B, S) bool, False at padding, of a mask that hides only padding.
 
-        Raises ConfigError, which names the attention's `kind`, for any other mask, such as a graph.
+        Raises ConfigError, with the attention `kind` in its message, for any other mask, such as a graph.
         """
         if not self._hides_padding_only or self.tokens is None:
             raise ConfigError(f"attention of kind {kind} cannot be restricted to the edges of a graph: use kind soft")
@@ -60,28 +63,30 @@ class Mask:
 
     @cached_property
     def bias(self) -> Tensor:
-        """float32 of the shape of `allowed`, to be added to scores: 0 where attention is allowed, −inf elsewhere.
+        """Term to add to scores, float32 of the shape of `allowed`: 0 where attention is allowed, −inf elsewhere.
 
-        A row without any allowed key is 0 throughout, so that its softmax and gradient stay finite until its weights
-        are set to zero.
+        Rows without an allowed key are 0 throughout, so that their softmax and gradient are finite. Their weights must
+        be set to zero afterwards.
         """
         hidden = ~self.allowed if not self.has_empty_rows else ~self.allowed & self.allowed.any(-1, keepdim=True)
         return torch.zeros(self.allowed.shape, device=self.allowed.device).masked_fill_(hidden, float("-inf"))
 
     @cached_property
     def has_empty_rows(self) -> bool:
-        """Return whether some query has no allowed key."""
+        """Whether some query has no allowed key."""
         return not bool(self.allowed.any(-1).all())
 
 
 class CausalSpan:
-    """`new` tokens after `start` earlier ones; each attends itself and all earlier tokens.
+    """`new` tokens that follow `start` earlier tokens. Each token attends to itself and to all earlier tokens.
 
-    left_padding: (R,) int64, how many of the start + new positions are padding before a row's first token; None if
-    there is no padding. A padding position attends only itself and is attended by no token. capacity: the largest
-    number of positions that will be needed, for which caches allocate space; None if unknown, and nothing is allocated
-    in advance. The mask is built on first use, so that mechanisms that never compare all pairs do not pay for it.
-    Compiled layers build their own, which lets the compiler drop the parts that no kernel reads.
+    The mask is built on first use, so that mechanisms that do not compare all pairs avoid its cost. Compiled layers
+    build their own mask, which allows the compiler to eliminate unused parts.
+
+    left_padding: (R,) int64, number of padding positions before the first token of each row, within the start + new
+    positions; None if there is no padding. A padding position attends only to itself, and no token attends to it.
+    capacity: maximum number of positions, for which caches allocate space; None if unknown, in which case no space is
+    reserved.
     """
 
     def __init__(
@@ -100,7 +105,7 @@ class CausalSpan:
         return self._build() if torch.compiler.is_compiling() else self._built
 
     def token_mask(self, last: int) -> Tensor | None:
-        """Return (R, last) bool for the last `last` positions, False at padding, or None if there is no padding."""
+        """Return the token mask (R, last) bool of the last `last` positions, or None if there is no padding."""
         if self.left_padding is None:
             return None
         end = self.start + self.new

@@ -1,4 +1,4 @@
-"""A sparsely gated mixture of experts in place of a feed-forward network."""
+"""A sparsely gated mixture of experts, used instead of a feed-forward network."""
 
 from collections.abc import Callable
 from math import ceil
@@ -17,8 +17,10 @@ from dragoman.nn.feedforward import FeedForward
 class ExpertsConfig(Config):
     """y = Σ over the top k experts e of G_e(x)·FFN_e(x) (Shazeer et al. 2017, equations 1, 3 and 5, without noise).
 
-    G is the softmax of xW_r over the top k. For k = 1 it is the softmax over all experts, because the router would have
-    no gradient otherwise (Fedus et al. 2022, equation 2). `encoder: {experts: {count: 8, active: 2}}`.
+    G is the softmax of xW_r over the top k experts. For k = 1, it is the softmax over all experts, so that the router
+    receives a gradient (Fedus et al. 2022, equation 2).
+
+    YAML: `encoder: {experts: {count: 8, active: 2}}`
     """
 
     count: int = Field(8, ge=2, description="Number of experts E, each a separate feed-forward network.")
@@ -28,19 +30,19 @@ class ExpertsConfig(Config):
     capacity: float | None = Field(
         1.25,
         gt=0,
-        description="In training, an expert processes at most this many times its even share of the batch, "
-        "k·tokens/E. For tokens beyond that it returns zero, so that only the residual connection "
-        "remains. null: no limit.",
+        description="Capacity factor: in training, an expert processes at most this many times its even share of the "
+        "batch, k·tokens/E. Its output for further tokens is zero, so that only the residual connection remains. "
+        "null: no limit.",
     )
     balance: float = Field(
         0.01,
         ge=0,
-        description="Weight in the loss of E·Σ share_e·mean G_e, which is 1 if all experts process equally many "
-        "tokens.",
+        description="Weight in the loss of the load-balancing term E·Σ share_e·mean G_e, which is 1 if all experts "
+        "process equally many tokens.",
     )
 
     def build(self, width: int, network: Callable[[], FeedForward]) -> "Mixture":
-        """Build the module; network: builds one expert. Raises ConfigError for more active experts than experts."""
+        """Build the module. network: builds one expert. Raises ConfigError if `active` exceeds `count`."""
         if self.active > self.count:
             raise ConfigError(
                 f"experts.active = {self.active} exceeds experts.count = {self.count}: lower the first or raise the "
@@ -50,15 +52,16 @@ class ExpertsConfig(Config):
 
 
 class Mixture(nn.Module):
-    """Each token is routed to the k experts with the highest router scores; ties go to the first ones.
+    """Route each token to the k experts with the highest router scores. Ties are resolved by expert order.
 
-    The router computes in at least float32. In training it reports the penalty `balance` (Fedus et al. 2022, equations
-    4 to 6; before capacity, without padding) and two counts: `experts`, the tokens routed to each expert, and
-    `over_capacity`, how many of them were dropped. Capacity is filled by rank of choice, then by order in the batch
-    (GShard, algorithm 1). In evaluation there is no capacity, so a token's result depends on the token alone.
+    The router computes in at least float32. In training, it reports the penalty `balance` (Fedus et al. 2022, equations
+    4 to 6), computed before the capacity limit and without padding, and two counts: `experts`, the number of tokens
+    routed to each expert, and `over_capacity`, the number of those that exceeded its capacity. Capacity is assigned
+    first by rank of choice, then by order in the batch (GShard, algorithm 1). In evaluation, there is no capacity
+    limit, so the result of a token does not depend on other tokens.
 
-    reads_whole_batches: capacities and penalties of the parts of a batch differ from those of the whole, so ranks must
-    not divide a batch.
+    reads_whole_batches: True, because capacities and penalties are defined for whole batches, so that ranks must not
+    divide a batch.
     """
 
     timed = (("forward", "feed-forward"),)
@@ -75,11 +78,11 @@ class Mixture(nn.Module):
     @property
     def idle_parameters(self) -> int:
         """Number of parameters that a single token does not use."""
-        one = sum(parameter.numel() for parameter in self.experts[0].parameters())
-        return (self.config.count - self.config.active) * one
+        expert_size = sum(parameter.numel() for parameter in self.experts[0].parameters())
+        return (self.config.count - self.config.active) * expert_size
 
     def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
-        """(…, d) → (…, d). mask: (…) bool, False at padding, which no expert reads: zeros come out."""
+        """Apply the experts: (…, d) → (…, d). mask: (…) bool, False at padding, for which the output is zero."""
         count, active = self.config.count, self.config.active
         tokens = states.flatten(0, -2)
         probabilities = self._probabilities(tokens)
@@ -97,33 +100,39 @@ class Mixture(nn.Module):
                 capacity = max(1, ceil(self.config.capacity * sum(sizes) / count))
             real = probabilities if mask is None else probabilities[mask.flatten()]
             self._report(auxiliary, real, sizes, capacity)
-        return self._mixed(tokens, gates.t(), choices, sizes, capacity).view_as(states)
+        return self._combine_experts(tokens, gates.t(), choices, sizes, capacity).view_as(states)
 
     def _probabilities(self, tokens: Tensor) -> Tensor:
-        """Return the router's probabilities (N, E), in at least float32 because rounding would change the routing."""
-        kind = torch.promote_types(tokens.dtype, torch.float32)
+        """Return the router's probabilities (N, E), in at least float32, because rounding would change the routing."""
+        dtype = torch.promote_types(tokens.dtype, torch.float32)
         with torch.autocast(tokens.device.type, enabled=False):
-            return torch.softmax(functional.linear(tokens.to(kind), self.router.to(kind)), -1)
+            return torch.softmax(functional.linear(tokens.to(dtype), self.router.to(dtype)), -1)
 
     def _report(self, auxiliary: Auxiliary, probabilities: Tensor, sizes: list[int], capacity: int) -> None:
         count = self.config.count
-        given = torch.tensor(sizes, device=probabilities.device)
-        shares = given.to(probabilities.dtype) / max(sum(sizes), 1)
+        loads = torch.tensor(sizes, device=probabilities.device)
+        shares = loads.to(probabilities.dtype) / max(sum(sizes), 1)
         total = count * (shares * probabilities.sum(0)).sum()
         auxiliary.penalise("balance", total, float(len(probabilities)), self.config.balance)
-        auxiliary.count("experts", given)
-        auxiliary.count("over_capacity", (given - capacity).clamp_min(0).sum().view(1))
+        auxiliary.count("experts", loads)
+        auxiliary.count("over_capacity", (loads - capacity).clamp_min(0).sum().view(1))
 
-    def _mixed(self, tokens: Tensor, gates: Tensor, choices: Tensor, sizes: list[int], capacity: int) -> Tensor:
-        """tokens (N, d), gates (k, N), choices (k·N): experts, or E for none. An expert reads its first `capacity`."""
+    def _combine_experts(
+        self, tokens: Tensor, gates: Tensor, choices: Tensor, sizes: list[int], capacity: int
+    ) -> Tensor:
+        """Return the gated sum (N, d) of the experts' outputs. Each expert processes its first `capacity` tokens.
+
+        tokens: (N, d). gates: (k, N). choices: (k·N), the index of an expert, or E for padding. sizes: number of tokens
+        routed to each expert.
+        """
         order = choices.argsort(stable=True)
         results, start = [], 0
         for expert, size in zip(self.experts, sizes, strict=True):
-            read = min(size, capacity)
-            if read or self.training:  # in training every expert needs a gradient, even if it is zero
-                results.append(expert(tokens[order[start : start + read] % len(tokens)]))
-            if size > read:
-                results.append(results[-1].new_zeros(size - read, tokens.size(-1)))
+            processed = min(size, capacity)
+            if processed or self.training:  # in training, every expert needs a gradient, even if it is zero
+                results.append(expert(tokens[order[start : start + processed] % len(tokens)]))
+            if size > processed:
+                results.append(results[-1].new_zeros(size - processed, tokens.size(-1)))
             start += size
         if start < len(choices):
             results.append(tokens.new_zeros(len(choices) - start, tokens.size(-1)))

@@ -1,4 +1,4 @@
-"""Normalisation layers by kind."""
+"""Normalisation layers: layer, RMS and batch normalisation."""
 
 from typing import Annotated, Literal
 
@@ -10,7 +10,7 @@ from dragoman.base.settings.config import Config
 
 
 class LayerNormConfig(Config):
-    """(x − mean)/√(variance + ε) · gain + offset over each token's vector (Ba et al. 2016); the biased variance."""
+    """(x − mean)/√(variance + ε) · gain + offset over each token's vector (Ba et al. 2016). The variance is biased."""
 
     kind: Literal["layer"] = "layer"
     gain: bool = Field(True, description="Use a learned scale for each of the d components.")
@@ -31,7 +31,7 @@ class LayerNorm(nn.LayerNorm):
             self.bias = nn.Parameter(torch.zeros(width))
 
     def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
-        """(…, d) → (…, d). mask: unused, because tokens are independent."""
+        """Normalise states (…, d) → (…, d). mask: unused, because tokens are normalised independently."""
         return super().forward(states)
 
 
@@ -54,17 +54,19 @@ class RMSNorm(nn.RMSNorm):
         super().__init__(width, config.epsilon, elementwise_affine=config.gain)
 
     def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
-        """(…, d) → (…, d). mask: unused, because tokens are independent."""
+        """Normalise states (…, d) → (…, d). mask: unused, because tokens are normalised independently."""
         return super().forward(states)
 
 
 class BatchNormConfig(Config):
-    """(x − μ)/√(σ² + ε) · gain + offset for each of the d components over all tokens that are not padding (Ioffe &
-    Szegedy 2015).
+    """(x − μ)/√(σ² + ε) · gain + offset for each of the d components over all tokens except padding (Ioffe & Szegedy
+    2015).
 
-    Training uses the mean μ and variance σ² of the batch, so the parts of an accumulated update are normalised
-    separately and do not give the gradient of the whole batch. Evaluation uses running averages, so a sentence does not
-    depend on its batch. `normalisation: {kind: batch}`.
+    Training uses the mean μ and variance σ² of the batch. With gradient accumulation, each part is normalised
+    separately, so the result differs from that of the whole batch. Evaluation uses running averages, so the result of a
+    sentence does not depend on the other sentences in its batch.
+
+    YAML: `normalisation: {kind: batch}`
     """
 
     kind: Literal["batch"] = "batch"
@@ -79,10 +81,10 @@ class BatchNormConfig(Config):
 
 
 class BatchNorm(nn.Module):
-    """torch's BatchNorm1d over tokens without padding, as if the batch were packed.
+    """Batch normalisation over the tokens of a batch, without padding. Equivalent to torch's BatchNorm1d.
 
-    The running mean and variance are buffers stored in checkpoints. A batch of a single token has no variance and is
-    normalised to the offset.
+    The running mean and variance are buffers and are stored in checkpoints. A batch of a single token, which has zero
+    variance, is normalised to the offset.
     """
 
     def __init__(self, config: BatchNormConfig, width: int) -> None:
@@ -95,22 +97,27 @@ class BatchNorm(nn.Module):
         self.register_buffer("running_var", torch.ones(width))
 
     def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:
-        """(…, d) → (…, d). mask: (…) bool, False at padding, which is ignored, or None if there is no padding."""
-        precise = states.to(torch.promote_types(states.dtype, torch.float32))
-        if mask is not None:  # padding is not in the statistics, so it could grow without bound over the layers
-            precise = precise.masked_fill(~mask.unsqueeze(-1), 0.0)
-        mean, variance = self._of_batch(precise, mask) if self.training else (self.running_mean, self.running_var)
-        result = (precise - mean) * (variance + self.epsilon).rsqrt() * self.weight + self.bias
+        """Normalise states (…, d) → (…, d). mask: (…) bool, False at padding; None if there is no padding."""
+        inputs = states.to(torch.promote_types(states.dtype, torch.float32))
+        if mask is not None:  # padding is excluded from the statistics, so its states could grow without bound
+            inputs = inputs.masked_fill(~mask.unsqueeze(-1), 0.0)
+        mean, variance = self.running_mean, self.running_var
+        if self.training:
+            mean, variance = self._batch_statistics(inputs, mask)
+        result = (inputs - mean) * (variance + self.epsilon).rsqrt() * self.weight + self.bias
         return result.to(states.dtype)
 
-    def _of_batch(self, states: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return mean and biased variance, and update the running averages, with the unbiased variance as in torch."""
-        real = states.flatten(0, -2)
-        count: Tensor | float = float(len(real))
+    def _batch_statistics(self, states: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return the mean and the biased variance of the batch, and update the running averages.
+
+        As in torch, the running variance is updated with the unbiased variance.
+        """
+        values = states.flatten(0, -2)
+        count: Tensor | float = float(len(values))
         if mask is not None:
             weight = mask.flatten()[:, None].to(states.dtype)
-            real, count = real * weight, weight.sum().clamp_min(1)
-        mean = real.sum(0) / count
+            values, count = values * weight, weight.sum().clamp_min(1)
+        mean = values.sum(0) / count
         distance = states.flatten(0, -2) - mean
         squares = (distance.square() if mask is None else distance.square() * weight).sum(0)
         with torch.no_grad():

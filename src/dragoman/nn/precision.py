@@ -1,23 +1,23 @@
-"""The number type of matrix products under autocast, for values that several products share."""
+"""Casts to the dtype of matrix products under autocast, and to float32 for long sums."""
 
 import torch
 from torch import Tensor
 
 
-def product_type(states: Tensor) -> torch.dtype:
-    """Return the type of matrix products of `states`: autocast's type if it is enabled, else their own."""
-    kind = states.device.type
-    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else states.dtype
+def matmul_dtype(states: Tensor) -> torch.dtype:
+    """Return the dtype of matrix products of `states`: the autocast dtype if autocast is enabled, else their dtype."""
+    device_type = states.device.type
+    return torch.get_autocast_dtype(device_type) if torch.is_autocast_enabled(device_type) else states.dtype
 
 
-def for_products(states: Tensor) -> Tensor:
-    """Cast `states` to the type of matrix products.
+def cast_for_matmul(states: Tensor) -> Tensor:
+    """Cast `states` to the dtype of matrix products.
 
-    Autocast casts the input of every product separately; if several products share an input, this casts it once.
+    Autocast casts the input of each product separately. This function casts an input that several products share once.
     """
-    return states.to(product_type(states))
+    return states.to(matmul_dtype(states))
 
 
-def at_least_single(values: Tensor) -> Tensor:
-    """Cast to float32 unless the type is wider already, because sums over many tokens need the precision."""
+def to_at_least_float32(values: Tensor) -> Tensor:
+    """Cast `values` to float32, unless their dtype is wider. Sums over many tokens need this precision."""
     return values.to(torch.promote_types(values.dtype, torch.float32))

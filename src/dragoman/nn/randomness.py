@@ -1,4 +1,4 @@
-"""The random generator of each thread, so that concurrent threads do not share one."""
+"""Per-thread random generators, so that concurrent threads do not share one."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,8 +10,8 @@ _generator: ContextVar[torch.Generator | None] = ContextVar("generator of random
 
 
 @contextmanager
-def drawing_from(generator: torch.Generator) -> Iterator[None]:
-    """Within this context, this thread's random draws on the CPU come from `generator`."""
+def use_generator(generator: torch.Generator) -> Iterator[None]:
+    """Use `generator` for the random draws of this thread on the CPU within this context."""
     token = _generator.set(generator)
     try:
         yield
@@ -20,5 +20,8 @@ def drawing_from(generator: torch.Generator) -> Iterator[None]:
 
 
 def generator(device: torch.device) -> torch.Generator | None:
-    """Return the generator for draws on `device`; None means its default generator, always used except on a CPU."""
+    """Return the generator for draws on `device`, or None for the default generator of the device.
+
+    Only draws on a CPU use the generator of `use_generator`.
+    """
     return _generator.get() if device.type == "cpu" else None

@@ -14,9 +14,9 @@ NormOrder = Literal["post", "pre"]
 
 
 class Residual(nn.Module):
-    """post-norm LN(x + drop(f(x))) (Vaswani et al. 2017) or pre-norm x + drop(f(LN(x))) (Xiong et al. 2020).
+    """Post-norm LN(x + drop(f(x))) (Vaswani et al. 2017) or pre-norm x + drop(f(LN(x))) (Xiong et al. 2020).
 
-    connected: False omits the `x +`, for ablations.
+    connected: whether x is added; False removes the residual connection, for ablations.
     """
 
     def __init__(self, width: int, order: NormOrder, norm: NormConfig, dropout: float, connected: bool = True) -> None:
@@ -26,12 +26,15 @@ class Residual(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, states: Tensor, sublayer: Callable[[Tensor], Tensor], mask: Tensor | None = None) -> Tensor:
-        """states (B, T, d) → (B, T, d); `sublayer` preserves the shape. mask: (B, T) bool, False at padding."""
-        if self.order == "post":
-            return self.norm(self._joined(states, self.dropout(sublayer(states))), mask)  # type: ignore[no-any-return]
-        return self._joined(states, self.dropout(sublayer(self.norm(states, mask))))
+        """Apply `sublayer`, which preserves shapes, to states (B, T, d) → (B, T, d).
 
-    def _joined(self, states: Tensor, result: Tensor) -> Tensor:
+        mask: (B, T) bool, False at padding.
+        """
+        if self.order == "post":
+            return self.norm(self._add_residual(states, self.dropout(sublayer(states))), mask)  # type: ignore[no-any-return]
+        return self._add_residual(states, self.dropout(sublayer(self.norm(states, mask))))
+
+    def _add_residual(self, states: Tensor, result: Tensor) -> Tensor:
         return states + result if self.connected else result
 
 
@@ -41,12 +44,15 @@ class _Unchanged(nn.Module):
 
 
 def final_norm(width: int, order: NormOrder, norm: NormConfig) -> nn.Module:
-    """Return the last module of a stack: a norm after pre-norm layers (their sum is not normalised), or an identity."""
+    """Return the final module of a stack.
+
+    It is a norm after pre-norm layers, whose sum is not normalised, and an identity after post-norm layers.
+    """
     return norm.build(width) if order == "pre" else _Unchanged()
 
 
-def fitted(attention: Attention, width: int) -> Attention:
-    """Return `attention` if its output width fits a residual connection. Raises ConfigError if it does not."""
+def require_output_width(attention: Attention, width: int) -> Attention:
+    """Return `attention`. Raises ConfigError if its output width is not `width`, as residual connections require."""
     if attention.output_width != width:
         raise ConfigError(
             f"the heads' output width is {attention.output_width}, but the layer's width is {width}: set "

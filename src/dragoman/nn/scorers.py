@@ -1,4 +1,4 @@
-"""Scorers of keys for queries, in multi-head attention and, with one head, in recurrent decoders."""
+"""Attention scorers for multi-head attention and, with a single head, for recurrent decoders."""
 
 from math import sqrt
 from typing import Annotated, Any, Literal
@@ -13,10 +13,10 @@ from dragoman.nn.additive import additive_scores
 
 
 class Scorer(nn.Module):
-    """Scores (B, h, …, T, S) of queries (B, h, …, T, d_q) and keys (B, h, …, S, d_k).
+    """Compute scores (B, h, …, T, S) of queries (B, h, …, T, d_q) and keys (B, h, …, S, d_k).
 
-    Heads are dimension 1; there may be block dimensions between them and the last two. `prepare` is applied to keys
-    once, and its result is cached. A scorer that is a dot product overrides `fold`, any other overrides `forward`.
+    Dimension 1 is the heads; there may be block dimensions between it and the last two. `prepare` is applied to the
+    keys once, and its result is cached. Dot-product scorers override `fold`. Other scorers override `forward`.
     """
 
     is_dot_product: bool = True
@@ -26,11 +26,11 @@ class Scorer(nn.Module):
         return keys
 
     def fold(self, queries: Tensor) -> Tensor:
-        """Return queries whose dot product with the prepared keys is the score."""
+        """Return the queries, transformed so that their dot products with the prepared keys are the scores."""
         raise NotImplementedError
 
     def forward(self, queries: Tensor, prepared: Tensor) -> Tensor:
-        """(B, h, …, T, d_q) and prepared keys → (B, h, …, T, S)."""
+        """Return the scores (B, h, …, T, S) of queries (B, h, …, T, d_q) and prepared keys."""
         return torch.matmul(self.fold(queries), prepared.transpose(-2, -1))
 
 
@@ -41,12 +41,12 @@ class DotConfig(Config):
 
     def build(self, heads: int, query_width: int, key_width: int) -> Scorer:
         """Build the scorer for heads of the given widths. Raises ConfigError if they differ."""
-        _same(self, query_width, key_width)
+        _require_equal_widths(self, query_width, key_width)
         return Dot()
 
 
 class Dot(Scorer):
-    """q·k."""
+    """The scorer q·k."""
 
     def fold(self, queries: Tensor) -> Tensor:
         """Return the queries unchanged."""
@@ -60,20 +60,23 @@ class ScaledDotConfig(Config):
 
     def build(self, heads: int, query_width: int, key_width: int) -> Scorer:
         """Build the scorer for heads of the given widths. Raises ConfigError if they differ."""
-        _same(self, query_width, key_width)
+        _require_equal_widths(self, query_width, key_width)
         return ScaledDot()
 
 
 class ScaledDot(Scorer):
-    """q·k/√d_k."""
+    """The scorer q·k/√d_k."""
 
     def fold(self, queries: Tensor) -> Tensor:
-        """Scale the queries, which have fewer elements than the scores if S > d_k."""
+        """Return the scaled queries. They have fewer elements than the scores if S > d_k."""
         return queries * (1 / sqrt(queries.size(-1)))
 
 
 class GeneralConfig(Config):
-    """qᵀWk, also called bilinear or multiplicative (Luong et al. 2015, "general"); widths may differ."""
+    """qᵀWk, also called bilinear or multiplicative attention (Luong et al. 2015, "general").
+
+    Queries and keys may have different widths.
+    """
 
     kind: Literal["general"] = "general"
 
@@ -83,7 +86,7 @@ class GeneralConfig(Config):
 
 
 class General(Scorer):
-    """qᵀWk with W (h, d_q, d_k), one matrix per head."""
+    """The scorer qᵀWk, with W (h, d_q, d_k)."""
 
     def __init__(self, heads: int, query_width: int, key_width: int) -> None:
         super().__init__()
@@ -91,16 +94,17 @@ class General(Scorer):
 
     def fold(self, queries: Tensor) -> Tensor:
         """Return Wᵀq."""
-        return _each_head(queries, self.weight)
+        return _project_heads(queries, self.weight)
 
 
 class AdditiveConfig(Config):
-    """wᵀtanh(Uq + Vk) (Bahdanau et al. 2015, appendix A.1.2), also called concatenative; widths may differ."""
+    """wᵀtanh(Uq + Vk), also called "concat" attention (Bahdanau et al. 2015, appendix A.1.2).
+
+    Queries and keys may have different widths.
+    """
 
     kind: Literal["additive"] = "additive"
-    width: int | None = Field(
-        None, ge=1, description="Width of the hidden layer inside tanh, per head; null: the key's width."
-    )
+    width: int | None = Field(None, ge=1, description="Width of the hidden layer, per head; null: the width of a key.")
 
     def build(self, heads: int, query_width: int, key_width: int) -> Scorer:
         """Build the scorer for heads of the given widths."""
@@ -108,7 +112,7 @@ class AdditiveConfig(Config):
 
 
 class Additive(Scorer):
-    """wᵀtanh(Uq + Vk) with U (h, d_q, a), V (h, d_k, a), w (h, a)."""
+    """The scorer wᵀtanh(Uq + Vk), with U (h, d_q, a), V (h, d_k, a) and w (h, a)."""
 
     is_dot_product = False
 
@@ -122,13 +126,13 @@ class Additive(Scorer):
 
     def prepare(self, keys: Tensor) -> Tensor:
         """Return Vk."""
-        return _each_head(keys, self.key)
+        return _project_heads(keys, self.key)
 
     def forward(self, queries: Tensor, prepared: Tensor) -> Tensor:
-        """(B, h, …, T, d_q) and Vk (B, h, …, S, a) → (B, h, …, T, S)."""
+        """Return the scores (B, h, …, T, S) of queries (B, h, …, T, d_q) and prepared keys Vk (B, h, …, S, a)."""
         blocks = [1] * (queries.dim() - 4)
         vector = self.vector.view(self.vector.size(0), *blocks, -1)
-        return additive_scores(_each_head(queries, self.query), prepared, vector)
+        return additive_scores(_project_heads(queries, self.query), prepared, vector)
 
 
 ScorerConfig = Annotated[
@@ -137,7 +141,7 @@ ScorerConfig = Annotated[
 ]
 
 
-def _same(config: Any, query_width: int, key_width: int) -> None:
+def _require_equal_widths(config: Any, query_width: int, key_width: int) -> None:
     if query_width != key_width:
         raise ConfigError(
             f"the {config.kind} scorer needs queries and keys of equal width, but a head has {query_width} and "
@@ -146,18 +150,18 @@ def _same(config: Any, query_width: int, key_width: int) -> None:
 
 
 def _matrices(heads: int, rows: int, columns: int) -> nn.Parameter:
-    """Return (heads, rows, columns), each matrix initialised as in Glorot & Bengio 2010."""
+    """Return a parameter (heads, rows, columns), with each matrix initialised as in Glorot & Bengio 2010."""
     weight = nn.Parameter(torch.empty(heads, rows, columns))
     bound = sqrt(6 / (rows + columns))
     nn.init.uniform_(weight, -bound, bound)
     return weight
 
 
-def _each_head(vectors: Tensor, weight: Tensor) -> Tensor:
-    """(B, h, …, n, p) times (h, p, r) → (B, h, …, n, r).
+def _project_heads(vectors: Tensor, weight: Tensor) -> Tensor:
+    """Project vectors (B, h, …, n, p) with weights (h, p, r) → (B, h, …, n, r).
 
-    This is one product per head. A broadcast matmul would make one per sentence, each with its own gradient of the
-    weight.
+    It computes one product per head. A broadcast matmul would compute one per sentence, each with a separate gradient
+    of the weight.
     """
     if len(weight) == 1:
         return torch.matmul(vectors, weight[0])

@@ -1,6 +1,7 @@
-"""Hard attention: each step attends a few positions and no others."""
+"""Hard attention: each step attends to a few selected positions only."""
 
 from dataclasses import replace
+from functools import cache
 from typing import Any, Literal
 
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.base.errors import ConfigError
+from dragoman.base.log import warn
 from dragoman.nn.attention.interface import Attention, AttentionSizes
 from dragoman.nn.attention.soft import Queries, QueryKeyPairs, SoftAttention, SoftAttentionConfig, normalise
 from dragoman.nn.auxiliary import Decisions, collector
@@ -22,12 +24,12 @@ _REINFORCE_SETTINGS = {"entropy_weight", "baseline_weight", "discount"}
 class HardAttentionConfig(SoftAttentionConfig):
     """Each head selects one position z and returns its value v_z (Xu et al. 2015, section 4.1).
 
-    `straight_through` selects the position with the largest α, in training too, and passes the gradient as if α itself
-    had been the weights (Bengio et al. 2013, section 4): ∂L/∂α_j = ∂L/∂o · v_j, for unselected positions too.
+    `straight_through` selects the position with the largest α, also in training. The backward pass treats α as the
+    weights (Bengio et al. 2013, section 4): ∂L/∂α_j = ∂L/∂o · v_j, also for positions that were not selected.
 
-    `reinforce` draws z ~ α in training (the paper). The reward is the negative loss of the step's token plus that of
-    later tokens discounted by γ (`discount`), minus a learned baseline; the entropy of α is encouraged. Translation
-    selects the position with the largest α.
+    `reinforce` samples z ~ α in training, as in the paper. The reward is the negative loss of the current token plus
+    the discounted negative losses of later tokens (γ is `discount`), minus a learned baseline. An entropy bonus
+    encourages exploration. At inference, the position with the largest α is selected.
 
     YAML: `decoder: {cross_attention: {kind: hard}}`
     """
@@ -35,83 +37,101 @@ class HardAttentionConfig(SoftAttentionConfig):
     kind: Literal["hard"] = "hard"  # type: ignore[assignment]
     gradient: Literal["straight_through", "reinforce"] = Field(
         "straight_through",
-        description="How the selection is trained: straight_through, with the gradient of soft attention's weights, "
-        "or reinforce, with the reward of the sampled positions.",
+        description="Gradient estimator that trains the selection: straight_through uses the gradient of the soft "
+        "attention weights; reinforce uses the reward of the sampled positions.",
     )
     soft_updates: int = Field(
         0,
         ge=0,
-        description="For straight_through: number of updates during which a share of the queries, falling from 1 to 0, "
-        "uses the weighted mean over all keys, as in soft attention. 0: no queries do.",
+        description="For straight_through: number of initial updates in which some queries use soft attention, the "
+        "weighted mean over all keys. Their share falls linearly from 1 to 0. 0: no query uses soft attention.",
     )
-    looks: int | None = Field(
+    max_positions: int | None = Field(
         None,
         ge=1,
-        description="Number of distinct positions that a head reads per step; their values are averaged. null: 1, or "
-        "3 if adaptive.",
+        description="Maximum number of distinct positions that a head attends to per step. Their values are averaged. "
+        "null: 1, or 3 if adaptive.",
     )
     adaptive: bool = Field(
         False,
-        description="Decide after each read whether to read another position, up to `looks` in total (deck 003: "
-        "discrete decisions, the number of steps).",
+        description="Decide after each position whether to attend to another one, up to `max_positions` in total "
+        "(deck 003: discrete decisions, the number of steps).",
     )
     entropy_weight: float = Field(
         0.1,
         ge=0,
-        description="For reinforce: weight of the entropy of the choices (nats) in the loss. If it is too low, a head "
-        "settles on the first position that helps.",
+        description="For reinforce: weight of the entropy of the decisions (nats) in the loss. If it is too low, a "
+        "head converges prematurely to the first useful position.",
     )
     baseline_weight: float = Field(
         1.0,
         ge=0,
-        description="For reinforce: weight in the loss of (b − mean reward to go)², which trains the baseline b.",
+        description="For reinforce: weight in the loss of (b − mean reward-to-go)², which trains the baseline b.",
     )
     discount: float = Field(
         0.0,
         ge=0,
         le=1,
-        description="For reinforce: γ, discount per token of later rewards. At 1 the estimate is unbiased. Lower "
-        "values reduce its variance and add a bias, except if no later state depends on the choice: in a "
-        "Transformer decoder with one layer, or a recurrent decoder with luong wiring without input "
-        "feeding.",
+        description="For reinforce: γ, discount per token of later rewards. With 1, the gradient estimate is unbiased. "
+        "Lower values reduce its variance but introduce bias, unless no later state depends on the decision, as in a "
+        "Transformer decoder with one layer, or in a recurrent decoder with luong wiring without input feeding.",
     )
 
     @model_validator(mode="before")
     @classmethod
     def _infer_reinforce(cls, values: Any) -> Any:
-        """Read model folders that were written before `gradient` existed."""
+        """Add `gradient: reinforce` to settings of model folders that were written before `gradient` existed."""
         if isinstance(values, dict) and _REINFORCE_SETTINGS.intersection(values):
             return {"gradient": "reinforce", **values}
         return values
 
+    @model_validator(mode="before")
+    @classmethod
+    def _rename_looks(cls, values: Any) -> Any:
+        """Accept `looks`, the former name of `max_positions`."""
+        if not isinstance(values, dict) or "looks" not in values:
+            return values
+        _warn_of_looks()
+        values = dict(values)
+        return {"max_positions": values.pop("looks"), **values}
+
     def build(self, sizes: AttentionSizes, positions: PositionScheme | None = None) -> Attention:
         """Build the module. Raises ConfigError for mutually exclusive settings."""
         if positions is not None:
-            raise ConfigError("attention of kind hard attends the source only: choose another kind for self-attention")
-        if self.adaptive and self.looks == 1:
-            raise ConfigError("with looks=1, adaptive has nothing to decide: raise looks, or set adaptive to false")
+            raise ConfigError(
+                "attention of kind hard is available over the source only: choose another kind for self-attention"
+            )
+        if self.adaptive and self.max_positions == 1:
+            raise ConfigError(
+                "adaptive has no effect with max_positions=1: raise max_positions, or set adaptive to false"
+            )
         return HardAttention(self, sizes)
 
 
-class HardAttention(SoftAttention):
-    """Values of selected positions instead of a mean over all. Built by `HardAttentionConfig.build`.
+@cache
+def _warn_of_looks() -> None:
+    warn("the setting looks of hard attention is now called max_positions")
 
-    A step may select several positions, one after another without replacement:
-    P(z₁, …, z_n) = Π α_{z_i} / (1 − Σ_{j<i} α_{z_j}). Whether to select another one is a single decision for all heads,
-    computed from the query and the mean of the values selected so far. Random decisions come from the thread's
-    generator, so a seed fixes them, and no gradient flows through them. There is no dropout on the weights, because a
-    selected value is either used as a whole or not at all.
+
+class HardAttention(SoftAttention):
+    """Attention that returns the values of selected positions. Built by `HardAttentionConfig.build`.
+
+    A step may select several positions one after another, without replacement:
+    P(z₁, …, z_n) = Π α_{z_i} / (1 − Σ_{j<i} α_{z_j}). The decision to select another position is shared by all heads
+    and computed from the query and the mean of the values selected so far. Random decisions are drawn from the thread's
+    generator, so they are reproducible with a seed. No gradient flows through them. Dropout is not applied to the
+    weights, because a position is either selected or not.
     """
 
     def __init__(self, config: HardAttentionConfig, sizes: AttentionSizes) -> None:
         super().__init__(config, replace(sizes, dropout=0.0), None)
-        self.looks = config.looks or (3 if config.adaptive else 1)
-        self.drawn = config.gradient == "reinforce"
-        self.soft_updates = 0 if self.drawn else config.soft_updates
+        self.max_positions = config.max_positions or (3 if config.adaptive else 1)
+        self.is_sampled = config.gradient == "reinforce"
+        self.soft_updates = 0 if self.is_sampled else config.soft_updates
         self.entropy_weight, self.baseline_weight = config.entropy_weight, config.baseline_weight
         self.discount = config.discount
         query, _, value = config.head_widths(sizes)
-        self.baseline = nn.Linear(sizes.heads * query, 1) if self.drawn else None
+        self.baseline = nn.Linear(sizes.heads * query, 1) if self.is_sampled else None
         self.again = nn.Linear(sizes.heads * (query + value), 1) if config.adaptive else None
 
     def context(self, pairs: QueryKeyPairs) -> Tensor:
@@ -119,61 +139,65 @@ class HardAttention(SoftAttention):
         scores = self.scores(pairs)
         exact = scores.to(torch.promote_types(scores.dtype, torch.float32))
         weights = normalise(exact, pairs.mask, self.config.normaliser)
-        self.add_penalty(weights, pairs.queries.mask)  # of α: the selection itself has no gradient
-        return self.mean(self._chosen(weights, pairs.queries, pairs.keys.values), pairs)
+        # The penalty is computed from α, because the selection itself has no gradient.
+        self.add_penalty(weights, pairs.queries.mask)
+        return self.mean(self._selection_weights(weights, pairs.queries, pairs.keys.values), pairs)
 
-    def _chosen(self, weights: Tensor, queries: Queries, values: Tensor) -> Tensor:
+    def _selection_weights(self, weights: Tensor, queries: Queries, values: Tensor) -> Tensor:
         """Return 1/n at the n positions that a query selects and 0 elsewhere: (B, h, Q, S), Q = K·T."""
-        sampling, through = self.training and self.drawn, self.training and not self.drawn
+        sampling, straight_through = self.training and self.is_sampled, self.training and not self.is_sampled
         states = queries.vectors.transpose(1, 2).flatten(2)  # (B, Q, h·d_q)
         decisions: list[tuple[Tensor, Tensor]] = []  # log-probability and entropy (B, Q) of each decision, in order
-        seen = torch.zeros_like(weights)  # 1 at positions that were selected
-        passed, gate = seen, torch.ones_like(weights[:, :1, :, :1])  # `seen` with gradients; (B, 1, Q, 1)
+        selected = torch.zeros_like(weights)  # 1 at positions selected so far
+        # The same values with straight-through gradients, and the gate (B, 1, Q, 1) of the next selection.
+        differentiable, gate = selected, torch.ones_like(weights[:, :1, :, :1])
         active_queries = torch.ones_like(weights[:, 0, :, 0], dtype=torch.bool)  # (B, Q)
-        for number in range(self.looks):
-            left = weights * (1 - seen)
-            mass = left.sum(-1, keepdim=True)
+        for number in range(self.max_positions):
+            remaining = weights * (1 - selected)
+            mass = remaining.sum(-1, keepdim=True)
             possible = mass > _SMALLEST  # (B, h, Q, 1)
-            left = left / mass.clamp_min(_SMALLEST)
-            positions = sampled(left.detach()) if sampling else left.argmax(-1)
-            chosen = torch.zeros_like(left).scatter_(-1, positions.unsqueeze(-1), 1.0) * possible
-            if through:  # also for inactive queries, whose gate is 0: the gate learns the effect of a further selection
-                passed = passed + gate * _straight_through(chosen, left * possible)
+            remaining = remaining / mass.clamp_min(_SMALLEST)
+            positions = sample_positions(remaining.detach()) if sampling else remaining.argmax(-1)
+            selection = torch.zeros_like(remaining).scatter_(-1, positions.unsqueeze(-1), 1.0) * possible
+            if straight_through:  # inactive queries have gate 0; their gradient trains the gate
+                differentiable = differentiable + gate * _straight_through(selection, remaining * possible)
             active = possible & active_queries[:, None, :, None]
-            chosen = chosen * active
-            seen = seen + chosen
+            selection = selection * active
+            selected = selected + selection
             if sampling:
-                logarithm = left.clamp_min(_SMALLEST).log()
-                decisions.append(((chosen * logarithm).sum((1, 3)), -(active * left * logarithm).sum((1, 3))))
-            if self.again is not None and number + 1 < self.looks:
-                active_queries = active_queries & ((weights * (1 - seen)).sum(-1) > _SMALLEST).any(1)
-                context = torch.matmul(_mean(seen), values.to(seen.dtype)).transpose(1, 2).flatten(2)  # (B, Q, h·d_v)
+                logarithm = remaining.clamp_min(_SMALLEST).log()
+                decisions.append(((selection * logarithm).sum((1, 3)), -(active * remaining * logarithm).sum((1, 3))))
+            if self.again is not None and number + 1 < self.max_positions:
+                active_queries = active_queries & ((weights * (1 - selected)).sum(-1) > _SMALLEST).any(1)
+                average = torch.matmul(_normalise_counts(selected), values.to(selected.dtype))
+                context = average.transpose(1, 2).flatten(2)  # (B, Q, h·d_v)
                 logits = self.again(torch.cat((states, context.to(states.dtype)), 2)).squeeze(2).to(weights.dtype)
                 probability = torch.sigmoid(logits)  # (B, Q)
-                again = flipped(probability.detach()) if sampling else probability > 0.5
+                continues = sample_bernoulli(probability.detach()) if sampling else probability > 0.5
                 if sampling:
-                    decisions.append(_bernoulli_terms(logits, probability, again, active_queries))
-                active_queries = active_queries & again
-                if through:
+                    decisions.append(_bernoulli_terms(logits, probability, continues, active_queries))
+                active_queries = active_queries & continues
+                if straight_through:
                     gate = gate * _straight_through(active_queries.to(gate.dtype), probability)[:, None, :, None]
         if self.training:
-            self._report(states, decisions, seen, queries.rows, queries.mask)
-        found = _mean(passed if through else seen)
+            self._report(states, decisions, selected, queries.rows, queries.mask)
+        result = _normalise_counts(differentiable if straight_through else selected)
         if self.training and (share := self._soft_share()):
-            soft = flipped(torch.full_like(weights[:, :1, :, :1], share))
-            found = torch.where(soft, weights, found)
-        return found.to(values.dtype)
+            is_soft = sample_bernoulli(torch.full_like(weights[:, :1, :, :1], share))
+            result = torch.where(is_soft, weights, result)
+        return result.to(values.dtype)
 
     def _soft_share(self) -> float:
-        """Return the share of queries that use soft attention's mean in the current update."""
+        """Return the share of queries that use soft attention in the current update."""
         auxiliary = collector()
         if auxiliary is None or not self.soft_updates:
             return 0.0
         return max(0.0, 1 - (auxiliary.step - 1) / self.soft_updates)
 
     def _report(
-        self, states: Tensor, parts: list[tuple[Tensor, Tensor]], seen: Tensor, rows: int, query_mask: Tensor | None
+        self, states: Tensor, parts: list[tuple[Tensor, Tensor]], selected: Tensor, rows: int, query_mask: Tensor | None
     ) -> None:
+        """Report the random decisions and the numbers of selected positions to the training objective."""
         auxiliary = collector()
         if auxiliary is None:
             return
@@ -191,45 +215,45 @@ class HardAttention(SoftAttention):
             )
             auxiliary.decide(self, decisions)
         if self.again is not None:
-            number = seen.sum(-1).amax(1).reshape(rows, -1).long()
-            number = number if query_mask is None else number[query_mask]
-            auxiliary.count("looks", torch.bincount(number.flatten(), minlength=self.looks + 1))
+            numbers = selected.sum(-1).amax(1).reshape(rows, -1).long()
+            numbers = numbers if query_mask is None else numbers[query_mask]
+            auxiliary.count("looks", torch.bincount(numbers.flatten(), minlength=self.max_positions + 1))
 
 
-def sampled(probabilities: Tensor) -> Tensor:
+def sample_positions(probabilities: Tensor) -> Tensor:
     """Draw one position from each distribution (…, S): (…) int64; 0 if all probabilities are zero."""
-    # argmax of p/E with E ~ Exp(1) has distribution p and takes one pass on any device
-    waits = torch.empty_like(probabilities).exponential_(generator=generator(probabilities.device))
-    waits.clamp_min_(torch.finfo(probabilities.dtype).tiny)
-    return (probabilities / waits).argmax(-1)
+    # The argmax of p/E with E ~ Exp(1) is distributed as p, and takes a single pass on any device.
+    exponentials = torch.empty_like(probabilities).exponential_(generator=generator(probabilities.device))
+    exponentials.clamp_min_(torch.finfo(probabilities.dtype).tiny)
+    return (probabilities / exponentials).argmax(-1)
 
 
-def flipped(probabilities: Tensor) -> Tensor:
-    """Draw Bernoulli variables with the given probabilities, of any shape."""
+def sample_bernoulli(probabilities: Tensor) -> Tensor:
+    """Draw one Bernoulli variable per element of `probabilities`: bool, of the same shape."""
     draws = torch.empty_like(probabilities).uniform_(generator=generator(probabilities.device))
     return draws < probabilities
 
 
-def _bernoulli_terms(logits: Tensor, probability: Tensor, again: Tensor, active: Tensor) -> tuple[Tensor, Tensor]:
-    """Return log-probability and entropy of the decision to select again, 0 for inactive queries."""
+def _bernoulli_terms(logits: Tensor, probability: Tensor, continues: Tensor, active: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the log-probability and entropy of the decision whether to continue; both are 0 for inactive queries."""
     yes, no = functional.logsigmoid(logits), functional.logsigmoid(-logits)
     entropy = -probability * yes - (1 - probability) * no
-    return torch.where(again, yes, no) * active, entropy * active
+    return torch.where(continues, yes, no) * active, entropy * active
 
 
-def _mean(seen: Tensor) -> Tensor:
-    return seen / seen.sum(-1, keepdim=True).clamp_min(1)
+def _normalise_counts(selected: Tensor) -> Tensor:
+    return selected / selected.sum(-1, keepdim=True).clamp_min(1)
 
 
-def _straight_through(chosen: Tensor, weights: Tensor) -> Tensor:
-    """Return exactly `chosen`, with the gradient of `weights`."""
-    return _StraightThrough.apply(chosen, weights)  # type: ignore[no-any-return,no-untyped-call]
+def _straight_through(selection: Tensor, weights: Tensor) -> Tensor:
+    """Return exactly `selection`, with the gradient of `weights`."""
+    return _StraightThrough.apply(selection, weights)  # type: ignore[no-any-return,no-untyped-call]
 
 
 class _StraightThrough(torch.autograd.Function):
     @staticmethod
-    def forward(context: Any, chosen: Tensor, weights: Tensor) -> Tensor:
-        return chosen.clone()
+    def forward(context: Any, selection: Tensor, weights: Tensor) -> Tensor:
+        return selection.clone()
 
     @staticmethod
     def backward(context: Any, gradient: Tensor) -> tuple[None, Tensor]:

@@ -15,9 +15,10 @@ TensorTree = Any
 
 @dataclass(frozen=True)
 class AttentionSizes:
-    """query: width of the query states. memory: width of the key–value states. output: width of the result, d.
+    """The sizes of an attention mechanism.
 
-    heads: number of heads h. dropout: dropout rate on the attention weights.
+    query: width of the query states. memory: width of the key–value states. output: width d of the result. heads:
+    number of heads h. dropout: dropout rate on the attention weights.
     """
 
     query: int
@@ -30,12 +31,12 @@ class AttentionSizes:
 class Attention(nn.Module):
     """The interface of all attention mechanisms. Subclasses override the methods that they support.
 
-    `self_attend` is self-attention of an encoder, `causal_self_attend` that of a decoder; `project_memory` and
-    `cross_attend` together are attention over the source.
+    `self_attend` is self-attention in an encoder, and `causal_self_attend` self-attention in a decoder.
+    `project_memory` and `cross_attend` implement attention over the source.
 
-    output_width: width of the result. compilable: whether torch.compile speeds up its layer. weightless: for mechanisms
-    without attention weights, a phrase for messages that describes the mechanism. query_mask, in all methods: (rows, T)
-    bool, False where a query is padding.
+    output_width: width of the result. compilable: whether torch.compile speeds up layers with this attention.
+    weightless: for mechanisms without attention weights, a phrase that describes the mechanism in messages.
+    query_mask, in all methods: (rows, T) bool, False where a query is padding.
     """
 
     output_width: int
@@ -47,42 +48,43 @@ class Attention(nn.Module):
     )
 
     def self_attend(self, states: Tensor, padding: Mask) -> Tensor:
-        """Every token attends all tokens that `padding` allows: states (B, S, d) → (B, S, output_width)."""
+        """Attend from every token to all tokens that `padding` allows: states (B, S, d) → (B, S, output_width)."""
         raise NotImplementedError
 
     def causal_self_attend(
         self, states: Tensor, cache: TensorTree | None, causal: CausalSpan, query_mask: Tensor | None = None
     ) -> tuple[Tensor, TensorTree]:
-        """Each new token attends itself and all earlier ones: states (R, T, d) → (R, T, output_width), new cache.
+        """Attend from each new token to itself and all earlier tokens.
 
-        cache: the cache returned by the previous call, a tree of tensors with R rows; None before the first token.
-        Outputs at padding before a row's first token (`causal.left_padding`) are finite and meaningless.
+        states: (R, T, d). cache: the cache returned by the previous call, a tree of tensors with R rows; None before
+        the first token. Returns the result (R, T, output_width) and the new cache. Outputs at padding before the first
+        token of a row (`causal.left_padding`) are finite but undefined.
         """
         raise NotImplementedError
 
     def project_memory(self, states: Tensor, padding: Mask) -> TensorTree:
-        """Precompute, from the source states (B, S, d), the inputs of `cross_attend`: a tree of tensors with B rows."""
+        """Return the `memory` argument of `cross_attend` for source states (B, S, d): a tree of tensors with B rows."""
         raise NotImplementedError
 
     def cross_attend(
         self, states: Tensor, memory: TensorTree, padding: Mask, query_mask: Tensor | None = None
     ) -> Tensor:
-        """Attend from states (B·K, T, d) over the source: (B·K, T, output_width).
+        """Attend from states (B·K, T, d) to the source: (B·K, T, output_width).
 
-        memory: the result of `project_memory`. The K rows of a sentence share its memory: they are folded into the
-        query axis, so the memory is never repeated.
+        memory: the result of `project_memory`. The K rows of a sentence share its memory. They are folded into the
+        query axis, so that the memory is not repeated.
         """
         raise NotImplementedError
 
 
-def check_outside(positions: PositionScheme | None, kind: str) -> None:
-    """Check the position scheme of an attention `kind` that never compares pairs of tokens.
+def reject_positions_inside_attention(positions: PositionScheme | None, kind: str) -> None:
+    """Raise ConfigError for a position scheme that acts inside attention.
 
-    Raises ConfigError for a scheme that acts inside attention.
+    kind: the kind of an attention mechanism that does not compare pairs of tokens.
     """
     if positions is not None and positions.inside_attention:
         raise ConfigError(
             f"positions of kind {positions.kind} act inside self-attention, but a decoder with attention of kind "  # type: ignore[attr-defined]
-            f"{kind} has no self-attention: set target_positions to none or to a scheme that is added, or choose "
-            "another attention"
+            f"{kind} has no self-attention: set target_positions to none or to a scheme that is added to the "
+            "embeddings, or choose another kind of attention"
         )

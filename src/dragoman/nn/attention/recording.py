@@ -1,4 +1,4 @@
-"""Record attention weights without storing anything on modules."""
+"""Record attention weights without storing them on the modules."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,10 +13,10 @@ _recorder: ContextVar[Recorded | None] = ContextVar("attention recorder", defaul
 
 @contextmanager
 def recording() -> Iterator[Recorded]:
-    """Record attention weights within this context: every attention takes the explicit path and appends its weights.
+    """Record the weights of all attention modules within this context.
 
-    There is one entry per call, (B, heads, T, S), after normalisation and before dropout. A recurrent decoder makes one
-    call per token.
+    There is one entry (B, heads, T, S) per call, after normalisation and before dropout. A recurrent decoder makes one
+    call per token. Recording disables fused kernels, which do not return weights.
     """
     weights: Recorded = {}
     token = _recorder.set(weights)
@@ -27,11 +27,11 @@ def recording() -> Iterator[Recorded]:
 
 
 def recorder() -> Recorded | None:
-    """Return the active record, or None. Compiled layers, which only training uses, are not recorded."""
+    """Return the active record, or None if there is none. Compiled layers, used only in training, are not recorded."""
     return None if torch.compiler.is_compiling() else _recorder.get()
 
 
 def mean_over_heads(weights: Recorded, attention: nn.Module, rows: int) -> Tensor:
     """Return the recorded weights of all calls of `attention`, averaged over heads: (rows, T, S)."""
-    calls = [call.mean(1) for call in weights[attention]]  # (B, K·t, S) each; a sentence's K rows are in the query axis
+    calls = [call.mean(1) for call in weights[attention]]  # (B, K·t, S) each, with K rows per sentence
     return torch.cat([call.reshape(rows, -1, call.size(-1)) for call in calls], 1)

@@ -1,4 +1,4 @@
-"""Multi-head soft attention: the mean of the values, weighted by how well their keys match the query."""
+"""Multi-head soft attention: the mean of the values, weighted by the match of their keys with the query."""
 
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -10,24 +10,24 @@ from torch.nn import functional
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
-from dragoman.nn.attention.cache import Keys, KeyValueCache, extended
+from dragoman.nn.attention.cache import Keys, KeyValueCache, extend_cache
 from dragoman.nn.attention.interface import Attention, AttentionSizes, TensorTree
 from dragoman.nn.attention.recording import recorder
 from dragoman.nn.auxiliary import collector
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.mask import CausalSpan, Mask
 from dragoman.nn.positions.scheme import PositionScheme, RelativePositions
-from dragoman.nn.precision import for_products
+from dragoman.nn.precision import cast_for_matmul
 from dragoman.nn.scorers import ScaledDotConfig, ScorerConfig
 
-# On a CPU the bfloat16 backward pass of the fused kernel is slow for short sentences. From this length on, the B·h·T·S
-# weights of the explicit path cost more in memory than they save in time (measured in docs/EXPERIMENTS.md).
+# Minimum number of keys for the fused kernel on a CPU. Its bfloat16 backward pass is slow for short sentences, but for
+# longer ones, the B·h·T·S weights of the explicit path need too much memory (measured in docs/EXPERIMENTS.md).
 _FUSED_FROM_KEYS = 256
 
-# float32 numbers in the widest vector register of a CPU.
+# Number of float32 values in the widest vector register of a CPU.
 _LANES = 16
 
-# Below this, ln softplus(x) equals x − eˣ/2 to twelve digits, and softplus itself underflows soon after.
+# Below this value, ln softplus(x) equals x − eˣ/2 to twelve digits; slightly further below, softplus underflows.
 _FAR_BELOW = -15.0
 
 Normaliser = Literal["softmax", "sum"]
@@ -40,40 +40,45 @@ class SoftAttentionConfig(Config):
     scorer: ScorerConfig = Field(ScaledDotConfig(), description="Function that scores a key for a query.")
     normaliser: Normaliser = Field(
         "softmax",
-        description="Conversion of scores into weights: softmax, or sum, which makes scores positive by softplus and "
-        "divides them by their sum (norm_i of deck 002, which does not specify how scores are made positive).",
+        description="Conversion of scores into weights. softmax: the softmax. sum: softplus(score) divided by the sum "
+        "over all keys (norm_i of deck 002, which does not specify how scores are made positive).",
     )
     projections: bool = Field(
         True,
-        description="Use projection matrices W_q, W_k, W_v per head; if false, states are compared and averaged "
-        "unprojected (deck 004).",
+        description="Use projection matrices W_q, W_k, W_v per head. If false, states are compared and averaged "
+        "without projection (deck 004).",
     )
     combine: Literal["project", "concatenate", "mean"] | None = Field(
         None,
-        description="Combination of the heads: concatenated and projected by W_O, only concatenated, or averaged. "
-        "null: project, or concatenate if there are no projections.",
+        description="Combination of the heads. project: concatenated and projected by W_O. concatenate: only "
+        "concatenated. mean: averaged. null: project, or concatenate if there are no projections.",
     )
-    key_width: int | None = Field(None, ge=1, description="Width of a head's keys d_k; null: d/h.")
+    key_width: int | None = Field(None, ge=1, description="Width d_k of the keys of a head; null: d/h.")
     query_width: int | None = Field(
         None,
         ge=1,
-        description="Width of a head's queries; null: d_k. Other widths require the scorer general or additive.",
+        description="Width of the queries of a head; null: d_k. Other widths require the general or additive scorer.",
     )
-    value_width: int | None = Field(None, ge=1, description="Width of a head's values d_v; null: d/h, or d for mean.")
-    tie_keys_and_values: bool = Field(False, description="Use W_k as W_v too (requires d_k = d_v).")
+    value_width: int | None = Field(
+        None, ge=1, description="Width d_v of the values of a head; null: d/h, or d if heads are averaged."
+    )
+    tie_keys_and_values: bool = Field(False, description="Use W_k as W_v (requires d_k = d_v).")
     diversity: float = Field(
-        0.0, ge=0, description="Weight in the loss of ‖AAᵀ − I‖²_F over the heads' weights A of a query (deck 002)."
+        0.0,
+        ge=0,
+        description="Weight in the loss of the penalty ‖AAᵀ − I‖²_F, where the rows of A are the attention weights of "
+        "the heads for one query (deck 002).",
     )
 
     def build(self, sizes: AttentionSizes, positions: PositionScheme | None = None) -> Attention:
-        """Build the module; positions: the position scheme, in self-attention.
+        """Build the module. positions: the position scheme, for self-attention.
 
-        Raises ConfigError for widths that do not fit.
+        Raises ConfigError for incompatible widths.
         """
         return SoftAttention(self, sizes, positions)
 
     def head_widths(self, sizes: AttentionSizes) -> tuple[int, int, int]:
-        """Return the widths of a head's query, key and value. Raises ConfigError if they do not fit."""
+        """Return the widths of a query, a key and a value of a head. Raises ConfigError for incompatible widths."""
         if not self.projections:
             return (
                 _share(sizes.query, sizes.heads),
@@ -84,16 +89,17 @@ class SoftAttentionConfig(Config):
         value = self.value_width or (sizes.output if self.combine == "mean" else _share(sizes.output, sizes.heads))
         if self.tie_keys_and_values and key != value:
             raise ConfigError(
-                f"tie_keys_and_values needs keys and values of equal width, but they have {key} and {value}: set "
-                "key_width and value_width to the same number"
+                f"tie_keys_and_values needs keys and values of equal width, but their widths are {key} and {value}: "
+                "set key_width and value_width to the same number"
             )
         return self.query_width or key, key, value
 
 
 class Queries(NamedTuple):
-    """vectors: (B, h, K·T, d_q), with the K rows of a sentence one after another. rows: B·K.
+    """The queries of an attention layer.
 
-    start: position of the first query among the keys. mask: (B·K, T) bool, False at padding, or None.
+    vectors: (B, h, K·T, d_q), in which the K rows of a sentence are concatenated. rows: B·K. start: position of the
+    first query among the keys. mask: (B·K, T) bool, False at padding, or None.
     """
 
     vectors: Tensor
@@ -103,9 +109,9 @@ class Queries(NamedTuple):
 
 
 class QueryKeyPairs:
-    """Queries, the keys that they are compared with, and the mask of allowed pairs, None if all are.
+    """Queries, the keys that they are compared with, and the mask of allowed pairs.
 
-    relation: the position scheme's terms inside attention, or None.
+    mask: None if all pairs are allowed. relation: the terms of the position scheme inside attention, or None.
     """
 
     def __init__(self, queries: Queries, keys: Keys, mask: Mask | None, relation: RelativePositions | None) -> None:
@@ -113,7 +119,7 @@ class QueryKeyPairs:
 
     @cached_property
     def offsets(self) -> Tensor:
-        """(K·T, S) int64: the key's position minus the query's."""
+        """The position of each key minus that of each query: (K·T, S) int64."""
         device, start = self.queries.vectors.device, self.queries.start
         positions = torch.arange(start + self.queries.vectors.size(2), device=device)
         return torch.arange(self.keys.keys.size(2), device=device) - positions[start:, None]
@@ -122,8 +128,8 @@ class QueryKeyPairs:
 class SoftAttention(Attention):
     """Multi-head attention as configured. Built by `SoftAttentionConfig.build`.
 
-    Subclasses override any of these methods: `attend_full` and `attend_causal` choose the keys that are compared with a
-    query, `retain` and `capacity` the positions that stay in the cache; `context` computes the result.
+    Subclasses override any of these methods: `attend_full` and `attend_causal` select the keys that are compared with a
+    query, `retain` and `capacity` define the contents and size of the cache, and `context` computes the result.
     """
 
     def __init__(self, config: SoftAttentionConfig, sizes: AttentionSizes, positions: PositionScheme | None) -> None:
@@ -152,15 +158,15 @@ class SoftAttention(Attention):
     def causal_self_attend(
         self, states: Tensor, cache: TensorTree | None, causal: CausalSpan, query_mask: Tensor | None = None
     ) -> tuple[Tensor, TensorTree]:
-        """See `Attention`. The cache is a `KeyValueCache` of the positions that `retain` returns."""
+        """See `Attention`. The cache is the `KeyValueCache` that `retain` returns."""
         states, rows = self.cast(states), states.size(0)
         keys = self._keys(states, causal.start, causal.left_padding)
         queries = Queries(
             self._queries(states, rows, causal.start, causal.left_padding), rows, causal.start, query_mask
         )
-        held = extended(cache, keys, self.capacity(causal))
-        seen = self.attend_causal(queries, keys if cache is None else held.read(), causal)
-        return seen, self.retain(held)
+        new_cache = extend_cache(cache, keys, self.capacity(causal))
+        result = self.attend_causal(queries, keys if cache is None else new_cache.read(), causal)
+        return result, self.retain(new_cache)
 
     def project_memory(self, states: Tensor, padding: Mask) -> TensorTree:
         """Return the `Keys` of states (B, S, d)."""
@@ -174,23 +180,23 @@ class SoftAttention(Attention):
         return self.attend(Queries(self._queries(states, sentences, 0), rows, 0, query_mask), memory, padding)
 
     def cast(self, states: Tensor) -> Tensor:
-        """Cast the states to the type of matrix products, once for queries, keys and values."""
-        return for_products(states)
+        """Cast the states to the dtype of matrix products, once for queries, keys and values."""
+        return cast_for_matmul(states)
 
     def attend_full(self, queries: Queries, keys: Keys, padding: Mask) -> Tensor:
-        """Attend from each token of whole texts over all others: (B, S, output_width)."""
+        """Attend from each token of whole texts to all tokens: (B, S, output_width)."""
         return self.attend(queries, keys, padding)
 
     def attend_causal(self, queries: Queries, keys: Keys, causal: CausalSpan) -> Tensor:
-        """Attend from each new token over itself and the cached earlier tokens: (R, T, output_width)."""
+        """Attend from each new token to itself and to the cached earlier tokens: (R, T, output_width)."""
         return self.attend(queries, keys, causal.mask)
 
     def retain(self, cache: KeyValueCache) -> KeyValueCache:
-        """Return the part of the cache that later tokens may attend."""
+        """Return the part of the cache that later tokens may attend to."""
         return cache
 
     def capacity(self, causal: CausalSpan) -> int | None:
-        """Return how many positions to allocate for the cache, or None for no spare capacity."""
+        """Return the number of positions to allocate for the cache, or None for no spare capacity."""
         return causal.capacity
 
     def attend(self, queries: Queries, keys: Keys, mask: Mask | None) -> Tensor:
@@ -198,8 +204,8 @@ class SoftAttention(Attention):
         context = self.context(QueryKeyPairs(queries, keys, mask, self.relation))
         if self.combine == "mean":
             return context.mean(1).reshape(queries.rows, -1, self.output_width)
-        together = context.transpose(1, 2).reshape(queries.rows, -1, self.heads * context.size(-1))
-        return self.output(together) if self.combine == "project" else together
+        concatenated = context.transpose(1, 2).reshape(queries.rows, -1, self.heads * context.size(-1))
+        return self.output(concatenated) if self.combine == "project" else concatenated
 
     def context(self, pairs: QueryKeyPairs) -> Tensor:
         """Return the weighted mean of the values per query and head: (B, h, K·T, d_v)."""
@@ -248,21 +254,21 @@ class SoftAttention(Attention):
         return Keys(self.scorer.prepare(keys), values)
 
     def _split(self, states: Tensor, sentences: int) -> Tensor:
-        """(rows, T, h·w) → (B, h, rows/B · T, w)."""
+        """Split states into heads: (rows, T, h·w) → (B, h, rows/B · T, w)."""
         return states.reshape(sentences, -1, self.heads, states.size(-1) // self.heads).transpose(1, 2)
 
     def _fused(self, pairs: QueryKeyPairs) -> Tensor | None:
-        """Return the result of the fused kernel, or None if it is slower or does not support the options."""
+        """Return the result of the fused kernel, or None if the kernel is slower or does not support the settings."""
         queries, (keys, values), mask, relation = pairs.queries.vectors, pairs.keys, pairs.mask, pairs.relation
-        wanted = queries.device.type != "cpu" or keys.size(2) >= _FUSED_FROM_KEYS
-        possible = (
+        is_faster = queries.device.type != "cpu" or keys.size(2) >= _FUSED_FROM_KEYS
+        is_supported = (
             self.scorer.is_dot_product
             and self.config.normaliser == "softmax"
             and not self.config.diversity
             and recorder() is None
             and not (relation is not None and relation.acts_on_values)
         )
-        if not (wanted and possible):
+        if not (is_faster and is_supported):
             return None
         biased = relation is not None and relation.acts_on_scores
         triangular = mask is not None and mask.triangular and not biased
@@ -279,8 +285,11 @@ class SoftAttention(Attention):
 
 
 def normalise(scores: Tensor, mask: Mask | None, normaliser: Normaliser = "softmax") -> Tensor:
-    """Scores (…, T, S) → weights that sum to 1, zero where masked; all zero if a query has no allowed key."""
-    if normaliser == "sum":  # p/Σp is the softmax of ln p, which does not underflow
+    """Convert scores (…, T, S) into weights that sum to 1 per query, and are zero at masked keys.
+
+    All weights of a query without an allowed key are zero.
+    """
+    if normaliser == "sum":  # p/Σp equals the softmax of ln p, which does not underflow
         near = functional.softplus(scores.clamp_min(_FAR_BELOW)).log()
         far = scores.clamp_max(_FAR_BELOW)
         scores = torch.where(scores < _FAR_BELOW, far - far.exp() / 2, near)
@@ -293,10 +302,10 @@ def normalise(scores: Tensor, mask: Mask | None, normaliser: Normaliser = "softm
 
 
 def _softmax(scores: Tensor, bias: Tensor | None) -> Tensor:
-    """Softmax of scores plus bias over the last axis, computed in at least float32 and rounded once.
+    """Return the softmax of scores plus bias over the last axis, computed in at least float32 and rounded once.
 
-    torch's CPU kernels process rows shorter than a vector register one number at a time, in bfloat16 up to four times
-    slower than in float32. Short rows are therefore padded with −∞.
+    Rows shorter than a vector register are padded with −∞, because torch's CPU kernels process them one number at a
+    time, in bfloat16 up to four times slower than in float32.
     """
     logits = scores.to(torch.promote_types(scores.dtype, torch.float32))
     logits = logits if bias is None else logits + bias
@@ -308,10 +317,10 @@ def _softmax(scores: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def head_diversity(weights: Tensor, query_mask: Tensor | None) -> tuple[Tensor, Tensor | float]:
-    """Return Σ over queries of ‖AAᵀ − I‖²_F, and the number of queries (deck 002; Lin et al. 2017, equation 8).
+    """Return the sum of ‖AAᵀ − I‖²_F over queries, and the number of queries (deck 002; Lin et al. 2017, equation 8).
 
-    weights: (B, h, T, S); A is (h, S), the heads' weights of one query. query_mask: bool, one per query, False at
-    padding.
+    A is (h, S), the attention weights of all heads for one query. weights: (B, h, T, S). query_mask: bool, one value
+    per query, False at padding.
     """
     rows = weights.float().transpose(1, 2)  # (B, T, h, S)
     gram = torch.matmul(rows, rows.transpose(2, 3))

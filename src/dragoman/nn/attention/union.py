@@ -1,4 +1,4 @@
-"""The unions of attention mechanisms by `kind`. To add one, add a file to this folder and a line here."""
+"""Unions of attention mechanisms, discriminated by `kind`. To add a mechanism, add it to a union in this file."""
 
 from typing import Annotated
 
@@ -18,7 +18,7 @@ CausalAttentionConfig = Annotated[
     SoftAttentionConfig | WindowAttentionConfig | LinearAttentionConfig | AverageAttentionConfig | SSRUConfig,
     Field(discriminator="kind"),
 ]
-"""Self-attention of decoders; encoders attend in both directions and have fewer kinds."""
+"""Self-attention in decoders. Encoders attend in both directions, which fewer kinds support."""
 SourceAttentionConfig = Annotated[
     SoftAttentionConfig | HardAttentionConfig | LinearAttentionConfig, Field(discriminator="kind")
 ]

@@ -1,4 +1,4 @@
-"""Schemes with one vector per position, which is added to the token's vector or concatenated with it."""
+"""Position schemes with one vector per position, which is added to the token vector or concatenated with it."""
 
 from typing import Literal
 
@@ -11,7 +11,7 @@ from dragoman.nn.positions.scheme import PositionEmbedding, PositionScheme
 
 
 class Encoding(nn.Module):
-    """One vector per position. limit: the number of positions, None if there is no limit."""
+    """A module that computes one vector per position. limit: number of positions; None if there is no limit."""
 
     limit: int | None = None
 
@@ -20,38 +20,39 @@ class Encoding(nn.Module):
         self.width = width
 
     def forward(self, start: int, length: int, mask: Tensor | None) -> Tensor:
-        """Return the vectors of positions start … start+length−1: (length, width), or (B, length, width) per row.
+        """Return the vectors of positions start … start+length−1.
 
-        mask: (B, length) bool, False at padding, or None if there is no padding.
+        The shape is (length, width), or (B, length, width) if the vectors differ by row. mask: (B, length) bool, False
+        at padding; None if there is no padding.
         """
         raise NotImplementedError
 
 
 class AbsoluteScheme(PositionScheme):
-    """Base class of schemes with one vector per position. Subclasses override `encoding`."""
+    """The base class of schemes with one vector per position. Subclasses override `encoding`."""
 
     join: Literal["add", "concatenate"] = Field(
         "add",
-        description="add: to the token's vector. concatenate: to the token's vector, followed by a learned projection "
-        "back to d.",
+        description="add: position vectors are added to the token vectors. concatenate: both are concatenated, and a "
+        "learned projection maps the result back to width d.",
     )
     width: int | None = Field(
-        None, ge=1, description="Width of the position vector if it is concatenated; null: the model width d."
+        None, ge=1, description="Width of a concatenated position vector; null: the model width d."
     )
 
     def encoding(self, width: int) -> Encoding:
-        """Build the module that computes the vectors."""
+        """Build the module that computes position vectors of `width`."""
         raise NotImplementedError
 
     def build_embedding(self, width: int) -> PositionEmbedding:
-        """Build the module that joins the vectors to token vectors of `width`."""
+        """Build the module that combines the position vectors with token vectors of `width`."""
         if self.join == "add":
             return Added(self.encoding(width))
         return Concatenated(self.encoding(self.width or width), width)
 
 
 class Added(PositionEmbedding):
-    """x + p (Vaswani et al. 2017, section 3.5)."""
+    """The sum x + p of token vector and position vector (Vaswani et al. 2017, section 3.5)."""
 
     def __init__(self, encoding: Encoding) -> None:
         super().__init__()
@@ -59,12 +60,15 @@ class Added(PositionEmbedding):
         self.limit = encoding.limit
 
     def embed(self, embeddings: Tensor, start: int, mask: Tensor | None, left_padding: Tensor | None = None) -> Tensor:
-        """(B, T, d) → (B, T, d). Raises DataError for texts longer than the encoding's limit."""
+        """See `PositionEmbedding.embed`. Raises DataError for texts that exceed the limit of the encoding."""
         return embeddings + _vectors(self.encoding, embeddings, start, mask, left_padding)
 
 
 class Concatenated(PositionEmbedding):
-    """W[x; p] + b, with W (d, d + width of p): deck 003's homework."""
+    """The projection W[x; p] + b of the concatenated token and position vectors (homework of deck 003).
+
+    W is (d, d + width of p).
+    """
 
     def __init__(self, encoding: Encoding, width: int) -> None:
         super().__init__()
@@ -73,7 +77,7 @@ class Concatenated(PositionEmbedding):
         self.back = nn.Linear(width + encoding.width, width)
 
     def embed(self, embeddings: Tensor, start: int, mask: Tensor | None, left_padding: Tensor | None = None) -> Tensor:
-        """(B, T, d) → (B, T, d). Raises DataError for texts longer than the encoding's limit."""
+        """See `PositionEmbedding.embed`. Raises DataError for texts that exceed the limit of the encoding."""
         vectors = _vectors(self.encoding, embeddings, start, mask, left_padding)
         return self.back(torch.cat((embeddings, vectors.expand(*embeddings.shape[:-1], -1)), -1))  # type: ignore[no-any-return]
 
@@ -81,7 +85,10 @@ class Concatenated(PositionEmbedding):
 def _vectors(
     encoding: Encoding, embeddings: Tensor, start: int, mask: Tensor | None, left_padding: Tensor | None
 ) -> Tensor:
-    """Return the encoding of tokens (B, T, d) from position `start` on. Raises DataError beyond its limit."""
+    """Return the position vectors of tokens (B, T, d) that start at position `start`.
+
+    Raises DataError for positions beyond the limit of the encoding.
+    """
     end = start + embeddings.size(-2)
     if left_padding is not None and encoding.limit is not None and end > encoding.limit:
         end -= int(left_padding.min())
@@ -92,5 +99,5 @@ def _vectors(
         )
     if left_padding is None:
         return encoding(start, embeddings.size(-2), mask).to(embeddings.dtype)  # type: ignore[no-any-return]
-    places = torch.arange(start, start + embeddings.size(-2), device=left_padding.device) - left_padding[:, None]
-    return encoding(0, end, None).to(embeddings.dtype)[places.clamp_min(0)]  # type: ignore[no-any-return]
+    positions = torch.arange(start, start + embeddings.size(-2), device=left_padding.device) - left_padding[:, None]
+    return encoding(0, end, None).to(embeddings.dtype)[positions.clamp_min(0)]  # type: ignore[no-any-return]

@@ -10,10 +10,12 @@ from dragoman.nn.positions.scheme import PositionScheme, RelativePositions
 
 
 class AlibiConfig(PositionScheme):
-    """Press et al. 2022: score −= m_i·|key − query| with the slope m_i = 2^(−8i/h) of head i; nothing is learned.
+    """Attention with linear biases: score −= m_i·|key − query|, with fixed slope m_i = 2^(−8i/h) for head i (Press et
+    al. 2022).
 
-    In an encoder the bias is symmetric, so that left and right differ only by what the text itself contains, such as
-    its end symbol. YAML: `positions: {kind: alibi}`.
+    There are no learned parameters. In an encoder, the bias is symmetric, so it does not distinguish left from right.
+
+    YAML: `positions: {kind: alibi}`
     """
 
     kind: Literal["alibi"] = "alibi"
@@ -25,7 +27,7 @@ class AlibiConfig(PositionScheme):
 
 
 class Alibi(RelativePositions):
-    """−m·|offset|."""
+    """The biases −m·|key − query| of all heads."""
 
     acts_on_scores = True
 
@@ -35,17 +37,17 @@ class Alibi(RelativePositions):
         self.register_buffer("slopes", torch.tensor(slopes(heads)), persistent=False)
 
     def score_bias(self, queries: Tensor, offsets: Tensor) -> Tensor:
-        """Return (1, h, …, T, S), which all sentences share."""
+        """Return the biases (1, h, …, T, S), which all sentences share."""
         blocks = [1] * (queries.dim() - 4)
         return -self.slopes.view(1, -1, *blocks, 1, 1) * offsets.abs()
 
 
 def slopes(heads: int) -> list[float]:
-    """Return 2^(−8i/h) for i = 1 … h.
+    """Return the slopes 2^(−8i/h) for i = 1 … h.
 
-    If h is not a power of two, follow the paper's code: the slopes of the largest power of two p below h, then every
-    other slope of 2p, starting with the first.
+    If h is not a power of two, the result follows the code of the paper: the slopes for the largest power of two p
+    below h, followed by every other slope for 2p heads, starting with the first.
     """
     power = 2 ** floor(log2(heads))
-    found = [2.0 ** (-8 * place / power) for place in range(1, power + 1)]
-    return found + [2.0 ** (-4 * place / power) for place in range(1, 2 * (heads - power), 2)]
+    regular = [2.0 ** (-8 * i / power) for i in range(1, power + 1)]
+    return regular + [2.0 ** (-4 * i / power) for i in range(1, 2 * (heads - power), 2)]

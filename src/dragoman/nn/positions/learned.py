@@ -10,16 +10,16 @@ from dragoman.nn.positions.absolute import AbsoluteScheme, Encoding
 
 
 class LearnedConfig(AbsoluteScheme):
-    """p_pos is a row of a learned table (Gehring et al. 2017, section 3.1); inputs longer than the table are rejected.
+    """Learned position vectors, stored in a table (Gehring et al. 2017, section 3.1).
 
-    YAML: `positions: {kind: learned, limit: 512}`.
+    Inputs longer than the table are rejected. YAML: `positions: {kind: learned, limit: 512}`
     """
 
     kind: Literal["learned"] = "learned"
     limit: int = Field(
         512,
         ge=1,
-        description="Number of rows of the table: the maximum input length in tokens, end of sentence included.",
+        description="Number of rows of the table: maximum input length in tokens, including the end of sentence.",
     )
 
     def encoding(self, width: int) -> "Learned":
@@ -28,7 +28,7 @@ class LearnedConfig(AbsoluteScheme):
 
 
 class Learned(Encoding):
-    """A table (limit, width) drawn from N(0, 1/width), like the token vectors before scaling."""
+    """A table (limit, width), initialised from N(0, 1/width) like the token vectors before scaling."""
 
     def __init__(self, width: int, limit: int) -> None:
         super().__init__(width)
@@ -37,5 +37,5 @@ class Learned(Encoding):
         nn.init.normal_(self.table, std=width**-0.5)
 
     def forward(self, start: int, length: int, mask: Tensor | None) -> Tensor:
-        """(length, width)."""
+        """Return rows of the table: (length, width)."""
         return self.table[start : start + length]

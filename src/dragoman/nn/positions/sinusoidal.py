@@ -14,22 +14,24 @@ _FIRST_LENGTH = 512
 
 
 class SinusoidalConfig(AbsoluteScheme):
-    """Fixed sines and cosines for any length (Vaswani et al. 2017, section 3.5).
+    """Sinusoidal positions, by default for texts of any length (Vaswani et al. 2017, section 3.5).
 
-    The paper alternates sines and cosines. Its reference implementation (tensor2tensor) and Marian put all sines before
-    all cosines, a permutation of the components.
+    In the paper, sines and cosines alternate. Its reference implementation (tensor2tensor) and Marian use a permutation
+    of the components in which all sines precede all cosines.
     """
 
     kind: Literal["sinusoidal"] = "sinusoidal"
-    base: float = Field(10000.0, gt=1, description="Base of the wavelengths (no unit; default: the paper's value).")
+    base: float = Field(10000.0, gt=1, description="Base of the wavelengths, without unit (paper: 10000).")
     layout: Layout = Field(
-        "alternating", description="alternating: sine, cosine, sine … (paper). halves: all sines, then all cosines."
+        "alternating",
+        description="Order of the components. alternating: sine, cosine, sine … (paper). halves: all sines, then all "
+        "cosines.",
     )
     limit: int | None = Field(
         None,
         ge=1,
-        description="Maximum input length in tokens, end of sentence included; longer inputs are rejected. null: no "
-        "limit.",
+        description="Maximum input length in tokens, including the end of sentence. Longer inputs are rejected. "
+        "null: no limit.",
     )
 
     def encoding(self, width: int) -> "Sinusoidal":
@@ -38,7 +40,10 @@ class SinusoidalConfig(AbsoluteScheme):
 
 
 class Sinusoidal(Encoding):
-    """PE(pos, 2i) = sin(pos / base^(2i/d)), PE(pos, 2i+1) = cos(the same); in halves, all even i before all odd."""
+    """PE(pos, 2i) = sin(pos / base^(2i/d)) and PE(pos, 2i+1) = cos(pos / base^(2i/d)).
+
+    The layout `halves` places all even components before all odd components.
+    """
 
     def __init__(
         self, width: int, base: float = 10000.0, layout: Layout = "alternating", limit: int | None = None
@@ -51,8 +56,9 @@ class Sinusoidal(Encoding):
             self.table = sinusoids(_FIRST_LENGTH, width, base, layout)
 
     def forward(self, start: int, length: int, mask: Tensor | None = None) -> Tensor:
-        """(length, width); the table grows as needed."""
-        end, table = start + length, self.table  # another thread may replace self.table by a shorter one meanwhile
+        """Return rows of the table: (length, width). The table grows as needed."""
+        # A local reference is kept, because another thread may replace self.table by a shorter table.
+        end, table = start + length, self.table
         if end > table.size(0):
             with torch.inference_mode(False):  # a table built during translation must be usable in training
                 table = self.table = sinusoids(2 * end, self.width, self.base, self.layout).to(table.device)
@@ -60,7 +66,7 @@ class Sinusoidal(Encoding):
 
 
 def sinusoids(length: int, width: int, base: float = 10000.0, layout: Layout = "alternating") -> Tensor:
-    """Return the encoding matrix (length, width) float32, computed in float64 on the CPU."""
+    """Return the matrix of position vectors (length, width) float32, computed in float64 on the CPU."""
     positions = torch.arange(length, dtype=torch.float64, device="cpu")[:, None]
     exponents = torch.arange(0, width, 2, dtype=torch.float64, device="cpu") / width
     angles = positions / base**exponents

@@ -1,4 +1,4 @@
-"""The union of position schemes by `kind`. To add one, add a class to this folder and a line here."""
+"""The union of position schemes, discriminated by `kind`. To add a scheme, add its class to the union in this file."""
 
 from typing import Annotated, Literal
 
@@ -14,7 +14,7 @@ from dragoman.nn.positions.sinusoidal import SinusoidalConfig
 
 
 class NoPositionsConfig(PositionScheme):
-    """No positions: order is visible only through recurrence, convolution or a causal mask."""
+    """No positions. The model represents word order only through recurrence, convolution or a causal mask."""
 
     kind: Literal["none"] = "none"
 

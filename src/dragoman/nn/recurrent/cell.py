@@ -1,4 +1,4 @@
-"""`Cell`: one recurrent layer in one direction, a scan over time with a hand-written backward pass."""
+"""`Cell`, a unidirectional recurrent layer: a scan over time with a hand-written backward pass."""
 
 from collections.abc import Sequence
 from math import sqrt
@@ -13,15 +13,16 @@ States = tuple[Tensor, ...]
 
 
 class Cell(nn.Module):
-    """h_t from W_1x_1 + … + b (the drive, computed for all time steps at once) and Uh_{t−1} (the product, in the loop).
+    """A recurrent layer that computes h_t from the drive W_1x_1 + … + b and the product Uh_{t−1}.
 
-    A cell overrides `advance` and `retreat`, the elementwise part of one time step and its derivative. `Scan` does the
-    rest, at the cost of one matrix product per step forward, one backward, and one for U's gradient at the end.
+    The drive is computed for all time steps at once, the product inside the loop. Each input has a separate weight,
+    because some inputs are known only inside the loop. Subclasses override `forward_step` and `backward_step`, the
+    element-wise part of a time step and its derivative. `Scan` implements the loop. It needs one matrix product per
+    time step in the forward pass, one in the backward pass, and one for the gradient of U.
 
-    gates: number of vectors of width H in drive and product. components: number of tensors in its `States`. kept:
-    number of vectors of width H that `advance` saves for `retreat`. ahead: number of gates of the drive before the
-    first one that it shares with the product, for cells whose gates are not all sums of the two. Each input has its own
-    weight, because some inputs are known only inside the loop.
+    gates: number of vectors of width H in the drive and in the product. components: number of tensors in the `States`.
+    saved: number of vectors of width H that `forward_step` saves for `backward_step`. drive_only_gates: number of
+    leading gates of the drive without a counterpart in the product, for cells in which some gates are not sums of both.
 
     Initialisation, per gate: W as in Glorot & Bengio 2010; U orthogonal (Saxe et al. 2014; Bahdanau et al. 2015,
     appendix B.1); b zero.
@@ -29,8 +30,8 @@ class Cell(nn.Module):
 
     gates: ClassVar[int]
     components: ClassVar[int] = 1
-    kept: ClassVar[int]
-    ahead: ClassVar[int] = 0
+    saved: ClassVar[int]
+    drive_only_gates: ClassVar[int] = 0
 
     def __init__(self, inputs: Sequence[int], hidden: int) -> None:
         super().__init__()
@@ -46,13 +47,17 @@ class Cell(nn.Module):
             nn.init.orthogonal_(gate)
 
     def drive(self, inputs: Tensor, index: int = 0) -> Tensor:
-        """Input number `index` (…, width) → its part of the drive (…, gates·H); the first input's includes the bias."""
+        """Return the contribution (…, gates·H) of input number `index` (…, width) to the drive.
+
+        The contribution of the first input includes the bias.
+        """
         return functional.linear(inputs, self.input_weights[index], self.bias if index == 0 else None)
 
     def forward(self, drive: Tensor, states: States) -> States:
-        """drive (T, R, gates·H) and states (R, H) each → the states after each of the T tokens, (T, R, H) each.
+        """Run the layer from initial states (R, H) each; returns the states after each token, (T, R, H) each.
 
-        Under autocast the matrix products use its type; states and elementwise operations keep the parameters' type.
+        drive: (T, R, gates·H). Under autocast, matrix products use the autocast dtype. States and element-wise
+        operations use the dtype of the parameters.
         """
         weight, bias = self.recurrent_weight, self.product_bias()
         states = tuple(state.to(weight.dtype) for state in states)
@@ -65,62 +70,68 @@ class Cell(nn.Module):
         return None
 
     @staticmethod
-    def advance(drive: Tensor, product: Tensor, before: States, after: States, kept: Tensor) -> None:
-        """Compute one step: write the states `after` (R, H) and `kept` (R, kept·H), whatever they contained.
+    def forward_step(drive: Tensor, product: Tensor, before: States, after: States, saved: Tensor) -> None:
+        """Compute one time step, and write the new states to `after` (R, H) and the values to save to `saved`.
 
-        drive and product (R, gates·H) and the states `before` are not changed.
+        drive, product: (R, gates·H). before: the previous states (R, H). saved: (R, saved·H). Only `after` and `saved`
+        are modified. Their initial contents are ignored.
         """
         raise NotImplementedError
 
     @staticmethod
-    def retreat(gradients: list[Tensor], before: States, after: States, kept: Tensor, to_gates: Tensor) -> None:
-        """Backpropagate one step: gradients (R, H), one per state, of `after` are replaced by those of `before`.
+    def backward_step(
+        gradients: list[Tensor], before: States, after: States, saved: Tensor, gate_gradients: Tensor
+    ) -> None:
+        """Backpropagate through one time step.
 
-        They exclude the part through the product. to_gates (R, (ahead + gates)·H) is written: its start is the drive's
-        gradient, its end the product's.
+        gradients: the gradients (R, H) of `after`, one per state, which are replaced by those of `before`, without the
+        part that flows through the product. gate_gradients: (R, (drive_only_gates + gates)·H), overwritten; its leading
+        gates·H columns are the gradient of the drive, its trailing gates·H columns that of the product.
         """
         raise NotImplementedError
 
 
 class Scan(torch.autograd.Function):
-    """A cell over all T time steps."""
+    """The loop of a cell over T time steps."""
 
     @staticmethod
     def forward(
         context: Any, cell: Cell, drive: Tensor, weight: Tensor, bias: Tensor | None, *states: Tensor
     ) -> tuple[Tensor, ...]:
-        """As `Cell.forward`."""
-        outputs, path, factors, kept, factor = _run(cell, drive, weight, bias, states, keep=True)
+        """See `Cell.forward`."""
+        outputs, path, factors, saved, factor = _run(cell, drive, weight, bias, states, keep=True)
         context.cell, context.drive_type, context.biased = cell, drive.dtype, bias is not None
-        context.save_for_backward(kept, factor, factors, *path)
+        context.save_for_backward(saved, factor, factors, *path)
         context.set_materialize_grads(False)
         return outputs
 
     @staticmethod
     def backward(context: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        """Backpropagate through time; U's gradient is one product over all time steps."""
+        """Backpropagate through time. The gradient of U is computed as one product over all time steps."""
         cell = context.cell
-        kept, factor, factors, *path = context.saved_tensors
-        length, rows = kept.shape[:2]
-        ahead, width = cell.ahead * cell.hidden, cell.gates * cell.hidden
-        to_gates = kept.new_empty(length, rows, ahead + width, dtype=factor.dtype)
-        scratch = None if factor.dtype == kept.dtype else kept.new_empty(rows, ahead + width)
-        carried = [kept.new_zeros(rows, cell.hidden) for _ in path]
-        with torch.autocast(kept.device.type, enabled=False):
+        saved, factor, factors, *path = context.saved_tensors
+        length, rows = saved.shape[:2]
+        drive_only_gates, width = cell.drive_only_gates * cell.hidden, cell.gates * cell.hidden
+        gate_gradients = saved.new_empty(length, rows, drive_only_gates + width, dtype=factor.dtype)
+        scratch = None if factor.dtype == saved.dtype else saved.new_empty(rows, drive_only_gates + width)
+        carried = [saved.new_zeros(rows, cell.hidden) for _ in path]
+        with torch.autocast(saved.device.type, enabled=False):
             for time in reversed(range(length)):
                 for carry, gradient in zip(carried, gradients, strict=True):
                     if gradient is not None:
                         carry += gradient[time]
                 before, after = (tuple(state[time + offset] for state in path) for offset in (0, 1))
-                cell.retreat(carried, before, after, kept[time], to_gates[time] if scratch is None else scratch)
+                cell.backward_step(
+                    carried, before, after, saved[time], gate_gradients[time] if scratch is None else scratch
+                )
                 if scratch is not None:
-                    to_gates[time] = scratch
-                carried[0] += to_gates[time, :, ahead:] @ factor
-            through = to_gates[:, :, ahead:].view(-1, width)
-            to_weight = through.t() @ factors[:-1].reshape(-1, cell.hidden)
-            to_bias = through.sum(0).to(kept.dtype) if context.biased else None
-        to_drive = to_gates[:, :, :width].to(context.drive_type)
-        return None, to_drive, to_weight.to(kept.dtype), to_bias, *carried
+                    gate_gradients[time] = scratch
+                carried[0] += gate_gradients[time, :, drive_only_gates:] @ factor
+            through = gate_gradients[:, :, drive_only_gates:].view(-1, width)
+            weight_gradient = through.t() @ factors[:-1].reshape(-1, cell.hidden)
+            bias_gradient = through.sum(0).to(saved.dtype) if context.biased else None
+        drive_gradient = gate_gradients[:, :, :width].to(context.drive_type)
+        return None, drive_gradient, weight_gradient.to(saved.dtype), bias_gradient, *carried
 
 
 def _run(
@@ -128,22 +139,22 @@ def _run(
 ) -> tuple[States, list[Tensor], Tensor, Tensor, Tensor]:
     """Run the scan.
 
-    Returns the states (T, R, H) after each token; these states preceded by the initial ones (T+1, R, H); their h in the
-    type of matrix products; the vectors saved by `advance` (T, R, kept·H), only those of the last step unless `keep`;
-    and U in the type of matrix products.
+    Returns the states (T, R, H) after each token; the same states preceded by the initial ones (T+1, R, H); their h in
+    the dtype of matrix products; the vectors saved by `forward_step` (T, R, saved·H), or only those of the last time
+    step if not `keep`; and U in the dtype of matrix products.
     """
     device = weight.device.type
-    kind = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
+    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
     length, rows, _ = drive.shape
     path = [state.new_empty(length + 1, rows, cell.hidden) for state in states]
     for steps, state in zip(path, states, strict=True):
         steps[0] = state
-    kept = path[0].new_empty(length if keep else 1, rows, cell.kept * cell.hidden)
+    saved = path[0].new_empty(length if keep else 1, rows, cell.saved * cell.hidden)
     with torch.autocast(device, enabled=False):
-        factor = weight.to(kind)
+        factor = weight.to(dtype)
         transposed = factor.t()
-        cast = kind != weight.dtype
-        factors = path[0].to(kind) if cast else path[0]
+        cast = dtype != weight.dtype
+        factors = path[0].to(dtype) if cast else path[0]
         for time in range(length):
             if cast and time:
                 factors[time] = path[0][time]
@@ -153,10 +164,13 @@ def _run(
             if bias is not None:
                 product += bias
             before, after = (tuple(steps[time + offset] for steps in path) for offset in (0, 1))
-            cell.advance(drive[time], product, before, after, kept[time if keep else 0])
-    return tuple(steps[1:] for steps in path), path, factors, kept, factor
+            cell.forward_step(drive[time], product, before, after, saved[time if keep else 0])
+    return tuple(steps[1:] for steps in path), path, factors, saved, factor
 
 
 def tanh_(values: Tensor) -> Tensor:
-    """Compute tanh in place as 2σ(2x) − 1, accurate to a rounding of 1 and three times as fast as torch's on a CPU."""
+    """Compute tanh in place as 2σ(2x) − 1, which is three times as fast as torch's tanh on a CPU.
+
+    The absolute error is at most the rounding error of 1.
+    """
     return values.mul_(2).sigmoid_().mul_(2).sub_(1)

@@ -1,4 +1,4 @@
-"""Stacked recurrent layers: left to right for a decoder, in one or both directions for an encoder."""
+"""Stacked recurrent layers: left-to-right for decoders, unidirectional or bidirectional for encoders."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from dragoman.nn.recurrent.cell import Cell, States
 
 
 class Stack(nn.Module):
-    """Left-to-right layers with dropout between them. inputs: widths of the first layer's inputs."""
+    """Left-to-right layers with dropout between them. inputs: widths of the inputs of the first layer."""
 
     def __init__(self, cell: type[Cell], inputs: Sequence[int], hidden: int, layers: int, dropout: float) -> None:
         super().__init__()
@@ -19,11 +19,14 @@ class Stack(nn.Module):
         self.dropout = Dropout(dropout)
 
     def drive(self, inputs: Tensor, index: int = 0) -> Tensor:
-        """Input number `index` (…, width) of the first layer → its part of that layer's drive (…, gates·H)."""
+        """Return the contribution (…, gates·H) of input number `index` (…, width) to the drive of the first layer."""
         return self.layers[0].drive(inputs, index)  # type: ignore[operator,no-any-return]
 
     def forward(self, drive: Tensor, states: Sequence[States]) -> tuple[Tensor, list[States]]:
-        """Drive of the first layer (T, R, gates·H), states of all layers (R, H) → last layer's h (T, R, H), states."""
+        """Run all layers; returns h of the last layer (T, R, H) and the final states of each layer.
+
+        drive: drive of the first layer (T, R, gates·H). states: initial states of each layer (R, H).
+        """
         outputs, after = drive, []
         for number, (layer, before) in enumerate(zip(self.layers, states, strict=True)):
             if number:
@@ -34,7 +37,7 @@ class Stack(nn.Module):
         return outputs, after
 
     def step(self, drive: Tensor, states: Sequence[States]) -> list[States]:
-        """Process one token: drive (R, gates·H) and each layer's states → each layer's next states."""
+        """Process one token; returns the next states of each layer. drive: drive of the first layer (R, gates·H)."""
         after: list[States] = []
         for number, (layer, before) in enumerate(zip(self.layers, states, strict=True)):
             if number:
@@ -44,10 +47,10 @@ class Stack(nn.Module):
 
 
 class Reader(nn.Module):
-    """Layers over whole sentences with dropout between them.
+    """Recurrent layers over whole sentences, with dropout between them.
 
-    Each bidirectional layer reads both directions of the previous one. output_width: H, or 2H for two directions, left
-    to right first.
+    The input of each bidirectional layer is the concatenation of both directions of the previous layer. output_width:
+    H, or 2H for two directions (left-to-right first).
     """
 
     def __init__(self, cell: type[Cell], width: int, hidden: int, layers: int, both: bool, dropout: float) -> None:
@@ -59,15 +62,16 @@ class Reader(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, inputs: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """inputs (B, S, width), mask (B, S) bool, False at padding, which must follow the text.
+        """Encode inputs (B, S, width); mask: (B, S) bool, False at padding, which must follow the text.
 
-        Returns the last layer's states (B, S, output_width) and its final ones (B, output_width): after the last token
-        from left to right, after the first from right to left; zero for an empty text.
+        Returns the states (B, S, output_width) and the final states (B, output_width) of the last layer. Final states
+        are those after the last token (left-to-right) and after the first token (right-to-left); they are zero for an
+        empty text.
         """
         rows, length = mask.shape
         lengths = mask.sum(1)
-        places = torch.arange(length, device=mask.device)[:, None]
-        mirror = torch.where(places < lengths, lengths - 1 - places, places) * rows
+        positions = torch.arange(length, device=mask.device)[:, None]
+        mirror = torch.where(positions < lengths, lengths - 1 - positions, positions) * rows
         mirror = (mirror + torch.arange(rows, device=mask.device)).flatten()
         outputs = inputs.transpose(0, 1).contiguous()
         for number, layer in enumerate(self.forward_layers):
@@ -81,22 +85,22 @@ class Reader(nn.Module):
             else:
                 outputs = ends[0]
         last = (lengths - 1).clamp_min(0)
-        chosen = last[None, :, None].expand(1, rows, ends[0].size(2))
-        final = torch.cat([end.gather(0, chosen)[0] for end in ends], 1) * (lengths > 0)[:, None]
+        indices = last[None, :, None].expand(1, rows, ends[0].size(2))
+        final = torch.cat([end.gather(0, indices)[0] for end in ends], 1) * (lengths > 0)[:, None]
         return outputs.transpose(0, 1), final
 
 
 def _run(cell: nn.Module, inputs: Tensor) -> Tensor:
-    """Return h (T, R, H) of a cell with zero initial states."""
+    """Run a cell from zero initial states; returns h (T, R, H)."""
     assert isinstance(cell, Cell)
     zeros = cell.recurrent_weight.new_zeros(inputs.size(1), cell.hidden)
     return cell(cell.drive(inputs), (zeros,) * cell.components)[0]  # type: ignore[no-any-return]
 
 
 class _Permuted(torch.autograd.Function):
-    """Permute time steps and rows (T, R, ·) by a permutation that is its own inverse, and thus its own gradient.
+    """Permute time steps and rows (T, R, ·) by a self-inverse permutation, which the gradient therefore shares.
 
-    torch's gradient of index_select adds row by row, which is slow on a CPU.
+    The gradient of torch's index_select accumulates row by row, which is slow on a CPU.
     """
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Wirings of recurrent decoders: initial states, position of attention, inputs of steps and of predictions."""
+"""Wirings of recurrent decoders: initial states, order of attention and recurrence, inputs of steps and read-out."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ from dragoman.nn.recurrent.cell import Cell, States
 from dragoman.nn.recurrent.stack import Stack
 
 Attend = Callable[[Tensor, int], Tensor]
-"""Attention over the source: queries (R, t, q) and the time step of the first → contexts (R, t, c)."""
+"""Attention over the source: maps queries (R, t, q) and the time step of the first query to contexts (R, t, c)."""
 
 
 BridgeKind = Literal["initial", "concatenate", "both", "none"]
-"""The use of the source's summary in a recurrent decoder: for initial states, as an input of each step, or both."""
+"""Use of the source summary in a recurrent decoder: for the initial states, as an input of each step, both or none."""
 
 
 class InitialStates(nn.Module):
@@ -29,16 +29,18 @@ class InitialStates(nn.Module):
         self.linear = nn.Linear(width, layers * components * hidden)
 
     def forward(self, summary: Tensor) -> list[States]:
-        """The source's summary (B, d) → the states (B, H) of each layer."""
+        """Return the initial states (B, H) of each layer, from the source summary (B, d)."""
         chunks = torch.tanh(self.linear(summary)).to(self.linear.weight.dtype).chunk(self.layers * self.components, 1)
         return [tuple(chunks[layer * self.components : (layer + 1) * self.components]) for layer in range(self.layers)]
 
 
 @dataclass(frozen=True)
 class WiringSizes:
-    """width: d, of embeddings and read-out. hidden: H. context: c, 0 without attention. summary: d, or 0 without one.
+    """The sizes of a recurrent decoder.
 
-    dropout: rate between layers.
+    width: width d of embeddings and read-out. hidden: width H of hidden states. context: width c of the attention's
+    context; 0 without attention. summary: width of the source summary; 0 without a summary. dropout: rate between
+    layers.
     """
 
     width: int
@@ -50,7 +52,10 @@ class WiringSizes:
     dropout: float
 
     def stack(self, *inputs: int) -> Stack:
-        """Build the layers; the first one reads `inputs` and, if there is one, the summary as its last input."""
+        """Build the layers. inputs: widths of the first layer's inputs, to which the source summary, if any, is added.
+
+        The summary is the last input.
+        """
         widths = [*inputs, *([self.summary] if self.summary else [])]
         return Stack(self.cell, widths, self.hidden, self.layers, self.dropout)
 
@@ -61,11 +66,11 @@ class Wiring(nn.Module):
     stack: Stack
 
     def summarise(self, summary: Tensor) -> Tensor:
-        """Return the summary's (B, d) part of the drive, the same at all time steps: (B, gates·H)."""
+        """Return the contribution (B, gates·H) of the summary (B, d) to the drive, which is constant over time."""
         return self.stack.drive(summary, -1)
 
     def initial_feed(self, like: Tensor) -> Tensor | None:
-        """Return the first step's fed input (B, d) for states like `like` (B, H), or None without input feeding."""
+        """Return the fed input (B, d) of the first step for states like `like` (B, H); None without input feeding."""
         return None
 
     def forward(
@@ -76,25 +81,29 @@ class Wiring(nn.Module):
         states: list[States],
         feed: Tensor | None,
     ) -> tuple[Tensor, list[States], Tensor | None]:
-        """embedded (T, R, d), summary's drive (R, gates·H) → read-out (T, R, d), states, next fed input."""
+        """Process T tokens; returns the read-out (T, R, d), the new states, and the fed input of the next step.
+
+        embedded: (T, R, d). constant: contribution of the source summary to the drive (R, gates·H), or None. attend:
+        attention over the source, or None. states: states of each layer. feed: fed input (R, d), or None.
+        """
         raise NotImplementedError
 
     def drives(self, inputs: Tensor, constant: Tensor | None) -> Tensor:
-        """Return the part of the first layer's drive from its first input (T, R, ·) and the summary."""
+        """Return the contribution of the first input (T, R, ·) and the source summary to the first layer's drive."""
         drives = self.stack.drive(inputs)
         return drives if constant is None else drives + constant
 
 
 class BahdanauConfig(Config):
-    """c_t attends from h'_{t−1}; h'_t = f(h'_{t−1}, [y_{t−1}; c_t]); readout tanh(W[h'_t; y_{t−1}; c_t] + b).
+    """c_t attends from h'_{t−1}; h'_t = f(h'_{t−1}, [y_{t−1}; c_t]); read-out tanh(W[h'_t; y_{t−1}; c_t] + b).
 
-    Deck 002; Bahdanau et al. 2015, section 3.1, with a tanh layer in place of their maxout (A.2.2).
+    Deck 002; Bahdanau et al. 2015, section 3.1, with a tanh layer instead of the maxout layer of appendix A.2.2.
     """
 
     kind: Literal["bahdanau"] = "bahdanau"
 
     def query_width(self, width: int, hidden: int) -> int:
-        """Return the width of the attention's queries."""
+        """Return the width of the attention queries."""
         return hidden
 
     def build(self, sizes: WiringSizes) -> Wiring:
@@ -103,7 +112,10 @@ class BahdanauConfig(Config):
 
 
 class Bahdanau(Wiring):
-    """Attend, then step. Without attention h'_t = f(h'_{t−1}, y_{t−1}) and read-out tanh(W[h'_t; y_{t−1}] + b)."""
+    """Attend, then advance the recurrence.
+
+    Without attention, h'_t = f(h'_{t−1}, y_{t−1}), with read-out tanh(W[h'_t; y_{t−1}] + b).
+    """
 
     def __init__(self, sizes: WiringSizes) -> None:
         super().__init__()
@@ -118,7 +130,7 @@ class Bahdanau(Wiring):
         states: list[States],
         feed: Tensor | None,
     ) -> tuple[Tensor, list[States], Tensor | None]:
-        """Attend and step token by token; without attention, run the whole recurrence at once."""
+        """Process tokens one by one or, without attention, all at once."""
         drives = self.drives(embedded, constant)
         if attend is None:
             hidden, states = self.stack(drives, states)
@@ -134,20 +146,20 @@ class Bahdanau(Wiring):
 
 
 class LuongConfig(Config):
-    """h_t = f(h_{t−1}, y_{t−1}); c_t attends from h_t; readout h̃_t = tanh(W[c_t; h_t] + b) (Luong et al. 2015, eq. 5).
+    """h_t = f(h_{t−1}, y_{t−1}); c_t attends from h_t; read-out h̃_t = tanh(W[c_t; h_t] + b) (Luong et al. 2015, eq. 5).
 
-    Without input feeding, the recurrence is a single scan and attention a single call, so this is the fastest wiring.
+    This is the fastest wiring: without input feeding, recurrence and attention process all tokens in one call each.
     """
 
     kind: Literal["luong"] = "luong"
     input_feeding: bool = Field(
         False,
-        description="Concatenate h̃_{t−1} to y_{t−1}, so that attention takes earlier alignments into account "
-        "(section 3.3).",
+        description="Input feeding: concatenate h̃_{t−1} to y_{t−1}, so that attention takes earlier alignments into "
+        "account (section 3.3).",
     )
 
     def query_width(self, width: int, hidden: int) -> int:
-        """Return the width of the attention's queries."""
+        """Return the width of the attention queries."""
         return hidden
 
     def build(self, sizes: WiringSizes) -> Wiring:
@@ -156,7 +168,7 @@ class LuongConfig(Config):
 
 
 class Luong(Wiring):
-    """Step, then attend. Without attention h̃_t = tanh(Wh_t + b)."""
+    """Advance the recurrence, then attend. Without attention, h̃_t = tanh(Wh_t + b)."""
 
     def __init__(self, sizes: WiringSizes, input_feeding: bool) -> None:
         super().__init__()
@@ -165,7 +177,7 @@ class Luong(Wiring):
         self.readout = nn.Linear(sizes.context + sizes.hidden, sizes.width)
 
     def initial_feed(self, like: Tensor) -> Tensor | None:
-        """Return zeros with input feeding, else None."""
+        """Return zeros (B, d) with input feeding, and None without."""
         return like.new_zeros(like.size(0), self.width) if self.input_feeding else None
 
     def forward(
@@ -195,17 +207,16 @@ class Luong(Wiring):
 
 
 class TutorialConfig(Config):
-    """c_t attends from [y_{t−1}; h_{t−1}]; h_t = f(h_{t−1}, relu(W[y_{t−1}; c_t] + b)); the prediction is computed from
-    h_t.
+    """c_t attends from [y_{t−1}; h_{t−1}]; h_t = f(h_{t−1}, relu(W[y_{t−1}; c_t] + b)); the read-out is h_t.
 
-    The "NLP from scratch" tutorial of PyTorch, on which deck 003's homework is based. The tutorial computes scores by a
-    linear layer over a fixed number of positions; here any scorer can be used.
+    The decoder of PyTorch's tutorial "NLP From Scratch", on which the homework of deck 003 is based. The tutorial
+    computes scores with a linear layer over a fixed number of positions. This wiring supports all scorers.
     """
 
     kind: Literal["tutorial"] = "tutorial"
 
     def query_width(self, width: int, hidden: int) -> int:
-        """Return the width of the attention's queries."""
+        """Return the width of the attention queries."""
         return width + hidden
 
     def build(self, sizes: WiringSizes) -> Wiring:
@@ -214,7 +225,10 @@ class TutorialConfig(Config):
 
 
 class Tutorial(Wiring):
-    """Attend, combine, step. Without attention, relu(Wy_{t−1} + b) is read. If H is not d, a linear layer follows."""
+    """Attend, combine context and embedding, then advance the recurrence.
+
+    Without attention, the input of the recurrence is relu(Wy_{t−1} + b). If H differs from d, a linear layer follows.
+    """
 
     def __init__(self, sizes: WiringSizes) -> None:
         super().__init__()
@@ -230,7 +244,7 @@ class Tutorial(Wiring):
         states: list[States],
         feed: Tensor | None,
     ) -> tuple[Tensor, list[States], Tensor | None]:
-        """Attend and step token by token; without attention, run the whole recurrence at once."""
+        """Process tokens one by one or, without attention, all at once."""
         if attend is None:
             hidden, states = self.stack(self.drives(torch.relu(self.combine(embedded)), constant), states)
             return self.readout(hidden), states, feed

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from dragoman.nn.precision import product_type
+from dragoman.nn.precision import matmul_dtype
 
 # Rows whose logits exist at the same time: enough for an efficient matrix product, few enough for the cache.
 _CHUNK_ROWS = 1024
@@ -87,7 +87,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         bias: Tensor | None,
     ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
         differentiate = any(context.needs_input_grad)
-        kind = product_type(hidden)
+        kind = matmul_dtype(hidden)
         exact = torch.promote_types(hidden.dtype, torch.float32)
         states, table = hidden.to(kind), weight.to(kind)
         rows_sum = hidden.sum(0, dtype=exact)  # (d,)

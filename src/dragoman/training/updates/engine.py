@@ -14,8 +14,8 @@ from dragoman.base.errors import ResourceError
 from dragoman.base.log import warn
 from dragoman.base.machine.memory import is_out_of_memory
 from dragoman.nn.auxiliary import Auxiliary
-from dragoman.nn.dropout import dropping
-from dragoman.nn.randomness import drawing_from
+from dragoman.nn.dropout import scale_dropout
+from dragoman.nn.randomness import use_generator
 from dragoman.training.config import LoopConfig
 from dragoman.training.machine.compilation import compilation_explained
 from dragoman.training.machine.journal import Journal
@@ -177,7 +177,7 @@ class Engine:
             with self.profile.phase("transfer"):
                 batch = batch.to(self.runtime.device)
             with self.parallel.micro_batch(last=index == len(batches) - 1):
-                with self.profile.phase("forward"), self.runtime.autocast(), dropping(point.dropout):
+                with self.profile.phase("forward"), self.runtime.autocast(), scale_dropout(point.dropout):
                     loss = self.parallel.loss(batch, point)
                 count = tokens[batch.task]
                 # torch's wrappers average over ranks
@@ -206,8 +206,8 @@ class Engine:
             for key, piece in share:
                 draws = torch.Generator().manual_seed(_combine_seeds(self.seed, point.step, *key))
                 with (
-                    drawing_from(draws),
-                    dropping(point.dropout),
+                    use_generator(draws),
+                    scale_dropout(point.dropout),
                     self.profile.phase("forward"),
                     self.runtime.autocast(),
                 ):
