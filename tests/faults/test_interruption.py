@@ -24,7 +24,7 @@ from training_runs import (
 
 from dragoman.cli.main import main
 from dragoman.tasks.translation.validation import Validation, Validator
-from dragoman.training.machine.interruption import Interruption, interruption
+from dragoman.training.machine.interruption import Interruption, catch_signals
 
 EVERY = "train.log_every=1"
 
@@ -125,7 +125,7 @@ def test_the_command_itself(tmp_path: Path) -> None:
 
 def test_handlers_are_restored_and_catch_one_signal_each() -> None:
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
-    with interruption() as request:
+    with catch_signals() as request:
         assert request.received is None
         os.kill(os.getpid(), signal.SIGTERM)
         assert request.received == signal.SIGTERM
@@ -138,7 +138,7 @@ def test_a_signal_that_the_process_ignores_stays_ignored(monkeypatch: pytest.Mon
     """Shells start background jobs like this, because Ctrl-C is for the foreground job."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with interruption() as request:
+        with catch_signals() as request:
             os.kill(os.getpid(), signal.SIGINT)
             assert request.received is None
             os.kill(os.getpid(), signal.SIGTERM)
@@ -153,7 +153,7 @@ def test_training_in_a_thread_catches_nothing() -> None:
     seen: list[Interruption] = []
 
     def train() -> None:
-        with interruption() as request:
+        with catch_signals() as request:
             assert signal.getsignal(signal.SIGTERM) is before
             seen.append(request)
 

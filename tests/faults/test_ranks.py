@@ -293,7 +293,9 @@ def test_other_numbers_of_ranks_resume_to_the_same_parameters(
     again = ["train", "--resume", "--out", RUN, "train.max_steps=6", f"train.parallel={later}"]
     processes = server.start_ranks(others, halfway, *again) if others > 1 else [server.start(halfway, *again)]
     finish(processes)
-    assert (f"{ranks} processes trained so far, {others} continue" in processes[0].said) == (ranks != others)
+    assert (f"the run was trained by {ranks} process(es) and continues with {others}" in processes[0].said) == (
+        ranks != others
+    )
     assert_equal_runs(one, halfway)
 
 

@@ -54,7 +54,7 @@ def test_waiting_for_a_missing_process_ends(monkeypatch: pytest.MonkeyPatch, ran
     told = {"RANK": rank, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
     for name, value in told.items():
         monkeypatch.setenv(name, str(value))
-    monkeypatch.setattr(group, "JOINING", timedelta(seconds=1))
+    monkeypatch.setattr(group, "JOIN_TIMEOUT", timedelta(seconds=1))
     lost = f"rank {rank}: another process of this run has ended or cannot be reached"
     with pytest.raises(RankLost, match=lost), open_ranks("cpu"):
         pass

@@ -66,8 +66,8 @@ def test_a_bias_equals_its_formula(monkeypatch: pytest.MonkeyPatch, uniform: boo
     goal = 0.8 * functional.one_hot(labels, SIZE).double() + 0.2 * (1 / SIZE if prior is None else prior.double())
     rows = -(goal * (exact[0] @ exact[1].t() + exact[2]).log_softmax(-1)).sum(1)
     check(losses.total, rows.sum(), (hidden, weight, bias), exact)
-    if losses.each is not None:
-        torch.testing.assert_close(losses.each.double(), rows.detach(), rtol=1e-5, atol=1e-4)
+    if losses.per_row is not None:
+        torch.testing.assert_close(losses.per_row.double(), rows.detach(), rtol=1e-5, atol=1e-4)
 
 
 def test_a_uniform_prior_is_the_default() -> None:

@@ -93,7 +93,7 @@ def test_the_loss_of_each_row_is_that_of_a_single_pass() -> None:
     one, other, weight = leaves()
     labels = (torch.arange(ROWS) % SIZE).repeat(2)
     given = torch.cat((one, other)), weight, labels, 0.1, None, True
-    torch.testing.assert_close(projected_losses(*given, 5.0).each, projected_losses(*given).each)
+    torch.testing.assert_close(projected_losses(*given, 5.0).per_row, projected_losses(*given).per_row)
 
 
 class _Largest(TorchDispatchMode):
@@ -175,5 +175,5 @@ def test_without_dropout_both_passes_agree() -> None:
 
 
 def test_it_does_not_go_with_rewards() -> None:
-    with pytest.raises(ConfigError, match="r_drop does not go together with kind sequence_reward"):
+    with pytest.raises(ConfigError, match="r_drop cannot be combined with kind sequence_reward"):
         parse_settings({"r_drop": {}, "reward": {}}, TranslationObjectiveConfig, "here")

@@ -16,7 +16,7 @@ from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.tasks.translation.config import TranslationLoopConfig as LoopConfig
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.job import check_compilable
-from dragoman.training.machine.compilation import compilation_explained, compile_layers, uncompiled
+from dragoman.training.machine.compilation import compile_layers, explain_compiler_errors, uncompiled
 from dragoman.training.machine.journal import Journal
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.objectives.objective import TrainingPoint
@@ -163,7 +163,7 @@ def test_compiler_failures_are_reported(tmp_path: Path) -> None:
 
 
 def test_other_errors_pass() -> None:
-    with pytest.raises(RuntimeError, match="of another kind"), compilation_explained():
+    with pytest.raises(RuntimeError, match="of another kind"), explain_compiler_errors():
         raise RuntimeError("of another kind")
 
 

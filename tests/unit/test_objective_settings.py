@@ -83,9 +83,9 @@ def test_former_sections_are_read_from_the_command_line() -> None:
 @pytest.mark.parametrize(
     ("loss", "message"),
     [
-        ({"r_drop": {}, "reward": {}}, "r_drop does not go together with kind sequence_reward"),
-        ({"kind": "sequence_reward", "r_drop": {}}, "r_drop does not go together with kind sequence_reward"),
-        ({"r_drop": 5}, "r_drop is a group of settings, or null, not 5"),
+        ({"r_drop": {}, "reward": {}}, "r_drop cannot be combined with kind sequence_reward"),
+        ({"kind": "sequence_reward", "r_drop": {}}, "r_drop cannot be combined with kind sequence_reward"),
+        ({"r_drop": 5}, "r_drop must be a group of settings or null, not 5"),
         ({"r_drop": {"alpha": -1}}, r"train\.objective\.alpha: should be greater than or equal to 0"),
         ({"reward": {"kind": "ter"}}, r"train\.objective\.metric"),
         ({"kind": "focus"}, "train.objective.kind: there is no 'focus'.*'cross_entropy', 'r_drop', 'sequence_reward'"),

@@ -74,9 +74,9 @@ def test_a_slow_precision_is_warned_about(monkeypatch: pytest.MonkeyPatch, capsy
     warn_of_slow_products("bfloat16", CPU, resumed=True)
     said = capsys.readouterr().err
     assert (
-        "this machine multiplies bfloat16 more slowly than float32: train.precision=float32 would be faster; " in said
+        "this machine multiplies bfloat16 more slowly than float32: train.precision=float32 would be faster. " in said
     )
-    assert "sums then round differently, which a resumed run tolerates" in said
+    assert "A resumed run may use it, although sums then round differently" in said
     warn_of_slow_products("float32", CPU, resumed=True)
     measure_as(monkeypatch, small=1.1, large=0.5)
     warn_of_slow_products("bfloat16", CPU, resumed=False)

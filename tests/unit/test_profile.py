@@ -12,7 +12,7 @@ import torch
 from training_runs import RUN, SETTINGS, differences, outcome, write_corpus
 
 from dragoman.cli.main import main
-from dragoman.training.profiling.operators import group_of
+from dragoman.training.profiling.operators import operator_group
 from dragoman.training.profiling.profile import JSON_FILE, TEXT_FILE
 from dragoman.training.profiling.stopwatch import Stopwatch
 
@@ -42,7 +42,8 @@ def test_a_profile_adds_up_and_changes_nothing(tmp_path: Path, capsys: pytest.Ca
     for inner in ("embedding", "self-attention", "attention over the source", "feed-forward"):
         assert parts["forward", "decoder", inner] > 0, inner
     assert values["groups"]["matrix products"] > 0
-    assert values["beside_seconds"].keys() == {"validation", "checkpoint"}
+    assert values["separate_seconds"].keys() == {"validation", "checkpoint"}
+    assert values["beside_seconds"] == values["separate_seconds"]  # the deprecated name
     assert "matrix products" in text
     assert re.search(r"validation: \d+\.\d\d s each", text)
     assert "part of an update" in capsys.readouterr().err
@@ -104,4 +105,4 @@ def test_a_stopwatch_counts_parts_inside_parts_and_only_while_it_runs() -> None:
     ],
 )
 def test_operators_are_grouped_by_name(name: str, group: str) -> None:
-    assert group_of(name) == group
+    assert operator_group(name) == group

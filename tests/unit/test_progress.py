@@ -21,7 +21,9 @@ def progress() -> RunProgress:
 
 def validation(bleu: float, loss: float) -> Validation:
     values = {"loss": loss, "perplexity": math.exp(loss), "bleu": bleu}
-    return Validation(tuple(Measure.of(METRICS[key], Score(key, value, "")) for key, value in values.items()), 0.0)
+    return Validation(
+        tuple(Measure.from_score(METRICS[key], Score(key, value, "")) for key, value in values.items()), 0.0
+    )
 
 
 def test_while_bleu_is_zero_a_lower_loss_is_better_and_patience_waits_for_neither() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.base.errors import ConfigError
 from dragoman.tasks.translation.config import TranslationRun
-from dragoman.training.run.resumption import with_choices_of
+from dragoman.training.run.resumption import apply_changes
 
 CORPORA = {part: {"source": f"{part}.a", "target": f"{part}.b"} for part in ("train", "valid")}
 
@@ -20,12 +20,12 @@ def test_a_decay_is_not_resumed_without_a_limit(kind: str) -> None:
     """Otherwise the rate would stay at its peak."""
     stored = run(schedule={"kind": kind}, max_steps=100)
     with pytest.raises(ConfigError, match=f"cannot resume run without a limit: its {kind} schedule .* train.max_steps"):
-        with_choices_of(run(), stored)
-    resumed = with_choices_of(run(max_epochs=3), stored)
+        apply_changes(run(), stored)
+    resumed = apply_changes(run(max_epochs=3), stored)
     assert resumed.train.limits == {"max_steps": None, "max_epochs": 3, "max_minutes": None}
     assert resumed.train.schedule == stored.train.schedule
 
 
 def test_a_schedule_without_an_end_is_resumed_with_patience_alone() -> None:
     stored = run(schedule={"kind": "constant"}, max_steps=100)
-    assert with_choices_of(run(patience=3), stored).train.limits == run().train.limits
+    assert apply_changes(run(patience=3), stored).train.limits == run().train.limits

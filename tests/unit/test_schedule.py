@@ -144,7 +144,7 @@ def test_schedules_that_depend_on_the_length_require_a_limit(schedule: dict[str,
 def test_unlimited_runs_use_schedules_without_an_end() -> None:
     for schedule in ({"kind": "constant"}, {"kind": "inverse_sqrt", "warmup": 100}, {"kind": "constant", "warmup": 0}):
         assert not LoopConfig.model_validate({"schedule": schedule}).schedule.needs_length
-    with pytest.raises(ValidationError, match="nothing ends this run"):
+    with pytest.raises(ValidationError, match="this run would never end"):
         LoopConfig(patience=None)
 
 

@@ -127,7 +127,7 @@ def test_a_start_without_matching_parts_is_refused(train: dict[str, Any], model:
 
 
 def test_parts_need_a_start() -> None:
-    with pytest.raises(ConfigError, match=r"train.start_parts names parts of a model folder: set train.start"):
+    with pytest.raises(ConfigError, match=r"train.start_parts requires train.start"):
         started("language_model", {"start_parts": ["decoder"]})
 
 

@@ -14,7 +14,7 @@ from dragoman.metrics.registry import METRICS
 from dragoman.tasks.train import train
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.validation import validation_metrics
-from dragoman.training.validation import Measure, Validation, mean_of
+from dragoman.training.validation import Measure, Validation, average_validations
 
 CORPORA = """
 data:
@@ -31,13 +31,13 @@ SHORT = [*SETTINGS, "train.validate_every=4", "train.checkpoint_every=4", "train
 
 def validation(loss: float, bleu: float, seconds: float) -> Validation:
     values = {"loss": (loss, ""), "perplexity": (math.exp(loss), "per token"), "bleu": (bleu, "nrefs:1")}
-    measures = [Measure.of(METRICS[key], Score(key, *value)) for key, value in values.items()]
+    measures = [Measure.from_score(METRICS[key], Score(key, *value)) for key, value in values.items()]
     return Validation(tuple(measures), seconds)
 
 
 def test_each_set_has_the_same_weight() -> None:
     one, other = validation(2.0, 10.0, 3.0), validation(4.0, 30.0, 4.0)
-    mean = mean_of(validation_metrics("bleu"), {"a": one, "b": other})
+    mean = average_validations(validation_metrics("bleu"), {"a": one, "b": other})
     assert mean["perplexity"].value == math.exp(3.0) and mean["perplexity"].signature == "per token"
     assert (mean["loss"].value, mean["bleu"].value, mean.seconds) == (3.0, 20.0, 7.0)
     assert mean["bleu"].signature == "mean of 2 sets, nrefs:1"

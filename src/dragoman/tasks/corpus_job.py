@@ -19,7 +19,7 @@ from dragoman.models.settings import ModelSettings
 from dragoman.text.tokenizers import Tokenizers, VocabularySizes
 from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.task import Content, Job, Validator
-from dragoman.training.validation import Measure, Validation, mean_of
+from dragoman.training.validation import Measure, Validation, average_validations
 
 _SAMPLED = 100_000
 """Number of examples whose lengths are sampled to represent the corpus."""
@@ -72,7 +72,7 @@ class ValidationSets:
     def run(self, runtime: Runtime) -> Validation:
         """Validate the model on each set. For several sets, returns the unweighted means of the metrics."""
         found = {name: validator.run(runtime) for name, validator in self._validators.items()}
-        return mean_of(self._metrics, found) if len(found) > 1 else next(iter(found.values()))
+        return average_validations(self._metrics, found) if len(found) > 1 else next(iter(found.values()))
 
 
 class CorpusJob(Job):

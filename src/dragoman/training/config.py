@@ -12,15 +12,19 @@ from dragoman.training.optimisers.union import OptimiserConfig
 
 
 class AverageConfig(Config):
-    """Checkpoint averaging (Vaswani et al. 2017, section 6.1): the mean of several checkpoints' parameters is used
-    if it is better on `valid`.
+    """Checkpoint averaging (Vaswani et al. 2017, section 6.1).
+
+    The mean of several checkpoints' parameters becomes the final model unless it scores worse on `valid`.
     """
 
     count: int = Field(
-        5, ge=0, description="Number of checkpoints averaged at the end of training (paper: 5 base, 20 big); 0: none."
+        5,
+        ge=0,
+        description="Number of checkpoints averaged at the end of training (paper: 5 for base, 20 for big). 0: no "
+        "averaging.",
     )
     of: Literal["last", "best"] = Field(
-        "last", description="Which checkpoints are averaged: the newest, or the best on `valid`."
+        "last", description="Checkpoints to average. last: the newest. best: those with the best scores on `valid`."
     )
 
 
@@ -32,8 +36,8 @@ MovingAverage = Annotated[
     Field(
         gt=0,
         lt=1,
-        description="Decay of a moving average of the parameters, which is validated and saved in their place. The "
-        "decay is lower in the first updates, so that the initial values are forgotten.",
+        description="Decay of a moving average of the parameters. The average is validated and saved instead of the "
+        "parameters. The decay is lower in the first updates, so that the initial values are forgotten.",
     ),
 ]
 
@@ -43,18 +47,18 @@ class LoopConfig(Config):
 
     start: Path | None = Field(
         None,
-        description="Model folder that the run starts from. If its model is of the same kind: all parameters, the "
-        "vocabularies, and the sections model and text if they are not given. Otherwise: the parts that fit, and "
-        "the vocabularies if text is not given. null: random parameters.",
+        description="Model folder to start from. A model of the same kind provides all parameters, the vocabularies, "
+        "and the `model` and `text` sections if they are not set. Any other model provides the parts that fit, and "
+        "the vocabularies if `text` is not set. null: random parameters.",
     )
     start_parts: tuple[str, ...] | None = Field(
         None,
         min_length=1,
         description="Parts to copy from `start`, such as encoder, encoder.embedding or decoder.projection. null: all "
-        "that fit.",
+        "parts that fit.",
     )
     seed: int = Field(
-        1, ge=0, description="Random seed of initial parameters, batch order, dropout and subword sampling."
+        1, ge=0, description="Random seed for initial parameters, batch order, dropout and subword sampling."
     )
     max_steps: int | None = Field(None, ge=1, description="Stop after this many updates.")
     max_epochs: int | None = Field(None, ge=1, description="Stop after this many passes over the corpus.")
@@ -62,20 +66,20 @@ class LoopConfig(Config):
     patience: int | None = Field(
         10,
         ge=1,
-        description="Stop after this many validations without improvement. null: never, which is also the default of "
-        "a run with a limit, because its schedule ends there.",
+        description="Stop after this many validations without improvement. null: no early stopping; this is the "
+        "default for a run with a limit, because its schedule ends at the limit.",
     )
     validate_every: int = Field(500, ge=1, description="Number of updates between validations.")
     checkpoint_every: int = Field(500, ge=1, description="Number of updates between checkpoints.")
     log_every: int = Field(50, ge=1, description="Number of updates between lines of log.jsonl.")
-    metric: str = Field("loss", description="Validation metric that decides which checkpoint is best.")
+    metric: str = Field("loss", description="Validation metric that determines the best checkpoint.")
     average: AverageConfig = Field(AverageConfig(), description="Checkpoint averaging at the end of training.")
     dropout_epochs: float | None = Field(
         None,
         ge=0,
         description="Number of passes over the corpus during which dropout rises linearly from zero to the model's "
-        "rates, because there is no risk of overfitting at first. 0: full rates from the first update. "
-        "null: 20 for a translation model with random initial parameters, otherwise 0. Layers compiled by "
+        "rates, because a model does not overfit early in training. 0: full rates from the first update. "
+        "null: 20 for a translation model with random initial parameters, 0 for all other models. Layers compiled by "
         "`compile` always use their full rates.",
     )
     ema: MovingAverage = None
@@ -86,37 +90,38 @@ class LoopConfig(Config):
     )
     parallel: Literal["ddp", "fsdp"] = Field(
         "ddp",
-        description="Distribution of the model over the processes started by torchrun. ddp: each holds the whole "
-        "model. fsdp: each holds a shard of parameters, gradients and optimiser state. No effect on a single process.",
+        description="Distribution of the model over the processes started by torchrun. ddp: each process holds the "
+        "whole model. fsdp: each process holds a shard of parameters, gradients and optimiser state. No effect with a "
+        "single process.",
     )
     clip: float | None = Field(
-        1.0, gt=0, description="Maximum norm of the gradient of the mean loss; null: no clipping."
+        1.0, gt=0, description="Maximum norm of the gradient of the mean loss. null: no clipping."
     )
     optimiser: OptimiserConfig = Field(AdamConfig(), description="Optimiser.")
     schedule: ScheduleConfig | None = Field(
         None,
-        description="Learning-rate schedule. null: chosen by the model width. Below 512, with `ema` and without "
-        "`start`: constant after 250 updates. Otherwise: a cosine that ends with the run if max_steps, max_epochs or "
-        "max_minutes is set, else inverse_sqrt.",
+        description="Learning-rate schedule. null: chosen automatically. A model narrower than 512 with `ema` and "
+        "without `start` gets a constant rate after 250 warm-up updates. Any other model gets a cosine that ends with "
+        "the run if max_steps, max_epochs or max_minutes is set, and inverse_sqrt if none of them is set.",
         json_schema_extra={"kind": "inverse_sqrt"},
     )
     precision: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         "auto",
-        description="Precision of matrix products. auto: bfloat16 if the hardware multiplies it faster, float16 on "
-        "GPUs where it is the only fast format. Sums are float32. With float16, which has few exponent bits, the loss "
-        "is scaled.",
+        description="Precision of matrix products. auto: bfloat16 if its products are faster than those in float32, "
+        "float16 on GPUs where it is the only fast format, and float32 on other hardware. Sums are float32. float16 "
+        "uses loss scaling, because it has few exponent bits.",
     )
-    device: str = Field("auto", description="Device: cpu, cuda, cuda:1 …; auto: a GPU if there is one.")
+    device: str = Field("auto", description="Device: cpu, cuda, cuda:1 …. auto: a GPU if there is one.")
     compile: bool = Field(
         False,
-        description="Compile Transformer layers with torch.compile, for GPUs; the first updates then take a minute or "
-        "more. Results are reproducible only with the same value.",
+        description="Compile Transformer layers with torch.compile. Intended for GPUs. The first updates then take a "
+        "minute or more. Results are reproducible only with the same value.",
     )
     threads: int | None = Field(
         None,
         ge=1,
         le=1024,
-        description="Number of CPU threads; null: one per core. Results are reproducible only with the same value.",
+        description="Number of CPU threads. null: one per core. Results are reproducible only with the same value.",
     )
 
     @classmethod
@@ -125,14 +130,14 @@ class LoopConfig(Config):
         return {"schedule": "cosine"} if any(settings.get(limit) is not None for limit in _LIMITS) else {}
 
     def resolved(self, width: int) -> Self:
-        """Return the settings with schedule and dropout epochs chosen if they were null. width: the model's d."""
-        averaged = self.ema is not None and self.start is None  # fine-tuning needs a rate that decays
+        """Return the settings with `schedule` and `dropout_epochs` set. width: the model width d."""
+        averaged = self.ema is not None and self.start is None  # fine-tuning needs a decaying rate
         schedule = self.schedule or default_schedule(width, self.limited, averaged)
         return self.model_copy(update={"schedule": schedule, "dropout_epochs": self.dropout_epochs or 0.0})
 
     @model_validator(mode="before")
     @classmethod
-    def _limit_instead_of_patience(cls, values: Any) -> Any:
+    def _disable_default_patience(cls, values: Any) -> Any:
         if isinstance(values, dict) and any(values.get(limit) is not None for limit in _LIMITS):
             return {"patience": None, **values}
         return values
@@ -150,13 +155,16 @@ class LoopConfig(Config):
     @model_validator(mode="after")
     def _check_start_parts(self) -> "LoopConfig":
         if self.start_parts is not None and self.start is None:
-            raise ValueError("train.start_parts names parts of a model folder: set train.start to it, or leave it out")
+            raise ValueError(
+                "train.start_parts requires train.start, the model folder to copy parts from: set train.start, or "
+                "remove train.start_parts"
+            )
         return self
 
     @model_validator(mode="after")
-    def _ends(self) -> "LoopConfig":
+    def _check_limits(self) -> "LoopConfig":
         if not self.limited and self.patience is None:
-            raise ValueError("nothing ends this run: set max_steps, max_epochs, max_minutes or patience")
+            raise ValueError("this run would never end: set max_steps, max_epochs, max_minutes or patience")
         if self.schedule is not None and self.schedule.needs_length and not self.limited:
             raise ValueError(
                 f"a {self.schedule.kind} schedule with warmup={self.schedule.warmup} depends on the length of the run: "

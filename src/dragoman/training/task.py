@@ -1,8 +1,8 @@
 """The interface between the training loop and a task.
 
-A `Task` is a config whose `kind` leads to the classes of a run and of its `Job` (`tasks.kinds`). The job prepares
-examples, builds a model, and defines its loss, its validation and the content of a model folder. The loop minimises the
-job's loss of an `nn.Module` on the job's batches, and knows nothing else about them.
+A `Task` is a config whose `kind` selects the run class and the `Job` class (`tasks.kinds`). The job prepares examples,
+builds a model, and defines the loss, the validation and the content of a model folder. The loop minimises this loss on
+the job's batches and is otherwise independent of the task.
 """
 
 from abc import ABC, abstractmethod
@@ -34,8 +34,8 @@ from dragoman.training.validation import Validation
 class Batch(Protocol):
     """Examples as tensors.
 
-    task: name of the task of the examples, if a run has several; target_tokens: number of tokens, or of other predicted
-    units, that the loss is summed over; rows: positions of the examples in the corpus.
+    task: name of the examples' task if the run has several tasks. target_tokens: number of tokens, or of other
+    predicted units, that the loss is summed over. rows: row numbers of the examples in the corpus.
     """
 
     @property
@@ -60,31 +60,31 @@ class Validator(Protocol):
     """Validates a model on held-out examples."""
 
     def run(self, runtime: Runtime) -> Validation:
-        """Validate the model; several ranks share the examples and all return the result."""
+        """Validate the model. If there are several ranks, they share the examples, and all return the result."""
         ...
 
 
 class Task(Config):
-    """Base class of the configs of tasks. A new task has subclasses of this, of `RunConfig` and of `Job`."""
+    """Base class of task configs. A new task subclasses `Task`, `RunConfig` and `Job`."""
 
     kind: str
 
 
 class RunConfig(Config):
-    """A training run: the top level of a recipe. Each task's own run adds the sections that the task needs."""
+    """A training run: the top level of a recipe. Each task has a subclass that adds the sections it needs."""
 
     task: Task = Field(description="Task to learn.")
     train: LoopConfig = Field(LoopConfig(), description="Training loop.")
     out: Path = Field(description="Folder of the run; at the end of training, it is a model folder.")
 
     def chosen_as(self, stored: Self) -> Self:
-        """Return the settings, with those that depend on the data taken from the stored run."""
+        """Return the settings, with the settings that depend on the data copied from the stored run."""
         return self
 
 
 @dataclass(frozen=True)
 class Content:
-    """Data that must not change before a run is resumed. name: name for messages; fingerprint: hash of the content."""
+    """Data that must be unchanged when a run is resumed. name: name in messages; fingerprint: hash of the content."""
 
     name: str
     fingerprint: str
@@ -93,9 +93,9 @@ class Content:
 class Job(ABC):
     """The task of one run. `prepare` is called first, then `build`, then the other methods.
 
-    run: the settings; `prepare` chooses those that depend on the data. start: the model of `train.start`, or None.
-    notes: results of `initialise` that are kept with the run. tasks: names of the tasks whose batches an update mixes;
-    an empty name if there is only one.
+    run: the settings; `prepare` sets the ones that depend on the data. start: the model of `train.start`, or None.
+    notes: results of `initialise` that are stored with the run. tasks: names of the tasks whose batches are mixed in an
+    update; a single empty name if there is only one task.
     """
 
     run: Any
@@ -111,7 +111,7 @@ class Job(ABC):
 
     @property
     def tokenizers(self) -> Tokenizers | None:
-        """The tokenizers of the examples, None for a task without text; by default those of the initial model."""
+        """The tokenizers of the examples; None for a task without text. By default, those of the initial model."""
         return None if self.start is None else self.start.loaded.text
 
     # Before the loop:
@@ -121,21 +121,22 @@ class Job(ABC):
 
     @abstractmethod
     def prepare(self) -> None:
-        """Prepare the examples, which may take long, and choose the settings in `run` that depend on them."""
+        """Prepare the examples, which may be slow, and set the settings in `run` that depend on them."""
 
     def build(self) -> nn.Module:
-        """Build a model, initialised from torch's default generator. Raises ConfigError if examples do not fit.
+        """Build a model, initialised from torch's default generator.
 
-        By default, it is built from the section `model` for the vocabularies of the examples.
+        By default, the model is built from the `model` section for the vocabularies of the examples. Raises ConfigError
+        if the model cannot process the examples.
         """
         sizes = VocabularySizes(0, 0) if self.tokenizers is None else self.tokenizers.sizes
         model: nn.Module = self.run.model.build_for(sizes)
         return model
 
     def initialise(self, model: nn.Module) -> Mapping[str, float]:
-        """Set the initial values of a new run that are not random, by default the parts of `train.start`; return notes.
+        """Set the initial values of a new run that are not random, and return notes about them.
 
-        Raises ConfigError if no part fits the model.
+        By default, the parts of `train.start` are copied. Raises ConfigError if no part fits the model.
         """
         if self.start is not None:
             self.start.fill(model, self.tokenizers, self.model_settings)
@@ -143,7 +144,7 @@ class Job(ABC):
 
     @property
     def model_settings(self) -> Mapping[str, Any]:
-        """The section `model` of the run, if it has one."""
+        """The `model` section of the run; empty if the run has none."""
         model = getattr(self.run, "model", None)
         return model.model_dump(mode="json") if isinstance(model, Config) else {}
 
@@ -159,7 +160,7 @@ class Job(ABC):
     @property
     @abstractmethod
     def contents(self) -> Mapping[str, Content]:
-        """The corpora under the key `data`, and the held-out examples under `valid`."""
+        """The corpora (key `data`) and the held-out examples (key `valid`)."""
 
     @property
     def examples(self) -> int:
@@ -171,7 +172,7 @@ class Job(ABC):
     @property
     @abstractmethod
     def lengths(self) -> NDArray[np.int32]:
-        """Number of tokens of every example (N, sides), used to divide work."""
+        """Number of tokens of every example (N, sides), used to divide the work."""
 
     @property
     @abstractmethod
@@ -179,13 +180,13 @@ class Job(ABC):
         """The token budget of a batch, including padding."""
 
     def peak_tokens(self) -> int:
-        """Maximum number of tokens that are computed at once, over all simultaneous passes."""
+        """Return the maximum number of tokens that are computed at once, over all simultaneous passes."""
         return max(self.batch_tokens, int(self.lengths.max()) + 1)
 
     def activation_bytes(self, model: Any, tokens: int, free: int) -> int:
-        """Estimate the bytes held at the end of a forward pass over `tokens` tokens. free: free bytes.
+        """Estimate the bytes held at the end of a forward pass over `tokens` tokens. free: number of free bytes.
 
-        0 if unknown: batches are then cut only after one did not fit.
+        Returns 0 if there is no estimate; batches are then cut only after one did not fit in memory.
         """
         return 0
 
@@ -206,14 +207,14 @@ class Job(ABC):
 
     @abstractmethod
     def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Iterable[Any]:
-        """Load the plan's batches from number `start` on; pin: use page-locked memory, for a GPU."""
+        """Load the plan's batches, beginning with number `start`. pin: whether to use page-locked memory, for a GPU."""
 
     @abstractmethod
     def objective(self, device: torch.device) -> Objective:
         """Return the objective of the task."""
 
     def trial(self, model: Any) -> Any:
-        """Return a small batch, for observing a pass over it."""
+        """Return a small batch for a trial pass."""
         return next(iter(self.batches(self.plan(0), 0, 0, pin=False)))
 
     @abstractmethod
@@ -225,7 +226,10 @@ class Job(ABC):
         return 0.0
 
     def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:
-        """Return the metadata of a model folder of the parameters of `step`. validation: theirs, or None."""
+        """Return the metadata of a model folder with the parameters of `step`.
+
+        validation: the validation of these parameters, or None.
+        """
         measures = () if validation is None else validation.measures
         name = self.contents["valid"].name
         scores = [Score(metric=each.name, value=each.value, signature=each.signature, data=name) for each in measures]
@@ -244,8 +248,8 @@ class Job(ABC):
         write_model_folder(folder, parameters, dump_settings(self.run), self.tokenizers, meta)
 
     def close(self) -> None:  # noqa: B027
-        """Release processes at the end of the run."""
+        """Stop the job's processes at the end of the run."""
 
 
 OpenJob = Callable[[Any], Job]
-"""A function that creates the job of a run after all cheap checks. Raises ConfigError and DataError."""
+"""A function that runs all cheap checks and creates the job of a run. Raises ConfigError and DataError."""

@@ -10,10 +10,11 @@ from dragoman.metrics.metric import Metric, Outputs, Score
 
 @dataclass(frozen=True)
 class Measure:
-    """The value of a metric. key: its name in settings and logs; name: for display.
+    """The value of a metric. key: the metric's name in settings and logs; name: its name for display.
 
-    better: whether higher or lower values are better; None for a value that restates another one and decides nothing.
-    signature: how the value was computed, if there are several ways. digits: decimal places for display.
+    better: whether higher or lower values are better; None for a value that is computed from another measure and
+    therefore does not affect comparisons. signature: describes the computation if there are several variants. digits:
+    number of decimal places for display.
     """
 
     key: str
@@ -24,7 +25,7 @@ class Measure:
     digits: int = 2
 
     @staticmethod
-    def of(metric: Metric, score: Score) -> "Measure":
+    def from_score(metric: Metric, score: Score) -> "Measure":
         """Create a measure from a metric's score."""
         better = metric.better if metric.restates is None else None
         return Measure(metric.key, metric.name, score.value, better, score.signature, metric.digits)
@@ -38,15 +39,16 @@ class Measure:
         return f"{self.name} {self.value:.{self.digits}f}"
 
     def full(self) -> str:
-        """Return the value with the signature that makes it comparable."""
+        """Format the value with its signature, which is needed to compare it with other values."""
         return f"{self.name} = {self.value:.{self.digits}f}" + (f" ({self.signature})" if self.signature else "")
 
 
 @dataclass(frozen=True)
 class Validation:
-    """The result of a validation. measures: in the order of display; seconds: its duration.
+    """The result of a validation. measures: in display order; seconds: the duration.
 
-    sets: the results of each set if there are several; measures are then their means, and seconds their sum.
+    sets: the result of each validation set if there are several. In this case, `measures` are the means over the sets,
+    and `seconds` is the sum.
     """
 
     measures: tuple[Measure, ...]
@@ -54,20 +56,20 @@ class Validation:
     sets: Mapping[str, "Validation"] = field(default_factory=dict)
 
     def __getitem__(self, key: str) -> Measure:
-        """Return the measure with that key. Raises KeyError if there is none."""
+        """Return the measure with this key. Raises KeyError if there is none."""
         for measure in self.measures:
             if measure.key == key:
                 return measure
         raise KeyError(key)
 
     def score(self, metric: str) -> tuple[float, ...]:
-        """Return the sort key of the validation, higher is better: `metric` first, then the other measures."""
+        """Return the sort key of the validation: `metric` first, then the other measures. Higher is better."""
         deciding = [measure for measure in reversed(self.measures) if measure.better is not None]
         deciding.sort(key=lambda measure: measure.key != metric)
         return tuple(measure.merit for measure in deciding)
 
     def log_line(self) -> dict[str, Any]:
-        """Return the validation as a line of the run's log."""
+        """Return the fields of the validation in the run's log."""
         line: dict[str, Any] = {}
         for measure in self.measures:
             line[f"valid_{measure.key}"] = measure.value
@@ -75,7 +77,8 @@ class Validation:
                 line[f"valid_{measure.key}_signature"] = measure.signature
         if self.sets:
             line["valid_sets"] = {
-                name: {measure.key: measure.value for measure in one.measures} for name, one in self.sets.items()
+                name: {measure.key: measure.value for measure in validation.measures}
+                for name, validation in self.sets.items()
             }
         return line
 
@@ -83,14 +86,14 @@ class Validation:
         return " · ".join(map(str, self.measures))
 
     def brief(self) -> str:
-        """Format the measures, without those that restate others."""
+        """Format the measures, except those that are computed from other measures."""
         return " · ".join(str(measure) for measure in self.measures if measure.better is not None)
 
 
 def validate(metrics: Sequence[Metric], outputs: Outputs, started: float) -> Validation:
-    """Compute metrics; started: the start of the validation by `time.monotonic`."""
+    """Compute metrics. started: the time at which the validation started, by `time.monotonic`."""
     measures = tuple(
-        Measure.of(
+        Measure.from_score(
             metric,
             metric.score(
                 outputs.hypotheses, *outputs.references, sources=outputs.sources, likelihood=outputs.likelihood
@@ -101,12 +104,13 @@ def validate(metrics: Sequence[Metric], outputs: Outputs, started: float) -> Val
     return Validation(measures, time.monotonic() - started)
 
 
-def mean_of(metrics: Sequence[Metric], sets: Mapping[str, Validation]) -> Validation:
-    """Return the unweighted means over several sets; seconds are summed. The result includes the sets."""
+def average_validations(metrics: Sequence[Metric], sets: Mapping[str, Validation]) -> Validation:
+    """Return the unweighted means over several sets, with the results of each set. Seconds are summed."""
     measures: list[Measure] = []
     for metric in metrics:
-        scores = [Score(metric.name, one[metric.key].value, one[metric.key].signature) for one in sets.values()]
+        of_sets = [validation[metric.key] for validation in sets.values()]
+        scores = [Score(metric.name, measure.value, measure.signature) for measure in of_sets]
         mean = metric.mean(scores, {measure.key: measure.value for measure in measures})
         if mean is not None:
-            measures.append(Measure.of(metric, mean))
-    return Validation(tuple(measures), sum(one.seconds for one in sets.values()), dict(sets))
+            measures.append(Measure.from_score(metric, mean))
+    return Validation(tuple(measures), sum(validation.seconds for validation in sets.values()), dict(sets))

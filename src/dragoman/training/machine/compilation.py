@@ -1,4 +1,4 @@
-"""torch.compile, applied only to the layers that every update runs many times."""
+"""Compilation of the layers that run many times in every update, with torch.compile."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,7 +31,7 @@ def compile_layers(model: nn.Module, device: torch.device, backend: str | Callab
 def uncompiled(compiled: bool) -> Iterator[None]:
     """Run layers without compilation within this context, for example for decoding, which processes single tokens.
 
-    compiled: whether layers were compiled at all; if not, torch's compiler is not imported, which takes a second.
+    compiled: whether layers were compiled. If not, torch's compiler is not imported, because the import takes a second.
     """
     if not compiled:
         yield
@@ -41,7 +41,7 @@ def uncompiled(compiled: bool) -> Iterator[None]:
 
 
 @contextmanager
-def compilation_explained() -> Iterator[None]:
+def explain_compiler_errors() -> Iterator[None]:
     """Convert errors of torch's compiler to ConfigError within this context."""
     try:
         yield
@@ -52,5 +52,5 @@ def compilation_explained() -> Iterator[None]:
         reason = " ".join(lines[:2]) if lines[0].endswith("raised:") else lines[0]
         raise ConfigError(
             f"the layers could not be compiled ({reason}): remove train.compile, or install the requirements of "
-            "torch.compile: a C++ compiler for a CPU, Triton and a C compiler for a GPU"
+            "torch.compile (a C++ compiler for a CPU, or Triton and a C compiler for a GPU)"
         ) from None

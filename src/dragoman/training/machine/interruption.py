@@ -11,37 +11,37 @@ from types import FrameType
 class Interruption:
     """A signal handler that records the first signal and raises KeyboardInterrupt at the second.
 
-    received: the signal, or None. grace: seconds during which a second signal is ignored, because a launcher may
-    forward a signal that the process has already received.
+    received: the signal, or None. grace: number of seconds during which a second signal is ignored, because a launcher
+    may forward a signal that the process has already received.
     """
 
     def __init__(self, grace: float = 0.0) -> None:
         self.received: int | None = None
-        self._grace, self._since = grace, 0.0
+        self._grace, self._received_at = grace, 0.0
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal. Raises KeyboardInterrupt at the second one."""
         if self.received is None:
-            self.received, self._since = number, time.monotonic()
-        elif time.monotonic() - self._since >= self._grace:
+            self.received, self._received_at = number, time.monotonic()
+        elif time.monotonic() - self._received_at >= self._grace:
             raise KeyboardInterrupt
 
 
 @contextmanager
-def interruption(grace: float = 0.0) -> Iterator[Interruption]:
-    """Catch SIGINT and SIGTERM within this context; no effect outside the main thread.
+def catch_signals(grace: float = 0.0) -> Iterator[Interruption]:
+    """Catch SIGINT and SIGTERM within this context. This has no effect outside the main thread.
 
-    Signals that were ignored when the process was started, as in background jobs of shells, stay ignored. grace: as in
-    `Interruption`.
+    Signals that were ignored when the process was started, for example in a background job of a shell, stay ignored.
+    grace: as in `Interruption`.
     """
-    request = Interruption(grace)
+    interruption = Interruption(grace)
     if threading.current_thread() is not threading.main_thread():
-        yield request
+        yield interruption
         return
     handled = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, request) for number in handled}
+    previous = {number: signal.signal(number, interruption) for number in handled}
     try:
-        yield request
+        yield interruption
     finally:
-        for number, handler in before.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)

@@ -1,4 +1,4 @@
-"""`Threads`: compute the gradients of parts of a batch in parallel, each with a share of the cores."""
+"""`Threads`: a thread pool that computes the gradients of the parts of a batch in parallel."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -11,15 +11,15 @@ Work = TypeVar("Work")
 Result = TypeVar("Result")
 
 _MIN_TOKENS = 1024
-"""Minimum number of target tokens per thread: with fewer, summing the gradients of threads takes too long."""
+"""Minimum number of target tokens per thread. With fewer tokens, summing the threads' gradients takes too long."""
 
 
 class Threads:
     """A thread pool for data parallelism within a process.
 
-    Cores that share each operation synchronise thousands of times per update; threads that each process a part of the
-    batch synchronise once. This is faster on an idle machine, and several times as fast on a busy one, where the
-    slowest core delays the others at every synchronisation (docs/EXPERIMENTS.md).
+    If all cores share each operation, they synchronise thousands of times per update. Threads that each process a part
+    of the batch synchronise only once. They are faster on an idle machine, and several times as fast on a busy machine,
+    where the slowest core delays the others at every synchronisation (docs/EXPERIMENTS.md).
     """
 
     def __init__(self, count: int, cores: int) -> None:
@@ -29,41 +29,42 @@ class Threads:
             count, "dragoman-thread", initializer=torch.set_num_threads, initargs=(self._cores,)
         )
 
-    def map(self, function: Callable[[Work], Result], shares: Sequence[Work], together: bool = True) -> list[Result]:
+    def map(self, function: Callable[[Work], Result], shares: Sequence[Work], parallel: bool = True) -> list[Result]:
         """Apply `function` to each share and return the results in order. Errors are raised once all threads are done.
 
-        together: whether to use threads; False computes the shares one by one in the calling thread, for profiling.
+        parallel: whether to use the threads. If False, the calling thread computes the shares one after another, for
+        profiling.
         """
-        if not together:
-            before = torch.get_num_threads()
+        if not parallel:
+            previous = torch.get_num_threads()
             torch.set_num_threads(self._cores)
             try:
                 return [function(share) for share in shares]
             finally:
-                torch.set_num_threads(before)
+                torch.set_num_threads(previous)
         futures: list[Future[Result]] = [self._pool.submit(function, share) for share in shares]
         wait(futures)
         return [future.result() for future in futures]
 
     def close(self) -> None:
-        """End the threads."""
+        """Stop the threads."""
         self._pool.shutdown()
 
 
 def build_threads(model: nn.Module, divisible: bool, device: torch.device, cores: int, tokens: int) -> Threads | None:
-    """Build the largest thread pool whose size divides `cores` and that leaves each thread at least `_MIN_TOKENS`.
+    """Build the largest thread pool whose size divides `cores` and that gives each thread at least `_MIN_TOKENS`.
 
     Returns None if the pool would have one thread, if the device is not a CPU, if the result for a part of a batch
-    depends on the rest (running statistics, modules that read whole batches), or if the objective needs exclusive use
-    of the model.
+    depends on the rest of the batch (running statistics, modules that read whole batches), or if the objective needs
+    exclusive use of the model.
 
     tokens: number of tokens to divide among the threads.
     divisible: whether threads may compute the objective on parts of a batch at the same time.
     """
     largest = max(1, tokens // _MIN_TOKENS)
     count = max(count for count in range(1, cores + 1) if cores % count == 0 and count <= largest)
-    statistics = any(not isinstance(each, nn.Parameter) for each in model.state_dict(keep_vars=True).values())
-    whole = any(getattr(module, "reads_whole_batches", False) for module in model.modules())
-    if count == 1 or device.type != "cpu" or statistics or whole or not divisible:
+    has_statistics = any(not isinstance(each, nn.Parameter) for each in model.state_dict(keep_vars=True).values())
+    reads_whole_batches = any(getattr(module, "reads_whole_batches", False) for module in model.modules())
+    if count == 1 or device.type != "cpu" or has_statistics or reads_whole_batches or not divisible:
         return None
     return Threads(count, cores)

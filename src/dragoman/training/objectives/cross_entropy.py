@@ -72,7 +72,7 @@ class CrossEntropy:
         return self.loss(output, batch, auxiliary)
 
     def loss(self, output: ProjectedOutput, batch: Any, auxiliary: Auxiliary, alpha: float | None = None) -> Loss:
-        """Compute the loss of a model's output for `batch`, with the auxiliary losses that its modules have reported.
+        """Compute the loss of a model's output for `batch`, with the auxiliary losses reported by its modules.
 
         alpha: None, or the weight of the divergence between the two halves of the batch, which contain the same
         examples (see `RDrop`).
@@ -89,13 +89,13 @@ class CrossEntropy:
             predictions.bias,
         )
         penalty, means = auxiliary.penalty(batch.target_tokens)
-        if losses.each is not None:
-            rewards = losses.each.new_zeros(batch.labels.shape)
-            rewards[batch.target_mask] = -losses.each
-            credited = credit(auxiliary.decisions, rewards, batch.target_mask)
-            penalty, means = penalty + credited.total, {**means, **credited.means}
+        if losses.per_row is not None:
+            rewards = losses.per_row.new_zeros(batch.labels.shape)
+            rewards[batch.target_mask] = -losses.per_row
+            policy = credit(auxiliary.decisions, rewards, batch.target_mask)
+            penalty, means = penalty + policy.total, {**means, **policy.means}
         if losses.divergence is not None:
             means = {**means, "r_drop": 2 * float(losses.divergence) / batch.target_tokens}
-        plain = losses.cross_entropy
-        cross_entropy = float(plain) if plain.device.type == "cpu" else plain
+        unsmoothed = losses.cross_entropy
+        cross_entropy = float(unsmoothed) if unsmoothed.device.type == "cpu" else unsmoothed
         return Loss(losses.total + penalty, cross_entropy, batch.target_tokens, means, auxiliary.counts)

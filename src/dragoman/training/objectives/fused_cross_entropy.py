@@ -1,4 +1,4 @@
-"""Label-smoothed cross-entropy fused with the vocabulary projection, and the divergence of duplicated rows."""
+"""Label-smoothed cross-entropy fused with the vocabulary projection, and the divergence between duplicated rows."""
 
 from typing import Any, NamedTuple
 
@@ -7,8 +7,8 @@ from torch import Tensor
 
 from dragoman.nn.precision import matmul_dtype
 
-# Rows whose logits exist at the same time: enough for an efficient matrix product, few enough for the cache.
 _CHUNK_ROWS = 1024
+"""Rows whose logits are computed at once: enough for an efficient matrix product, few enough for the cache."""
 
 _SMALLEST = torch.finfo(torch.float32).tiny
 
@@ -16,12 +16,12 @@ _SMALLEST = torch.finfo(torch.float32).tiny
 class ProjectedLosses(NamedTuple):
     """Sums over N rows; only `total` is differentiable.
 
-    each: the smoothed loss of each row (N,), or None. divergence: None unless the rows are duplicated.
+    per_row: the smoothed loss of each row (N,), or None. divergence: None unless the rows are duplicated.
     """
 
     total: Tensor
     cross_entropy: Tensor
-    each: Tensor | None
+    per_row: Tensor | None
     divergence: Tensor | None
 
 
@@ -34,20 +34,20 @@ def projected_cross_entropy(
     factors: Tensor | None = None,
     bias: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Sum the cross-entropy of softmax(hWᵀ + b) against the smoothed labels, and the one without smoothing (detached).
+    """Return the summed cross-entropy of softmax(hWᵀ + b), first with label smoothing, then without (detached).
 
     hidden (N, d), weight (V, d), labels (N,) int64, prior (V,) or None for uniform, bias (V,) or None. The gradient is
-    computed in the forward pass, chunk by chunk, so that the (N, V) logits never exist as a whole.
+    computed in the forward pass, chunk by chunk, so that the (N, V) logits are never in memory as a whole.
 
-    factors: (N,) weights of the tokens' losses in the first sum, only without smoothing; None for 1. Raises ValueError
-    if both factors and smoothing are given.
+    factors: (N,) weights of the tokens' losses in the first sum, or None for 1; only without smoothing. Raises
+    ValueError if both factors and smoothing are set.
     """
     if factors is not None and smoothing:
-        raise ValueError("factors and smoothing exclude each other")
-    total, plain, _, _ = _ProjectedCrossEntropy.apply(  # type: ignore[no-untyped-call]
+        raise ValueError("factors and smoothing are mutually exclusive")
+    total, unsmoothed, _, _ = _ProjectedCrossEntropy.apply(  # type: ignore[no-untyped-call]
         hidden, weight, labels, smoothing, prior, False, factors, None, bias
     )
-    return total, plain
+    return total, unsmoothed
 
 
 def projected_losses(
@@ -56,17 +56,17 @@ def projected_losses(
     labels: Tensor,
     smoothing: float,
     prior: Tensor | None,
-    each: bool = False,
+    per_row: bool = False,
     alpha: float | None = None,
     bias: Tensor | None = None,
 ) -> ProjectedLosses:
-    """Like `projected_cross_entropy`; each: whether to return the loss of every row.
+    """Compute the sums of `projected_cross_entropy`, and optionally the loss of every row (`per_row`).
 
-    alpha: None, or α of R-Drop: rows n and N/2 + n are two predictions p and q of the same token, and
+    alpha: None, or α of R-Drop. In that case, rows n and N/2 + n are two predictions p and q of the same token, and
     α · Σ ½ (KL(p‖q) + KL(q‖p)) over N/2 tokens (nats) is added to the total.
     """
     return ProjectedLosses(
-        *_ProjectedCrossEntropy.apply(hidden, weight, labels, smoothing, prior, each, None, alpha, bias)  # type: ignore[no-untyped-call]
+        *_ProjectedCrossEntropy.apply(hidden, weight, labels, smoothing, prior, per_row, None, alpha, bias)  # type: ignore[no-untyped-call]
     )
 
 
@@ -81,76 +81,78 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         labels: Tensor,
         smoothing: float,
         prior: Tensor | None,
-        each: bool,
+        per_row: bool,
         factors: Tensor | None,
         alpha: float | None,
         bias: Tensor | None,
     ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
         differentiate = any(context.needs_input_grad)
-        kind = matmul_dtype(hidden)
-        exact = torch.promote_types(hidden.dtype, torch.float32)
-        states, table = hidden.to(kind), weight.to(kind)
-        rows_sum = hidden.sum(0, dtype=exact)  # (d,)
-        # With u = prior, Σᵥ uᵥ·logitᵥ = h · (Wᵀu) + b · u: the smoothing term and its gradients need no pass over
-        # logits. Computed without matrix products, which autocast would round to bfloat16.
-        spread = weight.mean(0) if prior is None else (prior[:, None] * weight).sum(0)  # (d,)
-        total = -smoothing * (rows_sum * spread).sum()
+        dtype = matmul_dtype(hidden)
+        sum_dtype = torch.promote_types(hidden.dtype, torch.float32)
+        states, table = hidden.to(dtype), weight.to(dtype)
+        rows_sum = hidden.sum(0, dtype=sum_dtype)  # (d,)
+        # With u = prior, Σᵥ uᵥ·logitᵥ = h · (Wᵀu) + b · u, so the smoothing term and its gradients need no pass over
+        # the logits. Wᵀu is computed without matrix products, because autocast would round them to bfloat16.
+        mean_weight = weight.mean(0) if prior is None else (prior[:, None] * weight).sum(0)  # (d,)
+        total = -smoothing * (rows_sum * mean_weight).sum()
         cross_entropy, weighted = torch.zeros_like(total), torch.zeros_like(total)
         divergence = None if alpha is None else torch.zeros_like(total)
-        each_loss = -smoothing * (hidden.to(exact) * spread).sum(1) if each else None
+        row_losses = -smoothing * (hidden.to(sum_dtype) * mean_weight).sum(1) if per_row else None
         hidden_gradient = torch.empty_like(states) if differentiate else None
         weight_gradient = torch.zeros_like(weight) if differentiate else None
         bias_gradient = torch.zeros_like(bias) if differentiate and bias is not None else None
         if bias is not None:
-            of_bias = smoothing * (bias.mean() if prior is None else (prior * bias).sum())
-            total -= len(labels) * of_bias
-            each_loss = None if each_loss is None else each_loss - of_bias
-        # Differences of two rows are small, and so is a label's probability at first; the smallest float16 is 6e-8.
-        precise = alpha is not None or kind == torch.float16
+            mean_bias = smoothing * (bias.mean() if prior is None else (prior * bias).sum())
+            total -= len(labels) * mean_bias
+            row_losses = None if row_losses is None else row_losses - mean_bias
+        # R-Drop needs small differences between rows, and early in training the probability of a label may be below
+        # 6e-8, the smallest float16.
+        needs_float32 = alpha is not None or dtype == torch.float16
         copies = 1 if alpha is None else 2
         count, step = len(labels) // copies, max(1, _CHUNK_ROWS // copies)
         for start in range(0, count, step):
             rows = slice(start, start + step)
             inputs = _copies(states, copies)[:, rows].flatten(0, 1)  # (n, d)
             target = _copies(labels, copies)[:, rows].reshape(-1, 1)  # (n, 1)
-            logits = inputs @ table.t() if bias is None else torch.addmm(bias.to(kind), inputs, table.t())  # (n, V)
-            label_logits = logits.gather(1, target).to(exact)  # (n, 1)
-            if precise:
-                logits = logits.to(exact)
-            # In bfloat16 the loss comes from rounded probabilities: within ±0.002 nats per token, without bias.
+            logits = inputs @ table.t() if bias is None else torch.addmm(bias.to(dtype), inputs, table.t())  # (n, V)
+            label_logits = logits.gather(1, target).to(sum_dtype)  # (n, 1)
+            if needs_float32:
+                logits = logits.to(sum_dtype)
+            # In bfloat16, the loss is computed from rounded probabilities. Its error is within ±0.002 nats per token
+            # and unbiased.
             probabilities = torch.softmax(logits, -1)  # (n, V)
             label_probabilities = probabilities.gather(1, target)  # (n, 1)
-            losses = -label_probabilities.to(exact).clamp_min(_SMALLEST).log()
+            losses = -label_probabilities.to(sum_dtype).clamp_min(_SMALLEST).log()
             cross_entropy += losses.sum()
             if factors is not None:
                 weighted += (losses[:, 0] * factors[rows]).sum()
-            if each_loss is not None:
-                _copies(each_loss, copies)[:, rows] += (losses + smoothing * label_logits).view(copies, -1)
+            if row_losses is not None:
+                _copies(row_losses, copies)[:, rows] += (losses + smoothing * label_logits).view(copies, -1)
             if smoothing:
                 total += smoothing * label_logits.sum()
             if divergence is not None:
-                of_chunk, *pulls = _divergence(logits, probabilities)
-                divergence += of_chunk
+                chunk_divergence, *divergence_gradients = _divergence(logits, probabilities)
+                divergence += chunk_divergence
             if hidden_gradient is None or weight_gradient is None:
                 continue
-            # index_put_ instead of scatter_, which copies a bfloat16 tensor twice
+            # scatter_ would copy a bfloat16 tensor twice
             indices = torch.arange(len(target), device=target.device), target[:, 0]
             gradient = probabilities.index_put_(indices, label_probabilities[:, 0] - (1 - smoothing))  # (n, V)
             if alpha is not None:
-                for half, pull in zip(gradient.chunk(2), pulls, strict=True):
-                    half.add_(pull, alpha=alpha / 2)
-            gradient = gradient.to(kind)
+                for half, divergence_gradient in zip(gradient.chunk(2), divergence_gradients, strict=True):
+                    half.add_(divergence_gradient, alpha=alpha / 2)
+            gradient = gradient.to(dtype)
             if factors is not None:
-                gradient = gradient * factors[rows, None].to(kind)
+                gradient = gradient * factors[rows, None].to(dtype)
             _copies(hidden_gradient, copies)[:, rows] = (gradient @ table).view(copies, -1, table.shape[1])
             weight_gradient += gradient.t() @ inputs
             if bias_gradient is not None:
-                bias_gradient += gradient.sum(0, dtype=exact)
+                bias_gradient += gradient.sum(0, dtype=sum_dtype)
         total += cross_entropy if factors is None else weighted
         if alpha is not None and divergence is not None:
             total += alpha * divergence
         if hidden_gradient is not None and weight_gradient is not None and smoothing:
-            hidden_gradient -= (smoothing * spread).to(kind)
+            hidden_gradient -= (smoothing * mean_weight).to(dtype)
             if prior is None:
                 weight_gradient -= smoothing / len(weight) * rows_sum
             else:
@@ -158,9 +160,9 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             if bias_gradient is not None:
                 bias_gradient -= smoothing * len(labels) * (1 / len(weight) if prior is None else prior)
         context.save_for_backward(hidden_gradient, weight_gradient, bias_gradient)
-        sums = cross_entropy, each_loss, divergence
-        context.mark_non_differentiable(*(tensor for tensor in sums if tensor is not None))
-        return total, *sums
+        others = cross_entropy, row_losses, divergence
+        context.mark_non_differentiable(*(tensor for tensor in others if tensor is not None))
+        return total, *others
 
     @staticmethod
     def backward(context: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
@@ -185,10 +187,11 @@ def _copies(tensor: Tensor, copies: int) -> Tensor:
 
 
 def _divergence(logits: Tensor, probabilities: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return Σ ½ (KL(p‖q) + KL(q‖p)), p in the first half of the rows, q in the second, and twice its gradients.
+    """Return Σ ½ (KL(p‖q) + KL(q‖p)) and twice its gradients. p: the first half of the rows, q: the second half.
 
-    With δ the difference of the logits, the sum of both divergences is Σᵥ (pᵥ − qᵥ) δᵥ. Its gradient with respect to
-    the logits of p is (p − q) + p (δ − Σᵥ pᵥ δᵥ), and −(p − q) − q (δ − Σᵥ qᵥ δᵥ) with respect to those of q.
+    Let δ be the difference of the logits. The sum of both divergences is Σᵥ (pᵥ − qᵥ) δᵥ. Its gradient is
+    (p − q) + p (δ − Σᵥ pᵥ δᵥ) with respect to the logits of p, and −(p − q) − q (δ − Σᵥ qᵥ δᵥ) with respect to those
+    of q.
     """
     p, q = probabilities.chunk(2)
     difference = torch.sub(*logits.chunk(2))

@@ -20,8 +20,8 @@ from dragoman.text.tokenizer import Tokenizer
 class TrainingPoint:
     """The position of an update in its run.
 
-    step: the number of the update, from 1; progress: the share of the run that is done (0…1); dropout: the share of
-    the configured dropout rates that is in effect (0…1).
+    step: number of the update, from 1. progress: completed share of the run (0…1). dropout: share of the configured
+    dropout rates that is in effect (0…1).
     """
 
     step: int = 1
@@ -31,15 +31,16 @@ class TrainingPoint:
 
 FIRST = TrainingPoint()
 END = TrainingPoint(1 << 40, 1.0)
-"""A point after the last update, where schedules have reached their final values."""
+"""A point after the last update, at which all schedules have reached their final values."""
 
 
 @dataclass(frozen=True)
 class Loss:
-    """Sums over a batch: total (scalar, differentiable), its cross-entropy part (nats), and the tokens to divide by.
+    """The loss of a batch, summed over its target tokens.
 
-    cross_entropy: remains a tensor on a GPU, so that nothing blocks before the value is needed. auxiliary: per-token
-    means of auxiliary losses by name, unweighted. counts: counters of modules by name.
+    total: the loss to minimise (scalar, differentiable). cross_entropy: its cross-entropy part (nats); on a GPU this
+    remains a tensor, so that the CPU does not wait before the value is needed. tokens: number of tokens to divide by.
+    auxiliary: unweighted per-token means of auxiliary losses, by name. counts: module counters, by name.
     """
 
     total: Tensor
@@ -50,17 +51,19 @@ class Loss:
 
 
 class Objective(Protocol):
-    """Computes the summed loss of a model on a batch, so that micro-batches, threads, ranks and tasks add up.
+    """A function that computes the loss of a model on a batch.
 
-    divisible: whether threads may compute it on parts of a batch at the same time. Random draws must then come from
-    `nn.randomness`, as in `nn.dropout.Dropout`.
+    The loss is a sum, so that the losses of micro-batches, threads, ranks and tasks can be added.
+
+    divisible: whether threads may compute the objective on parts of a batch at the same time. If so, all random numbers
+    must come from `nn.randomness`, as in `nn.dropout.Dropout`.
     """
 
     @property
     def divisible(self) -> bool: ...
 
     def __call__(self, model: Any, batch: Any, point: TrainingPoint = FIRST) -> Loss:
-        """Compute the loss of `model` on `batch`, both of the task's types, at `point` of the run."""
+        """Compute the loss of `model` on `batch` at `point` of the run. The task determines the types of both."""
         ...
 
 
@@ -75,10 +78,11 @@ def teacher_forcing(model: Any, batch: Any, point: TrainingPoint) -> ProjectedOu
 
 @dataclass(frozen=True)
 class LossContext:
-    """The context in which a task builds a loss.
+    """The values that a task provides for building a loss.
 
-    target: the tokenizer of the labels. count_targets: returns how often each of V vocabulary entries occurs in the
-    training targets (V,). device: device of the model. predict: runs the model on a batch.
+    target: the tokenizer of the labels. count_targets: a function from the vocabulary size V to the number of
+    occurrences of each entry in the training targets (V,). device: the model's device. predict: a function that runs
+    the model on a batch.
     """
 
     target: Tokenizer
@@ -87,22 +91,22 @@ class LossContext:
     predict: Predict = teacher_forcing
 
     def unigram(self) -> Tensor:
-        """Return the relative frequencies (V,) of the vocabulary's entries in the training targets."""
+        """Return the relative frequencies (V,) of the vocabulary entries in the training targets."""
         counts = self.count_targets(self.target.size).astype(np.float64)
         return torch.from_numpy(counts / counts.sum()).float().to(self.device)
 
 
 class ObjectiveConfig(Config):
-    """Base class of the configs of losses. Subclasses have a `kind` and are listed in the unions of suitable tasks."""
+    """Base class of loss configs. A subclass has a `kind` and is listed in the union of each task that supports it."""
 
     @property
     def passes(self) -> int:
-        """Number of forward passes over each example in an update, for the estimates of memory and FLOPs."""
+        """Number of forward passes over each example in an update, used to estimate memory and FLOPs."""
         return 1
 
     @property
     def decodes(self) -> bool:
-        """Whether the model reads its own output token by token, which excludes `train.compile`."""
+        """Whether the model decodes token by token during training, which is incompatible with `train.compile`."""
         return False
 
     def build(self, context: LossContext) -> Objective:
@@ -111,14 +115,14 @@ class ObjectiveConfig(Config):
 
 
 def former_section(section: str, kind: str, renamed: Mapping[str, str] | None = None) -> Callable[[Any], Any]:
-    """Return a validator that reads the deprecated form of a loss, a section instead of a `kind`.
+    """Return a validator that converts the deprecated form of a loss, which has a section instead of a `kind`.
 
-    `{label_smoothing: 0.1, r_drop: {alpha: 5}}` is read as `{kind: r_drop, label_smoothing: 0.1, alpha: 5}`, with one
-    warning that names the new form. renamed: new names of keys of the section. Raises ValueError if another kind is
-    set as well.
+    `{label_smoothing: 0.1, r_drop: {alpha: 5}}` becomes `{kind: r_drop, label_smoothing: 0.1, alpha: 5}`, and a warning
+    shows the new form once. renamed: new names of keys in the section. The validator raises ValueError if another kind
+    is set as well.
     """
 
-    def read(settings: Any) -> Any:
+    def convert(settings: Any) -> Any:
         if not isinstance(settings, Mapping) or section not in settings:
             return settings
         settings = dict(settings)
@@ -126,13 +130,13 @@ def former_section(section: str, kind: str, renamed: Mapping[str, str] | None = 
         if inner is None:
             return settings
         if not isinstance(inner, Mapping):
-            raise ValueError(f"{section} is a group of settings, or null, not {inner!r}")
+            raise ValueError(f"{section} must be a group of settings or null, not {inner!r}")
         if settings.get("kind", _DEFAULT) not in (_DEFAULT, kind):
-            raise ValueError(f"{section} does not go together with kind {settings['kind']}: remove one of them")
+            raise ValueError(f"{section} cannot be combined with kind {settings['kind']}: remove one of them")
         _warn_of_former_section(section, kind)
         return {**settings, **{(renamed or {}).get(key, key): value for key, value in inner.items()}, "kind": kind}
 
-    return read
+    return convert
 
 
 _DEFAULT = "cross_entropy"

@@ -1,4 +1,4 @@
-"""R-Drop: two passes with different dropout masks are trained to predict the same distribution."""
+"""R-Drop: a loss that trains two passes with different dropout masks to predict the same distribution."""
 
 from dataclasses import replace
 from typing import Any, Literal
@@ -14,9 +14,9 @@ class RDropConfig(LabelSmoothingConfig):
     """R-Drop (Liang et al. 2021, "R-Drop: Regularized Dropout for Neural Networks", equations 2 to 4).
 
     Per token: −log p₁(y) − log p₂(y) + α · ½ (KL(p₁‖p₂) + KL(p₂‖p₁)), where p₁ and p₂ come from two passes with
-    independent dropout masks; both likelihood terms are label-smoothed. Half of this sum is minimised, so with α = 0 it
-    equals the loss of a single pass over twice the batch. An update takes 2.3 to 2.4 times as long on a CPU.
-    YAML: `train: {objective: {kind: r_drop, alpha: 5}}`.
+    independent dropout masks. Both likelihood terms are label-smoothed. Half of this sum is minimised, so that with
+    α = 0 the loss equals that of a single pass over twice the batch. On a CPU, an update takes 2.3 to 2.4 times as long
+    as without R-Drop. YAML: `train: {objective: {kind: r_drop, alpha: 5}}`.
     """
 
     kind: Literal["r_drop"] = "r_drop"
@@ -24,19 +24,19 @@ class RDropConfig(LabelSmoothingConfig):
 
     @property
     def passes(self) -> int:
-        """Two."""
+        """Number of forward passes over each example: always 2."""
         return 2
 
     def build(self, context: LossContext) -> "RDrop":
-        """Build R-Drop around the label-smoothed cross-entropy."""
+        """Build R-Drop on top of the label-smoothed cross-entropy."""
         return RDrop(self.cross_entropy(context), self.alpha)
 
 
 class RDrop:
-    """Half the sum of the losses of two passes plus α/2 times their divergence, summed over target tokens.
+    """Half the sum of the losses of two passes, plus α/2 times their divergence, summed over target tokens.
 
-    Both passes run as one batch that contains each example twice. `Loss.auxiliary` reports the mean divergence per
-    token as `r_drop` (nats); counters of modules count both passes.
+    Both passes run as one batch that contains each example twice. `Loss.auxiliary` contains the mean divergence per
+    token as `r_drop` (nats). Module counters count both passes.
     """
 
     def __init__(self, objective: CrossEntropy, alpha: float) -> None:

@@ -11,7 +11,7 @@ from dragoman.training.machine.threads import Threads
 
 
 class AdamConstants(Config):
-    """Constants of Adam, which every optimiser of this package uses for some of the parameters."""
+    """Constants of Adam. Every optimiser in this package uses Adam for at least some of the parameters."""
 
     beta1: float = Field(0.9, ge=0, lt=1, description="Decay rate of the running mean of the gradient (paper: 0.9).")
     beta2: float = Field(
@@ -22,7 +22,7 @@ class AdamConstants(Config):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Return the arguments of torch's AdamW (Loshchilov & Hutter 2019); the engine sets the learning rate."""
+        """Arguments of torch's AdamW (Loshchilov & Hutter 2019). The engine sets the learning rate."""
         betas = self.beta1, self.beta2
         return {"lr": 0.0, "betas": betas, "eps": self.epsilon, "weight_decay": self.weight_decay, "fused": True}
 
@@ -33,13 +33,13 @@ class AdamConfig(AdamConstants):
     kind: Literal["adam"] = "adam"
 
     def build(self, model: nn.Module, precision: torch.dtype, threads: Threads | None = None) -> torch.optim.Optimizer:
-        """Build the optimiser of all trainable parameters; tied parameters count once.
+        """Build an optimiser for all trainable parameters; tied parameters are included once.
 
-        precision, threads: unused here; used by optimisers that compute matrix products.
+        precision, threads: ignored; needed only by optimisers that compute matrix products.
         """
         return torch.optim.AdamW(trainable_parameters(model), **self.settings)
 
 
 def trainable_parameters(model: nn.Module) -> list[nn.Parameter]:
-    """Return the trainable parameters of `model`; tied parameters count once."""
+    """Return the trainable parameters of `model`; tied parameters are included once."""
     return [parameter for parameter in model.parameters() if parameter.requires_grad]

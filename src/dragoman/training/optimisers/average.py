@@ -10,10 +10,11 @@ from dragoman.checkpoint.tensors import fill
 
 
 class ParameterAverage:
-    """shadow ← δ · shadow + (1 − δ) · parameter after update t, with δ = min(decay, (1 + t)/(10 + t)).
+    """An exponential moving average of the parameters.
 
-    The average thus forgets the initial parameters, and at first spans about a tenth of the updates so far. The decay
-    is that of TensorFlow's ExponentialMovingAverage with `num_updates`.
+    After update t: shadow ← δ · shadow + (1 − δ) · parameter, with δ = min(decay, (1 + t)/(10 + t)). With this decay,
+    the average forgets the initial parameters, and at first spans about a tenth of the updates so far. The formula is
+    that of TensorFlow's ExponentialMovingAverage with `num_updates`.
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:
@@ -33,11 +34,11 @@ class ParameterAverage:
             value.copy_(tensors[name])
 
     @contextmanager
-    def in_place(self) -> Iterator[None]:
+    def swapped_in(self) -> Iterator[None]:
         """Use the averages as the model's parameters within this context."""
-        kept = {name: value.detach().clone() for name, value in self._parameters.items()}
+        original = {name: value.detach().clone() for name, value in self._parameters.items()}
         fill(self._parameters, self.shadow)
         try:
             yield
         finally:
-            fill(self._parameters, kept)
+            fill(self._parameters, original)

@@ -13,11 +13,12 @@ from dragoman.training.machine.threads import Threads
 from dragoman.training.optimisers.adam import AdamConstants, trainable_parameters
 from dragoman.training.ranks.parallel import gather_full, local_shard
 
-# a, b, c of three polynomials p(σ) = aσ + bσ³ + cσ⁵ that are applied in turn. Their composition maps 0.01 … 1 as close
-# to 1 as possible (Amsel et al. 2025, "The Polar Express"): each is optimal on the range of the previous one (Remez).
+# Coefficients a, b, c of three polynomials p(σ) = aσ + bσ³ + cσ⁵, which are applied one after another. Their
+# composition maps [0.01, 1] as close to 1 as possible (Amsel et al. 2025, "The Polar Express"). Each polynomial is
+# optimal on the range of the previous one (Remez algorithm).
 _QUINTICS = ((8.0934, -23.6204, 17.4462), (3.6366, -2.7219, 0.5365), (2.6613, -1.9772, 0.4526))
-_MARGIN = 1.01  # allows for rounding up in bfloat16: the first polynomial grows fast above 1
-_RMS_OF_ADAM = 0.2
+_MARGIN = 1.01  # bfloat16 may round up, and the first polynomial grows fast above 1
+_ADAM_RMS = 0.2
 
 
 class MuonConfig(AdamConstants):
@@ -35,10 +36,10 @@ class MuonConfig(AdamConstants):
     )
 
     def build(self, model: nn.Module, precision: torch.dtype, threads: Threads | None = None) -> torch.optim.Optimizer:
-        """Build the optimiser of all trainable parameters; tied parameters count once.
+        """Build an optimiser for all trainable parameters; tied parameters are included once.
 
-        precision: number type of the matrix products that orthogonalise updates. threads: pool that shares the
-        matrices; None: all cores work on one operation at a time.
+        precision: dtype of the matrix products that orthogonalise updates. threads: the pool whose threads share the
+        matrices, or None: all cores work on one operation at a time.
         """
         linear = {module.weight for module in model.modules() if isinstance(module, nn.Linear)}
         parameters = trainable_parameters(model)
@@ -49,7 +50,8 @@ class MuonConfig(AdamConstants):
 class Muon(torch.optim.AdamW):
     """Muon for `matrices` and Adam for `others`, with one learning rate in `param_groups`.
 
-    precision: number type of the matrix products that orthogonalise an update. The state of a matrix is its "momentum".
+    precision: dtype of the matrix products that orthogonalise an update. The optimiser state of a matrix has one entry,
+    "momentum".
     """
 
     def __init__(
@@ -72,33 +74,33 @@ class Muon(torch.optim.AdamW):
             matrix.grad = None
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update all parameters that have a gradient. Under FSDP every rank computes each whole update."""
+        """Update all parameters that have a gradient. Under FSDP, every rank computes every matrix's full update."""
         result = super().step(closure)
-        trained = [matrix for matrix in self.matrices if matrix.grad is not None]
+        matrices = [matrix for matrix in self.matrices if matrix.grad is not None]
         if self.threads is None:
-            self._move(trained)
+            self._update(matrices)
         else:
             count = self.threads.count
-            self.threads.map(self._move, [trained[first::count] for first in range(count)])
+            self.threads.map(self._update, [matrices[first::count] for first in range(count)])
         return result
 
     @torch.no_grad()
-    def _move(self, matrices: Sequence[nn.Parameter]) -> None:
-        """Update matrices, which are sorted by shape."""
+    def _update(self, matrices: Sequence[nn.Parameter]) -> None:
+        """Update matrices that are sorted by shape."""
         rate = float(self.param_groups[0]["lr"])
         for shape, group in groupby(matrices, _shape):
-            alike = list(group)
+            same_shape = list(group)
             updates = orthogonal(
-                torch.stack([gather_full(self._direction(matrix)) for matrix in alike]), self.precision
+                torch.stack([gather_full(self._direction(matrix)) for matrix in same_shape]), self.precision
             )
-            scale = rate * _RMS_OF_ADAM * sqrt(max(shape))
-            for matrix, update in zip(alike, updates, strict=True):
+            scale = rate * _ADAM_RMS * sqrt(max(shape))
+            for matrix, update in zip(same_shape, updates, strict=True):
                 if self.decay:
                     matrix.mul_(1 - rate * self.decay)
                 matrix.sub_(local_shard(update.to(matrix.dtype), matrix), alpha=scale)
 
     def _direction(self, matrix: nn.Parameter) -> Tensor:
-        """Return the Nesterov momentum (1 − μ)G + μM with the updated M."""
+        """Update M and return the Nesterov momentum (1 − μ)G + μM."""
         gradient, state = matrix.grad, self.state[matrix]
         assert gradient is not None
         if "momentum" not in state:
@@ -108,28 +110,28 @@ class Muon(torch.optim.AdamW):
 
 
 def orthogonal(matrices: Tensor, precision: torch.dtype = torch.float32) -> Tensor:
-    """Orthogonalise matrices (N, rows, columns): keep singular vectors, and move singular values to 0.73 … 1.28.
+    """Orthogonalise matrices (N, rows, columns): keep their singular vectors, and map singular values to 0.73 … 1.28.
 
-    Three steps X ← aX + (bA + cA²)X with A = XXᵀ (Newton–Schulz iteration; Bernstein & Newhouse 2024), from
-    X = M/‖MMᵀ‖^½, whose divisor is at least the largest singular value. Singular values below a hundredth of it stay
-    small, and a zero matrix stays zero.
+    The algorithm starts from X = M/‖MMᵀ‖^½, where the divisor is at least the largest singular value, and makes three
+    steps X ← aX + (bA + cA²)X with A = XXᵀ (Newton–Schulz iteration; Bernstein & Newhouse 2024). Singular values below
+    a hundredth of the divisor stay small, and a zero matrix stays zero.
     """
     tall = matrices.shape[1] > matrices.shape[2]
-    x = matrices / _lengths(matrices)
+    x = matrices / _norms(matrices)
     x = (x.mT if tall else x).to(precision)
     for step, (linear, cubic, quintic) in enumerate(_QUINTICS):
         a = x @ x.mT
         if step == 0:
-            bound = _lengths(a.to(matrices.dtype)) * _MARGIN
+            bound = _norms(a.to(matrices.dtype)) * _MARGIN
             a, x = (a / bound).to(precision), (x / bound.sqrt()).to(precision)
         x = torch.baddbmm(x, torch.baddbmm(a, a, a, beta=cubic, alpha=quintic), x, beta=linear)
     return x.mT if tall else x
 
 
-def _lengths(matrices: Tensor) -> Tensor:
+def _norms(matrices: Tensor) -> Tensor:
     """Return the Frobenius norms (N, 1, 1), never zero."""
-    lengths: Tensor = torch.linalg.matrix_norm(matrices, keepdim=True)
-    return lengths.clamp(min=torch.finfo(torch.float32).tiny)
+    norms: Tensor = torch.linalg.matrix_norm(matrices, keepdim=True)
+    return norms.clamp(min=torch.finfo(torch.float32).tiny)
 
 
 def _shape(matrix: Tensor) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Learning-rate schedules: pure functions of the step and of the share of the run that is done."""
+"""Learning-rate schedules: pure functions of the step and of the completed share of the run."""
 
 from math import cos, pi, sqrt
 from typing import Annotated, Literal
@@ -18,15 +18,16 @@ class _Schedule(Config):
         """Whether the rate at a step depends on the length of the run."""
         return 0 < self.warmup < 1
 
-    def warmed(self, step: int, progress: float) -> float:
-        """Return the progress of the warm-up: 0 at the start, 1 after its end."""
+    def warmup_factor(self, step: int, progress: float) -> float:
+        """Return a factor that rises from 0 at the start of the warm-up to 1 at its end."""
         if self.warmup == 0:
             return 1.0
         return min(1.0, step / self.warmup if self.warmup >= 1 else progress / self.warmup)
 
-    def decayed(self, step: int, progress: float) -> float:
-        """Return the share (0…1) of the steps after the warm-up that are done."""
-        # progress grows by about the same amount per step, which converts a warm-up in steps into a share.
+    def decay_progress(self, step: int, progress: float) -> float:
+        """Return the completed share (0…1) of the steps after the warm-up."""
+        # A warm-up in steps is converted to a share of the run, because progress grows by about the same amount per
+        # step.
         start = self.warmup if self.warmup < 1 else min(1.0, progress * self.warmup / max(step, 1))
         if start >= 1:  # the run ends within its warm-up
             return float(progress >= 1)
@@ -34,9 +35,10 @@ class _Schedule(Config):
 
 
 class InverseSquareRootConfig(_Schedule):
-    """lr = peak · min(step/warmup, √(warmup/step)); without `peak` d^-0.5 · min(step^-0.5, step · warmup^-1.5).
+    """Inverse square root decay after a linear warm-up (Vaswani et al. 2017, equation 3).
 
-    Vaswani et al. 2017, equation 3: the two agree for peak = (d · warmup)^-0.5.
+    lr = peak · min(step/warmup, √(warmup/step)). If `peak` is null, lr = d^-0.5 · min(step^-0.5, step · warmup^-1.5),
+    which is the same for peak = (d · warmup)^-0.5.
     """
 
     kind: Literal["inverse_sqrt"] = "inverse_sqrt"
@@ -45,8 +47,8 @@ class InverseSquareRootConfig(_Schedule):
     )
 
     def rate(self, step: int, progress: float, width: int) -> float:
-        """Return the learning rate of `step` (from 1) when the share `progress` (0…1) of the run is done."""
-        # The progress per step converts a warm-up given as a share into steps.
+        """Return the learning rate at `step` (from 1). progress: completed share of the run (0…1)."""
+        # A warm-up given as a share of the run is converted to steps by the progress per step.
         warmup = self.warmup if self.warmup >= 1 or self.warmup == 0 else self.warmup * step / max(progress, 1e-12)
         warmup = max(warmup, 1.0)
         peak = self.peak if self.peak is not None else 1 / sqrt(width * warmup)
@@ -60,7 +62,7 @@ class _Decaying(_Schedule):
 
     @property
     def needs_length(self) -> bool:
-        """Return True, because the decay ends with the run."""
+        """Whether the rate depends on the length of the run: always True, because the decay ends with the run."""
         return True
 
 
@@ -70,9 +72,9 @@ class CosineConfig(_Decaying):
     kind: Literal["cosine"] = "cosine"
 
     def rate(self, step: int, progress: float, width: int) -> float:
-        """Return the learning rate of `step` (from 1) when the share `progress` (0…1) of the run is done."""
-        height = (1 + cos(pi * self.decayed(step, progress))) / 2
-        return self.peak * self.warmed(step, progress) * (self.floor + (1 - self.floor) * height)
+        """Return the learning rate at `step` (from 1). progress: completed share of the run (0…1)."""
+        decay = (1 + cos(pi * self.decay_progress(step, progress))) / 2
+        return self.peak * self.warmup_factor(step, progress) * (self.floor + (1 - self.floor) * decay)
 
 
 class LinearConfig(_Decaying):
@@ -81,9 +83,9 @@ class LinearConfig(_Decaying):
     kind: Literal["linear"] = "linear"
 
     def rate(self, step: int, progress: float, width: int) -> float:
-        """Return the learning rate of `step` (from 1) when the share `progress` (0…1) of the run is done."""
-        height = 1 - self.decayed(step, progress)
-        return self.peak * self.warmed(step, progress) * (self.floor + (1 - self.floor) * height)
+        """Return the learning rate at `step` (from 1). progress: completed share of the run (0…1)."""
+        decay = 1 - self.decay_progress(step, progress)
+        return self.peak * self.warmup_factor(step, progress) * (self.floor + (1 - self.floor) * decay)
 
 
 class ConstantConfig(_Schedule):
@@ -93,8 +95,8 @@ class ConstantConfig(_Schedule):
     peak: float = Field(1e-3, gt=0, description="Learning rate after the warm-up.")
 
     def rate(self, step: int, progress: float, width: int) -> float:
-        """Return the learning rate of `step` (from 1) when the share `progress` (0…1) of the run is done."""
-        return self.peak * self.warmed(step, progress)
+        """Return the learning rate at `step` (from 1). progress: completed share of the run (0…1)."""
+        return self.peak * self.warmup_factor(step, progress)
 
 
 ScheduleConfig = Annotated[
@@ -102,19 +104,20 @@ ScheduleConfig = Annotated[
 ]
 
 
-# Measured for narrow models on 29,000 pairs (docs/EXPERIMENTS.md): 0.003 at width 192 after a warm-up of 250 updates.
-# The paper has 0.0007 at width 512 after 4,000.
+# The constants for narrow models were measured on 29,000 pairs (docs/EXPERIMENTS.md): a peak of 0.003 at width 192
+# after a warm-up of 250 updates. The paper's schedule has a peak of 0.0007 at width 512 after 4,000 updates.
 _PAPER_WIDTH = 512
 _NARROW_PEAK, _NARROW_WIDTH, _NARROW_WARMUP = 0.003, 192, 250
 _PAPER_WARMUP = 4000
 
 
 def default_schedule(width: int, limited: bool, averaged: bool) -> ScheduleConfig:
-    """Return the default schedule: cosine if the run is `limited`, else the paper's, which has no end.
+    """Return the default schedule: cosine if the run is `limited`, otherwise inverse square root, which has no end.
 
-    Models narrower than the paper's get a higher peak and a shorter warm-up. With a moving average of the parameters,
-    their rate stays constant, because the average has the effect of a decaying rate (Hägele et al. 2024); this was
-    measured to be better (docs/EXPERIMENTS.md). width: d. averaged: whether a moving average is kept.
+    Models narrower than the paper's get a higher peak and a shorter warm-up. If the parameters of a narrow model are
+    averaged, its rate stays constant, because the average has the effect of a decaying rate (Hägele et al. 2024).
+    Measurements showed that this is better (docs/EXPERIMENTS.md). width: the model width d. averaged: whether the run
+    has a moving average of the parameters.
     """
     if width >= _PAPER_WIDTH:
         return CosineConfig(peak=1 / sqrt(width * _PAPER_WARMUP)) if limited else InverseSquareRootConfig()

@@ -28,7 +28,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     ),
 )
 _BOOKKEEPING = "views, bookkeeping, others"
-"""Group of operators that compute nothing, of autograd's bookkeeping, and of all operators without another group."""
+"""The group for operators that compute nothing, for autograd's bookkeeping, and for all operators without a group."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class Operator:
     calls: float
 
 
-def group_of(name: str) -> str:
-    """Return the group of an operator by its name in torch's profiler."""
+def operator_group(name: str) -> str:
+    """Return the group of an operator. name: the operator's name in torch's profiler."""
     plain = name.removeprefix("aten::").removeprefix("mkldnn::")
     if name.startswith(("autograd::", "torch::autograd")) or re.search(r"Backward\d*$", name):
         return _BOOKKEEPING
@@ -50,11 +50,11 @@ def group_of(name: str) -> str:
 
 
 class Tracer:
-    """Runs torch.profiler over some updates; measures CPU time on a CPU and kernel time on a GPU."""
+    """Runs torch.profiler during several updates. It measures CPU time on a CPU and kernel time on a GPU."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        # The profiler's library reports its own stages on stderr, between the lines of the run.
+        # Kineto, the profiler's library, would log its own progress to stderr between the messages of the run.
         os.environ.setdefault("KINETO_LOG_LEVEL", "99")
         activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if device.type == "cuda" else [])]
         self._profile = profile(activities=activities)
@@ -64,23 +64,23 @@ class Tracer:
         self._profile.start()
 
     def stop(self, updates: int) -> Sequence[Operator]:
-        """Stop recording and return the operators, the slowest first. updates: the number of recorded updates."""
+        """Stop recording and return the operators, slowest first. updates: number of recorded updates."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
         self._profile.stop()
         operators = []
         for event in self._profile.key_averages():
-            if event.device_type != DeviceType.CPU:  # a kernel, whose time is included in its operator's
+            if event.device_type != DeviceType.CPU:  # a kernel, whose time is included in that of its operator
                 continue
             time = event.self_device_time_total if self.device.type == "cuda" else event.self_cpu_time_total
             if time > 0:
-                group = group_of(event.key)
+                group = operator_group(event.key)
                 operators.append(Operator(event.key, group, time / 1e6 / updates, event.count / updates))
         return sorted(operators, key=lambda each: -each.seconds)
 
 
-def by_group(operators: Sequence[Operator]) -> dict[str, float]:
-    """Return the seconds per update by group, the slowest first."""
+def seconds_by_group(operators: Sequence[Operator]) -> dict[str, float]:
+    """Return the seconds per update of each group, slowest first."""
     seconds: dict[str, float] = {}
     for operator in operators:
         seconds[operator.group] = seconds.get(operator.group, 0.0) + operator.seconds

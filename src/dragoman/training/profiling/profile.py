@@ -12,51 +12,51 @@ from torch import nn
 
 from dragoman.base.files import atomic_write
 from dragoman.base.log import info
-from dragoman.training.profiling.operators import Operator, Tracer, by_group
-from dragoman.training.profiling.stopwatch import Path as PartPath
-from dragoman.training.profiling.stopwatch import Stopwatch, watching
+from dragoman.training.profiling.operators import Operator, Tracer, seconds_by_group
+from dragoman.training.profiling.stopwatch import PartPath, Stopwatch, time_methods
 
 T = TypeVar("T")
 
 TEXT_FILE, JSON_FILE = "profile.txt", "profile.json"
 WARM_UP, TIMED, TRACED = 5, 20, 5
 """Numbers of updates that are skipped, timed part by part, and recorded by torch.profiler."""
-_SHOWN = 15
-_EVERY = {"validation": "train.validate_every", "checkpoint": "train.checkpoint_every"}
+_SHOWN_OPERATORS = 15
+_INTERVAL_SETTINGS = {"validation": "train.validate_every", "checkpoint": "train.checkpoint_every"}
 
 
 class NullProfiler:
-    """The profiler of runs that are not profiled. It does nothing, at no cost."""
+    """A profiler that does nothing, for runs that are not profiled."""
 
     active = False
-    """Whether updates are being timed or recorded, during which nothing else may run."""
+    """Whether updates are being timed or recorded. During this time, nothing else may run."""
 
     def phase(self, name: str) -> AbstractContextManager[object]:
-        """Return the context of a phase of an update."""
+        """Return a context that times a phase of an update."""
         return nullcontext()
 
     def batches(self, batches: Iterator[T]) -> Iterator[T]:
-        """Wrap the iterator that the updates read from."""
+        """Wrap the iterator over batches to time how long updates wait for data."""
         return batches
 
     def separate(self, name: str) -> AbstractContextManager[object]:
-        """Return the context of a validation or a checkpoint."""
+        """Return a context that times a validation or a checkpoint."""
         return nullcontext()
 
     def after_update(self) -> None:
-        """Advance the profile; called after each update, including its validation and checkpoint."""
+        """Advance the profile. This is called after each update, including its validation and checkpoint."""
 
     def close(self) -> None:
-        """Finish the profile; called when the run ends."""
+        """Finish the profile. This is called when the run ends."""
 
 
 class Profiler(NullProfiler):
-    """Profiles some updates: after 5 for warm-up, it times the parts of 20, and records 5 with torch.profiler.
+    """Profiles the first updates of a run.
 
-    The results of the run do not change, but during profiling threads compute their shares one after another. The
+    After 5 updates for warm-up, the parts of 20 updates are timed, and 5 updates are recorded with torch.profiler. The
+    results of the run do not change, but during profiling the threads' shares are computed one after another. The
     profile is written to profile.txt and profile.json in the run's folder and shown on stderr. It is written again once
-    the following validation and checkpoint have been timed, or when the run ends. On a GPU, timed updates synchronise
-    at every part, so they are slower than others.
+    the following validation and checkpoint have been timed, or when the run ends. On a GPU, timed updates are slower
+    than other updates, because they synchronise at every part.
     """
 
     def __init__(self, folder: Path, model: nn.Module, device: torch.device, precision: str) -> None:
@@ -66,7 +66,7 @@ class Profiler(NullProfiler):
         self._hooks = ExitStack()
         self._tracer: Tracer | None = None
         self._updates = self._timed = self._traced = 0
-        self._start = self._seconds = self._apart = 0.0
+        self._start = self._seconds = self._excluded = 0.0
         self._operators: Sequence[Operator] = ()
         self._separate: dict[str, float] = {}
         self._shown = self._complete = False
@@ -98,22 +98,22 @@ class Profiler(NullProfiler):
             yield
         finally:
             seconds = self.watch.now() - start
-            self._apart += seconds
+            self._excluded += seconds
             self._separate.setdefault(name, seconds)
             self.watch.running = running
 
     def after_update(self) -> None:
-        """Advance to the next stage when enough updates are done."""
+        """Advance to the next stage after enough updates."""
         if self._complete:
             return
         self._updates += 1
         if self.watch.running:
-            self._seconds += self.watch.now() - self._start - self._apart
+            self._seconds += self.watch.now() - self._start - self._excluded
             self._timed += 1
         if self._tracer is not None:
             self._traced += 1
         if self._updates == WARM_UP:
-            self._hooks.enter_context(watching(self.watch, self._model))
+            self._hooks.enter_context(time_methods(self.watch, self._model))
             self.watch.running = True
         elif self._updates == WARM_UP + TIMED:
             self._stop_timing()
@@ -123,15 +123,15 @@ class Profiler(NullProfiler):
             self._stop_tracing()
             self._write()
             info(f"The profile is in {self.folder / TEXT_FILE}. The run continues; Ctrl-C stops and saves it.")
-        elif self._updates > WARM_UP + TIMED + TRACED and self._separate.keys() >= _EVERY.keys():
+        elif self._updates > WARM_UP + TIMED + TRACED and self._separate.keys() >= _INTERVAL_SETTINGS.keys():
             self._write()
             self._complete = True
         if self.watch.running:
-            self._apart = 0.0
+            self._excluded = 0.0
             self._start = self.watch.now()
 
     def close(self) -> None:
-        """Write the measurements so far if the run ends before the profile is complete."""
+        """If the run ends before the profile is complete, write the measurements made so far."""
         self._stop_timing()
         self._stop_tracing()
         if not self._complete and self._timed:
@@ -171,26 +171,27 @@ class Profiler(NullProfiler):
                 {"part": list(path), "seconds": seconds / self._timed, "share": seconds / self._seconds}
                 for path, seconds in parts
             ],
-            "beside_seconds": self._separate,
+            "separate_seconds": self._separate,
+            "beside_seconds": self._separate,  # deprecated name of separate_seconds
             "traced_updates": self._traced,
-            "groups": by_group(self._operators),
+            "groups": seconds_by_group(self._operators),
             "operators": [asdict(operator) for operator in self._operators],
         }
 
 
 def _with_rest(seconds: dict[PartPath, float], total: float) -> Iterator[tuple[PartPath, float]]:
-    """Return the parts in order: children after their parent, followed by the parent's remaining time."""
+    """Return the parts in display order: each part is followed by its children and its remaining time."""
 
-    def below(parent: PartPath, whole: float, rest: str) -> Iterator[tuple[PartPath, float]]:
+    def children_of(parent: PartPath, whole: float, rest: str) -> Iterator[tuple[PartPath, float]]:
         children = [path for path in order if path[:-1] == parent]
         for path in children:
             yield path, seconds[path]
-            yield from below(path, seconds[path], "the rest")
+            yield from children_of(path, seconds[path], "the rest")
         if children:
             yield (*parent, rest), max(0.0, whole - sum(seconds[path] for path in children))
 
     order = sorted(seconds, key=lambda path: [_ORDER.index(name) if name in _ORDER else len(_ORDER) for name in path])
-    yield from below((), total, "everything else")
+    yield from children_of((), total, "everything else")
 
 
 _ORDER = (
@@ -214,8 +215,8 @@ def _as_text(values: dict[str, Any]) -> str:
         _line("update", {"seconds": values["update_seconds"], "share": 1.0}),
         "",
     ]
-    for name, setting in _EVERY.items():
-        seconds = values["beside_seconds"].get(name)
+    for name, setting in _INTERVAL_SETTINGS.items():
+        seconds = values["separate_seconds"].get(name)
         shown = f"{seconds:.2f} s each ({setting})" if seconds is not None else "none so far"
         lines.append(f"{name}: {shown}")
     if values["operators"]:
@@ -225,7 +226,7 @@ def _as_text(values: dict[str, Any]) -> str:
             _line(group, {"seconds": seconds, "share": seconds / whole}) for group, seconds in values["groups"].items()
         ]
         lines += ["", f"{'slowest operators':<52} {'ms':>9} {'share':>7} {'calls':>7}"]
-        for operator in values["operators"][:_SHOWN]:
+        for operator in values["operators"][:_SHOWN_OPERATORS]:
             share = operator["seconds"] / whole
             lines.append(
                 _line(operator["name"], {"seconds": operator["seconds"], "share": share}) + f" {operator['calls']:7.0f}"

@@ -10,17 +10,17 @@ from typing import Any
 import torch
 from torch import nn
 
-Path = tuple[str, ...]
-"""Names of nested parts, the outermost first."""
+PartPath = tuple[str, ...]
+"""Names of nested parts, outermost first."""
 
 
 class Stopwatch:
-    """Sums up seconds by part while `running`. On a GPU it synchronises before it reads the clock."""
+    """Sums the seconds of each part while `running`. On a GPU, it synchronises before it reads the clock."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self.running = False
-        self.seconds: dict[Path, float] = defaultdict(float)
+        self.seconds: dict[PartPath, float] = defaultdict(float)
         self._open: list[tuple[str, float]] = []
 
     def now(self) -> float:
@@ -31,7 +31,7 @@ class Stopwatch:
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """Count the time within this context towards `name`, inside the parts that are already open."""
+        """Add the time within this context to the part `name` of the part that is currently open, if any."""
         if not self.running:
             yield
             return
@@ -45,10 +45,11 @@ class Stopwatch:
 
 
 @contextmanager
-def watching(watch: Stopwatch, model: nn.Module) -> Iterator[None]:
-    """Time, within this context, the methods that module classes list in `timed` with the names of their parts.
+def time_methods(watch: Stopwatch, model: nn.Module) -> Iterator[None]:
+    """Time methods of the model's modules within this context.
 
-    The methods are replaced on the instances, because attention and decoders are not called like modules.
+    A module class lists these methods in `timed`, with the names of their parts. The methods are replaced on the
+    instances, because attention and decoders are not called like modules.
     """
     replaced: list[tuple[nn.Module, str]] = []
 

@@ -1,25 +1,26 @@
-"""`Horizon`: the expected length of a run, and the share of it that is done at a step."""
+"""`Horizon`: the expected length of a run, and its completed share at a step."""
 
 from dataclasses import dataclass
 
 from dragoman.training.config import LoopConfig
 from dragoman.training.machine.journal import Journal
 
-_GUESS = 10_000
-"""Assumed number of steps of a run limited only by time, until its speed is known."""
+_ASSUMED_STEPS = 10_000
+"""Assumed number of steps of a run that is limited only by time, until its speed has been measured."""
 
 _FIRST_FIT = 5
 _FIT_EVERY = 200
 _FITS = 20
-"""Number of refits while the remaining time shrinks by a factor of e; at least one every `_FIT_EVERY` steps."""
+"""Number of refits while the remaining time shrinks by a factor of e. Minimum: one every `_FIT_EVERY` steps."""
 
 
 @dataclass(frozen=True)
 class Horizon:
-    """At `step`, the share `progress` of the run was done; the rest is spread evenly over the steps up to `end`.
+    """The expected length of a run.
 
-    end: None for a run that only `patience` ends. pace: seconds per update, including validations and checkpoints;
-    seconds: elapsed time of the run at `step`; both are set once the horizon has been fitted to elapsed time.
+    progress: completed share of the run at `step`; the rest is spread evenly over the steps up to `end`. end: None for
+    a run that is limited only by `patience`. pace: seconds per update, including validations and checkpoints. seconds:
+    elapsed time of the run at `step`. Both are set only after the horizon has been fitted to the elapsed time.
     """
 
     step: int
@@ -30,12 +31,12 @@ class Horizon:
 
     @staticmethod
     def initial(config: LoopConfig, steps_per_epoch: int) -> "Horizon":
-        """Return the horizon of a new run, before its speed is known."""
+        """Return the horizon of a new run, before its speed has been measured."""
         end = _limit(config, steps_per_epoch)
-        return Horizon(0, 0.0, _GUESS if end is None and config.max_minutes else end)
+        return Horizon(0, 0.0, _ASSUMED_STEPS if end is None and config.max_minutes else end)
 
     def after_change(self, config: LoopConfig, step: int, seconds: float) -> "Horizon":
-        """Return the horizon of a run whose limits were changed at `step`, after `seconds`."""
+        """Return the horizon of a run whose limits were changed at `step`. seconds: elapsed time at this step."""
         if config.max_minutes is None or step == 0:
             return self
         by_clock = int(step * config.max_minutes * 60 / seconds)
@@ -44,7 +45,7 @@ class Horizon:
         return Horizon(step, min(1.0, step / end) if end else 1.0, end)
 
     def progress_at(self, step: int) -> float:
-        """Return the share (0…1) of the run that is done after `step` updates."""
+        """Return the completed share (0…1) of the run after `step` updates."""
         if self.end is None:
             return 0.0
         if step >= self.end:
@@ -54,10 +55,11 @@ class Horizon:
     def refit(
         self, config: LoopConfig, steps_per_epoch: int, step: int, seconds: float, decisions: Journal
     ) -> "Horizon":
-        """Return the horizon after `step` updates in `seconds`; if due, refit it to `max_minutes` by the recent speed.
+        """Return the horizon after `step` updates in `seconds`, refitted to `max_minutes` if a refit is due.
 
-        Refits become more frequent towards the end, so that a run whose speed changes still ends in time and completes
-        its schedule. Each refit is recorded in the journal, because it depends on the clock.
+        A refit uses the recent speed. Refits become more frequent towards the end, so that a run whose speed changes
+        still ends in time and completes its schedule. Each refit is recorded in the journal, because it depends on the
+        clock.
         """
         if config.max_minutes is None or not self._is_due(step):
             return self

@@ -1,4 +1,4 @@
-"""`RunProgress`: the position of a run as plain values stored in snapshots, and the detection of divergence."""
+"""`RunProgress`: the state of a run as plain values, which snapshots store, and the detection of divergence."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -11,40 +11,41 @@ from dragoman.training.machine.precision import LossScale
 from dragoman.training.progress.horizon import Horizon
 from dragoman.training.updates.update import StepResult
 
-_MEMORY = 0.98
-_RISE = 3.0
+_DECAY = 0.98
+_MAX_RISE = 3.0
 """Nats per token. No run is known to have recovered after its mean loss rose this far above its lowest value."""
 
 
 @dataclass
 class DivergenceWatch:
-    """Keeps a running mean of the loss (nats per token) and its lowest value."""
+    """A running mean of the loss (nats per token), and the lowest value of this mean."""
 
     mean: float | None = None
     lowest: float = float("inf")
 
     def check(self, step: int, result: StepResult) -> None:
-        """Raise DivergenceError if the loss or the gradient is not finite, or if the loss has exploded."""
+        """Update the mean. Raises DivergenceError if the loss or gradient is not finite, or if the loss exploded."""
         if not (isfinite(result.loss) and isfinite(result.gradient_norm)):
             self._raise(step, f"the loss is {result.loss}, the gradient norm {result.gradient_norm}")
-        self.mean = result.loss if self.mean is None else _MEMORY * self.mean + (1 - _MEMORY) * result.loss
+        self.mean = result.loss if self.mean is None else _DECAY * self.mean + (1 - _DECAY) * result.loss
         self.lowest = min(self.lowest, self.mean)
-        if self.mean > self.lowest + _RISE:
+        if self.mean > self.lowest + _MAX_RISE:
             self._raise(step, f"the mean loss rose from {self.lowest:.2f} to {self.mean:.2f} nats per token")
 
-    def _raise(self, step: int, what: str) -> None:
+    def _raise(self, step: int, reason: str) -> None:
         raise DivergenceError(
-            f"training diverged at step {step}: {what}. Earlier checkpoints are kept. "
+            f"training diverged at step {step}: {reason}. Earlier checkpoints are kept. "
             "Start again with a lower train.schedule.peak, a longer train.schedule.warmup or a smaller train.clip"
         )
 
 
 @dataclass
 class PendingSums:
-    """Sums over the steps since the last training line of the log; a snapshot may lie between two lines.
+    """Sums over the steps since the last training line of the log. Snapshots include them.
 
-    loss: summed over tokens (nats); norm: of gradients; seconds: duration of these steps; auxiliary: auxiliary losses
-    by name, weighted by each step's tokens; counts: counters of modules by name; losses: by task.
+    loss: sum over tokens (nats). norm: sum of the gradient norms. seconds: duration of these steps. auxiliary: sums of
+    auxiliary losses by name, weighted by each step's tokens. counts: module counters by name. losses: sums of the
+    losses by task.
     """
 
     steps: int = 0
@@ -59,14 +60,14 @@ class PendingSums:
 
 @dataclass
 class RunProgress:
-    """The position of a run.
+    """The state of a run.
 
-    step: number of updates so far; epoch, batch: the next batch to read; seconds, target_tokens: totals of the run so
-    far. scores: validation scores by step, higher is better; best_step: the step with the best score; waited: number of
-    validations since then. finished: the reason why the run ended, or None. limits: the limits that `horizon` was
-    computed for. data, valid: fingerprints of the corpora and of the validation sets. ranks: number of processes that
-    trained last. loss_scale: the scale of the next update, for float16. unlogged: sums since the last training line of
-    the log.
+    step: number of updates so far. epoch, batch: position of the next batch. seconds, target_tokens: totals of the run
+    so far. scores: validation scores by step; higher is better. best_step: step with the best score. waited: number of
+    validations since `best_step`. finished: reason why the run ended, or None. limits: the limits for which `horizon`
+    was computed. data, valid: fingerprints of the corpora and of the validation sets. ranks: number of processes that
+    trained most recently. loss_scale: scale of the next update, for float16. unlogged: sums since the last training
+    line of the log.
     """
 
     horizon: Horizon
@@ -95,16 +96,16 @@ class RunProgress:
         return better
 
     def ranked(self) -> list[int]:
-        """Return the validated steps, best first; among equal scores, the earlier step comes first."""
+        """Return the validated steps, best first. If scores are equal, the earlier step comes first."""
         return sorted(self.scores, key=lambda step: (self.scores[step], -step), reverse=True)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the progress as values that JSON represents exactly."""
+        """Return the state as values that JSON represents exactly."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "RunProgress":
-        """Restore the progress from the values of `to_json`, after a round trip through JSON."""
+        """Restore the state from the values of `to_json`, after a round trip through JSON."""
         values = dict(values)
         values["horizon"] = Horizon(**values["horizon"])
         values["watch"] = DivergenceWatch(**values["watch"])
@@ -114,6 +115,6 @@ class RunProgress:
         return cls(**values)
 
 
-def added(one: Sequence[float], other: Sequence[float]) -> list[float]:
-    """Return the element-wise sums of two lists of counts; the shorter one is padded with zeros."""
-    return [a + b for a, b in zip_longest(one, other, fillvalue=0)]
+def add_counts(first: Sequence[float], second: Sequence[float]) -> list[float]:
+    """Return the element-wise sums of two lists of counts; the shorter list is padded with zeros."""
+    return [a + b for a, b in zip_longest(first, second, fillvalue=0)]

@@ -1,4 +1,4 @@
-"""`Reporter`: writes `log.jsonl`, shows progress and draws the learning curve; `read_history` reads the log."""
+"""`Reporter` writes `log.jsonl`, shows progress and draws the learning curve. `read_history` reads the log."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from dragoman.base.progress import Progress
 from dragoman.inspect.pictures.curves import draw_curves
 from dragoman.training.profiling.utilisation import Utilisation
 from dragoman.training.progress.horizon import Horizon
-from dragoman.training.progress.progress import PendingSums, added
+from dragoman.training.progress.progress import PendingSums, add_counts
 from dragoman.training.updates.update import StepResult
 from dragoman.training.validation import Validation
 
@@ -24,9 +24,9 @@ LOG_FILE, CURVES_FILE = "log.jsonl", "curves.png"
 
 @dataclass(frozen=True)
 class RunStatus:
-    """The position of a run after an update. epoch: from 1; seconds, tokens: totals of the run so far.
+    """The state of a run after an update. epoch: from 1; seconds, tokens: totals of the run so far.
 
-    last: whether the run ends with this update, which is then always logged.
+    last: whether the run ends with this update. The last update is always logged.
     """
 
     step: int
@@ -41,10 +41,10 @@ class RunStatus:
 class Reporter:
     """A context manager that reports on a run while it is open.
 
-    The numbers of a training line are means over the steps since the previous line; counters of modules are summed.
-    unlogged: the sums from which these means are computed, part of the run's state. utilisation: converts tokens per
-    second to model FLOPs utilisation, which is logged as a share in `utilisation`; None: it is not reported. ranks:
-    number of processes.
+    The values in a training line are means over the steps since the previous line; module counters are summed.
+    unlogged: the sums from which these means are computed; they are part of the run's state. utilisation: converts
+    tokens per second to model FLOPs utilisation, which is logged as a share in `utilisation`; None: no utilisation is
+    reported. ranks: number of processes.
     """
 
     def __init__(
@@ -89,20 +89,20 @@ class Reporter:
         for name, mean in result.auxiliary.items():
             sums.auxiliary[name] = sums.auxiliary.get(name, 0.0) + mean * result.target_tokens
         for name, counted in result.counts.items():
-            sums.counts[name] = added(sums.counts.get(name, []), counted)
+            sums.counts[name] = add_counts(sums.counts.get(name, []), counted)
         for task, loss in result.losses.items():
             sums.losses[task] = sums.losses.get(task, 0.0) + loss
         speed = sums.tokens / max(sums.seconds, 1e-9)
-        used = {} if self.utilisation is None else {"utilisation": self.utilisation.share(speed)}
-        shown = "".join(f" · MFU {share:.1%}" for share in used.values())
+        speeds = {} if self.utilisation is None else {"utilisation": self.utilisation.share(speed)}
+        shown = "".join(f" · MFU {share:.1%}" for share in speeds.values())
         if self.ranks > 1:
             shown = f" · {speed / self.ranks:,.0f} per process{shown}"
-            used["target_tokens_per_second_and_process"] = speed / self.ranks
-        left, end = _time_left(status), status.horizon.end
+            speeds["target_tokens_per_second_and_process"] = speed / self.ranks
+        time_left, end = _time_left(status), status.horizon.end
         self._progress.update(
             step,
-            f"step {step:,}{'' if end is None else f' of {end:,}'} · epoch {epoch} · {speed:,.0f} tokens/s{left} · "
-            f"loss {result.loss:.3f}{shown}",  # last, because narrow terminals cut it off
+            f"step {step:,}{'' if end is None else f' of {end:,}'} · epoch {epoch} · {speed:,.0f} tokens/s"
+            f"{time_left} · loss {result.loss:.3f}{shown}",  # `shown` is last, because narrow terminals cut off the end
             end,
         )
         if step % self.log_every and not status.last:
@@ -115,7 +115,7 @@ class Reporter:
             "gradient_norm": sums.norm / sums.steps,
             "target_tokens": status.tokens,
             "target_tokens_per_second": speed,
-            **used,
+            **speeds,
             "seconds": seconds,
             **{name: value / sums.tokens for name, value in sums.auxiliary.items()},
             **({"losses": {task: loss / sums.steps for task, loss in sums.losses.items()}} if sums.losses else {}),
@@ -125,31 +125,32 @@ class Reporter:
         if not self._progress.live:
             info(
                 f"step {step} · epoch {epoch} · loss {line['loss']:.4f} · learning rate {status.learning_rate:.2e} · "
-                f"{speed:,.0f} target tokens/s{shown}{left}"
+                f"{speed:,.0f} target tokens/s{shown}{time_left}"
             )
         sums.steps = sums.tokens = 0
         sums.seconds = sums.loss = sums.norm = 0.0
         sums.auxiliary, sums.counts, sums.losses = {}, {}, {}
         self._since = time.monotonic()
 
-    def validation(self, validation: Validation, where: Mapping[str, Any], better: bool) -> None:
+    def validation(self, validation: Validation, position: Mapping[str, Any], better: bool) -> None:
         """Report a validation in the log and on stderr, and draw the learning curve.
 
-        where: fields of the log's line: step, epoch and seconds.
+        position: the fields step, epoch and seconds of the line in the log. better: whether the validation is the best
+        so far.
         """
-        self._write({**where, **validation.log_line()})
-        info(f"step {where['step']} · validation: {validation}{' · best so far' if better else ''}")
+        self._write({**position, **validation.log_line()})
+        info(f"step {position['step']} · validation: {validation}{' · best so far' if better else ''}")
         for name, each in validation.sets.items():
             info(f"  {name}: {each}")
         draw_curves(self.folder / LOG_FILE, self.folder / CURVES_FILE)
         self.resume_clock()
 
     def resume_clock(self) -> None:
-        """Exclude the time since the last step from tokens per second, because it was not spent on training."""
+        """Exclude the time since the last step from tokens per second, because it was not spent on updates."""
         self._since = time.monotonic()
 
     def sync(self) -> None:
-        """Write the log to disk before a checkpoint relies on it."""
+        """Sync the log to disk before a snapshot is saved that relies on it."""
         self._log.flush()
         os.fsync(self._log.fileno())
 
@@ -158,7 +159,7 @@ class Reporter:
         self._log.flush()
 
     def _truncate_log(self, step: int) -> None:
-        """Remove the lines after `step`, which a resumed run writes again."""
+        """Remove the lines after `step`, because a resumed run writes them again."""
         path = self.folder / LOG_FILE
         if not path.exists():
             return
@@ -168,12 +169,12 @@ class Reporter:
                 if line and json.loads(line)["step"] <= step:
                     kept.append(line + "\n")
             except ValueError:
-                break  # the half line of a killed process
+                break  # an incomplete line, left by a killed process
         atomic_write(path, "".join(kept))
 
 
 def _time_left(status: RunStatus) -> str:
-    """Return the remaining time at the speed that the horizon was fitted to, or else at the run's mean speed."""
+    """Return the remaining time at the horizon's pace or, before it has been fitted, at the run's mean speed."""
     horizon, step = status.horizon, status.step
     if horizon.end is None:
         return ""
@@ -182,7 +183,7 @@ def _time_left(status: RunStatus) -> str:
 
 
 class NullReporter(Reporter):
-    """A reporter that reports nothing, for all ranks but the first."""
+    """A reporter that reports nothing, for all ranks except the first."""
 
     def __init__(self, unlogged: PendingSums) -> None:
         self.unlogged = unlogged
@@ -196,7 +197,7 @@ class NullReporter(Reporter):
     def step(self, *_: Any) -> None:
         """Do nothing."""
 
-    def validation(self, validation: Validation, where: Mapping[str, Any], better: bool) -> None:
+    def validation(self, validation: Validation, position: Mapping[str, Any], better: bool) -> None:
         """Do nothing."""
 
     def resume_clock(self) -> None:
@@ -206,12 +207,12 @@ class NullReporter(Reporter):
         """Do nothing."""
 
 
-_VALID = "valid_"
+_VALIDATION_PREFIX = "valid_"
 
 
 @dataclass(frozen=True)
 class ValidationRecord:
-    """A validation in the log. step: number of updates; epoch: from 1; seconds: duration of the run so far.
+    """A validation in the log. step: number of updates; epoch: from 1; seconds: elapsed time of the run.
 
     measures: values by key, such as `loss`, `perplexity` and `bleu`.
     """
@@ -223,15 +224,15 @@ class ValidationRecord:
 
 
 def read_history(log: Path) -> tuple[ValidationRecord, ...]:
-    """Read the validations in a run's `log.jsonl`, in order, including those before the run was resumed."""
-    found = []
+    """Read the validations in a run's `log.jsonl`, in order, including those made before the run was resumed."""
+    records = []
     for text in log.read_text(encoding="utf-8").splitlines():
         line = json.loads(text)
         measures = {
-            key.removeprefix(_VALID): float(value)
+            key.removeprefix(_VALIDATION_PREFIX): float(value)
             for key, value in line.items()
-            if key.startswith(_VALID) and isinstance(value, int | float)
+            if key.startswith(_VALIDATION_PREFIX) and isinstance(value, int | float)
         }
         if measures:
-            found.append(ValidationRecord(line["step"], line["epoch"], line["seconds"], measures))
-    return tuple(found)
+            records.append(ValidationRecord(line["step"], line["epoch"], line["seconds"], measures))
+    return tuple(records)

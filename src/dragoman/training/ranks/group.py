@@ -1,4 +1,4 @@
-"""`Group`: several processes connected by torch.distributed (gloo between CPUs, NCCL between GPUs); `open_ranks`."""
+"""`Group`: several processes connected by torch.distributed, with gloo between CPUs and NCCL between GPUs."""
 
 import json
 import os
@@ -21,22 +21,22 @@ from dragoman.training.ranks.ranks import RankLost, Ranks
 
 Value = TypeVar("Value")
 
-_AGREED = (Interrupted, DivergenceError)
+_COMMON_ERRORS = (Interrupted, DivergenceError)
 """Errors that every rank raises at the same step, so that only the first rank reports them."""
 
-JOINING = timedelta(minutes=5)
-"""Timeout for connecting at the start: if the first rank was killed before it listens, the others would hang."""
+JOIN_TIMEOUT = timedelta(minutes=5)
+"""Timeout for connecting. Without it, the ranks would hang if the first rank were killed before it listened."""
 
 _POLL, _POLLS = 0.05, 100
-"""Polling interval (seconds), and the number of polls before the first rank exits."""
+"""Polling interval (seconds), and number of polls before the first rank exits."""
 _DONE = "done"
 
 
 class Group(Ranks):
-    """The processes of a distributed run, as seen by one of them.
+    """The connection of one process to the other processes of a distributed run.
 
-    Messages use gloo between CPUs, so that they never wait for a GPU; NCCL is used for gradients and parameters only.
-    Messages are JSON; nothing is pickled.
+    Messages are sent by gloo between CPUs, so that they never wait for a GPU. NCCL is used only for gradients and
+    parameters. Messages are encoded as JSON; nothing is pickled.
     """
 
     def __init__(self, device: str) -> None:
@@ -45,11 +45,11 @@ class Group(Ranks):
         self.device = _own_device(device, int(os.environ.get("LOCAL_RANK", self.rank)), self.local_size)
         if "MASTER_ADDR" not in os.environ or "MASTER_PORT" not in os.environ:
             raise ConfigError(
-                f"WORLD_SIZE={self.size} means several processes, but MASTER_ADDR and MASTER_PORT, their meeting "
-                "point, are not set: start the run with torchrun, or unset RANK and WORLD_SIZE"
+                f"WORLD_SIZE={self.size} means several processes, but the rendezvous address, MASTER_ADDR and "
+                "MASTER_PORT, is not set: start the run with torchrun, or unset RANK and WORLD_SIZE"
             )
-        store, _, _ = next(rendezvous("env://", timeout=JOINING))
-        # torchrun keeps its store when it restarts processes, including the addresses of the killed ones
+        store, _, _ = next(rendezvous("env://", timeout=JOIN_TIMEOUT))
+        # When torchrun restarts processes, its store still contains the addresses of the killed processes.
         self._store = PrefixStore(f"restart {os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", store)
         backend = "gloo" if self.device.type == "cpu" else "cpu:gloo,cuda:nccl"
         dist.init_process_group(backend, store=PrefixStore("group", self._store), rank=self.rank, world_size=self.size)
@@ -57,54 +57,57 @@ class Group(Ranks):
         self._turns = 0
 
     def sum(self, values: Sequence[float]) -> list[float]:
-        """Sum over all ranks with one small all-reduce."""
+        """Return, on every rank, the sums over all ranks, computed by one small all-reduce."""
         sums = torch.tensor(values, dtype=torch.float64)
         dist.all_reduce(sums, group=self.group)
         return sums.tolist()
 
     def max(self, value: int) -> int:
-        """Find the maximum over all ranks with one small all-reduce."""
+        """Return, on every rank, the maximum over all ranks, computed by one small all-reduce."""
         highest = torch.tensor(value)
         dist.all_reduce(highest, dist.ReduceOp.MAX, group=self.group)
         return int(highest)
 
     def broadcast(self, value: Value) -> Value:
-        """Broadcast in two steps: the length, then the content."""
-        content = _bytes(value) if self.is_main else torch.empty(0, dtype=torch.uint8)
+        """Broadcast the first rank's value in two steps: the length, then the content."""
+        content = _encode(value) if self.is_main else torch.empty(0, dtype=torch.uint8)
         length = torch.tensor(len(content))
         dist.broadcast(length, 0, group=self.group)
         content = content if self.is_main else torch.empty(int(length), dtype=torch.uint8)
         dist.broadcast(content, 0, group=self.group)
-        return value if self.is_main else _value(content)
+        return value if self.is_main else _decode(content)
 
     def gather(self, value: Value) -> list[Value]:
-        """Gather in two steps: the lengths, then the contents."""
-        content = _bytes(value)
+        """Gather the values of all ranks in two steps: the lengths, then the contents."""
+        content = _encode(value)
         lengths = [torch.tensor(0) for _ in range(self.size)]
         dist.all_gather(lengths, torch.tensor(len(content)), group=self.group)
         longest = max(int(length) for length in lengths)
         padded = torch.zeros(longest, dtype=torch.uint8)
         padded[: len(content)] = content
-        found = [torch.empty_like(padded) for _ in range(self.size)]
-        dist.all_gather(found, padded, group=self.group)
-        return [_value(each[: int(length)]) for each, length in zip(found, lengths, strict=True)]
+        contents = [torch.empty_like(padded) for _ in range(self.size)]
+        dist.all_gather(contents, padded, group=self.group)
+        return [_decode(each[: int(length)]) for each, length in zip(contents, lengths, strict=True)]
 
     def wait(self) -> None:
-        """Compute a sum and ignore its result, as gloo's barrier does."""
+        """Wait for all ranks by computing a sum and ignoring the result, as gloo's barrier does."""
         self.sum([0.0])
 
     def leave(self) -> None:
         """Close the connection once all ranks have ended in the same way.
 
-        gloo's threads end with the last reference to the group. A thread that is still freeing its messages while the
-        interpreter exits would abort the process (pytorch/pytorch#179291).
+        gloo's threads end when the last reference to the group is deleted. A thread that is still freeing its messages
+        while the interpreter exits would abort the process (pytorch/pytorch#179291).
         """
         dist.destroy_process_group()
         del self.group
 
     @contextmanager
     def in_turn(self) -> Iterator[None]:
-        """Run the body on the first rank first; the others poll the rendezvous store, so no collective times out."""
+        """Run the body on the first rank, then on the others, which poll the rendezvous store while they wait.
+
+        No collective is used for waiting, because it would time out.
+        """
         key = f"turn/{self._turns}"
         self._turns += 1
         if not self.is_main:
@@ -128,7 +131,7 @@ class Group(Ranks):
             raise SystemExit(int(outcome))
 
     def _wait_for_readers(self, key: str) -> None:
-        """Wait until the others have read the outcome: the store may be in this process, which is about to exit."""
+        """Wait until the others have read the outcome, because the store may be in this process, which will exit."""
         for _ in range(_POLLS):
             if self._store.add(f"{key}/seen", 0) == self.size - 1:
                 return
@@ -137,18 +140,18 @@ class Group(Ranks):
 
 @contextmanager
 def open_group(device: str) -> Iterator[Group]:
-    """Join the group. All ranks but the first print nothing except their own errors."""
+    """Join the group of processes. All ranks except the first print only their own errors."""
     rank, quiet = int(os.environ["RANK"]), console.quiet
     console.quiet = rank > 0
     try:
         group = Group(device)
         try:
             yield group
-        except _AGREED:
+        except _COMMON_ERRORS:
             group.leave()
             raise
         group.leave()
-    except _AGREED as error:
+    except _COMMON_ERRORS as error:
         if rank:
             raise SystemExit(error.exit_code) from None
         raise
@@ -160,8 +163,8 @@ def open_group(device: str) -> Iterator[Group]:
         if not _is_lost(error):
             raise
         raise RankLost(
-            f"rank {rank}: another process of this run has ended or cannot be reached ({_brief(error)}), so this one "
-            "ends too. Look for the cause in the output of the other process. Resume with the same command and "
+            f"rank {rank}: another process of this run has ended or cannot be reached ({_brief(error)}), so this "
+            "process ends too. The output of the other process shows the cause. Resume with the same command and "
             "--resume; with torchrun --max-restarts=N the run resumes from its newest snapshot automatically"
         ) from None
     finally:
@@ -176,13 +179,14 @@ def _own_device(name: str, local_rank: int, local_size: int) -> torch.device:
         return torch.device("cpu")
     if name != "cuda":
         raise ConfigError(
-            f"train.device={name} with several processes: each uses the GPU of its own rank. Set auto, cuda or cpu"
+            f"train.device={name} cannot be used with several processes, because each process uses the GPU of its own "
+            "rank: set auto, cuda or cpu"
         )
-    found = torch.cuda.device_count()
-    if local_rank >= found:
+    count = torch.cuda.device_count()
+    if local_rank >= count:
         raise ConfigError(
-            f"{local_size} processes were started on this machine, which has {found} GPU(s): start torchrun with "
-            f"--nproc-per-node {max(found, 1)}, or set train.device=cpu"
+            f"{local_size} processes were started on this machine, which has {count} GPU(s): start torchrun with "
+            f"--nproc-per-node {max(count, 1)}, or set train.device=cpu"
         )
     device = torch.device("cuda", local_rank)
     torch.cuda.set_device(device)
@@ -191,7 +195,10 @@ def _own_device(name: str, local_rank: int, local_size: int) -> torch.device:
 
 
 def _is_lost(error: RuntimeError) -> bool:
-    """Return whether a collective failed because of the connection; torch has no class for gloo's errors."""
+    """Return whether a collective failed because of the connection.
+
+    The check reads the message, because torch has no class for gloo's errors.
+    """
     message = str(error).lower()
     return isinstance(error, dist.DistError) or "gloo" in message or "nccl" in message or "connection " in message
 
@@ -201,19 +208,19 @@ def _brief(error: RuntimeError) -> str:
     return (line.rpartition("] ")[2] or line).partition(". ")[0]
 
 
-def _bytes(value: Any) -> Tensor:
+def _encode(value: Any) -> Tensor:
     return torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
 
 
-def _value(content: Tensor) -> Any:
+def _decode(content: Tensor) -> Any:
     return json.loads(content.numpy().tobytes())
 
 
 @contextmanager
 def open_ranks(device: str) -> Iterator[Ranks]:
-    """Join the processes that torchrun started (RANK and WORLD_SIZE in the environment), or run alone.
+    """Join the processes that torchrun started (RANK and WORLD_SIZE in the environment), or run as a single process.
 
-    Raises ConfigError if the device is not available to all processes, RankLost if one of them has ended.
+    Raises ConfigError if the device is not available to all processes, and RankLost if one of them has ended.
     """
     if "RANK" not in os.environ or int(os.environ.get("WORLD_SIZE", "1")) < 2:
         yield Ranks(device)
@@ -223,5 +230,5 @@ def open_ranks(device: str) -> Iterator[Ranks]:
 
 
 def restarted() -> bool:
-    """Return whether torchrun has restarted this process after a failure; the run is then resumed."""
+    """Return whether torchrun has restarted this process after a failure, so that the run must be resumed."""
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0

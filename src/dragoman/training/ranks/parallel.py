@@ -18,11 +18,11 @@ from dragoman.training.ranks.ranks import Ranks
 
 
 class SingleProcess:
-    """One process that holds the whole model, and the base class of the distributed strategies.
+    """The strategy for one process, which holds the whole model, and the base class of the distributed strategies.
 
-    trained: the module that is trained; model: the module used for validation, identical to `trained` unless the model
-    is sharded. whole_batches: whether the result of a sentence depends on the rest of its batch, so that batches must
-    not be cut. sharded: whether each rank holds only a shard of the parameters.
+    trained: the module that is trained. model: the module used for validation; the same module unless the model is
+    sharded. whole_batches: whether the result of a sentence depends on the rest of its batch, so that batches must not
+    be cut. sharded: whether each rank holds only a shard of the parameters.
     """
 
     whole_batches = False
@@ -34,7 +34,10 @@ class SingleProcess:
 
     @contextmanager
     def micro_batch(self, last: bool) -> Iterator[None]:
-        """Return the context of a micro-batch's passes; ranks exchange gradients in the last one of an update."""
+        """Return the context for the passes of a micro-batch.
+
+        last: whether this is the last micro-batch of the update, in which ranks exchange gradients.
+        """
         yield
 
     def loss(self, batch: Any, point: TrainingPoint) -> Loss:
@@ -42,7 +45,7 @@ class SingleProcess:
         return self.objective(self.model, batch, point)
 
     def gather(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Gather tensors that are distributed like the parameters of the same names; all ranks must call this."""
+        """Gather tensors that are distributed like the parameters of the same names. All ranks must call this."""
         return dict(tensors)
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
@@ -50,36 +53,36 @@ class SingleProcess:
         fill(model_parameters(self.model), tensors)
 
     def release(self) -> None:
-        """Release the tensors loaded by `load`, after a validation."""
+        """Release the tensors loaded by `load`; called after a validation."""
 
     def shard_like(self, tensor: Tensor, trained: Tensor) -> Tensor:
         """Distribute `tensor`, which is complete on every rank, like the parameter `trained`."""
         return tensor
 
     def check_equal(self) -> None:
-        """Warn once if the parameters of the ranks differ; all ranks must call this."""
+        """Warn once if the parameters of the ranks differ. All ranks must call this."""
 
 
 class _Distributed(SingleProcess):
-    """Wraps model and objective as one module whose forward computes the loss, as torch's wrappers require."""
+    """Wraps model and objective in one module whose forward computes the loss, as torch's wrappers require."""
 
     _wrapped: Any  # a module with more methods than torch's types declare
 
     def __init__(self, model: nn.Module, objective: Objective, ranks: Ranks, whole_batches: bool) -> None:
         super().__init__(model, objective)
-        self.joined = JoinedLoss(model, objective)
+        self.loss_module = LossModule(model, objective)
         self.whole_batches = whole_batches
         self.ranks = ranks
 
     def loss(self, batch: Any, point: TrainingPoint) -> Loss:
         """Compute the loss of a batch through torch's wrapper."""
         total = self._wrapped(batch, point)
-        last = self.joined.last
+        last = self.loss_module.last
         return replace(last, total=total)
 
 
-class JoinedLoss(nn.Module):
-    """Model and objective as one module. last: the most recent loss; forward returns its total."""
+class LossModule(nn.Module):
+    """A module that contains model and objective. last: the most recent loss, whose total is returned by `forward`."""
 
     last: Loss
 
@@ -94,22 +97,24 @@ class JoinedLoss(nn.Module):
 
 
 class Replicated(_Distributed):
-    """Every rank holds the whole model and optimiser; gradients are averaged during the backward pass (DDP).
+    """A strategy in which every rank holds the whole model and optimiser (DDP).
 
-    DDP searches for unused parameters in each micro-batch, so that ranks never wait forever for gradients that a
-    variant of the model does not compute. This also keeps gradients in the same buckets in every step, so that a
-    resumed run sums them in the same order.
+    Gradients are averaged during the backward pass. DDP searches for unused parameters in each micro-batch, so that
+    ranks never wait forever for gradients that a variant of the model does not compute. This also keeps gradients in
+    the same buckets in every step, so that a resumed run sums them in the same order.
     """
 
     def __init__(self, model: nn.Module, objective: Objective, ranks: Ranks, whole_batches: bool) -> None:
         super().__init__(model, objective, ranks, whole_batches)
         from torch.nn.parallel import DistributedDataParallel
 
-        # DDP warns on every rank if it finds no unused parameter, so one is added
-        self.joined.register_parameter("never_used", nn.Parameter(torch.zeros(1, device=ranks.device)))
-        with warnings.catch_warnings():  # torch 2.13 renamed broadcast_buffers, 2.11 lacks the new name
+        # DDP warns on every rank if there is no unused parameter, so one is added.
+        self.loss_module.register_parameter("never_used", nn.Parameter(torch.zeros(1, device=ranks.device)))
+        with warnings.catch_warnings():  # torch 2.13 has a new name for broadcast_buffers, which 2.11 lacks
             warnings.simplefilter("ignore", FutureWarning)
-            self._wrapped = DistributedDataParallel(self.joined, broadcast_buffers=False, find_unused_parameters=True)
+            self._wrapped = DistributedDataParallel(
+                self.loss_module, broadcast_buffers=False, find_unused_parameters=True
+            )
         self._warned = False
 
     @contextmanager
@@ -123,43 +128,46 @@ class Replicated(_Distributed):
 
     @torch.no_grad()
     def check_equal(self) -> None:
-        """Compare sums over the bytes of the parameters, because each rank applies the common gradients itself."""
+        """Warn once if the ranks' parameters differ, because each rank applies the common gradients separately.
+
+        The ranks compare sums over the bytes of the parameters.
+        """
         parameters = [each.contiguous().view(-1).view(torch.uint8) for each in self.model.parameters()]
         sums = [int(each.sum(dtype=torch.int64)) for each in parameters]
-        apart = [rank for rank, other in enumerate(self.ranks.gather(sums)) if other != sums]
-        if apart and self.ranks.is_main and not self._warned:
+        different = [rank for rank, other in enumerate(self.ranks.gather(sums)) if other != sums]
+        if different and self.ranks.is_main and not self._warned:
             warn(
-                f"the parameters of rank {apart[0]} differ from those of rank 0: its machine computes differently or "
-                "wrongly. Those of rank 0 are saved"
+                f"the parameters of rank {different[0]} differ from those of rank 0, because its machine computes "
+                "differently or wrongly. The parameters of rank 0 are saved"
             )
             self._warned = True
 
 
 class Sharded(_Distributed):
-    """Every rank holds a shard of parameters, gradients and optimiser state (FSDP2).
+    """A strategy in which every rank holds a shard of parameters, gradients and optimiser state (FSDP2).
 
-    Modules found by `shardable_modules` gather their parameters while they run; all other parameters are gathered for
-    the whole pass. `model` is a plain copy that occupies memory only between `load` and `release`.
+    Modules found by `shardable_modules` gather their parameters while they run. All other parameters are gathered for
+    the whole pass. `model` is an unsharded copy that occupies memory only between `load` and `release`.
     """
 
     sharded = True
 
     def __init__(
-        self, model: nn.Module, objective: Objective, ranks: Ranks, whole_batches: bool, separate: list[nn.Module]
+        self, model: nn.Module, objective: Objective, ranks: Ranks, whole_batches: bool, shardable: list[nn.Module]
     ) -> None:
         super().__init__(model, objective, ranks, whole_batches)
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import FSDPModule, fully_shard
 
-        # In-place operations on such views would lose gradients; a test compares parameters and would detect it.
+        # In-place operations on these views would lose gradients. A test that compares parameters would detect this.
         warnings.filterwarnings("ignore", message=".*returned a view tensor")
         self.model = deepcopy(model)
         self.release()
         self._mesh = init_device_mesh(ranks.device.type, (ranks.size,))
-        for module in (*separate, self.joined):
+        for module in (*shardable, self.loss_module):
             fully_shard(module, mesh=self._mesh)
-        assert isinstance(self.joined, FSDPModule)
-        self._wrapped = self.joined
+        assert isinstance(self.loss_module, FSDPModule)
+        self._wrapped = self.loss_module
         if hasattr(self._wrapped, "set_reduce_scatter_unused_params"):  # torch 2.13
             self._wrapped.set_reduce_scatter_unused_params(True)
 
@@ -176,13 +184,13 @@ class Sharded(_Distributed):
 
     @torch.no_grad()
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Load tensors into the copy."""
+        """Load tensors into the unsharded copy."""
         for name, value in model_parameters(self.model).items():
             value.data = tensors[name].to(self.ranks.device)
 
     @torch.no_grad()
     def release(self) -> None:
-        """Release the copy's parameters."""
+        """Release the parameters of the unsharded copy."""
         for parameter in self.model.parameters():
             parameter.data = parameter.data.new_empty(0)
 
@@ -195,29 +203,29 @@ class Sharded(_Distributed):
 class ParallelSettings:
     """The settings of a strategy for several ranks.
 
-    kind: see `LoopConfig.parallel`; batches: number of planned batches per update; separate: finds the modules that
-    FSDP may shard separately.
+    kind: as in `LoopConfig.parallel`. batches: number of planned batches per update. find_shardable: a function that
+    returns the modules that FSDP may shard separately.
     """
 
     kind: Literal["ddp", "fsdp"]
     batches: int
-    separate: Callable[[], list[nn.Module]]
+    find_shardable: Callable[[], list[nn.Module]]
 
 
-def build_parallel(holding: ParallelSettings, ranks: Ranks, model: nn.Module, objective: Objective) -> SingleProcess:
-    """Build the strategy of this run. Raises ConfigError for a model that ranks cannot share."""
+def build_parallel(settings: ParallelSettings, ranks: Ranks, model: nn.Module, objective: Objective) -> SingleProcess:
+    """Build the strategy of this run. Raises ConfigError for a model that cannot be trained by several ranks."""
     if not ranks.distributed:
         return SingleProcess(model, objective)
-    whole_batches = check_statistics(model, ranks, holding.batches)
-    if holding.kind == "ddp":
+    whole_batches = check_statistics(model, ranks, settings.batches)
+    if settings.kind == "ddp":
         return Replicated(model, objective, ranks, whole_batches)
-    return Sharded(model, objective, ranks, whole_batches, holding.separate())
+    return Sharded(model, objective, ranks, whole_batches, settings.find_shardable())
 
 
 def check_statistics(model: nn.Module, ranks: Ranks, accumulate: int) -> bool:
-    """Return whether batches must not be cut, because a module's result for a sentence depends on its whole batch.
+    """Return whether batches must not be cut, because a module's result for a sentence depends on the whole batch.
 
-    Raises ConfigError for modules with running statistics, and if uncut batches would leave ranks idle.
+    Raises ConfigError if a module has running statistics, or if some ranks would be idle because batches are not cut.
     """
     stored = model.state_dict(keep_vars=True).items()
     statistics = [name for name, tensor in stored if not isinstance(tensor, nn.Parameter)]
@@ -237,14 +245,17 @@ def check_statistics(model: nn.Module, ranks: Ranks, accumulate: int) -> bool:
 
 
 def gather_full(tensor: Tensor) -> Tensor:
-    """Gather a sharded tensor from all ranks; other tensors are returned unchanged."""
+    """Gather a sharded tensor from all ranks. Other tensors are returned unchanged."""
     return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
 
 
-def local_shard(tensor: Tensor, held: Tensor) -> Tensor:
-    """Return this rank's shard of `tensor`, which is complete on every rank, if `held` of the same shape is sharded."""
+def local_shard(tensor: Tensor, like: Tensor) -> Tensor:
+    """Return this rank's shard of `tensor`, which is complete on every rank.
+
+    The tensor is sharded like `like`. If that is not sharded, or has a different shape, `tensor` is returned unchanged.
+    """
     from torch.distributed.tensor import DTensor, distribute_tensor
 
-    if not isinstance(held, DTensor) or tensor.shape != held.shape:
+    if not isinstance(like, DTensor) or tensor.shape != like.shape:
         return tensor
-    return distribute_tensor(tensor, held.device_mesh, held.placements, src_data_rank=None)
+    return distribute_tensor(tensor, like.device_mesh, like.placements, src_data_rank=None)

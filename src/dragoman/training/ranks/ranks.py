@@ -1,4 +1,4 @@
-"""`Ranks`: the processes that train one model together, and their communication other than gradients."""
+"""`Ranks`: the processes that train one model together, and their communication except for gradients."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,14 +14,14 @@ Value = TypeVar("Value")
 
 
 class RankLost(DragomanError):
-    """Another process of the run has ended or cannot be reached, so that this one cannot continue."""
+    """Raised when another process of the run has ended or cannot be reached, so that this process cannot continue."""
 
 
 class Ranks:
-    """A run of one process. `ranks.group.Group` is a run of several, started by torchrun.
+    """The processes of a run with a single process. `ranks.group.Group` represents several, started by torchrun.
 
-    rank: rank of this process; size: number of processes; local_size: number of processes on this machine; device:
-    device of this process; group: torch's process group of all processes, for tensors on the CPU.
+    rank: rank of this process. size: number of processes. local_size: number of processes on this machine. device:
+    device of this process. group: torch's process group of all processes, for tensors on the CPU.
     """
 
     rank = 0
@@ -48,15 +48,15 @@ class Ranks:
         return list(values)
 
     def max(self, value: int) -> int:
-        """Return the largest value of all ranks."""
+        """Return, on every rank, the maximum over all ranks."""
         return value
 
     def broadcast(self, value: Value) -> Value:
-        """Return the first rank's value on every rank; it must survive JSON unchanged."""
+        """Return the first rank's value on every rank. JSON must represent the value exactly."""
         return value
 
     def gather(self, value: Value) -> list[Value]:
-        """Return, on every rank, the values of all ranks in order; they must survive JSON unchanged."""
+        """Return, on every rank, the values of all ranks in order. JSON must represent the values exactly."""
         return [value]
 
     def wait(self) -> None:
@@ -64,9 +64,9 @@ class Ranks:
 
     @contextmanager
     def in_turn(self) -> Iterator[None]:
-        """Run the body on the first rank, however long it takes, then on the others.
+        """Run the body on the first rank, then on the others, which wait without a timeout.
 
-        If it fails on the first rank, the others exit silently.
+        If the body fails on the first rank, the others exit silently.
         """
         yield
 

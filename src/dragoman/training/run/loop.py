@@ -12,7 +12,7 @@ from dragoman.base.errors import Interrupted
 from dragoman.base.log import info, warn
 from dragoman.checkpoint.tensors import model_parameters
 from dragoman.data.batches.plan import BatchPlan
-from dragoman.training.machine.interruption import Interruption, interruption
+from dragoman.training.machine.interruption import Interruption, catch_signals
 from dragoman.training.objectives.objective import TrainingPoint
 from dragoman.training.profiling.profile import NullProfiler, Profiler
 from dragoman.training.progress.horizon import Horizon
@@ -40,8 +40,8 @@ _GRACE = 5.0
 class TrainingResult:
     """The result of a run.
 
-    folder: the model folder; step: number of updates; validation: validation of the parameters in the folder; reason:
-    why the run ended; history: all validations of the run; first: whether this process is the first rank.
+    folder: the model folder. step: number of updates. validation: validation of the parameters in the folder. reason:
+    reason why the run ended. history: all validations of the run. first: whether this process is the first rank.
     """
 
     folder: Path
@@ -59,15 +59,15 @@ class TrainingResult:
 
 
 def run(config: RunConfig, open_job: OpenJob, resume: bool = False, profile: bool = False) -> TrainingResult:
-    """Train as configured. With `resume`, continue from the newest snapshot in `config.out`, if there is one.
+    """Train a model as configured.
 
-    Under torchrun this is one of several processes; a process that torchrun has restarted resumes.
+    Under torchrun, every process calls this function. A process that torchrun has restarted resumes the run.
 
-    open_job: creates the run's job. profile: measure how long the parts of the first updates take, see
-    `training.profiling.profile`.
+    open_job: creates the run's job. resume: whether to continue from the newest snapshot in `config.out`, if there is
+    one. profile: whether to measure how long the parts of the first updates take (see `training.profiling.profile`).
 
-    Raises ConfigError for a folder that holds another run, Interrupted after a signal, and DataError, ResourceError
-    and DivergenceError.
+    Raises ConfigError if the folder contains another run, Interrupted after a signal, and DataError, ResourceError and
+    DivergenceError.
     """
     with assemble(config, open_job, resume) as session:
         return _Loop(session, profile).run()
@@ -83,7 +83,7 @@ class _Loop:
             self.profile = Profiler(session.out, session.model, device, self.config.precision)
         session.engine.profile = self.profile
         self.utilisation = session.utilisation()
-        assert self.config.schedule is not None, "setup chooses one if none is set"
+        assert self.config.schedule is not None, "set by `setup`"
         self.schedule = self.config.schedule
         self._planned: tuple[int, BatchPlan] | None = None
         first = self._plan(0)
@@ -106,20 +106,20 @@ class _Loop:
         """Train until a limit or a signal ends the run, then choose the final parameters."""
         progress = self.progress
         with (
-            interruption(_GRACE if self.ranks.distributed else 0.0) as request,
+            catch_signals(_GRACE if self.ranks.distributed else 0.0) as interruption,
             closing(self.profile),
             self._report() as report,
         ):
             if progress.step == 0 or self.session.limits_changed:
                 self._save_training(report)
             while progress.finished is None:
-                self._epoch(request, report)
-            if progress.step not in progress.scores:  # a limit was lowered to a step already passed
+                self._epoch(interruption, report)
+            if progress.step not in progress.scores:  # the new limit is below the number of completed steps
                 self._validate(report)
                 self._checkpoint(report)
             self._save_training(report)
             self.session.prune(progress)
-        if (signal := self.updates.received(request)) is not None:
+        if (signal := self.updates.received_signal(interruption)) is not None:
             raise self._interrupted(signal)
         info(f"Training ended after {progress.step} steps, {progress.seconds / 60:.1f} minutes: {progress.finished}.")
         validation = choose_final(self.session, progress)
@@ -134,7 +134,7 @@ class _Loop:
         folder, size = self.session.out, self.ranks.size
         return Reporter(folder, every, progress.step, progress.unlogged, self.utilisation, size)
 
-    def _epoch(self, request: Interruption, report: Reporter) -> None:
+    def _epoch(self, interruption: Interruption, report: Reporter) -> None:
         progress, config = self.progress, self.config
         plan = self._plan(progress.epoch)
 
@@ -142,13 +142,13 @@ class _Loop:
             pin = self.session.engine.runtime.device.type == "cuda"
             return self.job.batches(plan, start, progress.epoch, pin)
 
-        for update in self.profile.batches(self.updates.of(plan, progress.batch, load)):
-            agreed = self.updates.agree(update, self._clock, request)
+        for update in self.profile.batches(self.updates.iterate(plan, progress.batch, load)):
+            agreed = self.updates.agree(update, self._clock, interruption)
             step = progress.step + 1
-            done = progress.horizon.progress_at(step)
-            rate = self.schedule.rate(step, done, self.job.model_width)
+            share = progress.horizon.progress_at(step)
+            rate = self.schedule.rate(step, share, self.job.model_width)
             scale = progress.loss_scale if self.config.precision == "float16" else None
-            point = TrainingPoint(step, done, self._share_of_dropout(step))
+            point = TrainingPoint(step, share, self._dropout_share(step))
             result = self.session.engine.step(agreed.update, point, rate, scale)
             progress.watch.check(step, result)
             if self.session.average is not None:
@@ -167,22 +167,22 @@ class _Loop:
             last = progress.finished is not None
             seconds, tokens = progress.seconds, progress.target_tokens
             report.step(result, RunStatus(step, epoch, rate, seconds, tokens, progress.horizon, last))
-            self._after_step(agreed.signal or (None if self.ranks.distributed else request.received), report)
+            self._after_step(agreed.signal or (None if self.ranks.distributed else interruption.received), report)
             self.profile.after_update()
             if progress.finished is not None:
                 return
 
-    def _share_of_dropout(self, step: int) -> float:
+    def _dropout_share(self, step: int) -> float:
         """Return a share that rises from 0 to 1 during `dropout_epochs` (Morerio et al. 2017, "Curriculum Dropout")."""
-        rising = (self.config.dropout_epochs or 0.0) * self.steps_per_epoch
-        return min(1.0, (step - 1) / rising) if rising else 1.0
+        steps = (self.config.dropout_epochs or 0.0) * self.steps_per_epoch
+        return min(1.0, (step - 1) / steps) if steps else 1.0
 
     def _after_step(self, signal: int | None, report: Reporter) -> None:
         progress, config = self.progress, self.config
         if progress.step % config.validate_every == 0 or progress.finished:
             with self.profile.separate("validation"):
                 self._validate(report)
-            progress.finished = progress.finished or self._patience_over()
+            progress.finished = progress.finished or self._patience_exhausted()
         if progress.step % config.checkpoint_every == 0 or progress.finished:
             with self.profile.separate("checkpoint"):
                 self._checkpoint(report)
@@ -196,7 +196,7 @@ class _Loop:
             signal_number,
         )
 
-    def _patience_over(self) -> str | None:
+    def _patience_exhausted(self) -> str | None:
         waited, patience = self.progress.waited, self.config.patience
         return f"{waited} validations without improvement" if patience is not None and waited >= patience else None
 
@@ -207,27 +207,28 @@ class _Loop:
         if config.max_epochs is not None and progress.epoch >= config.max_epochs:
             return f"train.max_epochs={config.max_epochs} reached"
         if config.max_minutes is not None:
-            late = progress.seconds >= config.max_minutes * 60 or progress.step >= (progress.horizon.end or 0) > 0
-            # Recorded because it depends on the clock: a run resumed from an earlier step stops at the same one.
-            stop = self.session.journal.decide("stop", 0, lambda: progress.step if late else None)
+            is_over = progress.seconds >= config.max_minutes * 60 or progress.step >= (progress.horizon.end or 0) > 0
+            # The last step is recorded because it depends on the clock: a run that is resumed from an earlier step
+            # stops at the same step.
+            stop = self.session.journal.decide("stop", 0, lambda: progress.step if is_over else None)
             if stop is not None and progress.step >= stop:
                 return f"train.max_minutes={config.max_minutes:g} reached"
         return None
 
     def _validate(self, report: Reporter) -> None:
         progress = self.progress
-        with self._averaged():
+        with self._loaded_parameters():
             validation = self.session.validate(progress.step)
         better = progress.add_score(validation.score(self.config.metric))
         self._tick()
-        where = {"step": progress.step, "epoch": progress.epoch + 1, "seconds": progress.seconds}
-        report.validation(validation, where, better)
+        position = {"step": progress.step, "epoch": progress.epoch + 1, "seconds": progress.seconds}
+        report.validation(validation, position, better)
         if better:
             self._write_checkpoint(validation)
             self.session.write_model(self.session.out, self._parameters(), progress.step, validation)
 
     def _checkpoint(self, report: Reporter) -> None:
-        """Write a snapshot to resume from and a model folder for averaging; remove those no longer needed."""
+        """Write a snapshot to resume from and a model folder for averaging, and remove obsolete ones."""
         if self.ranks.broadcast(not self.session.store.checkpoint_folder(self.progress.step).exists()):
             self._write_checkpoint(None)
         self._save_training(report)
@@ -255,32 +256,39 @@ class _Loop:
                 self.config, self.progress.step, self.progress.seconds
             )
         if self.session.limits_changed or self.progress.finished is not None:
-            self.progress.finished = self._limit_reached() or self._patience_over()
+            self.progress.finished = self._limit_reached() or self._patience_exhausted()
         info(f"Resuming at step {self.progress.step}, epoch {self.progress.epoch}.")
         if self.progress.ranks != self.ranks.size:
             warn(
-                f"{self.progress.ranks} processes trained so far, {self.ranks.size} continue: sums round differently "
-                "and dropout may differ, so the result is not bit-identical to that of an uninterrupted run"
+                f"the run was trained by {self.progress.ranks} process(es) and continues with {self.ranks.size}: sums "
+                "round differently and dropout may differ, so the result is not bit-identical to that of an "
+                "uninterrupted run"
             )
 
     def _parameters(self) -> dict[str, Tensor]:
-        """Return the tensors to validate and save: the moving average or else the parameters, and the buffers."""
+        """Return the tensors to validate and save: the parameters, or their moving average if there is one, and the
+        buffers.
+        """
         tensors = {name: value.detach() for name, value in model_parameters(self.session.model).items()}
         return self.session.parallel.gather(
             tensors if self.session.average is None else tensors | self.session.average.shadow
         )
 
     @contextmanager
-    def _averaged(self) -> Iterator[None]:
+    def _loaded_parameters(self) -> Iterator[None]:
+        """Use the tensors of `_parameters` in the validated model within this context."""
         average, parallel = self.session.average, self.session.parallel
         if parallel.sharded:
             parallel.load(self._parameters())
-        with nullcontext() if average is None or parallel.sharded else average.in_place():
+        with nullcontext() if average is None or parallel.sharded else average.swapped_in():
             yield
         parallel.release()
 
     def _tick(self, seconds: float | None = None) -> None:
-        """Update the elapsed time. seconds: time of the first rank's clock, so that all ranks decide alike."""
+        """Update the elapsed time.
+
+        seconds: time of the first rank's clock, so that all ranks make the same decisions; None: use this rank's clock.
+        """
         self.progress.seconds = self._clock() if seconds is None else seconds
 
     def _clock(self) -> float:

@@ -1,4 +1,4 @@
-"""Estimates of a run's memory, made before it starts, so that it is not killed later."""
+"""An estimate of a run's memory before the run starts, so that it is not killed later."""
 
 import torch
 from torch import nn
@@ -15,13 +15,13 @@ _FLOAT = 4
 
 
 def check_memory(job: Job, model: nn.Module, journal: Journal, ranks: Ranks, threads: int = 1) -> None:
-    """Compare an upper estimate with the free memory; decide into how many parts batches are cut, and record that.
+    """Compare an upper estimate of the memory with the free memory, and record into how many parts batches are cut.
 
-    A resumed run keeps its number of parts if they fit, even if fewer parts would fit too. All ranks use the same
-    number. threads: number of threads, each of which holds a gradient. Raises ResourceError if parameters and optimiser
-    do not fit.
+    A resumed run keeps its number of parts if these fit, even if fewer parts would also fit. All ranks use the same
+    number of parts. threads: number of threads, each of which holds a gradient. Raises ResourceError if parameters and
+    optimiser do not fit.
     """
-    ranks.wait()  # before one of them allocates memory that another counts as free
+    ranks.wait()  # otherwise, one rank could allocate memory that another counts as free
     on_cpu = ranks.device.type == "cpu"
     free = available_memory() // ranks.local_size if on_cpu else torch.cuda.mem_get_info(ranks.device)[0]
     ranks.wait()
@@ -45,16 +45,16 @@ def check_memory(job: Job, model: nn.Module, journal: Journal, ranks: Ranks, thr
     while fixed + need / 2**halvings > free and tokens / 2**halvings > longest:
         halvings += 1
     halvings = ranks.max(halvings)
-    known = journal.get("halvings of all", 0)
-    if known is not None and halvings > known:
+    previous = journal.get("halvings of all", 0)
+    if previous is not None and halvings > previous:
         warn(
             f"less memory is free than when the run started, so batches are computed in {2**halvings} parts instead of "
-            f"{2**known}: sums round differently and dropout may differ, so the result is not bit-identical to that of "
-            "an uninterrupted run"
+            f"{2**previous}: sums round differently and dropout may differ, so the result is not bit-identical to that "
+            "of an uninterrupted run"
         )
-    elif known is not None and halvings < known:
-        info(f"Batches are computed in {2**known} parts, as before the run was resumed.")
+    elif previous is not None and halvings < previous:
+        info(f"Batches are computed in {2**previous} parts, as before the run was resumed.")
     elif halvings:
-        info(f"Batches are computed in {2**halvings} parts, because {free / 2**30:.1f} GiB are free.")
-    if known is None or halvings > known:
+        info(f"Batches are computed in {2**halvings} parts, because only {free / 2**30:.1f} GiB are free.")
+    if previous is None or halvings > previous:
         journal.record("halvings of all", 0, halvings)

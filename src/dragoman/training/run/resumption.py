@@ -1,4 +1,4 @@
-"""Checks that a resumed run has the same settings and data as before, except for settings that may change."""
+"""Checks that a resumed run has the same settings and data as before, except for the settings that may change."""
 
 from typing import Any, TypeVar
 
@@ -10,14 +10,14 @@ from dragoman.training.task import Job, RunConfig
 
 R = TypeVar("R", bound=RunConfig)
 
-# A resumed run may get new limits and intervals; any other change would make it another run.
+# Only these limits and intervals may change when a run is resumed.
 CHANGEABLE_SETTINGS = frozenset({"max_steps", "max_epochs", "max_minutes", "patience", "log_every", "parallel"})
-# Settings that depend on the machine. They may change if a run is resumed on another one; rounding changes with them.
+# These settings depend on the machine. They may change when a run is resumed; sums then round differently.
 MACHINE_SETTINGS = ("device", "precision", "threads")
 
 
-def with_choices_of(config: RunConfig, stored: R) -> R:
-    """Return the stored run with the limits and machine settings of `config`.
+def apply_changes(config: RunConfig, stored: R) -> R:
+    """Return the stored settings with the limits, intervals and machine settings of `config`.
 
     Raises ConfigError if the run's schedule needs a limit and none is set.
     """
@@ -33,11 +33,11 @@ def with_choices_of(config: RunConfig, stored: R) -> R:
 
 def warn_of_rounding(config: RunConfig, stored: RunConfig) -> None:
     """Warn if the run continues with another device, precision or number of threads."""
-    before = {name: getattr(stored.train, name) for name in MACHINE_SETTINGS}
+    previous = {name: getattr(stored.train, name) for name in MACHINE_SETTINGS}
     changed = [
-        f"train.{name} was {before[name]!r} and is now {now!r}"
-        for name, now in _explicit_machine_settings(config).items()
-        if now != before[name]
+        f"train.{name} was {previous[name]!r} and is now {value!r}"
+        for name, value in _explicit_machine_settings(config).items()
+        if value != previous[name]
     ]
     if changed:
         warn(
@@ -47,15 +47,15 @@ def warn_of_rounding(config: RunConfig, stored: RunConfig) -> None:
 
 
 def _explicit_machine_settings(config: RunConfig) -> dict[str, Any]:
-    """Return the machine settings that are set explicitly."""
-    named = {name: getattr(config.train, name) for name in MACHINE_SETTINGS}
-    return {name: value for name, value in named.items() if value not in ("auto", None)}
+    """Return the machine settings that are neither automatic nor unset."""
+    values = {name: getattr(config.train, name) for name in MACHINE_SETTINGS}
+    return {name: value for name, value in values.items() if value not in ("auto", None)}
 
 
 def check_same_contents(job: Job, snapshot: TrainingSnapshot) -> None:
     """Raise ConfigError if a corpus or a validation set has changed since the run started."""
     for name, content in job.contents.items():
-        # older snapshots do not contain all
+        # Older snapshots do not contain all fingerprints.
         if (snapshot.state.get(name) or content.fingerprint) != content.fingerprint:
             raise ConfigError(
                 f"cannot resume {job.run.out}: {content.name} has changed since the run started. Restore the old "
@@ -64,20 +64,20 @@ def check_same_contents(job: Job, snapshot: TrainingSnapshot) -> None:
 
 
 def check_same_run(config: RunConfig, stored: RunConfig) -> None:
-    """Raise ConfigError if the two runs differ in settings that must not change; it names them."""
-    given, before = config.chosen_as(stored).model_dump(mode="json"), stored.model_dump(mode="json")
-    for name in ("schedule", "dropout_epochs"):  # chosen by the run
-        if given["train"][name] is None:
-            given["train"][name] = before["train"][name]
-    free = {"out"} | {f"train.{name}" for name in CHANGEABLE_SETTINGS.union(MACHINE_SETTINGS)}
+    """Raise ConfigError, naming the settings, if the two runs differ in settings that must not change."""
+    current, previous = config.chosen_as(stored).model_dump(mode="json"), stored.model_dump(mode="json")
+    for name in ("schedule", "dropout_epochs"):  # set automatically if they are null
+        if current["train"][name] is None:
+            current["train"][name] = previous["train"][name]
+    changeable = {"out"} | {f"train.{name}" for name in CHANGEABLE_SETTINGS.union(MACHINE_SETTINGS)}
     different = [
         key
-        for key in sorted(set(flatten(given)) | set(flatten(before)))
-        if flatten(given).get(key) != flatten(before).get(key) and key not in free
+        for key in sorted(set(flatten(current)) | set(flatten(previous)))
+        if flatten(current).get(key) != flatten(previous).get(key) and key not in changeable
     ]
     if different:
         shown = ", ".join(
-            f"{key} (was {flatten(before).get(key)!r}, now {flatten(given).get(key)!r})" for key in different[:5]
+            f"{key} (was {flatten(previous).get(key)!r}, now {flatten(current).get(key)!r})" for key in different[:5]
         )
         raise ConfigError(
             f"cannot resume {config.out} with other settings: {shown}. Use the original settings, or another --out"

@@ -1,4 +1,4 @@
-"""`Session`: all parts of a run that the training loop uses."""
+"""`Session`: the objects of a run that the training loop uses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,8 +29,8 @@ from dragoman.training.validation import Validation
 class Session:
     """A run that is ready to start or to continue.
 
-    model: the trained module; average: the moving average of its parameters, or None. snapshot: the snapshot to resume
-    from, or None; limits_changed: whether it was written with other limits.
+    model: the module to train. average: the moving average of its parameters, or None. snapshot: the snapshot to resume
+    from, or None. limits_changed: whether the snapshot was written with other limits.
     """
 
     job: Job
@@ -44,7 +44,7 @@ class Session:
 
     @property
     def config(self) -> LoopConfig:
-        """The settings of the loop."""
+        """The settings of the training loop."""
         return self.job.run.train  # type: ignore[no-any-return]
 
     @property
@@ -54,12 +54,12 @@ class Session:
 
     @property
     def journal(self) -> Journal:
-        """The run's decisions that depend on the clock or on measurements."""
+        """The record of the run's decisions that depend on the clock or on measurements."""
         return self.engine.journal
 
     @property
     def ranks(self) -> Ranks:
-        """The processes that train."""
+        """The processes of the run."""
         return self.engine.runtime.ranks
 
     @property
@@ -78,7 +78,7 @@ class Session:
                 raise
             raise ResourceError(
                 f"not enough memory to validate at step {step}: remove the longest examples from "
-                f"{self.job.contents['valid'].name}, or lower train.validation_beam if the task has it"
+                f"{self.job.contents['valid'].name}, or lower train.validation_beam if the task has this setting"
             ) from None
 
     def write_model(
@@ -91,7 +91,7 @@ class Session:
     ) -> None:
         """Write parameters as a model folder of this run. validation: the validation of these parameters, or None.
 
-        Only the first rank writes; the others wait for it.
+        The first rank writes the folder, and the others wait for it.
         """
         if self.ranks.is_main:
             self.job.write(folder, parameters, step, validation, averaged_steps)
@@ -103,7 +103,7 @@ class Session:
         return Utilisation(flops, measure_rate(runtime.device, runtime.precision), self.ranks.size) if flops else None
 
     def prune(self, progress: RunProgress) -> None:
-        """Remove checkpoints that are needed neither for averaging nor for later comparisons."""
+        """Remove checkpoints that are not needed for averaging or for later comparisons."""
         if not self.ranks.is_main:
             return
         average = self.config.average

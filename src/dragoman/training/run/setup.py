@@ -1,4 +1,4 @@
-"""Builds the session of a run from its config: job, model, optimiser and checkpoint store."""
+"""Building of a run's session from its config: job, model, optimiser and checkpoint store."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -25,7 +25,7 @@ from dragoman.training.ranks.parallel import ParallelSettings, build_parallel
 from dragoman.training.ranks.ranks import Ranks, Runtime
 from dragoman.training.ranks.shardable import shardable_modules
 from dragoman.training.run.memory import check_memory
-from dragoman.training.run.resumption import check_same_contents, check_same_run, warn_of_rounding, with_choices_of
+from dragoman.training.run.resumption import apply_changes, check_same_contents, check_same_run, warn_of_rounding
 from dragoman.training.run.session import Session
 from dragoman.training.task import Batch, Job, OpenJob, RunConfig
 from dragoman.training.updates.engine import Engine
@@ -33,17 +33,17 @@ from dragoman.training.updates.engine import Engine
 CONFIG_FILE = "config.yaml"
 
 NOTES = "embedded"
-"""Key, in the journal, of the notes made at the start of the run; older runs only noted embeddings from files."""
+"""Journal key of the notes made at the start of a run. Older runs recorded only embeddings from files."""
 
 R = TypeVar("R", bound=RunConfig)
 
 
 @contextmanager
 def assemble(config: RunConfig, open_job: OpenJob, resume: bool) -> Iterator[Session]:
-    """Build the session of a run and lock its folder while open; join the other processes, if there are any.
+    """Build the session of a run, lock the run's folder within this context, and join the other processes, if any.
 
-    A process that torchrun has restarted resumes. Raises ConfigError if the folder holds another run, or this one and
-    `resume` is False.
+    A process that torchrun has restarted resumes the run. Raises ConfigError if the folder contains another run, or if
+    it contains this run and `resume` is False.
     """
     keep_large_tensors_on_heap()
     resume = resume or restarted()
@@ -62,7 +62,7 @@ def assemble(config: RunConfig, open_job: OpenJob, resume: bool) -> Iterator[Ses
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """The parts that a rank prepares before anything is written; fields as in `Session`."""
+    """The objects that a rank prepares before anything is written. The fields are those of `Session`."""
 
     job: Job
     store: CheckpointStore
@@ -73,7 +73,7 @@ class PreparedRun:
 
 
 def _inspect_inputs(job: Job, resume: bool, ranks: Ranks, stack: ExitStack) -> PreparedRun:
-    """Prepare data and model. Everything that is cheap to check is checked before slow work and writing begin."""
+    """Prepare data and model. All cheap checks are made before slow work begins and before anything is written."""
     config = job.run
     store = stack.enter_context(CheckpointStore(config.out, owned=ranks.is_main))
     stored = _stored_config(config.out, type(config))
@@ -84,7 +84,7 @@ def _inspect_inputs(job: Job, resume: bool, ranks: Ranks, stack: ExitStack) -> P
     if stored is not None:
         check_same_run(config, stored)
         warn_of_rounding(config, stored)
-        job.run = with_choices_of(config, stored)
+        job.run = apply_changes(config, stored)
     else:
         job.check_initial_values()
     torch.set_num_threads(job.run.train.threads or torch.get_num_threads())
@@ -94,7 +94,7 @@ def _inspect_inputs(job: Job, resume: bool, ranks: Ranks, stack: ExitStack) -> P
     if job.examples < ranks.size:
         raise ConfigError(f"{ranks.size} processes share only {job.examples} examples: start fewer processes")
     if stored is None:
-        job.run = _resolved(job, ranks)
+        job.run = _choose_machine_settings(job, ranks)
     torch.manual_seed(job.run.train.seed)
     model = job.build().to(ranks.device)
     journal = Journal(config.out / "training" / "decisions.jsonl", owned=ranks.is_main)
@@ -102,7 +102,7 @@ def _inspect_inputs(job: Job, resume: bool, ranks: Ranks, stack: ExitStack) -> P
     limits_changed, job.notes = False, journal.get(NOTES, 0) or {}
     if snapshot is not None:
         check_same_contents(job, snapshot)
-        # The snapshot decides, not the stored config: a kill may precede saving the new limits.
+        # The stored config cannot be used: the process may have been killed before it saved the new limits.
         limits_changed = snapshot.state.get("limits", job.run.train.limits) != job.run.train.limits
     else:
         job.notes = job.initialise(model)
@@ -110,7 +110,7 @@ def _inspect_inputs(job: Job, resume: bool, ranks: Ranks, stack: ExitStack) -> P
 
 
 def _claim_folder(prepared: PreparedRun, ranks: Ranks) -> None:
-    """Claim the folder: remove everything later than the snapshot, and write the settings."""
+    """Remove everything in the folder that is newer than the snapshot, and write the settings."""
     job, journal, step = prepared.job, prepared.journal, 0 if prepared.snapshot is None else prepared.snapshot.step
     _check_shared(job.run.out, ranks, None if prepared.snapshot is None else step)
     if prepared.limits_changed:
@@ -138,7 +138,7 @@ def _build_session(prepared: PreparedRun, ranks: Ranks, stack: ExitStack) -> Ses
         stack.callback(threads.close)
     check_memory(job, model, prepared.journal, ranks, 1 if threads is None else threads.count)
     info(f"Model: {job.outline(model)} · {_describe_devices(ranks, config.parallel)} · {config.precision}")
-    # Before the optimiser: FSDP replaces the parameters.
+    # This must precede building the optimiser, because FSDP replaces the parameters.
     parallel = build_parallel(
         ParallelSettings(config.parallel, job.batches_per_update, lambda: shardable_modules(model, objective, trial())),
         ranks,
@@ -171,11 +171,11 @@ def _stored_config(folder: Path, kind: type[R]) -> R | None:
     return None
 
 
-def _resolved(job: Job, ranks: Ranks) -> RunConfig:
-    """Choose the settings that depend on the machine, so that the stored config contains them."""
+def _choose_machine_settings(job: Job, ranks: Ranks) -> RunConfig:
+    """Return the settings of the run with automatic values replaced, so that the stored config contains the choices."""
     device, config = ranks.device, job.run.train
     chosen = choose_precision(config.precision, device)
-    precision = next(name for name, kind in PRECISIONS.items() if kind == chosen)
+    precision = next(name for name, dtype in PRECISIONS.items() if dtype == chosen)
     train = config.resolved(job.model_width).model_copy(
         update={
             "precision": precision,
@@ -187,7 +187,7 @@ def _resolved(job: Job, ranks: Ranks) -> RunConfig:
 
 
 def _share_measured_settings(config: R, ranks: Ranks) -> R:
-    """Return the config with the first rank's measured settings, which may come from another machine."""
+    """Return the config with the measured settings of the first rank, which may run on another machine."""
     if not ranks.distributed:
         return config
     precision, threads = ranks.broadcast((config.train.precision, config.train.threads))
@@ -197,13 +197,13 @@ def _share_measured_settings(config: R, ranks: Ranks) -> R:
 
 
 def _check_shared(folder: Path, ranks: Ranks, step: int | None) -> None:
-    """Raise ConfigError if the ranks do not see the same run folder, or have different kinds of devices."""
-    seen = ranks.gather([(folder / "checkpoints").is_dir(), step, ranks.device.type])
-    if any(each[:2] != seen[0][:2] for each in seen):
+    """Raise ConfigError if the ranks do not share the run folder, or if they have different kinds of devices."""
+    states = ranks.gather([(folder / "checkpoints").is_dir(), step, ranks.device.type])
+    if any(state[:2] != states[0][:2] for state in states):
         raise ConfigError(
-            f"the processes see different files in {folder}: all machines must share the storage of --out"
+            f"the processes find different files in {folder}: all machines must share the storage of --out"
         )
-    if any(each != seen[0] for each in seen):
+    if any(state != states[0] for state in states):
         raise ConfigError("some processes have a GPU and others do not: set train.device=cpu, or use fewer machines")
 
 

@@ -1,4 +1,4 @@
-"""Snapshots to resume a run from, independent of the number of ranks that write and read them."""
+"""Snapshots from which a run can be resumed with any number of ranks."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +14,7 @@ from dragoman.training.run.session import Session
 
 
 def save_snapshot(session: Session, progress: RunProgress) -> None:
-    """Save parameters, optimiser and progress. All ranks write sharded tensors; the first writes all others."""
+    """Save parameters, optimiser and progress. All ranks write sharded tensors; the first rank writes all others."""
     session.parallel.check_equal()
     tensors: dict[str, Mapping[str, Tensor]] = {
         "model": {name: value.detach() for name, value in model_parameters(session.model).items()},
@@ -36,7 +36,10 @@ def save_snapshot(session: Session, progress: RunProgress) -> None:
 
 
 def restore_snapshot(session: Session, snapshot: TrainingSnapshot) -> None:
-    """Restore the tensors of a snapshot. Returns once all ranks are done, so that the first may write a new one."""
+    """Restore the tensors of a snapshot.
+
+    The function returns only after all ranks have restored them, so that the first rank may write a new snapshot.
+    """
     parallel, model, optimiser = session.parallel, session.model, session.engine.optimiser
     parameters = model_parameters(model)
     averages = {} if session.average is None else {"average": session.average.shadow}
@@ -44,7 +47,7 @@ def restore_snapshot(session: Session, snapshot: TrainingSnapshot) -> None:
         for stem, targets in {"model": {n: p.detach() for n, p in parameters.items()}, **averages}.items():
             read_shards(snapshot.shards[stem], targets)
         state = {}
-        if (folder := snapshot.shards.get("optimiser")) is not None:  # it does not exist before the first step
+        if (folder := snapshot.shards.get("optimiser")) is not None:  # None before the first step
             state = _like_state(parameters, shard_shapes(folder))
             read_shards(folder, state)
         restore_optimiser(optimiser, model, state)
@@ -66,7 +69,7 @@ def _write(folder: Path, tensors: Mapping[str, Mapping[str, Tensor]], session: S
 
 
 def _like_state(parameters: Mapping[str, Tensor], shapes: Mapping[str, torch.Size]) -> dict[str, Tensor]:
-    """Return empty tensors for an optimiser's state: sharded like the parameter if they have its shape, else whole."""
+    """Return zero tensors for an optimiser's state: sharded if they have the shape of their parameter, else whole."""
     state = {}
     for name, shape in shapes.items():
         parameter = parameters[name.rpartition("/")[0]]
@@ -76,7 +79,7 @@ def _like_state(parameters: Mapping[str, Tensor], shapes: Mapping[str, torch.Siz
 
 
 def optimiser_tensors(optimiser: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
-    """Return the optimiser's state as a mapping from `parameter name/state name` to tensors."""
+    """Return the tensors of the optimiser's state by `parameter name/state name`."""
     return {
         f"{name}/{key}": value
         for name, parameter in model.named_parameters()
@@ -85,7 +88,7 @@ def optimiser_tensors(optimiser: torch.optim.Optimizer, model: nn.Module) -> dic
 
 
 def restore_optimiser(optimiser: torch.optim.Optimizer, model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
-    """Restore the tensors of `optimiser_tensors`."""
+    """Restore an optimiser's state from the tensors returned by `optimiser_tensors`."""
     for name, parameter in model.named_parameters():
         state = {key.rpartition("/")[2]: value for key, value in tensors.items() if key.rpartition("/")[0] == name}
         optimiser.state[parameter] = {key: value.clone() for key, value in state.items()}

@@ -1,4 +1,4 @@
-"""`Engine`: computes an update of the parameters from one or more micro-batches."""
+"""`Engine`: the computation of a parameter update from one or more micro-batches."""
 
 import hashlib
 from collections import Counter
@@ -17,7 +17,7 @@ from dragoman.nn.auxiliary import Auxiliary
 from dragoman.nn.dropout import scale_dropout
 from dragoman.nn.randomness import use_generator
 from dragoman.training.config import LoopConfig
-from dragoman.training.machine.compilation import compilation_explained
+from dragoman.training.machine.compilation import explain_compiler_errors
 from dragoman.training.machine.journal import Journal
 from dragoman.training.machine.precision import LossScale
 from dragoman.training.machine.threads import Threads
@@ -31,7 +31,7 @@ from dragoman.training.updates.update import MicroBatch, StepResult, Tokens, Upd
 
 @dataclass(frozen=True)
 class _MicroBatchLoss:
-    """The loss of a micro-batch, its task and target tokens, and whether it is real or a placeholder."""
+    """The loss of a micro-batch, with its task and number of target tokens. real: False for a placeholder."""
 
     loss: Loss
     task: str
@@ -40,14 +40,14 @@ class _MicroBatchLoss:
 
 
 class Engine:
-    """Runs forward, backward, clipping and the optimiser's step.
+    """Runs the forward and backward pass, gradient clipping and the optimiser.
 
-    For each task, the loss is summed over all batches of an update on all ranks and divided by their target tokens, so
-    that a large batch and its parts give the same gradient. Random generators are seeded from (seed, step,
-    micro-batch): a resumed run needs no stored random state.
+    For each task, the loss is summed over all batches of an update on all ranks and divided by their number of target
+    tokens, so that the gradient does not depend on how batches are cut. Random generators are seeded from (seed, step,
+    micro-batch), so that a resumed run needs no stored random state.
 
-    parallel: distributes model and objective over the ranks. threads: divide every batch among cores; None: all cores
-    work on one operation at a time.
+    parallel: distributes model and objective over the ranks. threads: the pool whose threads share every batch, or
+    None: all cores work on one operation at a time.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Engine:
         self.clip, self.seed = config.clip, config.seed
         self.journal, self.threads = journal, threads
         self.profile = NullProfiler()
-        self._scale = 1.0  # of the update's loss
+        self._scale = 1.0  # the current loss scale
         stored = parallel.trained.state_dict(keep_vars=True).values()
         self._statistics = [tensor for tensor in stored if not isinstance(tensor, nn.Parameter)]
 
@@ -74,7 +74,7 @@ class Engine:
 
     @property
     def halvings(self) -> int:
-        """Number of times every batch is halved, according to the memory estimate made before the run."""
+        """Number of times that every batch is halved, according to the memory estimate made before the run."""
         return self.journal.get("halvings of all", 0) or 0
 
     def step(
@@ -82,16 +82,18 @@ class Engine:
     ) -> StepResult:
         """Make one update: forward and backward pass, clipping, and the optimiser's step.
 
-        loss_scale: the scale for float16, adjusted after the update; None: the loss is not scaled. Raises ResourceError
-        if single examples or the optimiser's state do not fit in memory; with several ranks, as soon as one batch does
-        not fit, because the other ranks have continued. Raises ConfigError if layers cannot be compiled.
+        loss_scale: the scale for float16, which is adjusted after the update; None: the loss is not scaled.
+
+        Raises ResourceError if single examples or the optimiser's state do not fit in memory. With several ranks, it is
+        raised as soon as one batch does not fit, because the other ranks have already continued. Raises ConfigError if
+        layers cannot be compiled.
         """
-        tokens = update.tokens or _tokens(update.batches)
-        with compilation_explained():
+        tokens = update.tokens or _count_tokens(update.batches)
+        with explain_compiler_errors():
             self._scale = 1.0 if loss_scale is None else loss_scale.value
-            computed = self._forward_and_backward(update, point, tokens)
+            losses = self._forward_and_backward(update, point, tokens)
         with self.profile.phase("clipping"):
-            norm = gather_full(self._clipped())
+            norm = gather_full(self._clip_gradients())
         overflowed = loss_scale is not None and not norm.isfinite()
         if loss_scale is not None:
             loss_scale.update(overflowed, point.step)
@@ -100,60 +102,60 @@ class Engine:
                 self.optimiser.zero_grad(set_to_none=True)
             else:
                 self._apply_gradients(learning_rate, point.step)
-        # Read from the device last, because that synchronises with a GPU.
-        result = self._result(computed, norm, tokens, several=update.micro_batches is not None)
+        # Values are read from the device last, because this synchronises with a GPU.
+        result = self._build_result(losses, norm, tokens, distributed=update.micro_batches is not None)
         if not overflowed:
             return result
         return replace(result, gradient_norm=0.0, counts={**result.counts, "overflowed updates": [1.0]})
 
-    def _clipped(self) -> Tensor:
-        """Remove the loss scale from the gradients and clip them. Return their norm before clipping."""
+    def _clip_gradients(self) -> Tensor:
+        """Divide the gradients by the loss scale and clip them. Return their norm before clipping."""
         parameters = [each for each in self.parallel.trained.parameters() if each.grad is not None]
         if self._scale != 1:
             torch._foreach_div_([each.grad for each in parameters if each.grad is not None], self._scale)
         return nn.utils.clip_grad_norm_(parameters, self.clip or float("inf"))
 
     def _forward_and_backward(self, update: Update, point: TrainingPoint, tokens: Tokens) -> list[_MicroBatchLoss]:
-        """Sum the gradients of all batches, computed in micro-batches that fit in memory."""
+        """Accumulate the gradients of all batches, computed in micro-batches that fit in memory."""
         if update.micro_batches is not None:
             return self._uncut_gradients(update.batches, update.micro_batches, point, tokens)
         statistics = [tensor.clone() for tensor in self._statistics]
         step = point.step
-        known = self.journal.get("halvings", step) or self.halvings
-        halvings = known
+        recorded = self.journal.get("halvings", step) or self.halvings
+        halvings = recorded
         while True:
-            cut = [part for batch in update.batches for part in batch.split(2**halvings)]
+            parts = [part for batch in update.batches for part in batch.split(2**halvings)]
             try:
-                computed = self._gradients(cut, None, point, tokens)
+                losses = self._gradients(parts, None, point, tokens)
                 break
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
-                if all(len(part.rows) == 1 for part in cut):
+                if all(len(part.rows) == 1 for part in parts):
                     raise ResourceError(
                         f"not enough memory for a single pair at step {step}: lower data.cleaning's length limits or "
                         "the model's size"
                     ) from None
-            for tensor, before in zip(self._statistics, statistics, strict=True):
-                tensor.copy_(before)  # a resumed run does not repeat the failed attempt
+            for tensor, previous in zip(self._statistics, statistics, strict=True):
+                tensor.copy_(previous)  # a resumed run does not repeat the failed attempt
             halvings += 1
             warn(f"step {step} does not fit in memory; its batches are cut into {2**halvings} parts")
-        if halvings != known:
+        if halvings != recorded:
             self.journal.record("halvings", step, halvings)
-        return computed
+        return losses
 
     def _uncut_gradients(
         self, batches: Sequence[Batch], micro_batches: Sequence[MicroBatch], point: TrainingPoint, tokens: Tokens
     ) -> list[_MicroBatchLoss]:
-        """Sum the gradients of this rank's batches, which it must not cut."""
+        """Accumulate the gradients of this rank's batches without cutting them."""
         try:
             return self._gradients(batches, micro_batches, point, tokens)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
             raise ResourceError(
-                f"not enough memory for a batch at step {point.step}, which one of several processes cannot cut by "
-                "itself: lower data.batch.tokens, raise train.accumulate instead, and start a new run"
+                f"not enough memory for a batch at step {point.step}. A single process of a distributed run cannot cut "
+                "its batch: lower data.batch.tokens, raise train.accumulate instead, and start a new run"
             ) from None
 
     def _gradients(
@@ -169,7 +171,7 @@ class Engine:
         self, batches: Sequence[Batch], micro_batches: Sequence[MicroBatch] | None, point: TrainingPoint, tokens: Tokens
     ) -> list[_MicroBatchLoss]:
         """Accumulate gradients one batch after another."""
-        computed = []
+        losses = []
         ranks = self.runtime.ranks.size
         for index, batch in enumerate(batches):
             micro = None if micro_batches is None else micro_batches[index]
@@ -185,49 +187,47 @@ class Engine:
                 with self.profile.phase("backward"):
                     (mean * self._scale).backward()  # type: ignore[no-untyped-call]
             loss = replace(loss, total=loss.total.detach())
-            computed.append(_MicroBatchLoss(loss, batch.task, batch.target_tokens, micro is None or micro.real))
-        return computed
+            losses.append(_MicroBatchLoss(loss, batch.task, batch.target_tokens, micro is None or micro.real))
+        return losses
 
     def _by_threads(
         self, threads: Threads, batches: Sequence[Batch], point: TrainingPoint, tokens: Tokens
     ) -> list[_MicroBatchLoss]:
-        """Accumulate gradients in threads, each with its part of every batch, and sum them in a fixed order."""
-        learned = [parameter for parameter in self.parallel.trained.parameters() if parameter.requires_grad]
+        """Accumulate gradients in threads, each with a part of every batch, and sum them in a fixed order."""
+        parameters = [parameter for parameter in self.parallel.trained.parameters() if parameter.requires_grad]
         shares: list[list[tuple[tuple[int, int], Batch]]] = [[] for _ in range(threads.count)]
         for index, batch in enumerate(batches):
-            for number, piece in enumerate(batch.split(threads.count)):
-                shares[number].append(((index, number), piece))
+            for number, part in enumerate(batch.split(threads.count)):
+                shares[number].append(((index, number), part))
 
         def compute(
             share: Sequence[tuple[tuple[int, int], Batch]],
         ) -> tuple[list[Tensor | None], list[_MicroBatchLoss]]:
-            gradients: list[Tensor | None] = [None] * len(learned)
-            computed = []
-            for key, piece in share:
-                draws = torch.Generator().manual_seed(_combine_seeds(self.seed, point.step, *key))
+            sums: list[Tensor | None] = [None] * len(parameters)
+            losses = []
+            for key, part in share:
+                generator = torch.Generator().manual_seed(_combine_seeds(self.seed, point.step, *key))
                 with (
-                    use_generator(draws),
+                    use_generator(generator),
                     scale_dropout(point.dropout),
                     self.profile.phase("forward"),
                     self.runtime.autocast(),
                 ):
-                    loss = self.parallel.loss(piece, point)
+                    loss = self.parallel.loss(part, point)
                 with self.profile.phase("backward"):
-                    mean = loss.total / tokens[piece.task]
-                    found = torch.autograd.grad(mean * self._scale, learned, allow_unused=True)
-                gradients = [
+                    mean = loss.total / tokens[part.task]
+                    gradients = torch.autograd.grad(mean * self._scale, parameters, allow_unused=True)
+                sums = [
                     new if before is None else before if new is None else before + new
-                    for before, new in zip(gradients, found, strict=True)
+                    for before, new in zip(sums, gradients, strict=True)
                 ]
-                computed.append(
-                    _MicroBatchLoss(replace(loss, total=loss.total.detach()), piece.task, piece.target_tokens)
-                )
-            return gradients, computed
+                losses.append(_MicroBatchLoss(replace(loss, total=loss.total.detach()), part.task, part.target_tokens))
+            return sums, losses
 
-        results = threads.map(compute, shares, together=not self.profile.active)
-        for parameter, *gradients in zip(learned, *(gradients for gradients, _ in results), strict=True):
-            parameter.grad = _total([each for each in gradients if each is not None])
-        return [each for _, computed in results for each in computed]
+        results = threads.map(compute, shares, parallel=not self.profile.active)
+        for parameter, *gradients in zip(parameters, *(gradients for gradients, _ in results), strict=True):
+            parameter.grad = _sum_gradients([each for each in gradients if each is not None])
+        return [each for _, losses in results for each in losses]
 
     def _apply_gradients(self, learning_rate: float, step: int) -> None:
         """Apply the optimiser's step."""
@@ -244,11 +244,13 @@ class Engine:
             ) from None
         self.optimiser.zero_grad(set_to_none=True)
 
-    def _result(self, computed: Sequence[_MicroBatchLoss], norm: Tensor, tokens: Tokens, several: bool) -> StepResult:
-        """several: whether other ranks have computed parts of the update."""
-        sums = _sums(computed, tokens)
-        if several:
-            sums = _added(self.runtime.ranks.gather(sums))
+    def _build_result(
+        self, losses: Sequence[_MicroBatchLoss], norm: Tensor, tokens: Tokens, distributed: bool
+    ) -> StepResult:
+        """Build the result of an update. distributed: whether other ranks have computed parts of the update."""
+        sums = _sum_losses(losses, tokens)
+        if distributed:
+            sums = _add_sums(self.runtime.ranks.gather(sums))
         means = {task: value / tokens[task] for task, value in sums["cross_entropy"].items()}
         return StepResult(
             sum(value / tokens[task] for task, value in sums["total"].items()),
@@ -262,14 +264,14 @@ class Engine:
 
 
 _Sums = dict[str, dict[str, Any]]
-"""Sums as plain values: `total` and `cross_entropy` by task, contributions to the means `auxiliary` and the sums
-`counts` by name."""
+"""Sums as plain values: `total` and `cross_entropy` by task, and `auxiliary` (contributions to means) and `counts` by
+name."""
 
 
-def _sums(computed: Sequence[_MicroBatchLoss], tokens: Tokens) -> _Sums:
+def _sum_losses(losses: Sequence[_MicroBatchLoss], tokens: Tokens) -> _Sums:
     sums: _Sums = {"total": {}, "cross_entropy": {}, "auxiliary": {}, "counts": {}}
-    counted = Auxiliary()
-    for each in computed:
+    counters = Auxiliary()
+    for each in losses:
         loss = each.loss
         for name, values in (
             ("total", {each.task: each.real * float(loss.total)}),
@@ -282,33 +284,33 @@ def _sums(computed: Sequence[_MicroBatchLoss], tokens: Tokens) -> _Sums:
             for key, value in values.items():
                 sums[name][key] = sums[name].get(key, 0.0) + value
         for key, count in loss.counts.items():
-            counted.count(key, count * each.real)
-    sums["counts"] = {key: counts.tolist() for key, counts in counted.counts.items()}
+            counters.count(key, count * each.real)
+    sums["counts"] = {key: counts.tolist() for key, counts in counters.counts.items()}
     return sums
 
 
-def _added(all_sums: Sequence[_Sums]) -> _Sums:
+def _add_sums(all_sums: Sequence[_Sums]) -> _Sums:
     """Return the sums over all ranks."""
-    added: _Sums = {"total": {}, "cross_entropy": {}, "auxiliary": {}, "counts": {}}
+    totals: _Sums = {"total": {}, "cross_entropy": {}, "auxiliary": {}, "counts": {}}
     for sums in all_sums:
         for name in ("total", "cross_entropy", "auxiliary"):
             for key, value in sums[name].items():
-                added[name][key] = added[name].get(key, 0.0) + value
+                totals[name][key] = totals[name].get(key, 0.0) + value
         for key, counts in sums["counts"].items():
-            before = added["counts"].get(key, [0.0] * len(counts))
-            added["counts"][key] = [one + other for one, other in zip_longest(before, counts, fillvalue=0.0)]
-    return added
+            before = totals["counts"].get(key, [0.0] * len(counts))
+            totals["counts"][key] = [a + b for a, b in zip_longest(before, counts, fillvalue=0.0)]
+    return totals
 
 
-def _tokens(batches: Sequence[Batch]) -> Tokens:
+def _count_tokens(batches: Sequence[Batch]) -> Tokens:
     tokens: Counter[str] = Counter()
     for batch in batches:
         tokens[batch.task] += batch.target_tokens
     return tokens
 
 
-def _total(gradients: Sequence[Tensor]) -> Tensor | None:
-    """Return the sum as a new tensor, because autograd may return tensors that share memory with other gradients."""
+def _sum_gradients(gradients: Sequence[Tensor]) -> Tensor | None:
+    """Return the sum as a new tensor, because autograd may return tensors that share memory; None if there are none."""
     if len(gradients) < 2:
         return gradients[0].clone() if gradients else None
     total = gradients[0] + gradients[1]

@@ -17,18 +17,18 @@ from dragoman.training.updates.update import MicroBatch, Rows, Update
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _UPDATES_PER_CHUNK = 256
-"""Number of updates divided at a time, because the plan of a large corpus does not fit in memory as a whole."""
+"""Number of updates that are divided at a time, because the whole plan of a large corpus does not fit in memory."""
 
 Load = Callable[[BatchPlan, int], Iterable[Batch]]
-"""A function that loads the batches of a plan from the given number on."""
+"""A function that loads the batches of a plan, beginning with a given number."""
 
 
 @dataclass(frozen=True)
 class AgreedUpdate:
-    """An update that all ranks have agreed on.
+    """An update about which all ranks have the same information.
 
-    update: the update, with the target tokens of all ranks; seconds: time of the first rank's clock; signal: a signal
-    received by any rank. The last two are None in a run of one process.
+    update: the update, with the number of target tokens of all ranks. seconds: time of the first rank's clock. signal:
+    a signal received by any rank. `seconds` and `signal` are None in a single-process run.
     """
 
     update: Update
@@ -40,9 +40,9 @@ class AgreedUpdate:
 class Sharing:
     """The settings for dividing the batches of an update.
 
-    lengths: (N, sides) numbers of tokens of the examples; batches: number of planned batches per update; whole: whether
-    batches must not be cut; halvings: number of times each part is halved to fit in memory; tasks: names of the tasks
-    whose batches an update mixes.
+    lengths: (N, sides) numbers of tokens of the examples. batches: number of planned batches per update. whole: whether
+    batches must not be cut. halvings: number of times that each part is halved to fit in memory. tasks: names of the
+    tasks whose batches are mixed in an update.
     """
 
     lengths: NDArray[np.int32]
@@ -53,16 +53,16 @@ class Sharing:
 
 
 class Updates:
-    """The updates of an epoch's plan, for this rank."""
+    """The updates of an epoch's plan, as computed by this rank."""
 
     def __init__(self, ranks: Ranks, sharing: Sharing) -> None:
         self.ranks, self.sharing = ranks, sharing
 
-    def of(self, plan: BatchPlan, start: int, load: Load) -> Iterator[Update]:
-        """Yield the updates from batch number `start` of the plan on."""
+    def iterate(self, plan: BatchPlan, start: int, load: Load) -> Iterator[Update]:
+        """Yield the updates of the plan, beginning with batch number `start`."""
         if not self.ranks.distributed:
-            whole = iter(load(plan, start))
-            while batches := list(islice(whole, self.sharing.batches)):
+            loaded = iter(load(plan, start))
+            while batches := list(islice(loaded, self.sharing.batches)):
                 yield Update(batches, None, len(batches))
             return
         step = self.sharing.batches * _UPDATES_PER_CHUNK
@@ -70,40 +70,40 @@ class Updates:
             yield from self._shared(plan, range(first, min(first + step, len(plan)), self.sharing.batches), load)
 
     def _shared(self, plan: BatchPlan, starts: Sequence[int], load: Load) -> Iterator[Update]:
-        """Return the updates that start at these positions of the plan."""
+        """Yield the updates that start at the positions `starts` of the plan."""
         groups = [plan.batches[first : first + self.sharing.batches] for first in starts]
-        own = [self._own(group) for group in groups]
+        own = [self._own_micro_batches(group) for group in groups]
         rows = [micro.rows for micros in own for micro in micros]
         batches = iter(load(BatchPlan(rows, plan.padding_waste), 0))
         for group, micros in zip(groups, own, strict=True):
             yield Update(list(islice(batches, len(micros))), micros, len(group))
 
-    def agree(self, update: Update, clock: Callable[[], float], request: Interruption) -> AgreedUpdate:
-        """Agree on an update with the other ranks, with one small message."""
+    def agree(self, update: Update, clock: Callable[[], float], interruption: Interruption) -> AgreedUpdate:
+        """Exchange token counts, clock and signals of an update with the other ranks in one small message."""
         if update.micro_batches is None:
             return AgreedUpdate(update)
         own: Counter[str] = Counter()
         for batch, micro in zip(update.batches, update.micro_batches, strict=True):
             own[batch.task] += batch.target_tokens if micro.real else 0
         tasks = self.sharing.tasks
-        own_values = [*(own[task] for task in tasks), clock() if self.ranks.is_main else 0.0, *_flags(request)]
+        own_values = [*(own[task] for task in tasks), clock() if self.ranks.is_main else 0.0, *_flags(interruption)]
         sums = self.ranks.sum(own_values)
-        seconds, *received = sums[len(tasks) :]
+        seconds, *flags = sums[len(tasks) :]
         tokens = {task: int(count) for task, count in zip(tasks, sums, strict=False) if count}
-        return AgreedUpdate(replace(update, tokens=tokens), seconds, _signal(received))
+        return AgreedUpdate(replace(update, tokens=tokens), seconds, _signal(flags))
 
-    def received(self, request: Interruption) -> int | None:
+    def received_signal(self, interruption: Interruption) -> int | None:
         """Return a signal that any rank has received, or None."""
-        return _signal(self.ranks.sum(_flags(request)))
+        return _signal(self.ranks.sum(_flags(interruption)))
 
-    def _own(self, batches: Sequence[NDArray[np.int64]]) -> list[MicroBatch]:
+    def _own_micro_batches(self, batches: Sequence[NDArray[np.int64]]) -> list[MicroBatch]:
         sharing = self.sharing
-        found = divide_update(batches, sharing.lengths, self.ranks.size, sharing.whole, sharing.halvings)
-        return found[self.ranks.rank]
+        micro_batches = divide_update(batches, sharing.lengths, self.ranks.size, sharing.whole, sharing.halvings)
+        return micro_batches[self.ranks.rank]
 
 
-def _flags(request: Interruption) -> list[float]:
-    return [float(request.received == number) for number in _SIGNALS]
+def _flags(interruption: Interruption) -> list[float]:
+    return [float(interruption.received == number) for number in _SIGNALS]
 
 
 def _signal(counts: Sequence[float]) -> int | None:
@@ -113,21 +113,21 @@ def _signal(counts: Sequence[float]) -> int | None:
 def divide_update(
     batches: Sequence[Rows], lengths: NDArray[np.int32], ranks: int, whole: bool = False, halvings: int = 0
 ) -> list[list[MicroBatch]]:
-    """Divide an update among ranks into equal numbers of micro-batches, which together contain each row once.
+    """Return each rank's micro-batches. All ranks get the same number, and together these contain each row once.
 
     Each rank gets the same number of whole batches, with about the same number of tokens. The remaining batches are cut
-    between sentences so that all ranks get equal shares of tokens. A whole batch keeps the key that it has in a run of
-    one process.
+    between sentences, so that all ranks get equal shares of tokens. A whole batch keeps the key that it has in a
+    single-process run.
 
-    lengths: (N, 2) numbers of source and target tokens of the corpus's rows. whole: batches are never cut, so some
-    ranks may get one batch less. halvings: number of times each part is halved to fit in memory.
+    lengths: (N, 2) numbers of source and target tokens of the corpus rows. whole: whether batches must not be cut; some
+    ranks may then get one batch fewer. halvings: number of times that each part is halved to fit in memory.
     """
     costs = [lengths[rows].sum(1, dtype=np.int64) + 2 for rows in batches]
-    each = len(batches) // ranks
-    found = _assign_whole([int(cost.sum()) for cost in costs[: each * ranks]], ranks)
-    parts = [[MicroBatch(batches[index], (index,)) for index in own] for own in found]
-    rest = range(each * ranks, len(batches))
-    sums = np.array([sum(int(costs[index].sum()) for index in own) for own in found])
+    per_rank = len(batches) // ranks
+    assigned = _assign_whole([int(cost.sum()) for cost in costs[: per_rank * ranks]], ranks)
+    parts = [[MicroBatch(batches[index], (index,)) for index in indices] for indices in assigned]
+    rest = range(per_rank * ranks, len(batches))
+    sums = np.array([sum(int(costs[index].sum()) for index in indices) for indices in assigned])
     if whole:
         for rank, index in zip(np.argsort(sums, kind="stable").tolist(), rest, strict=False):
             parts[rank].append(MicroBatch(batches[index], (index,)))
@@ -136,7 +136,7 @@ def divide_update(
         for index, ranks_of_rows in zip(rest, _assign_rows([costs[index] for index in rest], lacking), strict=True):
             for rank in np.unique(ranks_of_rows).tolist():
                 parts[rank].append(MicroBatch(batches[index][ranks_of_rows == rank], (index, rank)))
-    parts = [[half for part in own for half in _halved(part, halvings)] for own in parts]
+    parts = [[half for part in own for half in _halve(part, halvings)] for own in parts]
     passes = max(map(len, parts))
     placeholder = MicroBatch(batches[0][:1], (len(batches),), real=False)
     return [own + [placeholder] * (passes - len(own)) for own in parts]
@@ -155,10 +155,12 @@ def _assign_whole(costs: Sequence[int], ranks: int) -> list[list[int]]:
 
 
 def _assign_rows(costs: Sequence[NDArray[np.int64]], lacking: NDArray[np.float64]) -> list[NDArray[np.int64]]:
-    """Return, per batch, the rank of each of its sentences: consecutive sentences fill up one rank after another.
+    """Return the rank of each sentence, per batch. Consecutive sentences fill one rank after another.
 
     If the ranks can be divided evenly among the batches, each batch is divided among its own ranks, so that no rank
-    gets pieces of two batches.
+    gets parts of two batches.
+
+    lacking: (ranks,) number of tokens that each rank lacks.
     """
     if not costs:
         return []
@@ -179,7 +181,7 @@ def _assign_ranks(costs: NDArray[np.int64], lacking: NDArray[np.float64]) -> NDA
     return assigned
 
 
-def _halved(part: MicroBatch, times: int) -> list[MicroBatch]:
+def _halve(part: MicroBatch, times: int) -> list[MicroBatch]:
     pieces = [part.rows]
     for _ in range(times):
         pieces = [half for rows in pieces for half in (np.array_split(rows, 2) if len(rows) > 1 else (rows,))]

@@ -1,4 +1,4 @@
-"""`Update` and `StepResult`: the input and the outcome of one parameter update."""
+"""`Update` and `StepResult`: the input and the result of one parameter update."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,15 +11,16 @@ from dragoman.training.task import Batch
 Rows = NDArray[np.int64]
 
 Tokens = Mapping[str, int]
-"""The number of target tokens of each task in an update, over all ranks, by which the tasks' losses are divided."""
+"""Number of target tokens by task in an update, over all ranks. The loss of each task is divided by this number."""
 
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """The part of an update that a rank computes in one pass. rows: rows of the corpus; key: part of its random seed.
+    """The part of an update that a rank computes in one pass.
 
-    real: False for a placeholder that contributes nothing. All ranks must make the same number of passes, because they
-    synchronise in each.
+    rows: row numbers in the corpus. key: part of the random seed. real: False for a placeholder that contributes
+    nothing. Placeholders are needed because ranks synchronise in every pass, so all of them must make the same number
+    of passes.
     """
 
     rows: Rows
@@ -31,9 +32,9 @@ class MicroBatch:
 class Update:
     """The input of an update.
 
-    batches: the batches that this process computes; micro_batches: their descriptions, or None in a run of one process.
-    count: number of the epoch's planned batches in the update, over all ranks. tokens: number of target tokens over all
-    ranks; None in a run of one process, which counts them itself.
+    batches: the batches that this process computes. micro_batches: their descriptions, or None in a single-process run.
+    count: number of planned batches in the update, over all ranks. tokens: number of target tokens over all ranks, or
+    None in a single-process run, where they are counted later.
     """
 
     batches: Sequence[Batch]
@@ -44,13 +45,13 @@ class Update:
 
 @dataclass(frozen=True)
 class StepResult:
-    """Means over the update's target tokens (nats), the gradient's norm before clipping, and the token count.
+    """The result of an update: means over its target tokens (nats), gradient norm, and number of target tokens.
 
-    gradient_norm: 0 if the gradient overflowed float16 and the update was skipped, which `counts` reports too.
-    auxiliary: means of auxiliary losses by name; counts: counters of modules by name.
+    gradient_norm: norm before clipping; 0 if the gradient overflowed float16 and the update was skipped, which is also
+    recorded in `counts`. auxiliary: means of auxiliary losses by name. counts: module counters by name.
 
-    If an update mixes tasks, loss and cross_entropy are the sums of their means; losses: the mean cross-entropy of each
-    task.
+    If an update mixes several tasks, `loss` and `cross_entropy` are the sums of the tasks' means, and `losses` contains
+    the mean cross-entropy of each task.
     """
 
     loss: float
