@@ -81,7 +81,7 @@ def test_evaluate_computes_what_the_inputs_allow() -> None:
 
 
 def test_missing_inputs_of_a_metric_are_reported_before_translation() -> None:
-    with pytest.raises(ConfigError, match="copied requires sources, which are not given here"):
+    with pytest.raises(ConfigError, match="copied requires sources, which are missing"):
         dragoman.evaluate(reference=REFERENCE, hypothesis=FIRST, metric=["copied"])
     with pytest.raises(ConfigError, match="perplexity requires log-probabilities"):
         dragoman.evaluate("no model", reference=REFERENCE, source=REFERENCE, metric=["perplexity"])

@@ -11,7 +11,7 @@ from dragoman.base.machine.device import use_threads
 from dragoman.metrics.bleu import LengthScore, TokenisedBLEU, bleu_by_length
 from dragoman.metrics.bootstrap import Comparison, paired_bootstrap
 from dragoman.metrics.metric import Need, Score
-from dragoman.metrics.registry import computable, metric_of
+from dragoman.metrics.registry import computable_metrics, metric_of
 from dragoman.metrics.summed import SummedMetric
 from dragoman.translation.files.lines import Lines, name_of, read_together
 
@@ -137,7 +137,7 @@ def evaluate(
     """
     references, systems = _each(reference, "reference"), _each(hypothesis, "hypothesis")
     inputs: set[Need] = {"references"} if source is None else {"references", "sources"}
-    wanted = list(computable(inputs) if metric is None else metric)
+    wanted = list(computable_metrics(inputs) if metric is None else metric)
     for each in wanted:
         metric_of(each).require(inputs)
     _check(model, references, systems, source, settings)

@@ -1,4 +1,4 @@
-"""BLEU of detokenised text, BLEU of tokenised text as in older papers, and BLEU by source length."""
+"""BLEU on detokenised text, BLEU on tokenised text as in older papers, and BLEU by source length."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ _LOG_OF_ZERO = -9999999999.0
 
 
 class BLEU(NgramMetric):
-    """Corpus BLEU (0 to 100) of detokenised text, computed by sacrebleu (Papineni et al. 2002; Post 2018).
+    """Corpus BLEU (0 to 100) on detokenised text, computed by sacrebleu (Papineni et al. 2002; Post 2018).
 
-    Single sentences are scored up to their longest n-gram order (effective order), and zero counts are smoothed
+    Single sentences are scored with the n-gram orders that they contain (effective order). Zero counts are smoothed
     exponentially (Chen and Cherry 2014, method 3).
     """
 
@@ -47,8 +47,8 @@ class BLEU(NgramMetric):
 
     def grams(self, text: str) -> Mapping[tuple[int, Hashable], int]:
         """Count the word n-grams of a text, tokenised by 13a."""
-        found, _ = extract_all_word_ngrams(self.sacrebleu()._preprocess_segment(text), 1, self.orders)
-        return {(len(gram), gram): count for gram, count in found.items()}
+        counts, _ = extract_all_word_ngrams(self.sacrebleu()._preprocess_segment(text), 1, self.orders)
+        return {(len(gram), gram): count for gram, count in counts.items()}
 
     def paired(self, counts: Statistics, lengths: Statistics, matches: Statistics) -> Statistics:
         """Return sacrebleu's statistics: lengths in words, matches, and n-gram counts of the hypothesis."""
@@ -58,10 +58,10 @@ class BLEU(NgramMetric):
 
 
 class TokenisedBLEU(Metric):
-    """Corpus BLEU of text that is first lowercased, punctuation-normalised and Moses-tokenised.
+    """Corpus BLEU on text that is lowercased, punctuation-normalised and Moses-tokenised.
 
-    It is not comparable with BLEU of detokenised text, so its name and signature state the preprocessing. Requires
-    sacremoses.
+    The score is not comparable with BLEU on detokenised text, so its name and signature state the preprocessing. This
+    metric requires sacremoses.
     """
 
     key, name, better = "tokenized", "BLEU (lowercased, tokenised)", "higher"
@@ -85,7 +85,7 @@ class TokenisedBLEU(Metric):
         return f"{metric.get_signature()}|prepared:{prepared}"
 
     def _sacrebleu(self) -> SacreBLEU:
-        # `force` suppresses sacrebleu's warning that the text looks tokenised, which is intended here.
+        # `force` suppresses sacrebleu's warning that the text looks tokenised, because it is tokenised on purpose.
         return SacreBLEU(tokenize="none", force=True)
 
 
@@ -105,11 +105,11 @@ def bleu_by_length(
     *references: Sequence[str],
     edges: Sequence[int] = (1, 11, 16, 21, 31),
 ) -> list[LengthScore]:
-    """Compute corpus BLEU per group of sentences, grouped by the number of blank-separated words of their source.
+    """Compute corpus BLEU for groups of sentences, grouped by the number of blank-separated words in the source.
 
-    edges: the shortest length of each group, ascending. Shorter sentences belong to the first group, and the last group
-    has no upper limit. Groups without sentences are omitted. Raises DataError as `BLEU.score` does, and if the number
-    of sources differs.
+    edges: the minimum length of each group, ascending. Shorter sentences belong to the first group, and the last group
+    has no upper limit. Groups without sentences are omitted. Raises DataError for the same reasons as `BLEU.score`, and
+    if the number of sources differs.
     """
     check_lines(hypotheses, references)
     check_sources(sources, hypotheses)
@@ -129,8 +129,8 @@ def bleu_by_length(
 def moses_tokenise(lines: Iterable[str], language: str) -> list[str]:
     """Lowercase lines, normalise their punctuation, tokenise them and escape special characters (`&quot;`).
 
-    language: language code of the tokenisation rules. Raises ConfigError for a language without rules in Moses, and if
-    the optional dependency sacremoses is missing.
+    language: language code of the tokenisation rules. Raises ConfigError if Moses has no rules for the language, or if
+    the optional dependency sacremoses is not installed.
     """
     try:
         from sacremoses import MosesPunctNormalizer, MosesTokenizer  # optional, and slow to import
@@ -144,21 +144,25 @@ def moses_tokenise(lines: Iterable[str], language: str) -> list[str]:
         raise ConfigError(f"Moses has no tokenisation rules for '{language}': choose one of {', '.join(known)}")
     normalise = MosesPunctNormalizer(lang=language).normalize
     tokenise = MosesTokenizer(lang=language).tokenize
-    # The Perl script that sacremoses ports reads lines with their newline, which one of its quotation rules needs.
+    # sacremoses is a port of a Perl script. That script reads lines with their newline, and one of its rules for
+    # quotation marks needs the newline.
     return [str(tokenise(normalise(line.lower() + "\n"), return_str=True, escape=True)) for line in lines]
 
 
 def _bleu(statistics: Statistics, effective: bool) -> NDArray[np.float64]:
-    """Vectorise sacrebleu's `compute_bleu` with exponential smoothing (Chen and Cherry 2014, method 3)."""
+    """Compute sacrebleu's `compute_bleu` with exponential smoothing (Chen and Cherry 2014, method 3), vectorised.
+
+    statistics: (…, 10), as returned by `BLEU.paired`. effective: whether to use the effective n-gram order.
+    """
     values = statistics.astype(np.float64)
     length, reference = values[..., 0], values[..., 1]
     matches, total = values[..., 2:6], values[..., 6:10]
-    there = np.logical_and.accumulate(total > 0, -1)
-    missed = there & (matches == 0)
-    halvings = 2.0 ** np.cumsum(missed, -1)
-    precision = 100 * np.where(missed, 1 / halvings, matches) / np.where(there, total, 1)
-    logarithms = np.where(there, np.log(np.where(there, precision, 1)), 0.0 if effective else _LOG_OF_ZERO)
-    orders = np.maximum(there.sum(-1), 1) if effective else matches.shape[-1]
+    has_order = np.logical_and.accumulate(total > 0, -1)
+    unmatched = has_order & (matches == 0)
+    halvings = 2.0 ** np.cumsum(unmatched, -1)
+    precision = 100 * np.where(unmatched, 1 / halvings, matches) / np.where(has_order, total, 1)
+    logarithms = np.where(has_order, np.log(np.where(has_order, precision, 1)), 0.0 if effective else _LOG_OF_ZERO)
+    orders = np.maximum(has_order.sum(-1), 1) if effective else matches.shape[-1]
     short = (length < reference) & (length > 0)
     brevity = np.where(short, np.exp(1 - reference / np.where(short, length, 1)), length >= reference)
     scores = brevity * np.exp(logarithms.sum(-1) / orders)

@@ -1,4 +1,4 @@
-"""Paired bootstrap resampling: test whether the difference between two systems is significant."""
+"""Paired bootstrap resampling: a test of whether the difference between two systems is significant."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from dragoman.metrics.summed import SummedMetric
 
 @dataclass(frozen=True)
 class Interval:
-    """The mean of the scores of the resampled test sets, and the range of the middle 95%."""
+    """The mean score on the resampled test sets, and the range of the middle 95% of the scores."""
 
     mean: float
     low: float
@@ -25,8 +25,8 @@ class Comparison:
     """The comparison of two systems on one test set.
 
     difference: the second score minus the first. difference_interval: the interval of the resampled differences.
-    p_value: approximate probability that the choice of sentences alone causes a difference of this size. samples, seed:
-    number of resampled test sets, and random seed.
+    p_value: approximate probability that the choice of sentences alone causes a difference of this size. samples:
+    number of resampled test sets. seed: random seed.
     """
 
     first: Score
@@ -52,11 +52,11 @@ def paired_bootstrap(
 
     Let d be the difference of the scores, and d_i the difference on the i-th resampled set. The p-value is
     (1 + #{|d_i| − mean |d_j| > |d|}) / (1 + samples), as in sacrebleu's `--paired-bs`. With the same seed and number of
-    samples (its defaults are 12345 and 1000), the result is the same. The only exception: if all d_i are 0, the p-value
-    is 1, whereas sacrebleu reports a significant difference between two equal systems.
+    samples (sacrebleu's defaults are 12345 and 1000), the result equals that of sacrebleu, with one exception: if all
+    d_i are 0, the p-value is 1, whereas sacrebleu reports a significant difference between two equal systems.
 
-    metric: a metric or its key. Raises DataError for unequal numbers of lines or empty references, ConfigError for a
-    metric whose statistics do not add up over sentences.
+    metric: a metric or its key. Raises DataError for unequal numbers of lines or empty references, and ConfigError for
+    a metric that is not computed from summed sentence statistics.
     """
     measure = summed_metric(metric) if isinstance(metric, str) else metric
     statistics = [measure.statistics(lines, *references) for lines in (first, second)]  # (N, K) each
@@ -65,7 +65,7 @@ def paired_bootstrap(
     resampled = [measure.corpus(np.array([rows[draw].sum(0) for draw in draws])) for rows in statistics]  # (samples,)
     differences = resampled[1] - resampled[0]
     absolute = np.abs(differences)
-    chance = int((absolute - absolute.mean() > abs(scores[1] - scores[0])).sum())
+    exceeding = int((absolute - absolute.mean() > abs(scores[1] - scores[0])).sum())
     signature = f"{measure.signature(len(references))}|bs:{samples}|seed:{seed}"
     return Comparison(
         first=Score(measure.name, scores[0], signature),
@@ -74,14 +74,14 @@ def paired_bootstrap(
         second_interval=_interval(resampled[1]),
         difference=scores[1] - scores[0],
         difference_interval=_interval(differences),
-        p_value=(chance + 1) / (samples + 1) if differences.any() else 1.0,
+        p_value=(exceeding + 1) / (samples + 1) if differences.any() else 1.0,
         samples=samples,
         seed=seed,
     )
 
 
 def _interval(scores: NDArray[np.float64]) -> Interval:
-    """Return the mean and the middle 95%; as in sacrebleu, a fortieth is cut off at each end."""
+    """Return the mean and the middle 95% of the scores. As in sacrebleu, a fortieth is cut off at each end."""
     ordered = np.sort(scores)
     cut = len(ordered) // 40
     return Interval(float(scores.mean()), float(ordered[cut]), float(ordered[len(ordered) - cut - 1]))

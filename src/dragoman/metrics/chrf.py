@@ -13,7 +13,7 @@ from dragoman.metrics.summed import NgramMetric, Statistics
 
 
 class ChrF(NgramMetric):
-    """chrF2 (0 to 100), computed by sacrebleu from character 1- to 6-grams without blanks (Popović 2015)."""
+    """chrF2 (0 to 100), computed by sacrebleu from character n-grams of orders 1 to 6 without blanks (Popović 2015)."""
 
     key, name, better, orders = "chrf", "chrF2", "higher", 6
     _beta: ClassVar[int] = 2
@@ -26,10 +26,10 @@ class ChrF(NgramMetric):
         """Return the same scores as sacrebleu's `CHRF().corpus_score`."""
         parts = sums.reshape(*sums.shape[:-1], self.orders, 3).astype(np.float64)
         hypothesis, reference, matches = parts[..., 0], parts[..., 1], parts[..., 2]
-        there = (hypothesis > 0) & (reference > 0)
-        orders = np.maximum(there.sum(-1), 1)
-        precision = (np.where(there, matches, 0) / np.where(there, hypothesis, 1)).sum(-1) / orders
-        recall = (np.where(there, matches, 0) / np.where(there, reference, 1)).sum(-1) / orders
+        has_order = (hypothesis > 0) & (reference > 0)
+        orders = np.maximum(has_order.sum(-1), 1)
+        precision = (np.where(has_order, matches, 0) / np.where(has_order, hypothesis, 1)).sum(-1) / orders
+        recall = (np.where(has_order, matches, 0) / np.where(has_order, reference, 1)).sum(-1) / orders
         weighted = self._beta**2 * precision + recall
         scores = 100 * (1 + self._beta**2) * precision * recall / np.where(weighted > 0, weighted, 1)
         return np.asarray(np.where(weighted > 0, scores, 0.0))
@@ -40,13 +40,14 @@ class ChrF(NgramMetric):
 
     def grams(self, text: str) -> Mapping[tuple[int, Hashable], int]:
         """Count the character n-grams of a text."""
-        orders: list[Counter[str]] = extract_all_char_ngrams(text, self.orders)
-        return {(order, gram): count for order, found in enumerate(orders, 1) for gram, count in found.items()}
+        by_order: list[Counter[str]] = extract_all_char_ngrams(text, self.orders)
+        return {(order, gram): count for order, counts in enumerate(by_order, 1) for gram, count in counts.items()}
 
     def paired(self, counts: Statistics, lengths: Statistics, matches: Statistics) -> Statistics:
-        """Return three counts per order: n-grams of the hypothesis (0 if the reference has none), of the reference, and
-        in common.
+        """Return three counts per order: n-grams of the hypothesis, of the reference, and in common.
+
+        The first count is 0 if the reference has no n-grams of the order.
         """
-        of_reference = np.broadcast_to(lengths[None], matches.shape)
-        of_hypothesis = np.where(of_reference > 0, counts[:, None], 0)
-        return np.stack([of_hypothesis, of_reference, matches], -1).reshape(*matches.shape[:2], -1)
+        reference_counts = np.broadcast_to(lengths[None], matches.shape)
+        hypothesis_counts = np.where(reference_counts > 0, counts[:, None], 0)
+        return np.stack([hypothesis_counts, reference_counts, matches], -1).reshape(*matches.shape[:2], -1)

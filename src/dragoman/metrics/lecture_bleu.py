@@ -12,24 +12,24 @@ from dragoman.metrics.metric import Metric, Outputs
 class LectureBLEU(Metric):
     """The formula of deck 002 (0 to 100), which is NOT the BLEU of the literature.
 
-    min(1, Σ length / Σ reference length) · mean over pairs of (Π_{n=1..4} n-gram precision)^¼. It differs from corpus
-    BLEU in two ways: it averages the values of sentences (a sentence without a common 4-gram counts as 0), and its
+    The value is min(1, Σ length / Σ reference length) · mean over pairs of (Π_{n=1..4} n-gram precision)^¼. It differs
+    from corpus BLEU in two ways: it is a mean over sentences (a sentence without a common 4-gram counts as 0), and the
     brevity factor is linear. Matches are clipped by the reference's counts, as in BLEU. A sentence that is too short
-    for n-grams of some order is scored by the lower orders. Words are those of sacrebleu's 13a tokeniser. If there are
-    several references, the value and the length of the best one are used.
+    for some orders is scored with the lower orders. Words are tokenised by sacrebleu's 13a tokeniser. If there are
+    several references, the value and the length of the best reference are used.
     """
 
     key, name, better = "lecture", "lecture BLEU (non-standard)", "higher"
 
     def value(self, outputs: Outputs) -> float:
-        """Return the value of the formula above."""
+        """Return the value of the formula in the class description."""
         tokenise = BLEU().tokenizer
         values, length, reference_length = [], 0, 0
-        for hypothesis, *others in zip(outputs.hypotheses, *outputs.references, strict=True):
+        for hypothesis, *references in zip(outputs.hypotheses, *outputs.references, strict=True):
             words = tokenise(hypothesis).split()
-            choices = [tokenise(other).split() for other in others]
-            best = max(choices, key=lambda choice: (_precision_mean(words, choice), -abs(len(choice) - len(words))))
-            values.append(_precision_mean(words, best))
+            candidates = [tokenise(reference).split() for reference in references]
+            best = max(candidates, key=lambda each: (_mean_precision(words, each), -abs(len(each) - len(words))))
+            values.append(_mean_precision(words, best))
             length += len(words)
             reference_length += len(best)
         return 100 * min(1.0, length / max(reference_length, 1)) * float(np.mean(values))
@@ -39,13 +39,13 @@ class LectureBLEU(Metric):
         return f"nrefs:{references}|case:mixed|tok:13a|formula:deck-002|mean-of-sentences|brevity:linear"
 
 
-def _precision_mean(words: Sequence[str], reference: Sequence[str]) -> float:
+def _mean_precision(words: Sequence[str], reference: Sequence[str]) -> float:
     """Return the geometric mean of a sentence's clipped n-gram precisions, n = 1 … 4; 1 if both texts are empty."""
     precisions = []
     for order in range(1, min(4, len(words)) + 1):
         counts = Counter(zip(*(words[start:] for start in range(order)), strict=False))
-        allowed = Counter(zip(*(reference[start:] for start in range(order)), strict=False))
-        precisions.append((counts & allowed).total() / counts.total())
+        reference_counts = Counter(zip(*(reference[start:] for start in range(order)), strict=False))
+        precisions.append((counts & reference_counts).total() / counts.total())
     if not precisions:
         return float(not reference)
     return float(np.prod(precisions) ** (1 / len(precisions)))

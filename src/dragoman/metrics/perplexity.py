@@ -1,4 +1,4 @@
-"""Loss and perplexity: metrics of a model's log-probabilities of held-out text."""
+"""Loss and perplexity: metrics computed from the log-probability of held-out text under a model."""
 
 from collections.abc import Mapping, Sequence
 from math import exp
@@ -7,22 +7,22 @@ from typing import ClassVar
 from dragoman.metrics.metric import Metric, Need, Outputs, Score
 from dragoman.metrics.text_score import TextScore
 
-_LARGEST = 700.0
-"""Largest exponent (nats); e to this power is near the largest float."""
+_MAX_EXPONENT = 700.0
+"""The largest exponent (nats); e to this power is close to the largest float."""
 
 
 class _LogProbabilityMetric(Metric):
-    """A metric that depends on the summed log-probability alone."""
+    """A metric that is computed only from the summed log-probability and the numbers of tokens, words and bytes."""
 
     better = "lower"
     needs: ClassVar[frozenset[Need]] = frozenset({"log-probabilities"})
 
     def value(self, outputs: Outputs) -> float:
-        """Return the value for the likelihood of the outputs."""
+        """Return the value for `outputs.likelihood`."""
         assert outputs.likelihood is not None
-        return self.of(outputs.likelihood)
+        return self.compute(outputs.likelihood)
 
-    def of(self, likelihood: TextScore) -> float:
+    def compute(self, likelihood: TextScore) -> float:
         """Return the value for a text's log-probability."""
         raise NotImplementedError
 
@@ -32,17 +32,20 @@ class Loss(_LogProbabilityMetric):
 
     key, name, digits, unit = "loss", "loss", 4, "nats per token"
 
-    def of(self, likelihood: TextScore) -> float:
+    def compute(self, likelihood: TextScore) -> float:
         """Return −log p / tokens."""
         return -likelihood.log_probability / likelihood.tokens
 
 
 class Perplexity(_LogProbabilityMetric):
-    """exp(loss). At perplexity N, the model is as uncertain as a choice among N equally likely tokens."""
+    """Perplexity per token: exp(loss).
+
+    At perplexity N, the model is as uncertain as a choice among N equally likely tokens.
+    """
 
     key, name, unit, restates = "perplexity", "perplexity", "per target token", "loss"
 
-    def of(self, likelihood: TextScore) -> float:
+    def compute(self, likelihood: TextScore) -> float:
         """Return exp(−log p / tokens)."""
         return _exp(-likelihood.log_probability / likelihood.tokens)
 
@@ -60,7 +63,7 @@ class WordPerplexity(_LogProbabilityMetric):
 
     key, name, unit, restates = "word_perplexity", "word perplexity", "per word", "loss"
 
-    def of(self, likelihood: TextScore) -> float:
+    def compute(self, likelihood: TextScore) -> float:
         """Return exp(−log p / words)."""
         return _exp(-likelihood.log_probability / likelihood.words)
 
@@ -74,11 +77,11 @@ class WordPerplexity(_LogProbabilityMetric):
 
 
 class BytePerplexity(_LogProbabilityMetric):
-    """Perplexity per byte of UTF-8, for comparing models in any language; its log₂ is bits per byte."""
+    """Perplexity per UTF-8 byte, for comparing models in any language. Its log₂ is the number of bits per byte."""
 
     key, name, digits, unit, restates = "byte_perplexity", "byte perplexity", 4, "per byte", "loss"
 
-    def of(self, likelihood: TextScore) -> float:
+    def compute(self, likelihood: TextScore) -> float:
         """Return exp(−log p / bytes)."""
         return _exp(-likelihood.log_probability / likelihood.bytes)
 
@@ -92,4 +95,4 @@ class BytePerplexity(_LogProbabilityMetric):
 
 
 def _exp(value: float) -> float:
-    return exp(min(value, _LARGEST))
+    return exp(min(value, _MAX_EXPONENT))

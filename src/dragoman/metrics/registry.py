@@ -1,4 +1,4 @@
-"""The registry of metrics, by the keys used in settings, on the command line and in Python."""
+"""The metric registry, by the keys used in settings, on the command line and in Python."""
 
 from collections.abc import Set
 from typing import TYPE_CHECKING, Literal
@@ -25,32 +25,34 @@ METRICS: dict[str, Metric] = {
         BytePerplexity(),
     )
 }
-"""Every metric, by its key."""
+"""All metrics by key."""
 
 
 def metric_of(key: str) -> Metric:
-    """Return the metric with that key. Raises ConfigError, which lists all keys, for an unknown key."""
+    """Return the metric with this key. For an unknown key, raises a ConfigError that lists all keys."""
     if key not in METRICS:
         raise ConfigError(f"there is no metric {key!r}: choose one of {', '.join(METRICS)}")
     return METRICS[key]
 
 
-def computable(given: Set[Need]) -> dict[str, Metric]:
-    """Return the metrics, by key, that need no other inputs than these."""
-    return {key: metric for key, metric in METRICS.items() if metric.needs <= given}
+def computable_metrics(inputs: Set[Need]) -> dict[str, Metric]:
+    """Return the metrics, by key, that can be computed from these inputs."""
+    return {key: metric for key, metric in METRICS.items() if metric.needs <= inputs}
 
 
 def summed_metric(key: str) -> SummedMetric:
     """Return a metric that supports bootstrap resampling. Raises ConfigError for any other key."""
     metric = METRICS.get(key)
     if not isinstance(metric, SummedMetric):
-        known = " or ".join(key for key, metric in METRICS.items() if isinstance(metric, SummedMetric))
-        raise ConfigError(f"the metric {key!r} does not support bootstrap resampling: use {known}")
+        supported = " or ".join(key for key, metric in METRICS.items() if isinstance(metric, SummedMetric))
+        raise ConfigError(f"the metric {key!r} does not support bootstrap resampling: use {supported}")
     return metric
 
 
 def ngram_metrics() -> dict[str, NgramMetric]:
-    """Return the metrics, by key, that also score single sentences: for tuning, minimum Bayes risk and rewards."""
+    """Return the metrics, by key, that can score single sentences, as required by tuning, minimum Bayes risk decoding
+    and rewards.
+    """
     return {key: metric for key, metric in METRICS.items() if isinstance(metric, NgramMetric)}
 
 
@@ -59,6 +61,6 @@ if TYPE_CHECKING:
     ValidationMetricName = str
 else:
     SentenceMetricName = Literal[tuple(ngram_metrics())]
-    """The key of a metric that scores single sentences, as the type of a setting."""
+    """The type of a setting whose value is the key of a metric that scores single sentences."""
     ValidationMetricName = Literal[tuple(key for key, metric in METRICS.items() if metric.restates is None)]
-    """The key of a metric that can decide which checkpoint is best, as the type of a setting."""
+    """The type of a setting whose value is the key of a metric that can select the best checkpoint."""

@@ -11,11 +11,11 @@ from sacrebleu.metrics.base import Metric as SacreMetric
 from dragoman.metrics.metric import Metric, Outputs, check_lines
 
 Statistics = NDArray[Any]
-"""(…, K): K numbers per sentence; the statistics of a corpus are their sums."""
+"""An array (…, K) of K numbers per sentence. The statistics of a corpus are the sums over its sentences."""
 
 
 class SummedMetric(Metric):
-    """A sacrebleu metric whose statistics add up over sentences, so that test sets can be resampled cheaply."""
+    """A sacrebleu metric computed from summed sentence statistics, so that test sets can be resampled cheaply."""
 
     @abstractmethod
     def sacrebleu(self) -> SacreMetric:
@@ -23,7 +23,7 @@ class SummedMetric(Metric):
 
     @abstractmethod
     def corpus(self, sums: Statistics) -> NDArray[np.float64]:
-        """Return the scores (…), 0 to 100, of corpora with these sums (…, K)."""
+        """Return the scores (…), 0 to 100, of corpora with the summed statistics `sums` (…, K)."""
 
     def statistics(self, hypotheses: Sequence[str], *references: Sequence[str]) -> Statistics:
         """Return the statistics (N, K) of N sentences.
@@ -34,7 +34,7 @@ class SummedMetric(Metric):
         return np.array(self.sacrebleu()._extract_corpus_statistics(hypotheses, references))
 
     def exact(self, sums: Statistics) -> float:
-        """Return sacrebleu's own score of one corpus with these sums (K,); `corpus` may differ from it by rounding."""
+        """Return sacrebleu's score of one corpus with these sums (K,). `corpus` may differ from it by rounding."""
         return float(self.sacrebleu()._compute_score_from_stats(sums.tolist()).score)
 
     def value(self, outputs: Outputs) -> float:
@@ -49,14 +49,14 @@ class SummedMetric(Metric):
 
 
 class NgramMetric(SummedMetric):
-    """A metric based on n-gram matches, which also scores single sentences, and all pairs of several texts at once."""
+    """A metric based on n-gram matches, which can also score single sentences and all pairs of several texts."""
 
     orders: ClassVar[int]
-    """The largest n-gram order."""
+    """Maximum n-gram order."""
 
     @abstractmethod
     def sentences(self, statistics: Statistics) -> NDArray[np.float64]:
-        """Return the scores (…), 0 to 100, of single sentences with these statistics (…, K)."""
+        """Return the scores (…), 0 to 100, of single sentences with the statistics (…, K)."""
 
     def sentence_scores(self, hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
         """Return sacrebleu's `sentence_score` (0 to 100) of each hypothesis against its reference."""
@@ -67,50 +67,50 @@ class NgramMetric(SummedMetric):
         ]
 
     def sentence_sacrebleu(self) -> SacreMetric:
-        """Return a new instance of sacrebleu's class with its options for single sentences."""
+        """Return a new instance of sacrebleu's class with the options for single sentences."""
         return self.sacrebleu()
 
     @abstractmethod
     def grams(self, text: str) -> Mapping[tuple[int, Hashable], int]:
-        """Return how often each n-gram occurs in a text; the keys are (n, n-gram)."""
+        """Count the n-grams of a text. The keys of the result are (n, n-gram)."""
 
     @abstractmethod
     def paired(self, counts: Statistics, lengths: Statistics, matches: Statistics) -> Statistics:
-        """Return the statistics (H, R, K) of H hypotheses against each of R references.
+        """Return the statistics (H, R, K) of each of H hypotheses against each of R references.
 
-        counts (H, n), lengths (R, n): number of n-grams of each order in hypotheses and references. matches (H, R, n):
-        number of n-grams in common.
+        counts (H, n), lengths (R, n): numbers of n-grams of each order in hypotheses and references. matches (H, R, n):
+        numbers of n-grams in common.
         """
 
     def pairwise(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Return the sentence scores (N, N), 0 to 100, of text i as hypothesis against text j as reference.
 
-        The result equals N² calls of sacrebleu's `sentence_score`, but the n-grams of each text are counted only once.
+        The result equals that of N² calls of sacrebleu's `sentence_score`, but the n-grams of each text are counted
+        only once.
         """
         grams = [self.grams(text) for text in texts]
-        known = sorted({gram[0] for each in grams for gram in each})
-        numbers: dict[object, int] = {}
-        for order in known:  # n-grams of one order are in adjacent columns
+        columns: dict[object, int] = {}
+        for order in sorted({gram[0] for each in grams for gram in each}):  # n-grams of one order must be adjacent
             for each in grams:
                 for gram in each:
                     if gram[0] == order:
-                        numbers.setdefault(gram, len(numbers))
-        orders = np.zeros(len(numbers), np.int64)
-        counts = np.zeros((len(texts), len(numbers)), np.int32)
+                        columns.setdefault(gram, len(columns))
+        orders = np.zeros(len(columns), np.int64)
+        counts = np.zeros((len(texts), len(columns)), np.int32)
         for row, each in enumerate(grams):
             for gram, count in each.items():
-                counts[row, numbers[gram]] = count
-                orders[numbers[gram]] = gram[0] - 1
-        lengths = _by_order(counts, orders, self.orders)
+                counts[row, columns[gram]] = count
+                orders[columns[gram]] = gram[0] - 1
+        lengths = _sum_by_order(counts, orders, self.orders)
         matches = np.zeros((len(texts), len(texts), self.orders), np.int64)
         for row in range(len(texts)):
             present = np.flatnonzero(counts[row])
             common = np.minimum(counts[row, present], counts[:, present])
-            matches[row] = _by_order(common, orders[present], self.orders)
+            matches[row] = _sum_by_order(common, orders[present], self.orders)
         return self.sentences(self.paired(lengths, lengths, matches))
 
 
-def _by_order(counts: NDArray[np.int32], orders: NDArray[np.int64], largest: int) -> Statistics:
-    """Sum counts (N, V) over the n-grams of each order: (N, largest). orders: (V,), from 0, ascending."""
+def _sum_by_order(counts: NDArray[np.int32], orders: NDArray[np.int64], max_order: int) -> Statistics:
+    """Sum counts (N, V) over the n-grams of each order: (N, max_order). orders: (V,), from 0, ascending."""
     sums = np.concatenate([np.zeros((len(counts), 1), np.int64), counts.cumsum(1, dtype=np.int64)], 1)
-    return np.asarray(np.diff(sums[:, np.searchsorted(orders, np.arange(largest + 1))], axis=1))
+    return np.asarray(np.diff(sums[:, np.searchsorted(orders, np.arange(max_order + 1))], axis=1))

@@ -19,7 +19,7 @@ class TER(SummedMetric):
     def corpus(self, sums: Statistics) -> NDArray[np.float64]:
         """Return the same scores as sacrebleu's `TER().corpus_score`.
 
-        sums: edits, and reference words averaged over the references of each sentence.
+        sums: (…, 2) number of edits, and number of reference words, averaged over the references of each sentence.
         """
         edits, words = sums[..., 0].astype(np.float64), sums[..., 1].astype(np.float64)
         return np.asarray(100 * np.where(words > 0, edits / np.where(words > 0, words, 1), edits > 0))

@@ -11,15 +11,17 @@ from dragoman.text.symbols import UNK
 
 @dataclass(frozen=True)
 class TextScore:
-    """The log-probability (nats) of a text and its end, or of several texts, and the numbers of units it sums over.
+    """The log-probability (nats) of one or more texts, including their ends, and the size of these texts.
 
-    tokens: subwords, plus one for the end of each text. words, bytes: as counted by `words_of` and `bytes_of`. unknown:
-    number of unknown tokens. Each is predicted as one token, whatever text it replaces, so if there are any, the true
-    log-probability of the text is lower, and the perplexities per word and byte are lower bounds.
+    tokens: number of subwords, plus one for the end of each text. words, bytes: numbers as counted by `count_words` and
+    `count_bytes`. unknown: number of unknown tokens. An unknown token is predicted as a single token, regardless of the
+    text that it replaces. If there are unknown tokens, the true log-probability of the text is lower, and the
+    perplexities per word and byte are lower bounds.
 
-    A perplexity is exp(−log_probability / count), infinite if it exceeds a float: at perplexity N, the model is as
-    uncertain as a choice among N equally likely units. per_token is comparable between models with the same vocabulary,
-    per_word and per_byte between any models on the same text, per_byte in any language. Its log₂ is bits per byte.
+    A perplexity is exp(−log_probability / count), or infinity if this exceeds the range of a float. At perplexity N,
+    the model is as uncertain as a choice among N equally likely units. `per_token` is comparable between models with
+    the same vocabulary. `per_word` and `per_byte` are comparable between any models on the same text, and `per_byte` is
+    also meaningful in languages without blanks. The log₂ of `per_byte` is the number of bits per byte.
     """
 
     log_probability: float
@@ -30,45 +32,45 @@ class TextScore:
 
     @staticmethod
     def of(text: str, ids: Sequence[int], log_probability: float) -> "TextScore":
-        """Return the score of one text. ids: its tokens without the end-of-sentence symbol."""
-        unknown = sum(number == UNK for number in ids)
-        return TextScore(log_probability, len(ids) + 1, words_of(text), bytes_of(text), unknown)
+        """Return the score of one text. ids: token ids of the text, without the end-of-sentence symbol."""
+        unknown = sum(token == UNK for token in ids)
+        return TextScore(log_probability, len(ids) + 1, count_words(text), count_bytes(text), unknown)
 
     @staticmethod
     def total(scores: Iterable["TextScore"]) -> "TextScore":
-        """Return the score of all texts together. Raises DataError if there are none, or if the sum is NaN."""
-        given = list(scores)
-        if not given:
-            raise DataError("there is no text to compute a perplexity of: give at least one line")
-        log_probability = sum(score.log_probability for score in given)
+        """Return the score of all texts together. Raises DataError if there are no texts, or if the sum is NaN."""
+        all_scores = list(scores)
+        if not all_scores:
+            raise DataError("a perplexity needs at least one text, but there is none: give at least one line")
+        log_probability = sum(score.log_probability for score in all_scores)
         if math.isnan(log_probability):
             raise DataError("the perplexity is undefined: the summed log-probability is not a number (NaN)")
-        counts = ([getattr(score, name) for score in given] for name in ("tokens", "words", "bytes", "unknown"))
+        counts = ([getattr(score, name) for score in all_scores] for name in ("tokens", "words", "bytes", "unknown"))
         return TextScore(log_probability, *map(sum, counts))
 
     @property
     def per_token(self) -> float:
         """Perplexity per token."""
-        return self._per(self.tokens)
+        return self._perplexity(self.tokens)
 
     @property
     def per_word(self) -> float:
         """Perplexity per word."""
-        return self._per(self.words)
+        return self._perplexity(self.words)
 
     @property
     def per_byte(self) -> float:
         """Perplexity per byte."""
-        return self._per(self.bytes)
+        return self._perplexity(self.bytes)
 
-    def _per(self, count: int) -> float:
+    def _perplexity(self, count: int) -> float:
         try:
             return math.exp(-self.log_probability / count)
         except OverflowError:
             return math.inf
 
     def as_json(self) -> dict[str, Any]:
-        """Return all values as plain types."""
+        """Return all values as JSON types."""
         perplexities = {"per_token": self.per_token, "per_word": self.per_word, "per_byte": self.per_byte}
         return {**perplexities, **asdict(self)}
 
@@ -86,11 +88,11 @@ class TextScore:
         )
 
 
-def words_of(text: str) -> int:
+def count_words(text: str) -> int:
     """Return the number of blank-separated words, plus one for the end of each line and of the text."""
     return len(text.split()) + 1 + text.count("\n")
 
 
-def bytes_of(text: str) -> int:
+def count_bytes(text: str) -> int:
     """Return the number of bytes in UTF-8, plus one for the end of the text."""
     return len(text.encode()) + 1

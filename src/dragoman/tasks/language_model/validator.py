@@ -13,7 +13,7 @@ from dragoman.data.batches.batch import collate_text, excerpts
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
 from dragoman.metrics.metric import Outputs
 from dragoman.metrics.perplexity import BytePerplexity, Loss, Perplexity, WordPerplexity
-from dragoman.metrics.text_score import TextScore, bytes_of, words_of
+from dragoman.metrics.text_score import TextScore, count_bytes, count_words
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.ranks.ranks import Runtime
@@ -41,8 +41,8 @@ class TextValidator:
         self._model = model
         documents = held_out.documents
         self._excerpts = [each for ids in tokenizer.encode_batch(documents) for each in excerpts(ids, block)]
-        self._words = sum(map(words_of, documents))
-        self._bytes = sum(map(bytes_of, documents))
+        self._words = sum(map(count_words, documents))
+        self._bytes = sum(map(count_bytes, documents))
         lengths = np.array([[len(each) - 1] for each in self._excerpts], np.int32)
         self._plan = plan_epoch(lengths, _BATCH, seed=0, epoch=0)
 

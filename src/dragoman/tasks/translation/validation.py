@@ -16,7 +16,7 @@ from dragoman.data.corpora.readers import read_sides
 from dragoman.decode.search import SearchConfig
 from dragoman.metrics.metric import Metric, Outputs
 from dragoman.metrics.registry import METRICS
-from dragoman.metrics.text_score import TextScore, bytes_of, words_of
+from dragoman.metrics.text_score import TextScore, count_bytes, count_words
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.tokenizers import Tokenizers
@@ -89,7 +89,7 @@ class Validator:
     ) -> None:
         """model: the model of the translator; tags: prepended to each source."""
         self._metrics = metrics
-        self._words, self._bytes = sum(map(words_of, targets)), sum(map(bytes_of, targets))
+        self._words, self._bytes = sum(map(count_words, targets)), sum(map(count_bytes, targets))
         self.sources, self.targets = sources, targets
         self._model, tokenizers = model, translator.tokenizers
         self.translator = translator
