@@ -65,7 +65,7 @@ def test_a_false_size_unpacks_no_more_than_declared() -> None:
 
 
 def test_too_much_text_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word, "LARGEST_TEXT", 10_000)
+    monkeypatch.setattr(word, "MAX_XML_BYTES", 10_000)
     with pytest.raises(DataError, match=r"bytes of unpacked text and formatting, but at most 10,000 are read"):
         translated(with_part(MAIN, b"<a/>" * 5_000))
 
@@ -81,7 +81,7 @@ def test_too_much_text_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_too_many_pieces_are_not_read(pieces: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces are counted before any is created, so that a page of kilobytes does not cost seconds."""
-    monkeypatch.setattr(word, "MOST_PIECES", 90_000)
+    monkeypatch.setattr(word, "MAX_ELEMENTS", 90_000)
     monkeypatch.setattr(word, "Paragraph", None)
     space = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:wp="x"'
     with pytest.raises(DataError, match=r"10\d,\d\d\d paragraphs, runs and images, but at most 90,000 are read"):
@@ -164,5 +164,5 @@ def test_any_damage_is_reported_or_harmless() -> None:
 
 
 def test_limits_are_those_of_the_page() -> None:
-    assert (package.LARGEST, package.DENSEST) == (64 << 20, 10)
-    assert (word.LARGEST_TEXT, word.MOST_PIECES) == (16 << 20, 200_000)
+    assert (package.MAX_BASE_BYTES, package.MAX_BYTES_PER_PACKED_BYTE) == (64 << 20, 10)
+    assert (word.MAX_XML_BYTES, word.MAX_ELEMENTS) == (16 << 20, 200_000)

@@ -13,7 +13,7 @@ import pytest
 
 from dragoman.base.errors import ConfigError, DataError, DragomanError, ResourceError
 from dragoman.serving.access import database
-from dragoman.serving.access.keys import KeyRefused, Keys
+from dragoman.serving.access.keys import InvalidKey, Keys
 
 NOBODY = 65534
 
@@ -60,7 +60,7 @@ def test_concurrent_additions_of_a_name_have_one_winner(tmp_path: Path) -> None:
     Keys(path).close()
     said = [wait() for wait in [in_child(lambda: Keys(path).add("Ada").key.name) for _ in range(6)]]
     assert sorted(said)[0] == "Ada"
-    assert all("there is a key named Ada" in each for each in sorted(said)[1:])
+    assert all("a key named Ada exists" in each for each in sorted(said)[1:])
 
 
 def test_revocation_affects_all_processes(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_revocation_affects_all_processes(tmp_path: Path) -> None:
         made = keys.add("Ada")
         assert keys.check(made.text)
         assert in_child(lambda: Keys(path).revoke("Ada").name)() == "Ada"
-        with pytest.raises(KeyRefused) as caught:
+        with pytest.raises(InvalidKey) as caught:
             keys.check(made.text)
         assert caught.value.reason == "revoked"
 
@@ -101,7 +101,7 @@ def test_a_file_that_is_replaced_counts_at_once(tmp_path: Path) -> None:
         others.close()
         (tmp_path / "new.db").rename(path)
         assert server.check(new.text).name == "new"
-        with pytest.raises(KeyRefused):
+        with pytest.raises(InvalidKey):
             server.check(old.text)
         path.unlink()
         with pytest.raises(ResourceError, match="No such file"):
@@ -226,8 +226,8 @@ def test_a_read_only_file_is_reported(tmp_path: Path) -> None:
     ("content", "message"),
     [
         (b"", "is empty"),
-        (b"a list of keys\n" * 100, "is not a database of keys"),
-        (b"SQLite format 3\0" + b"\xff" * 5000, "is not a database of keys"),
+        (b"a list of keys\n" * 100, "is not a key database"),
+        (b"SQLite format 3\0" + b"\xff" * 5000, "is not a key database"),
     ],
 )
 def test_a_file_that_is_not_a_database(tmp_path: Path, content: bytes, message: str) -> None:
@@ -268,12 +268,12 @@ def test_a_damaged_database_is_a_clear_error(tmp_path: Path) -> None:
             with Keys(path, create=False) as keys:
                 keys.check(made.text)
                 keys.all()
-        except (DragomanError, KeyRefused):
+        except (DragomanError, InvalidKey):
             pass
 
 
 def test_invalid_paths(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="there is no database of keys"):
+    with pytest.raises(ConfigError, match="there is no key database"):
         Keys(tmp_path / "keys.db", create=False)
     assert not list(tmp_path.iterdir())
     with pytest.raises(ConfigError, match="not a regular file"):
@@ -283,7 +283,7 @@ def test_invalid_paths(tmp_path: Path) -> None:
 
 
 def test_a_long_write_of_another_process_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "_PATIENCE", 0.2)
+    monkeypatch.setattr(database, "_BUSY_SECONDS", 0.2)
     path = tmp_path / "keys.db"
     with Keys(path) as keys:
         made = keys.add("Ada")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.serving.served_models import distinct_names
+from dragoman.serving.served_models import short_names
 
 
 @pytest.mark.parametrize(
@@ -20,5 +20,5 @@ from dragoman.serving.served_models import distinct_names
     ],
 )
 def test_names_are_as_short_as_possible(folders: list[str], names: list[str]) -> None:
-    found = distinct_names([Path(each) for each in folders])
+    found = short_names([Path(each) for each in folders])
     assert found == names and len(set(found)) == len(found)

@@ -234,7 +234,7 @@ def test_operations() -> None:
 
     with served({"en-de": shouting}) as service:
         health, ready, metrics, nothing, wrong_method = asked(service, work)
-        service.is_ending = True
+        service.is_shutting_down = True
         ending = asked(service, lambda client: client.get("/health/ready"))
     assert health.json() == ready.json() == {"status": "ok"}
     assert 'dragoman_requests_total{route="/translate",status="200"} 1.0' in metrics.text

@@ -7,7 +7,7 @@ import pytest
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import load_settings
 from dragoman.serving.access.access import Access
-from dragoman.serving.access.keys import KeyRefused, Keys
+from dragoman.serving.access.keys import InvalidKey, Keys
 from dragoman.serving.access.quota import QuotaExceeded
 from dragoman.serving.config import AccessConfig
 
@@ -52,14 +52,14 @@ def test_keys_are_counted_for_any_address(tmp_path: Path) -> None:
         assert exceeded.value.resource == "tokens" and exceeded.value.retry_after is None
         keys.revoke("few")
         for key, reason in ((few.text, "revoked"), (None, "missing"), ("x", "malformed")):
-            with pytest.raises(KeyRefused) as caught:
+            with pytest.raises(InvalidKey) as caught:
                 access.client(key, "127.0.0.1")
             assert caught.value.reason == reason
         access.close()
 
 
 def test_a_server_without_its_database_of_keys_does_not_start(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="there is no database of keys"):
+    with pytest.raises(ConfigError, match="there is no key database"):
         Access(AccessConfig(keys=tmp_path / "keys.db"))
 
 

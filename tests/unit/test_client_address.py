@@ -5,9 +5,9 @@ from ipaddress import ip_address
 import pytest
 
 from dragoman.base.errors import ConfigError
-from dragoman.serving.access.client_address import client_address, client_network, networks
+from dragoman.serving.access.client_address import client_address, client_network, parse_networks
 
-OWN = networks(["10.0.0.0/8", "::1", "fd00::/8"])
+OWN = parse_networks(["10.0.0.0/8", "::1", "fd00::/8"])
 
 
 @pytest.mark.parametrize(
@@ -90,4 +90,4 @@ def test_a_unix_socket_is_local() -> None:
 @pytest.mark.parametrize("text", ["10.0.0.1/8", "localhost", "", "10.0.0.0/33", "1.2.3"])
 def test_invalid_networks_are_reported(text: str) -> None:
     with pytest.raises(ConfigError, match="is not a network"):
-        networks(["::1", text])
+        parse_networks(["::1", text])

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from dragoman.base.errors import ConfigError
 from dragoman.serving.detection import detector as module
-from dragoman.serving.detection.detector import Detector, letters_of, variant_shares
-from dragoman.serving.detection.languages import known_code, language_of, name_of, script_of
+from dragoman.serving.detection.detector import Detector, letter_pattern, variant_probabilities
+from dragoman.serving.detection.languages import base_language, language_name, language_script, match_code
 
 pytest.importorskip("py3langid")
 pytest.importorskip("langcodes")
@@ -100,13 +100,13 @@ def test_variants_of_a_language_share_its_probability() -> None:
 
 
 def test_variants_are_distinguished_by_their_letters() -> None:
-    assert variant_shares("这个问题", ["zh-Hans", "zh-Hant"])[0] > 0.8
-    assert variant_shares("這個問題", ["zh-Hans", "zh-Hant"])[0] < 0.2
-    assert variant_shares("你好", ["zh", "zt"]) == [0.5, 0.5]
-    assert variant_shares("Шта", ["sr", "sr-Latn"])[0] > 0.8
-    assert variant_shares("Šta", ["sr", "sr-Latn"])[0] < 0.2
-    assert variant_shares("123", ["sr", "sr-Latn"]) == [0.5, 0.5]
-    assert sum(variant_shares("Šta", ["sr", "sr-Cyrl", "sr-Latn"])) == pytest.approx(1)
+    assert variant_probabilities("这个问题", ["zh-Hans", "zh-Hant"])[0] > 0.8
+    assert variant_probabilities("這個問題", ["zh-Hans", "zh-Hant"])[0] < 0.2
+    assert variant_probabilities("你好", ["zh", "zt"]) == [0.5, 0.5]
+    assert variant_probabilities("Шта", ["sr", "sr-Latn"])[0] > 0.8
+    assert variant_probabilities("Šta", ["sr", "sr-Latn"])[0] < 0.2
+    assert variant_probabilities("123", ["sr", "sr-Latn"]) == [0.5, 0.5]
+    assert sum(variant_probabilities("Šta", ["sr", "sr-Cyrl", "sr-Latn"])) == pytest.approx(1)
 
 
 def test_a_language_of_several_scripts_is_detected_in_each() -> None:
@@ -114,7 +114,7 @@ def test_a_language_of_several_scripts_is_detected_in_each() -> None:
     for text in ("Ne znam šta se danas dešava.", "Не знам шта се данас дешава."):
         assert detector.detect(text)[0].confidence > 90
     assert Detector(["sr-Cyrl"]).detect("Ne znam šta se danas dešava.") == []
-    assert letters_of(["de", "no code"]).search("ᏣᎳᎩ")
+    assert letter_pattern(["de", "no code"]).search("ᏣᎳᎩ")
 
 
 def test_addresses_and_markup_are_not_read() -> None:
@@ -215,7 +215,7 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_codes_that_clients_send(code: str, known: str, meant: str) -> None:
-    assert known_code(code, known.split()) == meant
+    assert match_code(code, known.split()) == meant
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_codes_that_clients_send(code: str, known: str, meant: str) -> None:
     ],
 )
 def test_codes_of_no_known_language(code: str, known: str) -> None:
-    assert known_code(code, known.split()) == code
+    assert match_code(code, known.split()) == code
 
 
 @pytest.mark.parametrize(
@@ -256,10 +256,10 @@ def test_codes_of_no_known_language(code: str, known: str) -> None:
     ],
 )
 def test_names(code: str, name: str) -> None:
-    assert name_of(code) == name
+    assert language_name(code) == name
 
 
 def test_parts_of_codes() -> None:
-    assert [language_of(code) for code in ("pb", "zh-Hans", "nb", "no code")] == ["pt", "zh", "nb", "no code"]
-    scripts = {code: script_of(code) for code in ("zt", "zh", "sr", "sr-Latn", "no code")}
+    assert [base_language(code) for code in ("pb", "zh-Hans", "nb", "no code")] == ["pt", "zh", "nb", "no code"]
+    scripts = {code: language_script(code) for code in ("zt", "zh", "sr", "sr-Latn", "no code")}
     assert scripts == {"zt": "Hant", "zh": "Hans", "sr": "Cyrl", "sr-Latn": "Latn", "no code": ""}

@@ -12,7 +12,7 @@ import dragoman
 from dragoman.base.errors import ConfigError
 from dragoman.cli.main import main
 from dragoman.serving.access import keys as module
-from dragoman.serving.access.keys import KeyRefused, Keys, id_of
+from dragoman.serving.access.keys import InvalidKey, Keys, parse_id
 
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 
@@ -29,8 +29,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[datetime]:
     return times
 
 
-def refused(keys: Keys, text: str | None) -> KeyRefused:
-    with pytest.raises(KeyRefused) as caught:
+def refused(keys: Keys, text: str | None) -> InvalidKey:
+    with pytest.raises(InvalidKey) as caught:
         keys.check(text)
     return caught.value
 
@@ -120,7 +120,7 @@ def test_a_clock_that_jumps(keys: Keys, clock: list[datetime]) -> None:
 
 def test_names_and_ids_revoke(keys: Keys) -> None:
     first = keys.add("Ada")
-    with pytest.raises(ConfigError, match="there is a key named Ada"):
+    with pytest.raises(ConfigError, match="a key named Ada exists"):
         keys.add(" Ada ")
     assert keys.revoke("Ada").id == first.key.id
     second = keys.add("Ada")
@@ -158,9 +158,9 @@ def test_invalid_values_are_refused(keys: Keys, values: dict, message: str) -> N
 
 
 def test_keys_are_random() -> None:
-    made = [module.random_key() for _ in range(1000)]
+    made = [module.generate_key() for _ in range(1000)]
     assert len(set(made)) == 1000
-    assert {id_of(each) for each in made} == {each.rpartition("_")[0] for each in made}
+    assert {parse_id(each) for each in made} == {each.rpartition("_")[0] for each in made}
     assert {letter for each in made for letter in each[4:].replace("_", "")} == set("0123456789abcdefghjkmnpqrstvwxyz")
 
 
@@ -183,9 +183,9 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture) -> None
     head, first, second = (line.split("\t") for line in shown.removesuffix("\n").split("\n"))
     assert {"Ada"} == {first[1], second[1]}
     by_state = {row[2]: row for row in (first, second)}
-    assert by_state["revoked"][0] == id_of(text)
+    assert by_state["revoked"][0] == parse_id(text)
     assert by_state["revoked"][5:] == ["3000-01-01T00:00:00Z", "", "900"]
-    assert by_state["valid"][0] == id_of(out.strip())
+    assert by_state["valid"][0] == parse_id(out.strip())
     assert len(head) == len(first)
     assert not any(key.rpartition("_")[2] in shown for key in (text, out.strip()))
     assert main(["keys", "revoke", "Alan", *place]) == 2

@@ -14,7 +14,7 @@ import dragoman
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.cli.main import main
 from dragoman.documents.document import translate_document
-from dragoman.documents.formats.union import format_of_file
+from dragoman.documents.formats.union import detect_format
 from dragoman.documents.sentences import LONGEST, Splitter
 
 pytest.importorskip("sentencex")
@@ -166,4 +166,4 @@ def test_errors_are_explained(
 
 def test_formats_by_name() -> None:
     names = {"a.md": "markdown", "a.HTML.gz": "html", "a.txt": "text", "a": "text", "a.b.markdown": "markdown"}
-    assert {name: format_of_file(Path(name)) for name in names} == names
+    assert {name: detect_format(Path(name)) for name in names} == names

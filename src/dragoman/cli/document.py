@@ -34,12 +34,12 @@ def translate_document(
     """Translate a document. how: further arguments of `dragoman.translate_document`."""
     from dragoman.base.errors import DataError, DocumentError
     from dragoman.base.log import info
-    from dragoman.documents.document import check_paths, read_document, translate_document, write_document
-    from dragoman.documents.formats.union import format_of, format_of_file
+    from dragoman.documents.document import read_document, translate_document, validate_paths, write_document
+    from dragoman.documents.formats.union import detect_format, get_format
 
-    check_paths(source, target)
-    format = format or format_of_file(source)
-    of = format_of(format)
+    validate_paths(source, target)
+    format = format or detect_format(source)
+    of = get_format(format)
     try:
         done = translate_document(models, read_document(source, of, on_error), format=format, **how)
     except DocumentError as error:

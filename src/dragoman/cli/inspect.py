@@ -29,7 +29,7 @@ def inspect(
     from dragoman.base.errors import reject_options
     from dragoman.base.log import info, warn
     from dragoman.base.machine.device import use_threads
-    from dragoman.exchange.ctranslate2.folder import kind_serving
+    from dragoman.exchange.ctranslate2.folder import check_model_kind
     from dragoman.generation.language_model import LanguageModel
     from dragoman.inspect.inspection import PAGE, check_free
     from dragoman.inspect.pictures.figure import covering
@@ -37,7 +37,7 @@ def inspect(
 
     use_threads(threads)
     check_free(out)
-    if not kind_serving(model, "inspect").reads_source:
+    if not check_model_kind(model, "inspect").reads_source:
         reject_options({"--target": target, "--to": to, "--tags": tags}, "with a translation model")
         inspection = LanguageModel.load(model, device, "inspect").inspect(text)
     else:

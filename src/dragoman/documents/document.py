@@ -14,7 +14,7 @@ from dragoman.base.machine.device import use_threads
 from dragoman.base.progress import Progress
 from dragoman.data.corpora.lines import read_chunks
 from dragoman.documents.formats.format import Content, Format, ParsedDocument
-from dragoman.documents.formats.union import format_of
+from dragoman.documents.formats.union import get_format
 from dragoman.documents.pipeline import DocumentPipeline, SegmentedDocument
 from dragoman.translation.alignment import Alignment, AttentionChoice
 from dragoman.translation.files.faulty_lines import FaultyLines, on_error_of
@@ -82,7 +82,7 @@ def translate_document(
     is not valid Unicode and bytes that are not such a document; ModelError and ResourceError as `Translator` does.
     """
     try:
-        parsed: ParsedDocument[Content] = format_of(format).parse(document)
+        parsed: ParsedDocument[Content] = get_format(format).parse(document)
     except DataError as error:
         raise DocumentError(str(error)) from None
     if isinstance(model, str | Path | Sequence):
@@ -109,10 +109,10 @@ def translate_document(
 
 def _language(model: Translator) -> str:
     """Return the language whose rules split the text into sentences."""
-    known = model.meta.source_language
-    if known is None:
+    language = model.meta.source_language
+    if language is None:
         info(f"the model does not name its source language: sentences are split as in '{_DEFAULT_LANGUAGE}'")
-    return known or _DEFAULT_LANGUAGE
+    return language or _DEFAULT_LANGUAGE
 
 
 def _translate(
@@ -120,7 +120,7 @@ def _translate(
 ) -> list[Translation]:
     """Return the best translation of each sentence. Raises ConfigError if the model refuses every kind of request."""
     faulty = FaultyLines(model, "replace")
-    refusal: ConfigError | None = None
+    rejection: ConfigError | None = None
 
     def run(lines: Sequence[TextRequest]) -> list[Translation]:
         texts, requests = [text for text, _ in lines], [request for _, request in lines]
@@ -131,13 +131,13 @@ def _translate(
         try:
             translations = run(lines)
         except ConfigError as error:
-            refusal = error
+            rejection = error
             continue
-        if refusal is not None:
+        if rejection is not None:
             warn("this model cannot be constrained to copy inline code: it is placed next to the surrounding words")
         return translations
-    assert refusal is not None
-    raise refusal
+    assert rejection is not None
+    raise rejection
 
 
 def _align(
@@ -168,7 +168,7 @@ def read_document(path: Path | None, format: Format[Content], on_error: str = "s
     return format.decode(data, str(path or "standard input"), on_error)
 
 
-def check_paths(source: Path | None, target: Path | None) -> None:
+def validate_paths(source: Path | None, target: Path | None) -> None:
     """Raise DataError for invalid paths, before a model is loaded."""
     if source is not None and (source.is_dir() or not source.exists()):
         raise DataError(f"there is no file {source}: check --input")

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-LONGEST_KEPT = 100
+MAX_CODE_LENGTH = 100
 """The longest code that translations are constrained to copy, in characters. Longer code is placed after a word."""
 
-DEEPEST = 100
+MAX_DEPTH = 100
 """The deepest nesting of spans. The marks of deeper spans are placed next to their words."""
 
 Escape = Callable[[str, bool], str]
@@ -30,7 +30,7 @@ class Mark(NamedTuple):
     raw: Raw
     kind: Literal["open", "close", "empty"]
     partner: int | None = None
-    fragile: bool = False
+    must_contain_text: bool = False
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Passage:
     texts: Sequence[str]
     raws: Sequence[str]
     marks: Sequence[Mark] = ()
-    kept: frozenset[int] = frozenset()
+    code: frozenset[int] = frozenset()
     escape: Escape = field(default=lambda text, _: text, compare=False)
 
     @property
@@ -52,7 +52,7 @@ class Passage:
         """One character per unit, for finding where sentences end. A kept unit is a letter."""
         if isinstance(self.texts, str):
             return self.texts
-        return "".join("x" if index in self.kept else text[:1] for index, text in enumerate(self.texts))
+        return "".join("x" if index in self.code else text[:1] for index, text in enumerate(self.texts))
 
     def original(self, begin: int, end: int, first: int, last: int) -> Raw:
         """Return units `begin` to `end` and marks `first` to `last` as they are in the document."""
@@ -65,19 +65,19 @@ class Passage:
         return tuple(raw)
 
 
-def passages_in(parts: Sequence["str | Passage"]) -> Iterator[Passage]:
+def iterate_passages(parts: Sequence["str | Passage"]) -> Iterator[Passage]:
     """Yield all passages, including those within marks of others."""
     for part in parts:
         if isinstance(part, Passage):
             yield part
             for mark in part.marks:
-                yield from passages_in(mark.raw)
+                yield from iterate_passages(mark.raw)
 
 
-def as_text(passage: Passage) -> str:
+def raw_text(passage: Passage) -> str:
     """Return a passage as it is in the document."""
     parts = passage.original(0, len(passage.raws), 0, len(passage.marks))
-    return "".join(part if isinstance(part, str) else as_text(part) for part in parts)
+    return "".join(part if isinstance(part, str) else raw_text(part) for part in parts)
 
 
 class PassageBuilder:
@@ -95,14 +95,14 @@ class PassageBuilder:
         self._raws: list[str] = []
         self._marks: list[Mark] = []
         self._names: list[str] = []
-        self._kept: set[int] = set()
+        self._code: set[int] = set()
 
-    def text(self, text: str, raw: str) -> None:
+    def add_text(self, text: str, raw: str) -> None:
         """Add a unit."""
         self._texts.append(text)
         self._raws.append(raw)
 
-    def blank(self, raw: str) -> None:
+    def add_blank(self, raw: str) -> None:
         """Add a run of blanks. If it follows a blank and marks, it becomes part of the last mark."""
         position = len(self._texts)
         if self._marks and self._marks[-1].position == position and (not position or self._texts[-1] in (" ", "\n")):
@@ -111,59 +111,61 @@ class PassageBuilder:
         elif position and self._texts[-1] == " ":
             self._raws[-1] += raw
         else:
-            self.text(" ", raw)
+            self.add_text(" ", raw)
 
-    def line_break(self, raw: str) -> None:
+    def add_line_break(self, raw: str) -> None:
         """Add a line break, which also ends a sentence."""
-        self.text("\n", raw)
+        self.add_text("\n", raw)
 
-    def keep(self, text: str, raw: str) -> None:
+    def add_code(self, text: str, raw: str) -> None:
         """Add code that translations must copy. Code that is blank, long or has several lines becomes a mark."""
         text = text.strip()
-        if not text or len(text) > LONGEST_KEPT or "\n" in text:
-            self.mark("empty", (raw,))
+        if not text or len(text) > MAX_CODE_LENGTH or "\n" in text:
+            self.add_mark("empty", (raw,))
             return
-        self._kept.add(len(self._texts))
-        self.text(text, raw)
+        self._code.add(len(self._texts))
+        self.add_text(text, raw)
 
-    def mark(self, kind: Literal["open", "close", "empty"], raw: Raw, name: str = "", fragile: bool = False) -> None:
+    def add_mark(
+        self, kind: Literal["open", "close", "empty"], raw: Raw, name: str = "", must_contain_text: bool = False
+    ) -> None:
         """Add a mark. name: the same for the mark that opens a span and the mark that closes it."""
-        self._marks.append(Mark(len(self._texts), raw, kind, None, fragile))
+        self._marks.append(Mark(len(self._texts), raw, kind, None, must_contain_text))
         self._names.append(name)
 
-    def finish(self, give: Callable[[str | Passage], object]) -> None:
-        """Pass everything added since the last call to `give` as a passage, unless nothing was added."""
+    def finish(self, receive: Callable[[str | Passage], object]) -> None:
+        """Pass everything added since the last call to `receive` as a passage, unless nothing was added."""
         if self._texts or self._marks:
             marks = _merge_empty_spans(_pair_marks(self._marks, self._names))
-            passage = Passage(tuple(self._texts), tuple(self._raws), marks, frozenset(self._kept), self._escape)
-            give(passage)
+            passage = Passage(tuple(self._texts), tuple(self._raws), marks, frozenset(self._code), self._escape)
+            receive(passage)
         self._clear()
 
 
 def _pair_marks(marks: list[Mark], names: list[str]) -> list[Mark]:
     """Return the marks with their partners. Partly overlapping or too deeply nested spans become empty marks."""
-    marks, waiting = list(marks), list[int]()
+    marks, open_marks = list(marks), list[int]()
     open_names = Counter[str]()
     for index, (mark, name) in enumerate(zip(marks, names, strict=True)):
         if mark.kind == "open":
-            if len(waiting) >= DEEPEST:
+            if len(open_marks) >= MAX_DEPTH:
                 marks[index] = mark._replace(kind="empty")
-            waiting.append(index)
+            open_marks.append(index)
             open_names[name] += 1
         elif mark.kind == "close":
             if not open_names[name]:
-                if waiting:
+                if open_marks:
                     marks[index] = mark._replace(kind="empty")
                 continue
-            while names[opened := waiting.pop()] != name:
-                marks[opened] = marks[opened]._replace(kind="empty")
-                open_names[names[opened]] -= 1
+            while names[open_index := open_marks.pop()] != name:
+                marks[open_index] = marks[open_index]._replace(kind="empty")
+                open_names[names[open_index]] -= 1
             open_names[name] -= 1
-            if len(waiting) >= DEEPEST:
+            if len(open_marks) >= MAX_DEPTH:
                 marks[index] = mark._replace(kind="empty")
                 continue
-            marks[opened] = marks[opened]._replace(partner=index)
-            marks[index] = mark._replace(partner=opened)
+            marks[open_index] = marks[open_index]._replace(partner=index)
+            marks[index] = mark._replace(partner=open_index)
     return marks
 
 

@@ -9,9 +9,9 @@ import regex
 from dragoman.control.control import Control
 from dragoman.control.keep import KeepRules
 from dragoman.documents.formats.format import Content, ParsedDocument
-from dragoman.documents.passage import Passage, Raw, passages_in
-from dragoman.documents.placement import translated_passage
-from dragoman.documents.sentences import Sentence, Splitter, sentences_of
+from dragoman.documents.passage import Passage, Raw, iterate_passages
+from dragoman.documents.placement import render_translation
+from dragoman.documents.sentences import Sentence, Splitter, segment_passage
 from dragoman.translation.alignment import Alignment, AttentionChoice, align_each
 from dragoman.translation.request import Request, TextRequest
 from dragoman.translation.translator import Translator
@@ -27,23 +27,23 @@ class SegmentedDocument(Generic[Content]):
     sentences: Sequence[Sentence]
     oversized: int
     _parsed: ParsedDocument[Content]
-    _of_passages: dict[int, list[Sentence]]
+    _sentences_by_passage: dict[int, list[Sentence]]
 
-    def needing_alignment(self, texts: Sequence[str]) -> list[int]:
+    def indices_to_align(self, texts: Sequence[str]) -> list[int]:
         """Return the indices of sentences whose markup must be placed in their translations, `texts`."""
         return [
             index
             for index, (sentence, text) in enumerate(zip(self.sentences, texts, strict=True))
-            if (sentence.marks or sentence.kept) and text != sentence.text and text.strip()
+            if (sentence.marks or sentence.code) and text != sentence.text and text.strip()
         ]
 
     def write(self, texts: Sequence[str], alignments: Sequence[Alignment]) -> Content:
         """Write the document with a translation for each sentence.
 
-        alignments: of each sentence with its translation; only those of the sentences in `needing_alignment` are used.
+        alignments: of each sentence with its translation; only those of the sentences in `indices_to_align` are used.
         """
         written = {
-            id(sentence): translated_passage(sentence, text, alignment)
+            id(sentence): render_translation(sentence, text, alignment)
             for sentence, text, alignment in zip(self.sentences, texts, alignments, strict=True)
         }
         return self._parsed.write(["".join(self._write([part], written)) for part in self._parsed.parts])
@@ -54,7 +54,7 @@ class SegmentedDocument(Generic[Content]):
                 yield part
                 continue
             unit = mark = 0
-            for each in self._of_passages[id(part)]:
+            for each in self._sentences_by_passage[id(part)]:
                 yield from self._write(part.original(unit, each.begin, mark, each.first), written)
                 yield from self._write(written[id(each)], written)
                 unit, mark = each.end, each.last
@@ -88,7 +88,7 @@ class DocumentPipeline:
     def segment(self, parsed: ParsedDocument[Content]) -> SegmentedDocument[Content]:
         """Divide the passages of a document into sentences that fit the model."""
         splitter = Splitter(self._language, lambda part: self._translator.fits(part, self._request))
-        found = {id(each): list(sentences_of(each, splitter)) for each in passages_in(parsed.parts)}
+        found = {id(each): list(segment_passage(each, splitter)) for each in iterate_passages(parsed.parts)}
         flat = [sentence for sentences in found.values() for sentence in sentences]
         return SegmentedDocument(flat, splitter.oversized, parsed, found)
 
@@ -99,7 +99,7 @@ class DocumentPipeline:
         cannot be constrained, does not: code is then placed next to the surrounding words. Without code there is a
         single attempt.
         """
-        constrained = [_keeping_code(self._request, sentence) for sentence in sentences]
+        constrained = [_constrain_code(self._request, sentence) for sentence in sentences]
         yield [(sentence.text, request) for sentence, request in zip(sentences, constrained, strict=True)]
         if any(request is not self._request for request in constrained):
             yield [(sentence.text, self._request) for sentence in sentences]
@@ -112,7 +112,7 @@ class DocumentPipeline:
         all_sentences: align every sentence, not only those whose markup requires it. Raises ConfigError if the aligner
         cannot align anything, for example because the engine exposes no attention.
         """
-        indices = document.needing_alignment(texts)
+        indices = document.indices_to_align(texts)
         if all_sentences:
             indices = [index for index, text in enumerate(texts) if text.strip()]
         alignments: list[Alignment] = [()] * len(texts)
@@ -125,12 +125,12 @@ class DocumentPipeline:
         return alignments
 
 
-def _keeping_code(request: Request, sentence: Sentence) -> Request:
+def _constrain_code(request: Request, sentence: Sentence) -> Request:
     """Return the request for a sentence, which constrains the translation to copy the sentence's code, if any."""
-    if not sentence.kept:
+    if not sentence.code:
         return request
     control = request.control or Control()
     keep = control.keep or KeepRules()
-    patterns = tuple(dict.fromkeys(regex.escape(text.strip()) for _, text, _ in sentence.kept))
+    patterns = tuple(dict.fromkeys(regex.escape(text.strip()) for _, text, _ in sentence.code))
     keep = replace(keep, patterns=(*patterns, *keep.patterns))
     return replace(request, control=replace(control, keep=keep))

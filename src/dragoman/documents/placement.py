@@ -15,7 +15,7 @@ Links = Iterable[tuple[int, int]]
 """Pairs (i, j): word i of the source is aligned with word j of the translation."""
 
 
-def translated_passage(sentence: Sentence, translation: str, links: Links) -> Raw:
+def render_translation(sentence: Sentence, translation: str, links: Links) -> Raw:
     """Return the replacement of a sentence in its document: the translation with the sentence's markup.
 
     links: between the words of the sentence's text and those of the translation; only used if the sentence has markup.
@@ -23,19 +23,19 @@ def translated_passage(sentence: Sentence, translation: str, links: Links) -> Ra
     """
     if translation == sentence.text:
         return sentence.passage.original(sentence.begin, sentence.end, sentence.first, sentence.last)
-    kept: dict[Range, str] = {}
+    code: dict[Range, str] = {}
     root = span_tree(sentence.marks, len(sentence.text))
     pairs = set(links)
-    for position, text, raw in sorted(sentence.kept, key=lambda each: -len(each[1])):
-        found = _find_kept(text, translation, kept)
+    for position, text, raw in sorted(sentence.code, key=lambda each: -len(each[1])):
+        found = _find_code(text, translation, code)
         if found is None:  # the model omitted it: it is placed like a mark
             root.points.append(Point(position, (" ", raw)))
             continue
-        kept[found] = raw
+        code[found] = raw
         source_words = _words_in(sentence.text, (position, position + len(text)))
         pairs = _link_exclusively(pairs, source_words, _words_in(translation, found))
-    placed = Placement(sentence.text, translation, pairs, list(kept)).place(root)
-    return tuple(_write(placed, translation, kept, sentence.passage))
+    placed = Placement(sentence.text, translation, pairs, list(code)).place(root)
+    return tuple(_write(placed, translation, code, sentence.passage))
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Span:
     end: int
     opening: Raw | None = None
     closing: Raw | None = None
-    fragile: bool = False
+    must_contain_text: bool = False
     spans: list["Span"] = field(default_factory=list)
     points: list[Point] = field(default_factory=list)
 
@@ -71,33 +71,33 @@ def span_tree(marks: Sequence[Mark], length: int) -> Span:
         if mark.kind == "empty":
             open_spans[-1].points.append(Point(mark.position, mark.raw))
         elif mark.kind == "open":
-            span = Span(mark.position, length, mark.raw, fragile=mark.fragile)
+            span = Span(mark.position, length, mark.raw, must_contain_text=mark.must_contain_text)
             open_spans[-1].spans.append(span)
             open_spans.append(span)
         elif len(open_spans) > 1:
             span = open_spans.pop()
             span.end, span.closing = mark.position, mark.raw
         else:
-            started_before = Span(0, mark.position, None, mark.raw, mark.fragile, root.spans, root.points)
-            root.spans, root.points = [started_before], []
+            continued_span = Span(0, mark.position, None, mark.raw, mark.must_contain_text, root.spans, root.points)
+            root.spans, root.points = [continued_span], []
     return root
 
 
 @dataclass
-class Placed:
+class PlacedItem:
     """A span or point in the translation, at characters `begin` to `end`, and what it contains, in order."""
 
     begin: int
     end: int
     item: Span | Point
-    inner: list["Placed"]
+    children: list["PlacedItem"]
 
     def marks(self) -> tuple[Raw, Raw]:
         """The marks before and after the content. A fragile span that would be empty is omitted."""
         item = self.item
         if isinstance(item, Point):
             return item.raw, ()
-        if item.fragile and self.begin == self.end:
+        if item.must_contain_text and self.begin == self.end:
             return (), ()
         return item.opening or (), item.closing or ()
 
@@ -117,42 +117,44 @@ class Placement:
     span within another stays within it. Punctuation at the ends of the range is left outside, unless the span had some.
     """
 
-    def __init__(self, source: str, target: str, links: Links, whole: Sequence[Range] = ()) -> None:
+    def __init__(self, source: str, target: str, links: Links, unbreakable: Sequence[Range] = ()) -> None:
         """whole: character ranges of the translation that no mark may divide."""
-        self._source, self._target, self._whole = source, target, whole
+        self._source, self._target, self._unbreakable = source, target, unbreakable
         self._source_words, self._target_words = word_spans(source), word_spans(target)
         self._links: dict[int, list[int]] = {}
         for i, j in links:
             if i < len(self._source_words) and j < len(self._target_words):
                 self._links.setdefault(i, []).append(j)
 
-    def place(self, root: Span) -> Placed:
+    def place(self, root: Span) -> PlacedItem:
         """Place everything within the root, which covers the whole translation."""
         return self._place(root, (0, len(self._target_words)), (0, len(self._target)))
 
-    def _place(self, span: Span, words: Range, characters: Range) -> Placed:
-        inner: list[Placed] = []
-        points: list[Placed] = []
-        at = characters[0]
+    def _place(self, span: Span, words: Range, characters: Range) -> PlacedItem:
+        children: list[PlacedItem] = []
+        points: list[PlacedItem] = []
+        cursor = characters[0]
         for each, covered, _ in self._covers(span.spans, words):
             begin, end = self._characters(each, covered, characters)
-            begin = max(at, begin)
+            begin = max(cursor, begin)
             end = max(begin, end)
-            inner.append(self._place(each, covered, (begin, end)))
-            at = end
+            children.append(self._place(each, covered, (begin, end)))
+            cursor = end
         for point in span.points:
             position = min(max(self._position(point, words), characters[0]), characters[1])
-            position = next((each.begin for each in inner if each.begin < position < each.end), position)
-            points.append(Placed(position, position, point, []))
-        ordered = sorted([*inner, *points], key=lambda each: (each.begin, each.end > each.begin))
-        return Placed(*characters, span, ordered)
+            position = next((each.begin for each in children if each.begin < position < each.end), position)
+            points.append(PlacedItem(position, position, point, []))
+        ordered = sorted([*children, *points], key=lambda each: (each.begin, each.end > each.begin))
+        return PlacedItem(*characters, span, ordered)
 
     def _covers(self, spans: Sequence[Span], within: Range) -> list[_Cover]:
         """Return the words of each of several sibling spans, in the order of the translation."""
         covers = []
         for span in spans:
-            own = [i for i, (begin, end) in enumerate(self._source_words) if begin < span.end and end > span.begin]
-            words = sorted({j for i in own for j in self._links.get(i, ()) if within[0] <= j < within[1]})
+            source_words = [
+                i for i, (begin, end) in enumerate(self._source_words) if begin < span.end and end > span.begin
+            ]
+            words = sorted({j for i in source_words for j in self._links.get(i, ()) if within[0] <= j < within[1]})
             if not words and within[0] < within[1]:
                 words = [self._word_near((span.begin + span.end) / 2, within)]
             begin, end = (words[0], words[-1] + 1) if words else (within[0], within[0])
@@ -179,35 +181,35 @@ class Placement:
                 begin += _leading_punctuation(self._target[slice(*self._target_words[first])])
             if self._source[span.end - 1 : span.end].isalnum():
                 end -= _leading_punctuation(self._target[slice(*self._target_words[last - 1])][::-1])
-        begin = within[0] if span.opening is None else min(max(self._undivided(begin), within[0]), within[1])
-        end = within[1] if span.closing is None else min(max(self._undivided(end), begin), within[1])
+        begin = within[0] if span.opening is None else min(max(self._avoid_dividing(begin), within[0]), within[1])
+        end = within[1] if span.closing is None else min(max(self._avoid_dividing(end), begin), within[1])
         return begin, end
 
     def _position(self, point: Point, within: Range) -> int:
         """Return the character of the translation that a point precedes, so that the point stays next to its word."""
         before, after = self._source[: point.position], self._source[point.position :]
         is_leading = bool(after) and not after[0].isspace() and (not before or before[-1].isspace())
-        near = [
+        candidates = [
             i
             for i, (begin, end) in enumerate(self._source_words)
             if (end > point.position if is_leading else begin < point.position)
         ]
-        if not near or within[0] >= within[1]:
+        if not candidates or within[0] >= within[1]:
             return 0 if not before.strip() else len(self._target)
-        own = near[0] if is_leading else near[-1]
-        found = [j for j in self._links.get(own, ()) if within[0] <= j < within[1]]
-        middle = sum(self._source_words[own]) / 2
+        source_words = candidates[0] if is_leading else candidates[-1]
+        found = [j for j in self._links.get(source_words, ()) if within[0] <= j < within[1]]
+        middle = sum(self._source_words[source_words]) / 2
         word = (min(found) if is_leading else max(found)) if found else self._word_near(middle, within)
         begin, end = self._target_words[word]
         if is_leading:
-            return self._undivided(begin)
+            return self._avoid_dividing(begin)
         if after and not after[0].isspace():
             end -= _leading_punctuation(self._target[begin:end][::-1])
-        return self._undivided(end)
+        return self._avoid_dividing(end)
 
-    def _undivided(self, position: int) -> int:
+    def _avoid_dividing(self, position: int) -> int:
         """Return the position, or the start of the range that it would divide."""
-        return next((begin for begin, end in self._whole if begin < position < end), position)
+        return next((begin for begin, end in self._unbreakable if begin < position < end), position)
 
 
 def _target_order(cover: _Cover) -> tuple[int, float]:
@@ -237,21 +239,21 @@ def _leading_punctuation(word: str) -> int:
     return next((index for index, character in enumerate(word) if character.isalnum()), 0)
 
 
-def _find_kept(text: str, translation: str, taken: Mapping[Range, str]) -> Range | None:
+def _find_code(text: str, translation: str, used: Mapping[Range, str]) -> Range | None:
     """Find a text in the translation, outside the ranges that are used already, as a separate word if possible."""
-    free: list[Range] = []
+    unused: list[Range] = []
     begin = translation.find(text)
     while begin >= 0:
         end = begin + len(text)
-        if not any(begin < other[1] and end > other[0] for other in taken):
-            free.append((begin, end))
+        if not any(begin < other[1] and end > other[0] for other in used):
+            unused.append((begin, end))
         begin = translation.find(text, begin + 1)
-    alone = [
+    separate_words = [
         each
-        for each in free
+        for each in unused
         if not translation[each[0] - 1 : each[0]].isalnum() and not translation[each[1] :][:1].isalnum()
     ]
-    return next(iter([*alone, *free]), None)
+    return next(iter([*separate_words, *unused]), None)
 
 
 def _words_in(text: str, characters: Range) -> list[int]:
@@ -267,22 +269,24 @@ def _link_exclusively(
     return others | {(i, j) for i in source for j in target}
 
 
-def _write(placed: Placed, translation: str, kept: Mapping[Range, str], passage: Passage) -> Iterator[str | Passage]:
+def _write(
+    placed: PlacedItem, translation: str, code: Mapping[Range, str], passage: Passage
+) -> Iterator[str | Passage]:
     opening, closing = placed.marks()
     yield from opening
-    at = placed.begin
-    for each in placed.inner:
-        yield _escaped(translation, at, each.begin, kept, passage)
-        yield from _write(each, translation, kept, passage)
-        at = each.end
-    yield _escaped(translation, at, placed.end, kept, passage)
+    cursor = placed.begin
+    for each in placed.children:
+        yield _escaped(translation, cursor, each.begin, code, passage)
+        yield from _write(each, translation, code, passage)
+        cursor = each.end
+    yield _escaped(translation, cursor, placed.end, code, passage)
     yield from closing
 
 
-def _escaped(translation: str, begin: int, end: int, kept: Mapping[Range, str], passage: Passage) -> str:
+def _escaped(translation: str, begin: int, end: int, code: Mapping[Range, str], passage: Passage) -> str:
     """Yield a part of the translation in the format of the document."""
     written = ""
-    for (start, stop), raw in sorted(kept.items()):
+    for (start, stop), raw in sorted(code.items()):
         if begin <= start and stop <= end and start < stop:
             written += passage.escape(translation[begin:start], begin == 0) + raw
             begin = stop

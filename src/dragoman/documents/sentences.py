@@ -10,7 +10,7 @@ from dragoman.base.packages import import_optional
 from dragoman.documents.passage import Mark, Passage
 from dragoman.text.division import divide
 
-LONGEST = 1000
+MAX_LENGTH = 1000
 """The longest text that is translated at once, in characters; real sentences, and those in training, are shorter."""
 
 _BREAKS = re.compile(r"[\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+|\s{3,}")
@@ -34,33 +34,33 @@ class Splitter:
         """Yield the (begin, end) characters of each sentence in order, without blanks at either end."""
         begin = 0
         for found in _BREAKS.finditer(text):
-            yield from self._of_line(text, begin, found.start())
+            yield from self._split_line(text, begin, found.start())
             begin = found.end()
-        yield from self._of_line(text, begin, len(text))
+        yield from self._split_line(text, begin, len(text))
 
-    def _of_line(self, text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    def _split_line(self, text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
         if not any(map(str.isalpha, text[begin:end])):
             return
         bullet = _BULLET.match(text, begin, end)
         begin = begin if bullet is None else bullet.end()
-        for sentence in self._segments(text[begin:end]):
-            parts = divide(sentence, lambda part: len(part) <= LONGEST and self._fits(part))
+        for sentence in self._segment_line(text[begin:end]):
+            parts = divide(sentence, lambda part: len(part) <= MAX_LENGTH and self._fits(part))
             self.oversized += len(parts) > 1
             for part in parts:
-                inked = part.strip()
-                if any(map(str.isalpha, inked)):
-                    start = begin + part.index(inked)
-                    yield start, start + len(inked)
+                stripped = part.strip()
+                if any(map(str.isalpha, stripped)):
+                    start = begin + part.index(stripped)
+                    yield start, start + len(stripped)
                 begin += len(part)
 
-    def _segments(self, line: str) -> list[str]:
+    def _segment_line(self, line: str) -> list[str]:
         """Yield the sentences of a line, whose concatenation is the line."""
         if not line:
             return []
         # the library cannot read a lone surrogate
-        given = re.sub(r"[\ud800-\udfff]", "\ufffd", line)
+        valid_text = re.sub(r"[\ud800-\udfff]", "\ufffd", line)
         segments, begin = [], 0
-        for each in self._segment(self._language, given):
+        for each in self._segment(self._language, valid_text):
             segments.append(line[begin : begin + len(each)])
             begin += len(each)
         return segments if "".join(segments) == line else [line]
@@ -89,24 +89,24 @@ class Sentence:
         return [mark._replace(position=ends[mark.position - self.begin]) for mark in inner]
 
     @cached_property
-    def kept(self) -> list[tuple[int, str, str]]:
+    def code(self) -> list[tuple[int, str, str]]:
         """The code to copy: its position in `text`, its text, and its form in the document."""
-        if not self.passage.kept:
+        if not self.passage.code:
             return []
         found, position = [], 0
         for unit in range(self.begin, self.end):
             text = self.passage.texts[unit]
-            if unit in self.passage.kept:
+            if unit in self.passage.code:
                 found.append((position, text, self.passage.raws[unit]))
             position += len(text)
         return found
 
 
-def sentences_of(passage: Passage, splitter: Splitter) -> Iterator[Sentence]:
+def segment_passage(passage: Passage, splitter: Splitter) -> Iterator[Sentence]:
     """Yield the translatable sentences of a passage in order."""
     marks, symbols, first = passage.marks, passage.symbols, 0
     for begin, end in splitter.sentences(symbols):
-        if not any(symbols[unit].isalpha() and unit not in passage.kept for unit in range(begin, end)):
+        if not any(symbols[unit].isalpha() and unit not in passage.code for unit in range(begin, end)):
             continue
         while first < len(marks) and (marks[first].position < begin or _precedes(marks, first, begin, end)):
             first += 1

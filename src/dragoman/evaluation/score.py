@@ -80,9 +80,9 @@ def predicts_texts(folder: Path) -> bool:
 
     Raises ModelError for a kind of model that cannot score.
     """
-    from dragoman.exchange.ctranslate2.folder import kind_serving
+    from dragoman.exchange.ctranslate2.folder import check_model_kind
 
-    return not kind_serving(folder, "score").reads_source
+    return not check_model_kind(folder, "score").reads_source
 
 
 def _of_pairs(

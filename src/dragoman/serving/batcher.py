@@ -1,4 +1,4 @@
-"""`Batcher`: threads that translate the lines of a queue in batches, which mix the lines of many clients."""
+"""`Batcher`: translates queued lines in batches on several threads. A batch mixes the lines of many clients."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -14,18 +14,18 @@ from dragoman.translation.continuous import ContinuousTranslation
 from dragoman.translation.request import TextRequest
 
 _POLL_SECONDS = 0.005
-"""How long to wait for completed lines before admitting further ones."""
+"""Time in seconds to wait for completed lines before admitting further lines."""
 
 
 class Backend(Protocol):
-    """Translates batches: `InProcessBackend` in the server's own process, `WorkerPool` in others."""
+    """Translates batches. `InProcessBackend` runs in the server process, `WorkerPool` in other processes."""
 
     def translate(self, lines: Sequence[TextRequest]) -> Iterator[Hypotheses]:
-        """Yield the hypotheses of each line in order. Raises the error of any line, whose batch is then retried."""
+        """Yield the hypotheses of each line, in order. If this raises an error, the caller retries line by line."""
         ...
 
     def continuous(self) -> ContinuousTranslation | None:
-        """Start a batch that accepts further lines while it is decoded; None if the engine does not support this."""
+        """Return a batch that accepts further lines during decoding, or None if the engine does not support this."""
         ...
 
     def close(self) -> None:
@@ -34,7 +34,11 @@ class Backend(Protocol):
 
 
 class BatchStatistics(NamedTuple):
-    """Translated lines, their source tokens, the time in seconds, and the maximum number of tokens decoded together."""
+    """Statistics of a batch.
+
+    lines: the number of translated lines; tokens: the number of their source tokens; seconds: the elapsed time.
+    concurrent_tokens: the maximum number of tokens that were decoded together.
+    """
 
     lines: int
     tokens: int
@@ -43,16 +47,16 @@ class BatchStatistics(NamedTuple):
 
 
 class BatchListener(Protocol):
-    """Receives the statistics of each batch. A continuous batch reports once per batch's worth of lines."""
+    """Receives the statistics of each batch. A continuous batch reports once per `batch_lines` lines."""
 
     def __call__(self, batch: BatchStatistics) -> None: ...
 
 
 class Batcher:
-    """A queue, and threads that each translate one batch at a time, built from the lines that are waiting.
+    """Translates the lines of a queue. Each thread translates one batch of waiting lines at a time.
 
-    If the backend supports it, a batch admits lines while others are being decoded. Identical lines are translated
-    once. An error in a line fails only its own ticket.
+    If the backend supports it, a batch admits further lines during decoding. Identical lines are translated once. An
+    error in a line fails only the tickets that contain the line.
     """
 
     def __init__(
@@ -68,26 +72,26 @@ class Batcher:
 
     @property
     def backend(self) -> Backend:
-        """The backend of the next batch."""
+        """The backend that translates the next batch."""
         return self._current[0]
 
     @property
     def cache(self) -> Cache:
-        """The cached translations of that backend."""
+        """The cached translations of the current backend."""
         return self._current[1]
 
     def submit(self, ticket: Ticket) -> None:
-        """Queue the lines of a ticket; cached ones are delivered at once. Raises Overloaded."""
+        """Queue the lines of a ticket. Cached translations are delivered at once. Raises Overloaded."""
         cache = self.cache
         cached = [cache.get(line) for line in ticket.lines]
-        if missing := [index for index, each in enumerate(cached) if each is None]:
-            self.queue.put(ticket, missing)
+        if uncached := [index for index, each in enumerate(cached) if each is None]:
+            self.queue.put(ticket, uncached)
         for index, each in enumerate(cached):
             if each is not None:
                 ticket.set_result(index, each)
 
     def replace(self, backend: Backend) -> None:
-        """Use another backend from the next batch on; batches in progress finish with the old one."""
+        """Replace the backend. Batches in progress finish on the old backend."""
         self._current = backend, Cache(self._config.cache_entries)
 
     def close(self) -> None:
@@ -98,18 +102,18 @@ class Batcher:
 
     def _run(self) -> None:
         config = self._config
-        while taken := self.queue.take(config.batch_tokens, config.batch_lines, config.gather_milliseconds / 1000):
+        while queued := self.queue.take(config.batch_tokens, config.batch_lines, config.gather_milliseconds / 1000):
             current = backend, cache = self._current
             in_flight = InFlight(self.queue, cache)
             try:
-                lines = in_flight.add(taken)
-                # a single line is done soonest if all cores work on it together
+                lines = in_flight.add(queued)
+                # a single line finishes earliest if all cores work on it
                 batch = backend.continuous() if len(lines) > 1 else None
                 if batch is not None:
                     with closing(batch):
                         self._translate_continuously(batch, lines, in_flight, current)
                 self._translate_batch(backend, in_flight)
-            except Exception as error:  # a bug costs this batch, but not the thread that everybody depends on
+            except Exception as error:  # a bug may fail this batch, but must not end the thread
                 in_flight.fail(error)
 
     def _translate_continuously(
@@ -119,83 +123,83 @@ class Batcher:
         in_flight: "InFlight",
         current: tuple[Backend, Cache],
     ) -> None:
-        """Translate until no lines are left. Lines that the batch refuses or fails on stay in flight."""
+        """Translate until no lines remain. Lines that the batch rejects or fails to translate stay in flight."""
         config, reporter = self._config, BatchReporter(self._listener)
-        backlog = config.batch_lines // 2  # lines queued within the batch, so that it never runs dry between polls
-        refused = []
+        backlog = config.batch_lines // 2  # lines that wait within the batch, so that it is never idle between polls
+        rejected = []
         try:
             while lines or batch.in_progress:
-                refused += batch.submit(lines) if lines else []
-                reporter.started(in_flight.tokens)
+                rejected += batch.submit(lines) if lines else []
+                reporter.record_start(in_flight.tokens)
                 for line, hypotheses in batch.completed(_POLL_SECONDS):
-                    reporter.finished(in_flight.finish(line, hypotheses), config.batch_lines)
+                    reporter.record_result(in_flight.finish(line, hypotheses), config.batch_lines)
                 lines = ()
                 if batch.queued > backlog // 2:
                     time.sleep(_POLL_SECONDS)  # admitting several lines at once is cheaper than one at a time
-                elif not refused and current is self._current:
+                elif not rejected and current is self._current:
                     budget = config.batch_tokens - in_flight.tokens, backlog - batch.queued
-                    taken = self.queue.take_waiting(*budget)
-                    lines = in_flight.add(taken) if taken else ()
-        except DragomanError:  # too little memory, or one line's error: each line is tried again
+                    queued = self.queue.take_available(*budget)
+                    lines = in_flight.add(queued) if queued else ()
+        except DragomanError:  # a lack of memory or an error in one line: the caller retries the lines
             pass
         reporter.report()
 
     def _translate_batch(self, backend: Backend, in_flight: "InFlight") -> None:
         """Translate all lines in flight."""
         reporter, lines = BatchReporter(self._listener), in_flight.lines
-        reporter.started(in_flight.tokens)
-        for line, result in _translate_each(backend, lines):
-            reporter.finished(in_flight.finish(line, result), len(lines))
+        reporter.record_start(in_flight.tokens)
+        for line, result in _translate_with_retries(backend, lines):
+            reporter.record_result(in_flight.finish(line, result), len(lines))
         reporter.report()
 
 
 class InFlight:
-    """The lines that were taken from a queue and are not yet answered. Identical lines count once.
+    """Lines that were taken from a queue and are not yet answered. Identical lines are translated once.
 
-    Tokens are released before a ticket is answered, so that a client's next request finds them free.
+    Tokens are released before a ticket is answered, so that they are available to the client's next request.
     """
 
     def __init__(self, queue: LineQueue, cache: Cache) -> None:
         """cache: receives the results."""
         self._queue, self._cache = queue, cache
         self._unreleased: set[QueuedLine] = set()
-        self._requested: dict[TextRequest, list[QueuedLine]] = {}
+        self._queued_by_request: dict[TextRequest, list[QueuedLine]] = {}
         self.tokens = 0
-        """Source tokens of the lines."""
+        """Number of source tokens of the lines."""
 
     @property
     def lines(self) -> list[TextRequest]:
         """The lines in the order in which they were added."""
-        return list(self._requested)
+        return list(self._queued_by_request)
 
-    def add(self, taken: Sequence[QueuedLine]) -> list[TextRequest]:
-        """Add lines; return those to translate, which are neither withdrawn nor cached nor in flight already."""
-        self._unreleased.update(taken)
+    def add(self, queued: Sequence[QueuedLine]) -> list[TextRequest]:
+        """Add lines and return those to translate, without withdrawn and cached lines and those already in flight."""
+        self._unreleased.update(queued)
         new = []
-        for each in taken:
+        for each in queued:
             if each.ticket.is_done:
                 self._release(each)
                 continue
             line = each.line
-            if line not in self._requested:
+            if line not in self._queued_by_request:
                 if (cached := self._cache.get(line)) is not None:
                     self._release(each)
                     each.ticket.set_result(each.position, cached)
                     continue
-                self._requested[line] = []
+                self._queued_by_request[line] = []
                 self.tokens += each.cost
                 new.append(line)
-            self._requested[line].append(each)
+            self._queued_by_request[line].append(each)
         return new
 
     def finish(self, line: TextRequest, result: Hypotheses | BaseException) -> int:
-        """Deliver the hypotheses or the error of a line to every ticket with it; returns its source tokens."""
-        requested = self._requested.pop(line)
-        tokens = requested[0].cost
+        """Deliver a line's hypotheses or error to all tickets that contain the line. Return its number of tokens."""
+        queued_lines = self._queued_by_request.pop(line)
+        tokens = queued_lines[0].cost
         self.tokens -= tokens
         if not isinstance(result, BaseException):
             self._cache.put(line, result)
-        for each in requested:
+        for each in queued_lines:
             self._release(each)
             if isinstance(result, BaseException):
                 each.ticket.fail(result)
@@ -204,7 +208,7 @@ class InFlight:
         return tokens
 
     def fail(self, error: BaseException) -> None:
-        """Fail all lines that are left."""
+        """Fail all remaining lines."""
         for each in tuple(self._unreleased):
             self._release(each)
             each.ticket.fail(error)
@@ -215,24 +219,24 @@ class InFlight:
 
 
 class BatchReporter:
-    """Reports to a listener, once per batch's worth of lines."""
+    """Reports statistics to a listener, once per `batch_lines` lines."""
 
     def __init__(self, listener: BatchListener) -> None:
         self._listener, self._since = listener, perf_counter()
         self._lines = self._tokens = self._concurrent_tokens = 0
 
-    def started(self, tokens: int) -> None:
-        """Record the tokens that are in flight."""
+    def record_start(self, tokens: int) -> None:
+        """Record the number of tokens in flight."""
         self._concurrent_tokens = max(self._concurrent_tokens, tokens)
 
-    def finished(self, tokens: int, batch_lines: int) -> None:
-        """Record a translated line. batch_lines: the number of lines to report together."""
+    def record_result(self, tokens: int, batch_lines: int) -> None:
+        """Record a translated line and its tokens. batch_lines: the number of lines per report."""
         self._lines, self._tokens = self._lines + 1, self._tokens + tokens
         if self._lines >= batch_lines:
             self.report()
 
     def report(self) -> None:
-        """Report the lines since the last report, if there are any."""
+        """Report the lines recorded since the last report, if any."""
         if self._lines:
             now = perf_counter()
             statistics = BatchStatistics(self._lines, self._tokens, now - self._since, self._concurrent_tokens)
@@ -240,18 +244,18 @@ class BatchReporter:
             self._since, self._lines, self._tokens, self._concurrent_tokens = now, 0, 0, 0
 
 
-def _translate_each(
+def _translate_with_retries(
     backend: Backend, lines: Sequence[TextRequest]
 ) -> Iterator[tuple[TextRequest, Hypotheses | BaseException]]:
-    """Yield the hypotheses of each line, or its error: lines of a batch that fails are translated one by one."""
-    done = 0
+    """Yield each line with its hypotheses or its error. If the batch fails, its lines are translated one by one."""
+    completed_lines = 0
     try:
         for hypotheses in backend.translate(lines) if lines else ():
-            yield lines[done], hypotheses
-            done += 1
+            yield lines[completed_lines], hypotheses
+            completed_lines += 1
     except Exception as error:
         if len(lines) == 1:
             yield lines[0], error
             return
-    for line in lines[done:]:
-        yield from _translate_each(backend, [line])
+    for line in lines[completed_lines:]:
+        yield from _translate_with_retries(backend, [line])

@@ -7,45 +7,45 @@ from pydantic import Field, field_validator, model_validator
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
-from dragoman.serving.access.client_address import networks
+from dragoman.serving.access.client_address import parse_networks
 
 
 class AccessConfig(Config):
     """Access control and quotas. The defaults suit a server without API keys."""
 
     keys: Path | None = Field(
-        None, description="Database of API keys (`dragoman keys`); every route then requires a key. null: no keys."
+        None, description="API key database (`dragoman keys`). If it is set, clients must send a key. null: no keys."
     )
     requests_per_minute: int | None = Field(
         120,
         ge=1,
-        description="Limit per key, or per address if there are no keys. 120 corresponds to a user who types and gets "
-        "two answers per second. null: no limit.",
+        description="Limit per key, or per address if there are no keys. 120 suits a user who types and receives two "
+        "translations per second. null: no limit.",
     )
     tokens_per_minute: int | None = Field(
         50_000,
         ge=1,
-        description="Limit of source tokens per key, or per address. 50,000 correspond to about 20 requests of 10,000 "
-        "characters of European text, or to one request if each character takes 4 tokens, as emoji do. "
-        "null: no limit.",
+        description="Limit of source tokens per key, or per address if there are no keys. 50,000 tokens correspond to "
+        "about 20 requests of 10,000 characters of European text, or to one request of characters that take 4 tokens "
+        "each, such as emoji. null: no limit.",
     )
     most_clients: int = Field(
         65_536,
         ge=1,
-        description="Maximum number of addresses that are tracked, about 400 bytes each; the least recently seen is "
-        "dropped.",
+        description="Maximum number of addresses to track. Each takes about 400 bytes. The least recently seen address "
+        "is dropped first.",
     )
     trusted_proxies: tuple[str, ...] = Field(
         (),
-        description="Networks of your own proxies, such as 127.0.0.1 or 10.0.0.0/8. X-Forwarded-For is trusted only "
-        "from these.",
+        description="Networks of your own proxies, such as 127.0.0.1 or 10.0.0.0/8. X-Forwarded-For headers are "
+        "trusted only from these networks.",
     )
 
     @field_validator("trusted_proxies")
     @classmethod
     def _are_networks(cls, texts: tuple[str, ...]) -> tuple[str, ...]:
         try:
-            networks(texts)
+            parse_networks(texts)
         except ConfigError as error:
             raise ValueError(str(error)) from None
         return texts
@@ -55,67 +55,68 @@ class ModelConfig(Config):
     """A model to serve."""
 
     path: Path = Field(description="Model folder, or a folder written by `dragoman export`.")
-    source: str | None = Field(None, description="Code of the source language; null: as the folder says.")
-    target: str | None = Field(None, description="Code of the target language; null: as the folder says.")
+    source: str | None = Field(None, description="Code of the source language; null: the code stored in the folder.")
+    target: str | None = Field(None, description="Code of the target language; null: the code stored in the folder.")
 
 
 class EngineConfig(Config):
-    """Inference engine; the same options as in `dragoman translate`."""
+    """Settings of the inference engine. `dragoman translate` has the same options."""
 
     name: str = Field("auto", description="Name of an engine, or auto.")
     precision: Literal["float32", "float16", "bfloat16", "int8"] | None = Field(
         None,
-        description="int8 (CPU), float16 and bfloat16 (GPU) are faster, with rounding errors; null: float32 on a CPU, "
-        "float16 on a GPU.",
+        description="Numerical precision. int8 (CPU), float16 and bfloat16 (GPU) are faster but introduce rounding "
+        "errors. null: float32 on a CPU, float16 on a GPU.",
     )
-    device: str | None = Field(None, description="cpu, cuda or cuda:N; null: a GPU if there is one.")
+    device: str | None = Field(None, description="Device: cpu, cuda or cuda:N. null: a GPU if one is available.")
     threads: int | None = Field(
         None,
         ge=1,
-        description="CPU threads per model, or per worker of a model; null: one per processor, divided among the "
-        "workers.",
+        description="Number of CPU threads per model, or per worker if there are workers. null: the number of "
+        "processors, divided among the workers.",
     )
     workers: int = Field(
         0,
         ge=0,
-        description="Number of worker processes per model. Each translates one batch at a time; they share the "
-        "weights, and one that ends is replaced. 0: translate in the server's own process.",
+        description="Number of worker processes per model. Each worker translates one batch at a time. All workers "
+        "share the weights, and a worker that ends is replaced. 0: translate in the server process.",
     )
     worker_seconds: float = Field(
         60,
         gt=0,
-        description="Maximum time in seconds that a worker may take without producing a result; then it is replaced.",
+        description="Time in seconds after which a worker that has produced no result is replaced.",
     )
     worker_megabytes: int | None = Field(
         None,
         ge=1,
-        description="Memory limit of a worker in megabytes, without the shared weights. Batches that need more are "
-        "retried in smaller parts, then answered with an error. null: no limit.",
+        description="Memory limit per worker in megabytes, excluding the shared weights. A batch that exceeds the "
+        "limit is retried in smaller parts. A sentence that still exceeds it is answered with an error. null: no "
+        "limit.",
     )
 
     @model_validator(mode="after")
     def _limits_workers(self) -> Self:
         if self.worker_megabytes is not None and not self.workers:
-            raise ValueError("worker_megabytes limits the memory of workers, and workers is 0: set workers")
+            raise ValueError("worker_megabytes limits the memory of workers, but workers is 0: set workers")
         return self
 
 
 class QueueConfig(Config):
-    """How requests of many clients are batched. Each model has its own queue."""
+    """Settings for batching the requests of many clients. Each model has a separate queue."""
 
     batch_tokens: int = Field(2048, ge=1, description="Maximum number of source tokens per batch.")
     batch_lines: int = Field(64, ge=1, description="Maximum number of sentences per batch.")
     gather_milliseconds: float = Field(
         2,
         ge=0,
-        description="How long a batch with lines of several clients waits for further lines, in milliseconds; with a "
-        "single client it does not wait.",
+        description="Time in milliseconds that a batch with lines of several clients waits for further lines. A batch "
+        "with lines of a single client does not wait.",
     )
     most_tokens: int = Field(
         100_000,
         ge=1,
-        description="Maximum number of source tokens in the queue; further requests are rejected at once with status "
-        "503.",
+        description="Maximum number of source tokens in the queue. Requests that exceed it are rejected at once with "
+        "status 503.",
     )
     cache_entries: int = Field(
         10_000, ge=0, description="Number of sentences whose translations are cached; 0: no cache."
@@ -123,7 +124,7 @@ class QueueConfig(Config):
 
 
 class LimitsConfig(Config):
-    """Limits on the requests of a client. They apply unless `serve.yaml` overrides them."""
+    """Limits on the requests of clients."""
 
     body_bytes: int = Field(
         1_000_000, ge=1, description="Maximum size of a request body in bytes; the default fits about 100,000 words."
@@ -135,12 +136,12 @@ class LimitsConfig(Config):
     )
     texts: int = Field(128, ge=1, description="Maximum number of texts in a list.")
     beam: int = Field(
-        8, ge=1, description="Maximum beam size; time grows with it, and quality hardly improves beyond 5."
+        8, ge=1, description="Maximum beam size. A larger beam takes more time, and hardly helps beyond 5."
     )
     alternatives: int = Field(
         5,
         ge=0,
-        description="Maximum number of alternative translations per text; each takes one hypothesis of the beam.",
+        description="Maximum number of alternative translations per text. Each uses one hypothesis of the beam.",
     )
     glossary_terms: int = Field(500, ge=0, description="Maximum number of terms in the glossary of a request.")
     constraints: int = Field(
@@ -149,47 +150,47 @@ class LimitsConfig(Config):
     seconds: float = Field(
         4.5,
         gt=0,
-        description="Timeout of a request in seconds, after which it is answered with status 503; clients usually "
-        "wait for 5 to 10.",
+        description="Timeout of a request in seconds. A request that exceeds it is answered with status 503. Clients "
+        "usually wait for 5 to 10 seconds.",
     )
     file_bytes: int = Field(10_000_000, ge=1, description="Maximum size of a file to translate, in bytes.")
     file_seconds: float = Field(120, gt=0, description="Timeout for the translation of a file, in seconds.")
     kept_bytes: int = Field(
         200_000_000,
         ge=1,
-        description="Maximum total size of the translated files kept in memory, in bytes; the oldest is dropped first.",
+        description="Maximum total size in bytes of the translated files in memory. The oldest file is dropped first.",
     )
-    kept_seconds: float = Field(600, gt=0, description="How long a translated file can be downloaded, in seconds.")
+    kept_seconds: float = Field(600, gt=0, description="Time in seconds for which a translated file can be downloaded.")
     suggestions_bytes: int = Field(
         100_000_000,
         ge=1,
-        description="Maximum size of the suggestions file in bytes; beyond it, suggestions are rejected.",
+        description="Maximum size of the suggestions file in bytes. Suggestions that exceed it are rejected.",
     )
     body_seconds: float = Field(10, gt=0, description="Timeout for receiving a request body, in seconds.")
     connections: int = Field(
-        1000, ge=1, description="Maximum number of open connections; further ones are rejected with status 503."
+        1000, ge=1, description="Maximum number of open connections. Further connections are rejected with status 503."
     )
 
 
 class ServeConfig(Config):
     """Settings of `dragoman serve`."""
 
-    host: str = Field("127.0.0.1", description="Address to listen on; 0.0.0.0 listens on every address of the machine.")
+    host: str = Field("127.0.0.1", description="Address to listen on. 0.0.0.0: all addresses of the machine.")
     port: int = Field(5000, ge=0, le=65535, description="Port to listen on; 0: any free port.")
     models: tuple[ModelConfig, ...] = Field((), description="Models to serve.")
     pivots: tuple[str, ...] = Field(
         ("en",), description="Pivot languages for directions without a model, in order of preference."
     )
-    log: bool = Field(True, description="Write one JSON line per request to stderr, without texts and keys.")
+    log: bool = Field(True, description="Log one JSON line per request to stderr, without texts or keys.")
     suggestions: Path | None = Field(
         None,
         description="JSON Lines file to which translations suggested by clients are appended; null: suggestions are "
         "rejected.",
     )
     reload_seconds: float = Field(
-        10, ge=0, description="How often the model folders are checked for changes, in seconds; 0: never."
+        10, ge=0, description="Interval in seconds at which the model folders are checked for changes; 0: never."
     )
     engine: EngineConfig = Field(EngineConfig(), description="Inference engine.")
     queue: QueueConfig = Field(QueueConfig(), description="Batching of requests.")
     access: AccessConfig = Field(AccessConfig(), description="Access control and quotas.")
-    limits: LimitsConfig = Field(LimitsConfig(), description="Limits on the requests of a client.")
+    limits: LimitsConfig = Field(LimitsConfig(), description="Limits on the requests of clients.")

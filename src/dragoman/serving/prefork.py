@@ -1,7 +1,7 @@
-"""The prefork process, which loads a model and forks workers that share its weights without a copy.
+"""The prefork process, which loads a model and forks workers that share the weights without copying them.
 
-The process decodes nothing itself and has a single thread, which makes it safe to fork. `WorkerPool` starts it, and
-communicates with it and with its workers over private sockets.
+The prefork process does not translate and has a single thread, so it is safe to fork. `WorkerPool` starts the process,
+and communicates with the process and its workers over private sockets.
 """
 
 import gc
@@ -30,14 +30,14 @@ ENVIRONMENT = {
     "MKL_NUM_THREADS": "1",
     "TOKENIZERS_PARALLELISM": "false",
 }
-"""The prefork process's environment variables, so that no library starts threads in it."""
+"""Environment variables of the prefork process, which prevent libraries from starting threads."""
 
 _WARM_UP = ("A", "A short sentence that warms up the model.")
 
 
 @dataclass(frozen=True)
 class WorkerSpec:
-    """Message to the prefork process: the model, and the engine of each worker."""
+    """The first message to the prefork process, with the model and the engine of each worker."""
 
     model: ModelConfig
     engine: EngineConfig
@@ -45,66 +45,69 @@ class WorkerSpec:
 
 @dataclass(frozen=True)
 class Ready:
-    """Message: the prefork process can fork, or a worker can translate. is_shared: whether workers share weights."""
+    """Reports that the prefork process can fork, or a worker can translate.
+
+    is_shared: whether the workers share the weights.
+    """
 
     is_shared: bool
 
 
 @dataclass(frozen=True)
 class BatchDone:
-    """Message of a worker: the hypotheses of all lines of a batch were sent."""
+    """Reports that a worker has sent the hypotheses of all lines of a batch."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Message: loading the model or translating a batch failed."""
+    """Reports that loading the model or translating a batch has failed."""
 
     error: Exception
 
     @classmethod
     def of(cls, error: Exception) -> "Failure":
-        """Wrap an error. Errors other than the package's own may not be picklable, so only their message is sent."""
+        """Wrap an error. Errors from outside this package may not be picklable, so only their message is sent."""
         return cls(error if isinstance(error, DragomanError) else RuntimeError(f"{type(error).__name__}: {error}"))
 
 
-def without_tokenizer(hypotheses: Hypotheses) -> Hypotheses:
-    """Return hypotheses as they are sent: a tokenizer is a hundred times larger, and the server has it already."""
+def strip_tokenizer(hypotheses: Hypotheses) -> Hypotheses:
+    """Remove the tokenizer before sending. It is a hundred times larger, and the server already has it."""
     return [replace(each, tokenizer=None) for each in hypotheses]  # type: ignore[arg-type]
 
 
-def with_tokenizer(hypotheses: Hypotheses, tokenizer: Tokenizer) -> Hypotheses:
-    """Return received hypotheses with their tokenizer."""
+def attach_tokenizer(hypotheses: Hypotheses, tokenizer: Tokenizer) -> Hypotheses:
+    """Add the tokenizer to received hypotheses."""
     return [replace(each, tokenizer=tokenizer) for each in hypotheses]
 
 
 def load_translator(model: ModelConfig, engine: EngineConfig, aligner: Aligner | None = None) -> Translator:
     """Load a model for serving and warm it up.
 
-    Raises ModelError and ConfigError as `Translator.load` does, and ConfigError for a model that reads vectors.
+    Raises ModelError and ConfigError as `Translator.load` does, and ConfigError for a model that expects vectors.
     """
     translator = Translator.load(model.path, engine.device, engine.name, engine.precision, engine.threads)
     translator.report_cut, translator.aligner = False, aligner
     if translator.tokenizers.reads_vectors:
-        raise ConfigError(f"{model.path} reads vectors, and a server receives text")
+        raise ConfigError(f"{model.path} expects vectors, but a server receives text")
     languages = translator.source_tags.languages
     translator.translate(_WARM_UP, to=languages[0] if languages else None)
     return translator
 
 
 def main() -> None:
-    """Run the prefork process; the program's argument is the file descriptor of its socket.
+    """Run the prefork process. The command-line argument is the file descriptor of its socket.
 
-    It ignores signals: the server handles them, and ends its workers by closing their sockets once they are idle.
+    The process ignores signals, because the server handles them. The server ends idle workers by closing their sockets.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # workers that end leave no zombies
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so that workers that end do not become zombies
     with socket.socket(fileno=int(sys.argv[1])) as control:
         serve_forks(control)
 
 
 def serve_forks(control: socket.socket) -> None:
-    """Load the model that the server names, then fork a worker for each byte received, until the socket is closed."""
+    """Load the requested model, then fork a worker for each byte received, until the socket is closed."""
     connection = Connection(os.dup(control.fileno()))
     try:
         spec: WorkerSpec = connection.recv()
@@ -114,32 +117,32 @@ def serve_forks(control: socket.socket) -> None:
     except Exception as error:
         connection.send(Failure.of(error))
         return
-    if not _has_one_thread():  # a fork would lack the engine's threads: each worker loads its own model
+    if not _has_one_thread():  # a fork would lack the engine's threads, so each worker loads the model itself
         translator = None
     connection.send(Ready(translator is not None))
     connection.close()
     gc.collect()
-    gc.freeze()  # a collection would write to shared pages, and thus copy them
+    gc.freeze()  # garbage collection would write to shared pages, and thus copy them
     while control.recv(1):
-        ours, theirs = socket.socketpair()
+        parent_end, child_end = socket.socketpair()
         pid = os.fork()
         if not pid:
             control.close()
-            ours.close()
+            parent_end.close()
             try:
-                run_worker(Connection(theirs.detach()), spec, translator)
+                run_worker(Connection(child_end.detach()), spec, translator)
             finally:
                 os._exit(0)
-        theirs.close()
+        child_end.close()
         try:
-            socket.send_fds(control, [pid.to_bytes(8, "little")], [ours.fileno()])
-        except OSError:  # the server is gone
+            socket.send_fds(control, [pid.to_bytes(8, "little")], [parent_end.fileno()])
+        except OSError:  # the server has ended
             return
-        ours.close()
+        parent_end.close()
 
 
 def run_worker(connection: Connection, spec: WorkerSpec, translator: Translator | None) -> None:
-    """Translate batches until the server closes the connection. translator: as loaded before the fork, or None."""
+    """Translate batches until the server closes the connection. translator: None if the worker must load it."""
     use_threads(spec.engine.threads)
     try:
         if translator is None:
@@ -155,7 +158,7 @@ def run_worker(connection: Connection, spec: WorkerSpec, translator: Translator 
             lines, batch_lines = connection.recv()
             for answer in _translate(translator, lines, batch_lines):
                 connection.send(answer)
-    except (EOFError, OSError):  # the server is gone, or has closed this worker
+    except (EOFError, OSError):  # the server has ended or closed the connection
         return
 
 
@@ -165,7 +168,7 @@ def _translate(
     texts, requests = zip(*lines, strict=True)
     try:
         for hypotheses in translator.translate_window(texts, requests, batch_lines):
-            yield without_tokenizer(hypotheses)
+            yield strip_tokenizer(hypotheses)
         yield BatchDone()
     except Exception as error:
         yield Failure.of(error)

@@ -1,4 +1,4 @@
-"""The queue of a served model: `Ticket`, the lines of one request; `LineQueue`, which bounds them; `Cache`."""
+"""The queue of a served model: `Ticket` (the lines of a request), `LineQueue` (limited in tokens) and `Cache`."""
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
@@ -17,10 +17,10 @@ Hypotheses = list[Translation]
 
 
 class Ticket:
-    """Lines that a client waits for. Safe for use by several threads.
+    """The lines of a request. Thread-safe.
 
-    done: the hypotheses of all lines in order, or the error of the first line that failed. Cancel it to withdraw the
-    lines.
+    done: a future of the hypotheses of all lines, in order, or of the error of the first line that failed. Cancelling
+    the future withdraws the lines.
     """
 
     def __init__(
@@ -29,7 +29,10 @@ class Ticket:
         costs: Sequence[int],
         on_result: Callable[[int, Hypotheses], None] | None = None,
     ) -> None:
-        """costs: tokens of each line; on_result: called with the index and hypotheses of each line, in any thread."""
+        """costs: the number of tokens of each line. on_result: receives the index and the hypotheses of each line.
+
+        on_result is called in any thread.
+        """
         self.lines, self.costs = lines, costs
         self.done: Future[list[Hypotheses]] = Future()
         self._on_result, self._lock = on_result, Lock()
@@ -39,7 +42,7 @@ class Ticket:
 
     @property
     def is_done(self) -> bool:
-        """Whether its lines are no longer needed: they are all translated, or the ticket failed or was cancelled."""
+        """Whether the ticket needs no further results, because it is complete, failed or cancelled."""
         return self.done.done()
 
     def set_result(self, index: int, hypotheses: Hypotheses) -> None:
@@ -52,17 +55,17 @@ class Ticket:
             self._results[index] = hypotheses
             complete = len(self._results) == len(self.lines)
         if complete:
-            with suppress(InvalidStateError):  # it was cancelled or failed meanwhile
+            with suppress(InvalidStateError):  # the ticket was cancelled or failed in the meantime
                 self.done.set_result([self._results[each] for each in range(len(self.lines))])
 
     def fail(self, error: BaseException) -> None:
-        """Report that a line, or all of them, cannot be translated."""
+        """Fail the ticket because one or all of its lines cannot be translated."""
         with suppress(InvalidStateError):
             self.done.set_exception(error)
 
 
 class QueuedLine(NamedTuple):
-    """A line of a ticket. position: the index of the line in the ticket."""
+    """A line of a ticket. position: its index in the ticket."""
 
     ticket: Ticket
     position: int
@@ -74,22 +77,22 @@ class QueuedLine(NamedTuple):
 
     @property
     def cost(self) -> int:
-        """Its source tokens."""
+        """Number of its source tokens."""
         return self.ticket.costs[self.position]
 
 
 class LineQueue:
-    """Lines that wait for a model, bounded in tokens. Safe for use by several threads.
+    """A thread-safe queue of lines that wait for a model, with a limit on their tokens.
 
-    Tickets take turns line by line, so that a sentence does not wait for a book. The lines of a ticket are admitted all
-    at once or not at all, so concurrent requests never exceed the capacity together. Each line's tokens are released
-    when it is translated, or at once when its ticket is cancelled.
+    Tickets take turns line by line, so that a single sentence does not wait for a whole book. A ticket is admitted as a
+    whole or rejected, so that concurrent requests never exceed the capacity. A line's tokens are released when the line
+    has been translated, or when its ticket is cancelled while the line is waiting.
     """
 
     def __init__(self, capacity: int) -> None:
-        """capacity: the maximum number of tokens that wait or are being translated.
+        """capacity: the maximum number of tokens that are waiting or being translated.
 
-        An empty queue admits any ticket.
+        An empty queue admits any ticket, whatever its size.
         """
         self._capacity = capacity
         self._tickets: deque[tuple[Ticket, deque[int]]] = deque()
@@ -99,7 +102,7 @@ class LineQueue:
 
     @property
     def tokens(self) -> int:
-        """The tokens of all lines that were admitted and not yet released."""
+        """The number of tokens that were admitted and not yet released."""
         return self._tokens
 
     @property
@@ -122,59 +125,62 @@ class LineQueue:
         ticket.done.add_done_callback(lambda _: self._withdraw(ticket))
 
     def take(self, tokens: int, lines: int, gather: float) -> list[QueuedLine]:
-        """Wait for a line, then take as many as the budget allows, at least one. Returns [] once closed and empty.
+        """Wait for a line, then take as many lines as the budget allows, but at least one.
 
-        tokens, lines: the budget. gather: seconds to wait for further lines if several tickets have lines already.
+        tokens, lines: the budget. gather: seconds to wait for further lines if the lines come from several tickets.
+        Returns [] if the queue is closed and empty.
         """
         with self._changed:
             while not self._tickets:
                 if not self._open:
                     return []
                 self._changed.wait()
-            taken = self._take(tokens, lines)
+            batch = self._take(tokens, lines)
             deadline = monotonic() + gather
-            while gather and len({id(each.ticket) for each in taken}) > 1 and len(taken) < lines:
-                left = tokens - sum(each.cost for each in taken)
-                if left <= 0 or not self._changed.wait_for(lambda: self._tickets, max(0.0, deadline - monotonic())):
+            while gather and len({id(each.ticket) for each in batch}) > 1 and len(batch) < lines:
+                remaining = tokens - sum(each.cost for each in batch)
+                if remaining <= 0 or not self._changed.wait_for(
+                    lambda: self._tickets, max(0.0, deadline - monotonic())
+                ):
                     break
-                more = self._take(left, lines - len(taken), at_least_one=False)
-                if not more:
+                further = self._take(remaining, lines - len(batch), at_least_one=False)
+                if not further:
                     break
-                taken += more
-            return taken
+                batch += further
+            return batch
 
-    def take_waiting(self, tokens: int, lines: int) -> list[QueuedLine]:
-        """Take as many of the waiting lines as the budget allows, without blocking; possibly none."""
+    def take_available(self, tokens: int, lines: int) -> list[QueuedLine]:
+        """Take as many waiting lines as the budget allows, without blocking. The result may be empty."""
         with self._changed:
             return self._take(tokens, lines, at_least_one=False)
 
     def release(self, line: QueuedLine) -> None:
-        """Release the tokens of a line that is done."""
+        """Release the tokens of a line that has been answered."""
         with self._changed:
             self._tokens -= line.cost
 
     def close(self) -> None:
-        """Admit no further lines; waiting lines can still be taken."""
+        """Stop admitting lines. Waiting lines can still be taken."""
         with self._changed:
             self._open = False
             self._changed.notify_all()
 
     def _take(self, tokens: int, lines: int, at_least_one: bool = True) -> list[QueuedLine]:
-        taken: list[QueuedLine] = []
-        while self._tickets and len(taken) < lines:
+        batch: list[QueuedLine] = []
+        while self._tickets and len(batch) < lines:
             ticket, indices = self._tickets[0]
             cost = ticket.costs[indices[0]]
-            if cost > tokens and (taken or not at_least_one):
+            if cost > tokens and (batch or not at_least_one):
                 break
             self._tickets.popleft()
-            taken.append(QueuedLine(ticket, indices.popleft()))
+            batch.append(QueuedLine(ticket, indices.popleft()))
             tokens -= cost
             if indices:
                 self._tickets.append((ticket, indices))
-        return taken
+        return batch
 
     def _withdraw(self, ticket: Ticket) -> None:
-        """Drop the waiting lines of a ticket that is done or cancelled."""
+        """Drop the waiting lines of a ticket that needs no further results."""
         with self._changed:
             for number, (each, indices) in enumerate(self._tickets):
                 if each is ticket:
@@ -184,7 +190,7 @@ class LineQueue:
 
 
 class Cache:
-    """The most recently requested lines with their hypotheses. Safe for use by several threads."""
+    """A thread-safe cache of the most recently requested lines and their hypotheses."""
 
     def __init__(self, entries: int) -> None:
         """entries: the maximum number of lines; 0 disables the cache."""
@@ -206,7 +212,7 @@ class Cache:
             return hypotheses
 
     def put(self, line: TextRequest, hypotheses: Hypotheses) -> None:
-        """Cache a line, in place of the least recently requested one if the cache is full."""
+        """Cache the hypotheses of a line. A full cache drops the least recently requested line."""
         if not self._entries or not _is_cacheable(line):
             return
         with self._lock:
@@ -217,7 +223,7 @@ class Cache:
 
 
 def _is_cacheable(line: TextRequest) -> bool:
-    """Whether the same line may be requested again. Glossaries compare by identity, and samples should differ."""
+    """Return whether a cached line can be reused. Glossaries compare by identity, and samples should differ."""
     _, request = line
     if isinstance(request.decoding, Sampling):
         return False

@@ -1,4 +1,4 @@
-"""`ServedModel`: a loaded model with its queue; `Directions`: which models translate from which language into which."""
+"""`ServedModel`: a loaded model with a queue. `Directions`: the models that serve each language pair."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,7 +11,7 @@ from dragoman.data.workers import available_cores
 from dragoman.exchange.ctranslate2.folder import is_exported
 from dragoman.serving.batcher import Backend, Batcher, BatchListener
 from dragoman.serving.config import EngineConfig, ModelConfig, QueueConfig
-from dragoman.serving.errors import Refusal
+from dragoman.serving.errors import RequestError
 from dragoman.serving.prefork import WorkerSpec, load_translator
 from dragoman.serving.queue import Hypotheses
 from dragoman.serving.worker_pool import WorkerPool
@@ -22,7 +22,7 @@ from dragoman.translation.translator import Translator
 
 
 class InProcessBackend:
-    """The `Backend` in the server's own process."""
+    """A `Backend` that translates in the server process."""
 
     def __init__(self, translator: Translator, batch_lines: int) -> None:
         """batch_lines: the maximum number of lines that are decoded together."""
@@ -38,14 +38,14 @@ class InProcessBackend:
         return self._translator.continuous(self._batch_lines)
 
     def close(self) -> None:
-        """Do nothing: the process keeps its memory."""
+        """Do nothing, because there is nothing to release."""
 
 
 class ServedModel:
-    """A model that is loaded and warm, and can be reloaded while it serves.
+    """A model that is loaded and warmed up, and can be reloaded without interrupting the service.
 
-    source: the language that it reads; targets: the languages that it writes. translator: does everything except
-    decoding, which worker processes may do.
+    source: its source language; targets: its target languages. translator: performs all steps except decoding, which
+    may run in worker processes.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class ServedModel:
     ) -> None:
         """listener: as in `Batcher`; aligner: aligns words, as in `Translator`.
 
-        Raises ModelError and ConfigError as `load_translator` does, and ConfigError for a model of unknown languages.
+        Raises ModelError and ConfigError as `load_translator` does, and ConfigError if the languages are unknown.
         """
         self._config, self._engine, self._queue, self._aligner = config, engine, queue, aligner
         self._version = _folder_version(config.path)
@@ -72,13 +72,13 @@ class ServedModel:
         return self._config.path.name
 
     def tag_for(self, target: str) -> str | None:
-        """Return the `to` of a request for a target language: None for a model that writes a single language."""
+        """Return the `to` argument of a request for a target language; None if the model has only one."""
         return target if target in self.translator.source_tags.languages else None
 
     def reload(self) -> bool:
-        """Load the model again if its folder has changed; returns whether it has.
+        """Reload the model if its folder has changed, and return whether it has.
 
-        Raises ModelError and ConfigError if loading fails; the old model is then served until the folder changes again.
+        Raises ModelError and ConfigError if loading fails. The old model is then served until the folder changes again.
         """
         version = _folder_version(self._config.path)
         if version == self._version:
@@ -89,7 +89,7 @@ class ServedModel:
         if languages != (self.source, self.targets):
             raise ConfigError(f"the languages of {self._config.path} have changed: restart the server to serve it")
         self.translator = translator
-        self.batcher.replace(backend)  # the old one ends once its last batch is done
+        self.batcher.replace(backend)  # the old backend is released after its last batch
         return True
 
     def close(self) -> None:
@@ -102,13 +102,15 @@ class ServedModel:
         if not engine.workers:
             translator = load_translator(config, engine, self._aligner)
             return translator, InProcessBackend(translator, lines)
-        here = "auto" if is_exported(config.path) else "torch"
-        translator = load_translator(config, engine.model_copy(update={"name": here, "precision": None}), self._aligner)
+        local_engine = "auto" if is_exported(config.path) else "torch"
+        translator = load_translator(
+            config, engine.model_copy(update={"name": local_engine, "precision": None}), self._aligner
+        )
         threads = engine.threads or max(1, available_cores() // engine.workers)
         spec = WorkerSpec(config, engine.model_copy(update={"threads": threads}))
         pool = WorkerPool(spec, engine.workers, translator.tokenizers.target, lines)
         if not pool.is_shared:
-            info(f"each of the {engine.workers} processes has its own copy of the weights of {self.name}")
+            info(f"each of the {engine.workers} worker processes holds a separate copy of the weights of {self.name}")
         return translator, pool
 
 
@@ -122,8 +124,8 @@ def _languages(config: ModelConfig, translator: Translator) -> tuple[str, tuple[
     targets = (config.target,) if config.target else tagged or ((single,) if single else ())
     if source is None or not targets:
         raise ConfigError(
-            f"{config.path} does not name its languages: give them, as --languages en-de, or as `source` and `target` "
-            "of the model in serve.yaml"
+            f"{config.path} does not name its languages: use --languages, such as --languages en-de, or set `source` "
+            "and `target` of the model in serve.yaml"
         )
     return source, targets
 
@@ -148,14 +150,14 @@ class Step(NamedTuple):
 
 
 Route = tuple[Step, ...]
-"""One step, or one into a pivot language and one from it."""
+"""One step, or two steps through a pivot language."""
 
 
 class Directions:
-    """The routes between all languages. If several models serve a direction, the first one is used."""
+    """The routes between languages. If several models serve a direction, the first one is used."""
 
     def __init__(self, models: Sequence[ServedModel], pivots: Iterable[str]) -> None:
-        """pivots: languages that connect others, in order of preference."""
+        """pivots: the pivot languages, in order of preference."""
         self.models = models
         self._routes: dict[tuple[str, str], Route] = {}
         for model in models:
@@ -175,7 +177,7 @@ class Directions:
 
     @property
     def all_targets(self) -> tuple[str, ...]:
-        """All target languages, whatever the source."""
+        """All target languages of any source language."""
         return tuple(dict.fromkeys(target for _, target in self._routes))
 
     def targets(self, source: str) -> tuple[str, ...]:
@@ -183,20 +185,21 @@ class Directions:
         return tuple(target for other, target in self._routes if other == source)
 
     def route(self, source: str, target: str) -> Route:
-        """Return the models that translate in a direction. Raises Refusal for one that is not served."""
-        if (found := self._routes.get((source, target))) is not None:
-            return found
+        """Return the steps that translate `source` into `target`. Raises RequestError for an unserved direction."""
+        if (route := self._routes.get((source, target))) is not None:
+            return route
         if source not in self.sources:
-            raise Refusal(f"{source} is not supported: this server translates from {', '.join(self.sources)}")
-        raise Refusal(
+            raise RequestError(f"{source} is not supported: this server translates from {', '.join(self.sources)}")
+        raise RequestError(
             f"{target} is not supported: this server translates from {source} into {', '.join(self.targets(source))}"
         )
 
 
-def distinct_names(folders: Sequence[Path]) -> list[str]:
+def short_names(folders: Sequence[Path]) -> list[str]:
     """Return short, distinct names of model folders, for metrics.
 
-    Each is the folder's own name, preceded by as many of its parents' names as needed; repeated folders are numbered.
+    A name is the name of the folder, preceded by as many names of parent folders as are needed to distinguish it.
+    Repeated folders are numbered.
     """
     paths = [each.absolute() for each in folders]
     names = {path: path.name for path in paths}
@@ -204,8 +207,8 @@ def distinct_names(folders: Sequence[Path]) -> list[str]:
         counts = Counter(names.values())
         names = {path: "/".join(path.parts[1:][-length:]) if counts[name] > 1 else name for path, name in names.items()}
     numbers: Counter[Path] = Counter()
-    found = []
+    distinct = []
     for path in paths:
         numbers[path] += 1
-        found.append(names[path] if numbers[path] == 1 else f"{names[path]} ({numbers[path]})")
-    return found
+        distinct.append(names[path] if numbers[path] == 1 else f"{names[path]} ({numbers[path]})")
+    return distinct

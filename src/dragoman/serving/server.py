@@ -16,7 +16,7 @@ from dragoman.base.settings.load import Overrides, load_settings
 from dragoman.serving.access.access import Access
 from dragoman.serving.batcher import BatchStatistics
 from dragoman.serving.config import ServeConfig
-from dragoman.serving.served_models import Directions, ServedModel, distinct_names
+from dragoman.serving.served_models import Directions, ServedModel, short_names
 from dragoman.serving.service import Service
 from dragoman.translation.alignment import Aligner
 
@@ -30,17 +30,17 @@ def serve(
     *,
     aligner: Aligner | None = None,
 ) -> None:
-    """Run a server until the process receives SIGTERM or Ctrl-C. Requests that it has accepted are still answered.
+    """Run a server until the process receives SIGTERM or Ctrl-C. Accepted requests are still answered.
 
-    config: `serve.yaml`, its content, or None; settings: override it, by dotted keys. aligner: aligns the words of all
-    translations (default: each model's decoder attention).
+    config: the path of `serve.yaml`, its content, or None. settings: overrides with dotted keys. aligner: aligns the
+    words of all translations (default: the decoder attention of each model).
 
-    Raises ConfigError for inconsistent settings, settings without models, and an address that the server cannot listen
-    on; ModelError for a folder that is not a model.
+    Raises ConfigError for inconsistent settings, if there are no models, and if the server cannot listen on the
+    address. Raises ModelError for a folder that is not a model.
     """
     parsed = load_settings(config, settings, ServeConfig)
     if not parsed.models:
-        raise ConfigError("there is no model to serve: name a model folder, or `models` in serve.yaml")
+        raise ConfigError("there is no model to serve: pass a model folder, or set `models` in serve.yaml")
     import_optional("fastapi", "serve")
     import_optional("uvicorn", "serve")
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -48,7 +48,7 @@ def serve(
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Return uvloop's event loop if it is installed (not on Windows): it needs less time per request."""
+    """Return uvloop's event loop, which is faster, or None if uvloop is not installed, as on Windows."""
     try:
         import uvloop
     except ImportError:
@@ -57,7 +57,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
-    """Serve; while models are being loaded, every request is answered with status 503."""
+    """Run the server. While models are being loaded, every request is answered with status 503."""
     import uvicorn
 
     from dragoman.serving.http.app import application
@@ -67,7 +67,7 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
     metrics, service, access = Metrics(), Service(config.limits.seconds), Access(config.access)
 
     class Server(uvicorn.Server):
-        """Leaves signals to this module: uvicorn would end the process before queued requests are answered."""
+        """A server without signal handlers. Those of uvicorn end the process before queued requests are answered."""
 
         @contextmanager
         def capture_signals(self) -> Iterator[None]:
@@ -82,15 +82,15 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
                 log_config=None,
                 access_log=False,
                 server_header=False,
-                proxy_headers=False,  # `access.trusted_proxies` decides which ones are believed
+                proxy_headers=False,  # `Access` evaluates these headers, according to `access.trusted_proxies`
                 limit_concurrency=config.limits.connections,
                 timeout_graceful_shutdown=ceil(config.limits.seconds) + 1,
             )
         )
 
         def shut_down() -> None:
-            server.force_exit = service.is_ending  # at the second signal, do not wait for requests
-            service.is_ending = server.should_exit = True
+            server.force_exit = service.is_shutting_down  # at the second signal, do not wait for requests
+            service.is_shutting_down = server.should_exit = True
 
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, shut_down)
@@ -114,12 +114,12 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
 
 
 async def _load(models: list[ServedModel], config: ServeConfig, metrics: "Metrics", aligner: Aligner | None) -> None:
-    """Append the configured models one by one, so that the caller can close them if one cannot be loaded."""
-    names = distinct_names([each.path for each in config.models])
+    """Load each configured model and append it to `models`, so that the caller can close them after an error."""
+    names = short_names([each.path for each in config.models])
     for each, name in zip(config.models, names, strict=True):
 
         def listener(batch: BatchStatistics, name: str = name) -> None:
-            metrics.translated(name, batch, config.queue.batch_tokens)
+            metrics.record_batch(name, batch, config.queue.batch_tokens)
 
         info(f"loading {each.path}")
         model = await asyncio.to_thread(ServedModel, each, config.engine, config.queue, listener, aligner)
@@ -129,23 +129,23 @@ async def _load(models: list[ServedModel], config: ServeConfig, metrics: "Metric
 
 def _listen(config: ServeConfig) -> socket.socket:
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
-    # asyncio sets TCP_NODELAY only if the protocol is named; without it, the body of an answer would wait until its
-    # headers are acknowledged, which takes a client 40 ms
-    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # asyncio sets TCP_NODELAY only if the protocol is specified. Without this option, the body of a response would wait
+    # until the client acknowledges the headers, which takes 40 ms
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        found.bind((config.host, config.port))
-        found.listen(config.limits.connections)
+        listening.bind((config.host, config.port))
+        listening.listen(config.limits.connections)
     except OSError as error:
-        found.close()
+        listening.close()
         raise ConfigError(
             f"cannot listen on {config.host}:{config.port} ({error.strerror}): choose another --host or --port"
         ) from None
-    return found
+    return listening
 
 
 async def _reload_changed(models: Sequence[ServedModel], seconds: float) -> None:
-    """Reload models whose folders have changed; one that cannot be loaded is reported, and its old model served."""
+    """Reload models whose folders have changed. If reloading fails, warn and continue to serve the old model."""
     while seconds:
         await asyncio.sleep(seconds)
         for model in models:

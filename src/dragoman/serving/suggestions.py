@@ -1,4 +1,4 @@
-"""`Suggestions`: better translations that clients suggest, stored in a file for training."""
+"""`Suggestions`: stores the translations that clients suggest, as training data."""
 
 import json
 import os
@@ -15,13 +15,13 @@ from dragoman.serving.errors import Overloaded
 
 
 class Suggestions:
-    """A JSON Lines file with `time`, `source` and `target` (codes), `text` and `suggestion`. Safe for several threads.
+    """A JSON Lines file with `time`, `source` and `target` (codes), `text` and `suggestion`. Thread-safe.
 
-    No line is ever incomplete.
+    A line is written completely or not at all.
     """
 
     def __init__(self, path: Path, capacity: int) -> None:
-        """capacity: the largest size of the file, in bytes. Raises ConfigError if it cannot be written."""
+        """capacity: the maximum file size in bytes. Raises ConfigError if the file cannot be written."""
         self._path, self._capacity, self._lock = path, capacity, Lock()
         try:
             with self._open():
@@ -30,7 +30,7 @@ class Suggestions:
             raise ConfigError(f"suggestions cannot be stored in {path}: {error.strerror or error}") from None
 
     def add(self, source: str, target: str, text: str, suggestion: str) -> None:
-        """Append a suggestion durably. Raises Overloaded if the file is full or cannot be written."""
+        """Append a suggestion and flush it to disk. Raises Overloaded if the file is full or cannot be written."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         entry = {"time": now, "source": source, "target": target, "text": text, "suggestion": suggestion}
         line = json.dumps(entry, ensure_ascii=False).encode() + b"\n"
@@ -52,5 +52,5 @@ class Suggestions:
             raise Overloaded("suggestions cannot be stored at the moment", retry_after=60) from None
 
     def _open(self) -> FileIO:
-        """Open the file, which is readable by its owner only, since it contains texts of clients."""
+        """Open the file. Only its owner can read it, because it contains the texts of clients."""
         return FileIO(os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "ab")

@@ -1,4 +1,4 @@
-"""`WorkerPool`: processes that translate with one copy of a model's weights; a process that ends is replaced."""
+"""`WorkerPool`: worker processes that share one copy of a model's weights. A worker that ends is replaced."""
 
 import os
 import signal
@@ -15,13 +15,13 @@ from weakref import finalize
 
 from dragoman.base.errors import ResourceError
 from dragoman.base.log import warn
-from dragoman.serving.prefork import ENVIRONMENT, BatchDone, Failure, Ready, WorkerSpec, with_tokenizer
+from dragoman.serving.prefork import ENVIRONMENT, BatchDone, Failure, Ready, WorkerSpec, attach_tokenizer
 from dragoman.serving.queue import Hypotheses
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.translation.request import TextRequest
 
 _ATTEMPTS = 2
-"""Maximum number of workers that try a batch, one after another, if they end while translating it."""
+"""Maximum number of workers that attempt a batch, one after another, if they end while translating it."""
 
 
 class _WorkerEnded(Exception):
@@ -29,16 +29,16 @@ class _WorkerEnded(Exception):
 
 
 class WorkerPool:
-    """The `Backend` in worker processes. A batch goes to one idle worker. Safe for use by several threads.
+    """A thread-safe `Backend` that translates each batch in an idle worker process.
 
-    A prefork process (`serving.prefork`) holds the model and forks the workers. A worker that ends is replaced, and its
-    batch is translated by another one. All processes end when the pool is closed or garbage-collected.
+    A prefork process (`serving.prefork`) holds the model and forks the workers. A worker that ends is replaced, and
+    another worker translates its batch. All processes end when the pool is closed or garbage-collected.
     """
 
     def __init__(self, spec: WorkerSpec, count: int, tokenizer: Tokenizer, batch_lines: int = 64) -> None:
-        """count: workers; tokenizer: the model's target tokenizer; batch_lines: lines that are decoded together.
+        """count: the number of workers; tokenizer: the model's target tokenizer; batch_lines: lines decoded together.
 
-        Raises what loading the model raises.
+        Raises the errors of `load_translator`.
         """
         self._spec, self._tokenizer, self._batch_lines, self._lock = spec, tokenizer, batch_lines, Lock()
         self._idle: SimpleQueue[_Worker] = SimpleQueue()
@@ -57,29 +57,29 @@ class WorkerPool:
         done = 0
         for _ in range(_ATTEMPTS):
             worker = self._idle.get()
-            if worker.has_ended:  # while it was idle, so these lines are not the cause
-                worker = self._replacement(worker)
+            if worker.has_ended:  # it ended while idle, so these lines are not the cause
+                worker = self._replace(worker)
             try:
                 for hypotheses in worker.translate(lines[done:], self._batch_lines, self._spec.engine.worker_seconds):
-                    yield with_tokenizer(hypotheses, self._tokenizer)
+                    yield attach_tokenizer(hypotheses, self._tokenizer)
                     done += 1
                 return
             except _WorkerEnded:
                 pass
             finally:
-                self._idle.put(worker if worker.is_idle else self._replacement(worker))
-        raise ResourceError("several worker processes ended while translating this, perhaps for lack of memory")
+                self._idle.put(worker if worker.is_idle else self._replace(worker))
+        raise ResourceError("several worker processes ended while translating this: they may have run out of memory")
 
     def continuous(self) -> None:
-        """Return None: workers have no continuous batches."""
+        """Return None, because workers do not support continuous batches."""
         return None
 
     def close(self) -> None:
         """End all processes."""
         self._end()
 
-    def _replacement(self, worker: "_Worker") -> "_Worker":
-        """Start another worker; if that fails, return the ended one, so that the next batch tries again."""
+    def _replace(self, worker: "_Worker") -> "_Worker":
+        """Replace a worker that has ended. If that fails, return the same worker; the next batch tries again."""
         model = self._spec.model.path
         warn(f"worker process {worker.pid} of {model} has ended: starting another one")
         with self._lock:
@@ -91,7 +91,7 @@ class WorkerPool:
                     self._processes.prefork.close()
                     self._processes.prefork = _Prefork(self._spec)
                     return self._processes.new_worker()
-            except Exception as error:  # of any kind: a worker that is not returned would be awaited forever
+            except Exception as error:  # any error, because a worker that is not returned would be awaited forever
                 warn(f"cannot start another worker process for {model}: {error}")
                 return worker
 
@@ -120,16 +120,16 @@ class _Processes:
 
 
 class _Prefork:
-    """The prefork process."""
+    """A running prefork process."""
 
     def __init__(self, spec: WorkerSpec) -> None:
-        """Start it. Raises what loading the model raises."""
-        self._control, theirs = socket.socketpair()
-        with theirs:
+        """Start the process. Raises the errors of `load_translator`."""
+        self._control, child_end = socket.socketpair()
+        with child_end:
             self._process = subprocess.Popen(
-                # not `-m`: the classes of its messages must be importable, not those of `__main__`
-                [sys.executable, "-c", "from dragoman.serving.prefork import main; main()", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
+                # with `-m`, the classes of its messages would belong to `__main__`, and could not be unpickled
+                [sys.executable, "-c", "from dragoman.serving.prefork import main; main()", str(child_end.fileno())],
+                pass_fds=[child_end.fileno()],
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, **ENVIRONMENT},
             )
@@ -144,7 +144,7 @@ class _Prefork:
                 raise
 
     def fork(self) -> "_Worker":
-        """Return a new worker that is ready. Raises what loading the model raises, and _WorkerEnded."""
+        """Return a new worker that is ready. Raises _WorkerEnded and the errors of `load_translator`."""
         try:
             self._control.send(b"f")
             pid, descriptors, _, _ = socket.recv_fds(self._control, 8, 1)
@@ -167,12 +167,12 @@ class _Prefork:
 
 
 class _Worker:
-    """A process that translates. It ends when its connection is closed."""
+    """A worker process. It ends when its connection is closed."""
 
     def __init__(self, pid: int, connection: Connection) -> None:
         self.pid, self.connection = pid, connection
         self.is_idle = True
-        """Whether it waits for a batch."""
+        """Whether the worker is waiting for a batch."""
 
     @property
     def has_ended(self) -> bool:
@@ -183,11 +183,11 @@ class _Worker:
             return True
 
     def translate(self, lines: Sequence[TextRequest], batch_lines: int, seconds: float) -> Iterator[Hypotheses]:
-        """Yield the hypotheses of each line. seconds: the longest time to wait for each message.
+        """Yield the hypotheses of each line. seconds: the timeout for each message.
 
-        Raises _WorkerEnded, also if a message does not arrive in time, and what the translation raises.
+        Raises _WorkerEnded if the worker ends or a message does not arrive in time, and the errors of the translation.
         """
-        self.is_idle = False  # until all its answers have been received
+        self.is_idle = False  # until all results have been received
         try:
             self.connection.send((list(lines), batch_lines))
         except OSError:
@@ -207,7 +207,7 @@ class _Worker:
         try:
             if not self.connection.poll(seconds):
                 warn(f"killing worker process {self.pid}: no result for {seconds:g} s")
-                os.kill(self.pid, signal.SIGKILL)  # its socket is open, so the pid is not another process's
+                os.kill(self.pid, signal.SIGKILL)  # its socket is open, so its pid has not been reused
                 raise _WorkerEnded
         except OSError:
             raise _WorkerEnded from None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dragoman.documents.passage import Escape, Passage, PassageBuilder
 
-USUAL_WIDTH = 42
+USUAL_LINE_WIDTH = 42
 """The longest line, in characters, that most guidelines for subtitles in European languages allow."""
 
 _SPEAKER = r"(?:[-–—‐‑]+|[♪♫#]+|>>+)\s*"
@@ -30,12 +30,12 @@ class CueMarkup:
     escape: Escape
     has_entities: bool = False
 
-    def displayed(self, text: str) -> str:
+    def strip_markup(self, text: str) -> str:
         """Return a text without its markup."""
         return self.hidden.sub("", text)
 
 
-def parts_of_cue(lines: Sequence[tuple[str, str]], markup: CueMarkup) -> list[str | Passage]:
+def split_cue(lines: Sequence[tuple[str, str]], markup: CueMarkup) -> list[str | Passage]:
     """Split a cue's lines into parts that are kept and parts that are translated, without the last line end.
 
     lines: (text, line end). A line that starts with a dash, a note or a voice tag, or is entirely in brackets, is a
@@ -51,7 +51,7 @@ def parts_of_cue(lines: Sequence[tuple[str, str]], markup: CueMarkup) -> list[st
             parts.append(end)
             first = True
         elif index:
-            builder.blank(end)
+            builder.add_blank(end)
         _add_line(builder, line, markup, first)
         first = False
     builder.finish(parts.append)
@@ -60,13 +60,13 @@ def parts_of_cue(lines: Sequence[tuple[str, str]], markup: CueMarkup) -> list[st
 
 def _starts_passage(line: str, markup: CueMarkup) -> bool:
     """Whether a line starts a new passage instead of continuing the previous line."""
-    speaker = re.match(r"\s*<v\b", line) or re.match(rf"\s*{_SPEAKER}", markup.displayed(line))
+    speaker = re.match(r"\s*<v\b", line) or re.match(rf"\s*{_SPEAKER}", markup.strip_markup(line))
     return speaker is not None or _is_sound(line, markup)
 
 
 def _is_sound(line: str, markup: CueMarkup) -> bool:
     """Whether a line describes a sound, such as `[DOOR OPENS]`."""
-    return _SOUND.fullmatch(markup.displayed(line)) is not None
+    return _SOUND.fullmatch(markup.strip_markup(line)) is not None
 
 
 def _add_line(builder: PassageBuilder, line: str, markup: CueMarkup, first: bool) -> None:
@@ -80,30 +80,30 @@ def _add_line(builder: PassageBuilder, line: str, markup: CueMarkup, first: bool
             _add_tag(builder, tag)
             continue
         if blank is not None:
-            builder.blank(blank)
+            builder.add_blank(blank)
             continue
         if speaker is not None and (first or not speaker.strip("♪♫ \t")):
-            builder.mark("empty", (speaker,))
+            builder.add_mark("empty", (speaker,))
             first = False
             continue
         first = False
-        shown = html.unescape(unit[0]) if entity is not None and markup.has_entities else unit[0]
-        if shown != unit[0] and not shown.isspace():
-            builder.text(shown, unit[0])
+        decoded = html.unescape(unit[0]) if entity is not None and markup.has_entities else unit[0]
+        if decoded != unit[0] and not decoded.isspace():
+            builder.add_text(decoded, unit[0])
             continue
         for character in unit[0]:
             if character.isspace() and character != "\xa0":
-                builder.blank(character)
+                builder.add_blank(character)
             else:
-                builder.text(character, character)
+                builder.add_text(character, character)
 
 
 def _add_tag(builder: PassageBuilder, raw: str) -> None:
     name = re.match(r"<(/?)\s*([A-Za-z]+)", raw)
     if name is None or name[2].lower() == "br":
-        builder.mark("empty", (raw,))
+        builder.add_mark("empty", (raw,))
     else:
-        builder.mark("close" if name[1] else "open", (raw,), name[2].lower())
+        builder.add_mark("close" if name[1] else "open", (raw,), name[2].lower())
 
 
 def wrap_like(original: str, text: str, hidden: re.Pattern[str]) -> str:
@@ -112,17 +112,19 @@ def wrap_like(original: str, text: str, hidden: re.Pattern[str]) -> str:
     The longest line is as short as possible, and words are not split. If each line of the original ends a sentence, so
     does each line of the translation, provided its sentences fit. hidden: matches markup, which has no width.
     """
-    old = _LINE_END.split(original)
+    original_lines = _LINE_END.split(original)
     words = list(_split_words(text, hidden))
-    if len(old) == 1 or not words:
+    if len(original_lines) == 1 or not words:
         return text
-    displayed = [hidden.sub("", word) for word in words]
-    widths = [len(word) for word in displayed]
-    ends = [end for end, word in enumerate(displayed, 1) if _SENTENCE_END.search(word) or end == len(words)]
+    strip_markup = [hidden.sub("", word) for word in words]
+    widths = [len(word) for word in strip_markup]
+    ends = [end for end, word in enumerate(strip_markup, 1) if _SENTENCE_END.search(word) or end == len(words)]
     lines = list(zip([0, *ends], ends, strict=False))
-    by_sentence = len(lines) == len(old) and all(_SENTENCE_END.search(hidden.sub("", line).rstrip()) for line in old)
-    if not by_sentence or any(not _fits(widths[begin:stop], USUAL_WIDTH, 1) for begin, stop in lines):
-        lines = list(_fill(widths, _smallest_width(widths, len(old))))
+    has_sentence_per_line = len(lines) == len(original_lines) and all(
+        _SENTENCE_END.search(hidden.sub("", line).rstrip()) for line in original_lines
+    )
+    if not has_sentence_per_line or any(not _fits(widths[begin:stop], USUAL_LINE_WIDTH, 1) for begin, stop in lines):
+        lines = list(_fill(widths, _smallest_width(widths, len(original_lines))))
     end = _LINE_END.search(original)
     assert end is not None
     head, tail = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
@@ -130,9 +132,9 @@ def wrap_like(original: str, text: str, hidden: re.Pattern[str]) -> str:
     return _LINE_END.sub("", head) + wrapped + _LINE_END.sub("", tail)
 
 
-def _smallest_width(widths: Sequence[int], most: int) -> int:
-    """Return the smallest width with which a text needs no more lines than with the usual width, or than `most`."""
-    count = min(most, sum(1 for _ in _fill(widths, max(USUAL_WIDTH, max(widths)))))
+def _smallest_width(widths: Sequence[int], max_lines: int) -> int:
+    """Return the smallest width at which the text needs no more lines than at the usual width, nor than `max_lines`."""
+    count = min(max_lines, sum(1 for _ in _fill(widths, max(USUAL_LINE_WIDTH, max(widths)))))
     low, high = max(widths), sum(widths) + len(widths) - 1
     while low < high:
         middle = (low + high) // 2
@@ -143,17 +145,17 @@ def _smallest_width(widths: Sequence[int], most: int) -> int:
 def _split_words(text: str, hidden: re.Pattern[str]) -> Iterator[str]:
     """Split at blanks, except those within markup."""
     word = ""
-    at = 0
-    for found in [*hidden.finditer(text), None]:
-        begin, end = (len(text), len(text)) if found is None else found.span()
-        first, *others = re.split(r"[ \t\r\n]+", text[at:begin])
+    position = 0
+    for match in [*hidden.finditer(text), None]:
+        begin, end = (len(text), len(text)) if match is None else match.span()
+        first, *others = re.split(r"[ \t\r\n]+", text[position:begin])
         word += first
         for other in others:
             if word:
                 yield word
             word = other
         word += text[begin:end]
-        at = end
+        position = end
     if word:
         yield word
 

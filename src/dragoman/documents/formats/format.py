@@ -80,6 +80,6 @@ class TextFormat:
         return content.encode()
 
 
-def concatenated(parts_of: Callable[[str], Iterable[str | Passage]]) -> TextFormat:
+def concatenation_format(parts_of: Callable[[str], Iterable[str | Passage]]) -> TextFormat:
     """Return the format of documents that are the concatenation of the parts that `parts_of` splits them into."""
     return TextFormat(lambda text: ParsedDocument(list(parts_of(text)), "".join))

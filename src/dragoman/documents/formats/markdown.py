@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.base.log import warn
 from dragoman.base.packages import import_optional
-from dragoman.documents.passage import Passage, PassageBuilder, Raw, as_text
+from dragoman.documents.passage import Passage, PassageBuilder, Raw, raw_text
 
 _SPECIAL = re.compile(r"[\\`*\[\]<|]|~(?=~)|(?<=~)~|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)")
 _BEGINNING = re.compile(r"(?:#{1,6}(?=\s|\Z)|[>+-]|[0-9]{1,9}(?=[.)])|=+\s*\Z)")
@@ -16,13 +16,13 @@ _TAG = re.compile(r"<(/?)([A-Za-z][\w-]*)")
 _VOID_TAGS = ("img", "wbr", "input")
 
 
-def escaped(text: str, begins: bool) -> str:
+def escape_markdown(text: str, begins: bool) -> str:
     """Put a backslash before every character that would be markup. begins: whether the text starts a block."""
-    found = _BEGINNING.match(text) if begins else None
+    result = _BEGINNING.match(text) if begins else None
     inner = _SPECIAL.sub(r"\\\g<0>", text)
-    if found is None:
+    if result is None:
         return inner
-    return f"{found[0]}\\{inner[found.end() :]}" if found[0].isdigit() else f"\\{inner}"
+    return f"{result[0]}\\{inner[result.end() :]}" if result[0].isdigit() else f"\\{inner}"
 
 
 class MarkdownParser:
@@ -38,9 +38,14 @@ class MarkdownParser:
         self._parser.core.ruler.disable(["inline", "text_join"])
         self._ends: dict[int, int] = {}
         self._content = ""
-        watched = {"link": rules.link, "image": rules.image, "backticks": rules.backtick, "autolink": rules.autolink}
-        for name, rule in watched.items():
-            self._parser.inline.ruler.at(name, self._watched(rule))
+        recorded_rules = {
+            "link": rules.link,
+            "image": rules.image,
+            "backticks": rules.backtick,
+            "autolink": rules.autolink,
+        }
+        for name, rule in recorded_rules.items():
+            self._parser.inline.ruler.at(name, self._record_ends(rule))
 
     def blocks(self, text: str) -> tuple[list[Any], Any]:
         """Return the block tokens, with their inline content unparsed, and the link definitions."""
@@ -50,22 +55,22 @@ class MarkdownParser:
     def tokens(self, content: str, environment: Any) -> tuple[list[Any], Mapping[int, int]]:
         """Return the inline tokens of a block, and the end of each link, image and code span by its start."""
         self._content, self._ends = content, {}
-        found: list[Any] = []
-        self._parser.inline.parse(content, self._parser, environment, found)
-        return found, self._ends
+        result: list[Any] = []
+        self._parser.inline.parse(content, self._parser, environment, result)
+        return result, self._ends
 
-    def _watched(self, rule: Callable[[Any, bool], bool]) -> Callable[[Any, bool], bool]:
-        def watched(state: Any, silent: bool) -> bool:
+    def _record_ends(self, rule: Callable[[Any, bool], bool]) -> Callable[[Any, bool], bool]:
+        def record_end(state: Any, silent: bool) -> bool:
             begin = state.pos
-            done = bool(rule(state, silent))
-            if done and not silent and state.src == self._content:
+            matched = bool(rule(state, silent))
+            if matched and not silent and state.src == self._content:
                 self._ends[begin] = state.pos
-            return done
+            return matched
 
-        return watched
+        return record_end
 
 
-class _Lost(Exception):
+class _PositionError(Exception):
     """A token is not at the expected position."""
 
 
@@ -81,23 +86,23 @@ class _InlineReader:
     text: str
     positions: Sequence[int]
     ends: Mapping[int, int]
-    builder: PassageBuilder = field(default_factory=lambda: PassageBuilder(escaped))
+    builder: PassageBuilder = field(default_factory=lambda: PassageBuilder(escape_markdown))
     at: int = 0
     links: list[int] = field(default_factory=list)
 
     def read(self, tokens: Sequence[Any]) -> None:
-        """Raises _Lost."""
+        """Raises _PositionError."""
         inside_address = False
         for token in tokens:
             if token.markup == "autolink" and token.type in ("link_open", "link_close"):
                 inside_address = token.type == "link_open"
                 if inside_address:
                     end = self._end()
-                    self.builder.keep(self.content[self.at + 1 : end - 1], self._taken(end))
+                    self.builder.add_code(self.content[self.at + 1 : end - 1], self._advance(end))
             elif not inside_address:
                 self._read(token)
         if self.content[self.at :].strip():
-            raise _Lost
+            raise _PositionError
 
     def _read(self, token: Any) -> None:
         match token.type:
@@ -106,105 +111,107 @@ class _InlineReader:
             case "text_special" if token.content == token.markup:  # a literal backslash
                 self._add_text(token.content)
             case "text_special":
-                self.builder.text(token.content, self._same(token.markup))
+                self.builder.add_text(token.content, self._expect(token.markup))
             case "softbreak":
-                self.builder.blank(self._line_end())
+                self.builder.add_blank(self._line_end())
             case "hardbreak":
-                self.builder.line_break(self._line_end())
+                self.builder.add_line_break(self._line_end())
             case "code_inline":
-                self.builder.keep(token.content, self._taken(self._end()))
+                self.builder.add_code(token.content, self._advance(self._end()))
             case "image":
-                self.builder.mark("empty", self._image(token))
+                self.builder.add_mark("empty", self._image(token))
             case "link_open":
                 self.links.append(self._end())
-                self.builder.mark("open", (self._same("["),), "link")
+                self.builder.add_mark("open", (self._expect("["),), "link")
             case "link_close":
-                self.builder.mark("close", (self._taken(self.links.pop()),), "link")
+                self.builder.add_mark("close", (self._advance(self.links.pop()),), "link")
             case "html_inline":
-                self._add_tag(self._same(token.content))
+                self._add_tag(self._expect(token.content))
             case _ if token.nesting and token.markup:
-                raw = self._same(token.markup)
-                self.builder.mark("open" if token.nesting > 0 else "close", (raw,), token.markup, fragile=True)
+                raw = self._expect(token.markup)
+                self.builder.add_mark(
+                    "open" if token.nesting > 0 else "close", (raw,), token.markup, must_contain_text=True
+                )
             case _:
-                raise _Lost
+                raise _PositionError
 
-    def _taken(self, end: int) -> str:
+    def _advance(self, end: int) -> str:
         """Read up to a character; return the part of the document that was read."""
         raw = self.text[self.positions[self.at] : self.positions[end]]
         self.at = end
         return raw
 
-    def _same(self, content: str) -> str:
+    def _expect(self, content: str) -> str:
         if not self.content.startswith(content, self.at):
-            raise _Lost
-        return self._taken(self.at + len(content))
+            raise _PositionError
+        return self._advance(self.at + len(content))
 
     def _end(self) -> int:
         if self.at not in self.ends:
-            raise _Lost
+            raise _PositionError
         return self.ends[self.at]
 
     def _line_end(self) -> str:
-        found = _LINE_END.match(self.content, self.at)
-        if found is None:
-            raise _Lost
-        return self._taken(found.end())
+        result = _LINE_END.match(self.content, self.at)
+        if result is None:
+            raise _PositionError
+        return self._advance(result.end())
 
     def _add_text(self, content: str) -> None:
         for character in content:
-            raw = self._same(character)
+            raw = self._expect(character)
             if character in " \t":
-                self.builder.blank(raw)
+                self.builder.add_blank(raw)
             else:
-                self.builder.text(character, raw)
+                self.builder.add_text(character, raw)
 
     def _add_tag(self, raw: str) -> None:
         tag = _TAG.match(raw)
         name = "" if tag is None else tag[2].lower()
         if tag is not None and name == "br":
-            self.builder.line_break(raw)
+            self.builder.add_line_break(raw)
         elif tag is None or raw.endswith("/>") or name in _VOID_TAGS:
-            self.builder.mark("empty", (raw,))
+            self.builder.add_mark("empty", (raw,))
         else:
-            self.builder.mark("close" if tag[1] else "open", (raw,), name)
+            self.builder.add_mark("close" if tag[1] else "open", (raw,), name)
 
     def _image(self, token: Any) -> Raw:
         """An image, with a passage for its description if that is plain text."""
         end, children = self._end(), token.children or ()
-        shown = "".join(child.content for child in children)
-        plain = all(child.type == "text" for child in children) and shown.strip() != ""
-        if not plain or not self.content.startswith(f"![{shown}]", self.at):
-            return (self._taken(end),)
-        parts: list[str | Passage] = [self._same("![")]
+        description = "".join(child.content for child in children)
+        plain = all(child.type == "text" for child in children) and description.strip() != ""
+        if not plain or not self.content.startswith(f"![{description}]", self.at):
+            return (self._advance(end),)
+        parts: list[str | Passage] = [self._expect("![")]
         inner = _InlineReader(self.content, self.text, self.positions, self.ends, at=self.at)
-        inner._add_text(shown)
+        inner._add_text(description)
         inner.builder.finish(parts.append)
         self.at = inner.at
-        return (*parts, self._taken(end))
+        return (*parts, self._advance(end))
 
 
-def passage_of(
+def build_passage(
     content: str, text: str, positions: Sequence[int], parser: MarkdownParser, environment: Any
 ) -> Passage | None:
     """Return a block as a passage, or None if its markup cannot be located. Arguments as in `_InlineReader`."""
     tokens, ends = parser.tokens(content, environment)
-    reading = _InlineReader(content, text, positions, ends)
+    reader = _InlineReader(content, text, positions, ends)
     try:
-        reading.read(tokens)
-    except _Lost:
+        reader.read(tokens)
+    except _PositionError:
         return None
-    found: list[str | Passage] = []
-    reading.builder.finish(found.append)
-    passage = found[0] if found else None
+    result: list[str | Passage] = []
+    reader.builder.finish(result.append)
+    passage = result[0] if result else None
     whole = text[positions[0] : positions[-1]]
-    return passage if isinstance(passage, Passage) and as_text(passage) == whole else None
+    return passage if isinstance(passage, Passage) and raw_text(passage) == whole else None
 
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\r?\n.*?\r?\n(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
 
 
-def parts_of_markdown(text: str) -> Iterator[str | Passage]:
+def split_markdown(text: str) -> Iterator[str | Passage]:
     """Split a document into kept parts and a passage for each heading, paragraph and table cell.
 
     Warns of blocks whose text cannot be located in the document; they remain untranslated.
@@ -220,7 +227,7 @@ def parts_of_markdown(text: str) -> Iterator[str | Passage]:
             continue
         first, last = token.map
         positions = _positions(token.content, text, lines[first:last], cell)
-        passage = None if positions is None else passage_of(token.content, text, positions, parser, environment)
+        passage = None if positions is None else build_passage(token.content, text, positions, parser, environment)
         if positions is None or passage is None:
             line = text.count("\n", 0, lines[first][0]) + 1
             warn(f"line {line}: a block of Markdown remains untranslated, because its markup could not be located")
@@ -236,31 +243,31 @@ def _positions(content: str, text: str, lines: list[tuple[int, int]], begin: int
 
     The library returns the text without the prefixes of its lines, and with the pipes of table cells unescaped.
     """
-    found: list[int] = []
+    result: list[int] = []
     end = begin
     parts = content.split("\n")
     if len(parts) > len(lines):
         return None
     for part, (start, stop) in zip(parts, lines, strict=False):
-        inked = part.strip(" \t")
-        pattern = re.escape(inked).replace(r"\|", r"\\?\|").replace("\ufffd", "[\ufffd\0]")
+        stripped = part.strip(" \t")
+        pattern = re.escape(stripped).replace(r"\|", r"\\?\|").replace("\ufffd", "[\ufffd\0]")
         match = re.compile(pattern).search(text, max(start, begin), stop)
         if match is None:
             return None
-        if found:
-            found.append(end)
-        lead = len(part) - len(part.lstrip(" \t")) if inked else 0
-        found += [match.start()] * lead + [match.start() + each for each in _in_table(inked, match[0])]
-        tail = range(len(part) - lead - len(inked))
-        found += [min(match.end() + each, stop) for each in tail]
+        if result:
+            result.append(end)
+        lead = len(part) - len(part.lstrip(" \t")) if stripped else 0
+        result += [match.start()] * lead + [match.start() + each for each in _in_table(stripped, match[0])]
+        tail = range(len(part) - lead - len(stripped))
+        result += [min(match.end() + each, stop) for each in tail]
         end = min(match.end() + len(tail), stop)
-    return [*found, end]
+    return [*result, end]
 
 
 def _in_table(content: str, raw: str) -> list[int]:
     """Return the index of each character in the same text with backslashes before the pipes of table cells."""
-    found, index = [], 0
+    result, index = [], 0
     for character in content:
-        found.append(index)
+        result.append(index)
         index += 2 if character == "|" and raw[index : index + 2] == "\\|" else 1
-    return found
+    return result

@@ -8,9 +8,9 @@ from itertools import groupby
 from typing import NamedTuple
 
 from dragoman.base.log import warn
-from dragoman.documents.formats.cues import CueMarkup, parts_of_cue, wrap_like
+from dragoman.documents.formats.cues import CueMarkup, split_cue, wrap_like
 from dragoman.documents.formats.format import ParsedDocument
-from dragoman.documents.passage import Passage, as_text
+from dragoman.documents.passage import Passage, raw_text
 
 _LINE = re.compile(r"([^\r\n]*)(\r\n?|\n|\Z)")
 _ARROW = "-->"
@@ -54,15 +54,15 @@ class SubtitleParser(ABC):
         self._warn(lines, stray)
         parts: list[str | Passage] = []
         cues: list[range] = []  # the indices of each cue's parts
-        for displayed, group in groupby(range(len(lines)), is_text.__getitem__):
+        for is_displayed, group in groupby(range(len(lines)), is_text.__getitem__):
             run = [lines[index] for index in group]
-            if not displayed:
+            if not is_displayed:
                 parts.append("".join(line.text + line.end for line in run))
                 continue
-            found = parts_of_cue(run, self.markup)
-            cues.append(range(len(parts), len(parts) + len(found)))
-            parts += [*found, run[-1].end]
-        original = [part if isinstance(part, str) else as_text(part) for part in parts]
+            cue_parts = split_cue(run, self.markup)
+            cues.append(range(len(parts), len(parts) + len(cue_parts)))
+            parts += [*cue_parts, run[-1].end]
+        original = [part if isinstance(part, str) else raw_text(part) for part in parts]
         return ParsedDocument(parts, lambda texts: "".join(self._write(cues, original, texts)))
 
     def _write(self, cues: Sequence[range], original: Sequence[str], texts: Sequence[str]) -> Iterator[str]:
@@ -98,7 +98,7 @@ class SubtitleParser(ABC):
 
 
 def _split_lines(text: str) -> list[Line]:
-    return [Line(*found) for found in _LINE.findall(text)]
+    return [Line(*groups) for groups in _LINE.findall(text)]
 
 
 _TAG = r"</?\s*(?:i|b|u|s|em|strong|font|span|ruby|rt|c|v|br)\b[^<>]*>"

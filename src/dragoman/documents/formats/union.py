@@ -5,24 +5,24 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.base.errors import ConfigError
-from dragoman.documents.formats.format import Format, TextFormat, concatenated
-from dragoman.documents.formats.html import parts_of_html
-from dragoman.documents.formats.markdown import parts_of_markdown
+from dragoman.documents.formats.format import Format, TextFormat, concatenation_format
+from dragoman.documents.formats.html import split_html
+from dragoman.documents.formats.markdown import split_markdown
 from dragoman.documents.formats.subtitles import SubRip, WebVtt
 from dragoman.documents.formats.word.word import WordFormat
 from dragoman.documents.passage import Passage
 
 
-def parts_of_text(text: str) -> Iterator[str | Passage]:
+def split_text(text: str) -> Iterator[str | Passage]:
     """Split plain text into lines, each with its line end; lines without letters are kept as they are."""
     for line in text.splitlines(keepends=True):
         yield Passage(line, line) if any(map(str.isalpha, line)) else line
 
 
 FORMATS: dict[str, Format[Any]] = {
-    "text": concatenated(parts_of_text),
-    "markdown": concatenated(parts_of_markdown),
-    "html": concatenated(parts_of_html),
+    "text": concatenation_format(split_text),
+    "markdown": concatenation_format(split_markdown),
+    "html": concatenation_format(split_html),
     "srt": TextFormat(SubRip().parse),
     "vtt": TextFormat(WebVtt().parse),
     "docx": WordFormat(),
@@ -41,14 +41,14 @@ EXTENSIONS = {
 }
 
 
-def format_of(name: str) -> Format[Any]:
+def get_format(name: str) -> Format[Any]:
     """Return a format by name. Raises ConfigError for an unknown one."""
     if name not in FORMATS:
         raise ConfigError(f"unknown document format '{name}': use {', '.join(FORMATS)} (--format)")
     return FORMATS[name]
 
 
-def format_of_file(path: Path | None) -> str:
+def detect_format(path: Path | None) -> str:
     """Return the name of the format that a file name's extension indicates, text by default.
 
     Extensions of compressed files (.gz, .xz, .zst) are skipped.

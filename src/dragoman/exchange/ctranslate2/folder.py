@@ -56,7 +56,7 @@ class Computing:
     workers: int
 
 
-def kind_serving(folder: Path, verb: str) -> ModelKind:
+def check_model_kind(folder: Path, verb: str) -> ModelKind:
     """Return the kind of the model in a folder, which may be an exported one.
 
     Raises ModelError, as `check_serves` does, if the kind does not support `verb`.

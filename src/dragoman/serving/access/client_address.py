@@ -1,4 +1,4 @@
-"""The address that a request came from, behind trusted proxies, and which addresses count as one client."""
+"""The client address of a request that came through trusted proxies, and the network that counts as one client."""
 
 from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -9,45 +9,45 @@ Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
 _NETWORK_BITS = 64
-"""The leading bits of an IPv6 address that name a network; a client can choose the others (RFC 4291, 2.5.4)."""
+"""Number of leading bits of an IPv6 address that identify a network. A client can choose the rest (RFC 4291, 2.5.4)."""
 
 
-def networks(texts: Iterable[str]) -> tuple[Network, ...]:
+def parse_networks(values: Iterable[str]) -> tuple[Network, ...]:
     """Parse networks such as `10.0.0.0/8`, `::1` or `192.168.1.7`. Raises ConfigError for an invalid one."""
-    found = []
-    for text in texts:
+    parsed = []
+    for value in values:
         try:
-            found.append(ip_network(text.strip()))
+            parsed.append(ip_network(value.strip()))
         except ValueError as error:
-            raise ConfigError(f"{text!r} is not a network: {error}. Write 10.0.0.0/8 or a single address") from None
-    return tuple(found)
+            raise ConfigError(f"{value!r} is not a network: {error}. Write 10.0.0.0/8 or a single address") from None
+    return tuple(parsed)
 
 
 def client_address(peer: str | None, forwarded: Sequence[str], trusted: Sequence[Network]) -> Address | None:
     """Return the client's address: the right-most one that does not belong to a trusted proxy.
 
-    peer: the other end of the connection; None, or not an address, for a Unix socket. forwarded: the values of all
-    X-Forwarded-For headers, in order. trusted: the networks of the operator's own proxies.
+    peer: the address at the other end of the connection; None or any other text for a Unix socket. forwarded: the
+    values of all X-Forwarded-For headers, in order. trusted: the networks of trusted proxies.
 
-    Each proxy appends the address of its own client on the right; everything further left may be forged by the client.
-    The list is therefore read from the right for as long as each address belongs to a trusted proxy. If the last such
-    proxy appended no address, the client is unknown, and the proxy's address is returned. Returns None if the peer has
-    no address.
+    Each proxy appends the address of its client on the right. Everything further left may be forged by the client. The
+    list is therefore read from the right as long as the addresses belong to trusted proxies. If the last of these
+    proxies appended no valid address, the client is unknown, and the address of the proxy is returned. Returns None if
+    the peer has no address.
     """
-    client = _address(peer or "")
-    if client is None or not _within(client, trusted):
+    client = _parse_address(peer or "")
+    if client is None or not _is_within(client, trusted):
         return client
     for value in reversed(forwarded):
-        rest = value
-        while rest:
-            rest, _, last = rest.rpartition(",")
+        remaining = value
+        while remaining:
+            remaining, _, last = remaining.rpartition(",")
             if not last.strip():
                 continue
-            before = _address(last)
-            if before is None:
+            previous = _parse_address(last)
+            if previous is None:
                 return client
-            client = before
-            if not _within(client, trusted):
+            client = previous
+            if not _is_within(client, trusted):
                 return client
     return client
 
@@ -61,12 +61,12 @@ def client_network(address: Address | None) -> str:
     return str(IPv6Network((int(address), _NETWORK_BITS), strict=False))
 
 
-def _within(address: Address, trusted: Sequence[Network]) -> bool:
+def _is_within(address: Address, trusted: Sequence[Network]) -> bool:
     return any(address in network for network in trusted)
 
 
-def _address(text: str) -> Address | None:
-    """Parse an address as proxies write it: with a port, in brackets, in quotes, or IPv4 mapped to IPv6."""
+def _parse_address(text: str) -> Address | None:
+    """Parse an address in any form that proxies use: with a port, in brackets, in quotes, or IPv4 mapped to IPv6."""
     text = text.strip().strip('"')
     if text.startswith("["):
         text, bracket, port = text[1:].partition("]")

@@ -1,4 +1,4 @@
-"""`Database`: the SQLite file of API keys, for several threads and processes."""
+"""`Database`: an SQLite file of API keys that several threads and processes can use."""
 
 import os
 import sqlite3
@@ -16,10 +16,10 @@ from dragoman.base.files import sync, unwritable
 from dragoman.base.log import warn
 
 _APPLICATION = 0x64676D6B
-"""SQLite's application_id in the file's header, which tells this database from those of other programs."""
+"""The application_id in the SQLite header, which distinguishes key databases from those of other programs."""
 _VERSION = 1
-_PATIENCE = 10.0
-"""How long a process waits while another one is writing, in seconds; a write takes milliseconds."""
+_BUSY_SECONDS = 10.0
+"""Time in seconds that a process waits for another process to finish writing. A write takes milliseconds."""
 
 _SCHEMA = f"""
 CREATE TABLE keys (
@@ -40,49 +40,49 @@ PRAGMA user_version = {_VERSION};
 
 
 class Database:
-    """A connection to the database, opened on first use and opened again in a forked process."""
+    """A connection to a key database, which is opened on first use and reopened in a forked process."""
 
     def __init__(self, path: Path | str, create: bool) -> None:
-        """create: create the file, readable by its owner only, if it is missing.
+        """create: whether to create a missing file. Only its owner can read the new file.
 
-        Raises ConfigError if it is missing and must not be created, and what `reading` raises.
+        Raises ConfigError if the file is missing and must not be created, and the errors of `connection`.
         """
         self.path = Path(path).absolute()
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
-        self._file = (0, 0)
+        self._file_id = (0, 0)
         self._inherited: sqlite3.Connection | None = None
-        _ALL.add(self)
+        _DATABASES.add(self)
         try:
-            is_there = self.path.exists()
+            exists = self.path.exists()
         except OSError as error:
             raise ResourceError(
                 f"cannot open {self.path}: {error.strerror}. Check the permissions of its folders"
             ) from None
-        if not is_there:
+        if not exists:
             if not create:
-                raise ConfigError(f"there is no database of keys at {self.path}: `dragoman keys add NAME` creates one")
+                raise ConfigError(f"there is no key database at {self.path}: `dragoman keys add NAME` creates one")
             self._create_file()
         self._check_file()
-        with self.reading():
+        with self.connection():
             pass
 
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        """Yield the connection, to one thread at a time.
+    def connection(self) -> Iterator[sqlite3.Connection]:
+        """Yield the connection to one thread at a time.
 
-        Raises DataError for a file that is not a database of keys, ResourceError if it cannot be read or written.
+        Raises DataError for a file that is not a key database, and ResourceError if it cannot be read or written.
         """
         with self._lock:
             try:
-                yield self._connected()
+                yield self._current_connection()
             except sqlite3.Error as error:
-                raise self._translated(error) from error
+                raise self._convert_error(error) from error
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """Run a transaction, without other writers: committed durably on exit, rolled back on an exception."""
-        with self.reading() as connection:
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Run a transaction that excludes other writers. It is committed on exit, or rolled back on an exception."""
+        with self.connection() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
@@ -91,20 +91,20 @@ class Database:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
-            # empty the journal at once, so that the file alone is complete and can be copied or replaced. If somebody
-            # is reading or the disk is full, a later write does it: the transaction is durable already
+            # empty the journal, so that the file alone is complete and can be copied or replaced. If a reader or a full
+            # disk prevents this, a later write empties the journal; the transaction is already durable
             with suppress(sqlite3.Error):
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def close(self) -> None:
-        """Close the file; the next use opens it again."""
+        """Close the connection. The next use reopens it."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
             self._connection = None
 
     def _create_file(self) -> None:
-        """Create the file atomically, so that no process sees half of it; if another one was faster, keep its file."""
+        """Create the file atomically, so that it is never incomplete. A file that already exists is kept."""
         try:
             descriptor, name = tempfile.mkstemp(".partial", f".{self.path.name}.", self.path.parent)
         except OSError as error:
@@ -119,86 +119,90 @@ class Database:
                 os.link(name, self.path)
             sync(self.path.parent)
         except sqlite3.Error as error:
-            raise self._translated(error) from error
+            raise self._convert_error(error) from error
         except OSError as error:
             raise unwritable(self.path, error) from error
         finally:
             os.unlink(name)
 
     def _check_file(self) -> None:
-        """Raises ConfigError for a file that is not regular; warns of permissions that are too wide."""
+        """Raise ConfigError for a file that is not regular, and warn of permissions that are too permissive."""
         mode = self.path.stat().st_mode
         if not stat.S_ISREG(mode):
-            raise ConfigError(f"{self.path} is not a regular file: name the database of keys")
+            raise ConfigError(f"{self.path} is not a regular file: use the path of the key database")
         if mode & (stat.S_IRWXG | stat.S_IRWXO):
             warn(f"users other than its owner can read or write {self.path}, which holds keys: chmod 600 {self.path}")
 
-    def leave_to_parent(self) -> None:
-        """In a child process: forget the parent's connection, which SQLite forbids to use or close there."""
-        self._lock = threading.Lock()  # a thread that does not exist here may have held it
+    def reset_after_fork(self) -> None:
+        """Discard the parent's connection in a forked process, in which SQLite forbids using or closing it."""
+        self._lock = threading.Lock()  # a thread of the parent may have held the old lock
         self._inherited, self._connection = self._connection or self._inherited, None
 
-    def _connected(self) -> sqlite3.Connection:
-        """The connection to the file that currently has this path: keys of a file that was replaced are not valid."""
+    def _current_connection(self) -> sqlite3.Connection:
+        """Return a connection to the current file. The keys of a file that was replaced are no longer valid."""
         try:
             status = self.path.stat()
         except OSError as error:
             raise ResourceError(f"cannot read {self.path}: {error.strerror}") from error
-        if (status.st_dev, status.st_ino) != self._file and self._connection is not None:
+        if (status.st_dev, status.st_ino) != self._file_id and self._connection is not None:
             self._connection.close()
             self._connection = None
         if self._connection is None:
-            self._connection = self._connect()
-            self._file = (status.st_dev, status.st_ino)
+            self._connection = self._open()
+            self._file_id = (status.st_dev, status.st_ino)
         return self._connection
 
-    def _connect(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
             f"file:{quote(str(self.path))}?mode=rw",
             uri=True,
-            timeout=_PATIENCE,
+            timeout=_BUSY_SECONDS,
             isolation_level=None,
             check_same_thread=False,
         )
         connection.row_factory = sqlite3.Row
         try:
             application, version = (
-                connection.execute(f"PRAGMA {what}").fetchone()[0] for what in ("application_id", "user_version")
+                connection.execute(f"PRAGMA {pragma}").fetchone()[0] for pragma in ("application_id", "user_version")
             )
             if application != _APPLICATION:
-                raise DataError(f"{self.path} is empty or belongs to another program: name another file for the keys")
+                raise DataError(f"{self.path} is empty or belongs to another program: use another file for the keys")
             if version != _VERSION:
-                raise DataError(f"{self.path} was created by a newer dragoman (format {version}): install that one")
+                raise DataError(f"{self.path} was created by a newer dragoman (format {version}): upgrade dragoman")
             connection.execute("PRAGMA synchronous = FULL")  # a reported revocation survives a crash
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _translated(self, error: sqlite3.Error) -> Exception:
-        """Translate an error of SQLite into one that says what is wrong with the file."""
+    def _convert_error(self, error: sqlite3.Error) -> Exception:
+        """Convert an SQLite error to an error that describes the problem with the file."""
         # the primary code is the lower byte: https://www.sqlite.org/rescode.html
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR):
-            return DataError(f"{self.path} is not a database of keys, or it is damaged ({error}): name another file")
+            return DataError(f"{self.path} is not a key database, or it is damaged ({error}): use another file")
         if code == sqlite3.SQLITE_FULL:
             return ResourceError(f"cannot write {self.path}: the disk is full. Free some space; the keys are unchanged")
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            return ResourceError(f"another process has been writing {self.path} for {_PATIENCE:g} s: try again later")
+            return ResourceError(
+                f"another process has been writing {self.path} for {_BUSY_SECONDS:g} s: try again later"
+            )
         if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
             return ResourceError(
-                f"cannot open {self.path} for writing ({error}). The server needs this too, since SQLite keeps its "
-                "journal in the same folder: grant access to the file and its folder"
+                f"cannot open {self.path} for writing ({error}). The server also needs write access, because SQLite "
+                "keeps its journal in the same folder: grant access to the file and its folder"
             )
-        return ResourceError(f"cannot read or write {self.path}: {error}; is the disk full or gone?")
+        return ResourceError(
+            f"cannot read or write {self.path}: {error}. Check that the disk is available and not full"
+        )
 
 
-_ALL: WeakSet[Database] = WeakSet()
+_DATABASES: WeakSet[Database] = WeakSet()
 
 
-def _leave_all_to_parent() -> None:
-    for database in _ALL:
-        database.leave_to_parent()
+def _reset_after_fork() -> None:
+    for database in _DATABASES:
+        database.reset_after_fork()
 
 
-os.register_at_fork(after_in_child=_leave_all_to_parent)
+os.register_at_fork(after_in_child=_reset_after_fork)

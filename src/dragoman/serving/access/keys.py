@@ -1,4 +1,4 @@
-"""`Keys`: API keys of a server, in a SQLite file that contains only their hashes."""
+"""`Keys`: the API keys of a server, in an SQLite file that contains only their hashes."""
 
 import hashlib
 import hmac
@@ -16,20 +16,20 @@ from dragoman.base.errors import ConfigError
 from dragoman.serving.access.database import Database
 
 PREFIX = "dgm_"
-"""The prefix of every key, by which people and secret scanners recognise one."""
+"""The prefix of every key, which lets people and secret scanners recognise keys."""
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no two characters look alike
-_ID, _SECRET = 8, 32
-_FORM = re.compile(f"({PREFIX}[{_ALPHABET}]{{{_ID}}})_[{_ALPHABET}]{{{_SECRET}}}", re.ASCII)
-_LONGEST_NAME = 64
+_ID_LENGTH, _SECRET_LENGTH = 8, 32
+_KEY_PATTERN = re.compile(f"({PREFIX}[{_ALPHABET}]{{{_ID_LENGTH}}})_[{_ALPHABET}]{{{_SECRET_LENGTH}}}", re.ASCII)
+_MAX_NAME_LENGTH = 64
 
 
 @dataclass(frozen=True)
 class Key:
     """An API key as stored, without its secret.
 
-    id: the public part of the key. created, revoked, expires: times in UTC, None for never. requests_per_minute,
-    tokens_per_minute: its own quotas; None for the server's default. `made` is the old name of `created`.
+    id: the public part of the key. created, revoked, expires: times in UTC; None for never. requests_per_minute,
+    tokens_per_minute: the quotas of the key; None for the server's default. `made` is the old name of `created`.
     """
 
     id: str
@@ -52,79 +52,85 @@ class Key:
         return "expired" if self.expires is not None and now >= self.expires else "valid"
 
 
-def random_key() -> str:
-    """Return a new key: `dgm_`, 8 characters that identify it (40 bits), `_`, and 32 secret ones (160 bits)."""
-    public, secret = ("".join(secrets.choice(_ALPHABET) for _ in range(length)) for length in (_ID, _SECRET))
+def generate_key() -> str:
+    """Return a random key: `dgm_`, an id of 8 characters (40 bits), `_`, and 32 secret characters (160 bits)."""
+    public, secret = (
+        "".join(secrets.choice(_ALPHABET) for _ in range(length)) for length in (_ID_LENGTH, _SECRET_LENGTH)
+    )
     return f"{PREFIX}{public}_{secret}"
 
 
-def id_of(key: str) -> str | None:
-    """Return the public part of a key, or None for a text that does not have the form of a key."""
-    match = _FORM.fullmatch(key)
+def parse_id(key: str) -> str | None:
+    """Return the public part of a key, or None for text that is not a well-formed key."""
+    match = _KEY_PATTERN.fullmatch(key)
     return None if match is None else match[1]
 
 
-def hashed(key: str, salt: bytes) -> bytes:
-    """Return the hash that is stored: HMAC-SHA-256 of the whole key with its own salt.
+def hash_key(key: str, salt: bytes) -> bytes:
+    """Return the hash to store: the HMAC-SHA-256 of the whole key with the key's salt.
 
-    A fast hash is sufficient: 160 random bits cannot be guessed. Slow hashes are for passwords.
+    A fast hash is sufficient, because 160 random bits cannot be guessed. Slow hashes are needed only for passwords.
     """
     return hmac.digest(salt, key.encode("utf-8", "surrogatepass"), hashlib.sha256)
 
 
-def checked_name(name: str) -> str:
-    """Return a name, normalised and stripped. Raises ConfigError for one that is ambiguous or looks like an id."""
+def normalise_name(name: str) -> str:
+    """Return a normalised name. Raises ConfigError for an invalid name and for one that looks like an id."""
     name = unicodedata.normalize("NFC", name).strip()
-    if not name or len(name) > _LONGEST_NAME or not name.isprintable():
-        raise ConfigError(f"the name of a key has 1 to {_LONGEST_NAME} printable characters: choose another")
+    if not name or len(name) > _MAX_NAME_LENGTH or not name.isprintable():
+        raise ConfigError(
+            f"the name of a key must have 1 to {_MAX_NAME_LENGTH} printable characters: choose another name"
+        )
     if name.startswith(PREFIX):
-        raise ConfigError(f"the name of a key must not begin with {PREFIX}, like the id of a key: choose another")
+        raise ConfigError(f"the name of a key must not begin with {PREFIX}, as ids do: choose another name")
     return name
 
 
-def expiry(when: str | date | datetime, now: datetime) -> datetime:
-    """Return the time at which a key expires. A date means the end of that day; times without a time zone are in UTC.
+def parse_expiry(value: str | date | datetime, now: datetime) -> datetime:
+    """Return the time at which a key expires. A date means the end of that day. The default time zone is UTC.
 
-    Raises ConfigError for a text that is neither, and for a time in the past.
+    Raises ConfigError for text that is neither a date nor a time, and for a time in the past.
     """
-    moment = when
-    if isinstance(moment, str):
+    expires = value
+    if isinstance(expires, str):
         try:
-            moment = date.fromisoformat(moment) if len(moment) <= len("2027-12-31") else datetime.fromisoformat(moment)
+            expires = (
+                date.fromisoformat(expires) if len(expires) <= len("2027-12-31") else datetime.fromisoformat(expires)
+            )
         except ValueError:
             raise ConfigError(
-                f"{when!r} is not a date: write 2027-12-31 for the last day on which the key is valid, or a time as "
-                "2027-12-31T18:00+01:00"
+                f"{value!r} is not a date: write 2027-12-31 for the last day on which the key is valid, or a time such as"
+                " 2027-12-31T18:00+01:00"
             ) from None
     try:
-        if not isinstance(moment, datetime):
-            moment = datetime.combine(moment, time(), UTC) + timedelta(days=1)
-        moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).replace(microsecond=0)
+        if not isinstance(expires, datetime):
+            expires = datetime.combine(expires, time(), UTC) + timedelta(days=1)
+        expires = (expires if expires.tzinfo else expires.replace(tzinfo=UTC)).astimezone(UTC).replace(microsecond=0)
     except OverflowError:
-        raise ConfigError(f"{when} is too late: leave it out for a key that does not expire") from None
-    if moment <= now:
-        raise ConfigError(f"{when} is in the past, so the key would never be valid: give a later date")
-    return moment
+        raise ConfigError(f"{value} is too late: omit it for a key that does not expire") from None
+    if expires <= now:
+        raise ConfigError(f"{value} is in the past, so the key would never be valid: choose a later date")
+    return expires
 
 
-_SALT = 16
-_MOST = 2**53
-"""The largest integer that all JSON parsers represent exactly; SQLite's own limit is higher."""
+_SALT_BYTES = 16
+_MAX_QUOTA = 2**53
+"""The largest integer that all JSON parsers represent exactly. SQLite's limit is higher."""
 _COLUMNS = "id, name, made, revoked, expires, requests_per_minute, tokens_per_minute"
-_NOBODY = bytes(_SALT)
+_DUMMY_SALT = bytes(_SALT_BYTES)
 
 
 class NewKey(NamedTuple):
-    """A key that was just created. text: the whole key, which is stored nowhere; key: its record."""
+    """A newly created key. text: the whole key, which is not stored; key: its record."""
 
     text: str
     key: Key
 
 
-class KeyRefused(Exception):
-    """A key that is not valid. The message, for the client, never varies; reason: for the log only.
+class InvalidKey(Exception):
+    """A request without a valid key. The message, which the client receives, is the same for every reason.
 
-    id: the public part of the key, if it has the form of a key.
+    reason: for the log only. id: the public part of the key, if the key is well-formed.
     """
 
     def __init__(
@@ -135,14 +141,14 @@ class KeyRefused(Exception):
 
 
 class Keys:
-    """The keys in a database. Safe for several threads and processes; changes are visible to all of them at once.
+    """The keys in a database. Several threads and processes can use it, and changes are visible to all of them at once.
 
-    A key is looked up by its id, and its hash is compared in constant time. The file is readable by its owner only.
-    Close it with `close` or a `with` statement.
+    A key is looked up by its id, and its hash is compared in constant time. Only the owner of the file can read it. Use
+    `close` or a `with` statement to close the database.
     """
 
     def __init__(self, database: Path | str = "keys.db", create: bool = True) -> None:
-        """create: create the file if it is missing. Raises ConfigError, DataError or ResourceError, as `Database`."""
+        """create: whether to create a missing file. Raises ConfigError, DataError and ResourceError, as `Database`."""
         self._database = Database(database, create)
 
     def add(
@@ -153,34 +159,36 @@ class Keys:
         tokens_per_minute: int | None = None,
         expires: str | date | datetime | None = None,
     ) -> NewKey:
-        """Create a key. Its text is returned here only, and cannot be recovered.
+        """Create a key. The whole key is returned only once, and cannot be recovered.
 
-        requests_per_minute, tokens_per_minute: its own quotas (default: the server's). expires: the last day on which
-        it is valid (UTC), or a time (default: never).
+        requests_per_minute, tokens_per_minute: the quotas of the key (default: the server's). expires: the last day on
+        which the key is valid (UTC), or a time (default: never).
 
-        Raises ConfigError for invalid values, and for the name of another key that is not revoked.
+        Raises ConfigError for invalid values, and for a name that another key has, unless that key is revoked.
         """
         now = _now()
         key = Key(
             "",
-            checked_name(name),
+            normalise_name(name),
             now,
             None,
-            None if expires is None else expiry(expires, now),
-            _checked_quota("requests_per_minute", requests_per_minute),
-            _checked_quota("tokens_per_minute", tokens_per_minute),
+            None if expires is None else parse_expiry(expires, now),
+            _validate_quota("requests_per_minute", requests_per_minute),
+            _validate_quota("tokens_per_minute", tokens_per_minute),
         )
-        salt = secrets.token_bytes(_SALT)
-        with self._database.writing() as connection:
+        salt = secrets.token_bytes(_SALT_BYTES)
+        with self._database.transaction() as connection:
             if connection.execute("SELECT 1 FROM keys WHERE name = ? AND revoked IS NULL", (key.name,)).fetchone():
-                raise ConfigError(f"there is a key named {key.name}: choose another name, or revoke that one first")
-            text = random_key()
-            while connection.execute("SELECT 1 FROM keys WHERE id = ?", (id_of(text),)).fetchone():
-                text = random_key()
+                raise ConfigError(
+                    f"a key named {key.name} exists: choose another name, or revoke the existing key first"
+                )
+            text = generate_key()
+            while connection.execute("SELECT 1 FROM keys WHERE id = ?", (parse_id(text),)).fetchone():
+                text = generate_key()
             connection.execute(
                 f"INSERT INTO keys ({_COLUMNS}, salt, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
-                    id_of(text),
+                    parse_id(text),
                     key.name,
                     int(now.timestamp()),
                     None,
@@ -188,55 +196,57 @@ class Keys:
                     key.requests_per_minute,
                     key.tokens_per_minute,
                     salt,
-                    hashed(text, salt),
+                    hash_key(text, salt),
                 ),
             )
-            return NewKey(text, _found(connection, str(id_of(text))))
+            return NewKey(text, _load_key(connection, str(parse_id(text))))
 
     def all(self) -> list[Key]:
         """Return all keys, including revoked and expired ones, in the order of their creation."""
-        with self._database.reading() as connection:
-            return [_key(row) for row in connection.execute(f"SELECT {_COLUMNS} FROM keys ORDER BY made, name, id")]
+        with self._database.connection() as connection:
+            return [
+                _key_of_row(row) for row in connection.execute(f"SELECT {_COLUMNS} FROM keys ORDER BY made, name, id")
+            ]
 
     def revoke(self, name_or_id: str) -> Key:
-        """Revoke a key at once, in all processes. A key that is revoked already stays unchanged.
+        """Revoke a key immediately, in all processes. A key that is already revoked remains unchanged.
 
         name_or_id: the name of a key that is not revoked, the id of a key, or the whole key. Raises ConfigError if
         there is no such key.
         """
-        wanted = name_or_id.strip()
-        with self._database.writing() as connection:
-            if wanted.startswith(PREFIX):
-                found = id_of(wanted) or wanted
-                rows = connection.execute("SELECT id FROM keys WHERE id = ?", (found,))
+        query = name_or_id.strip()
+        with self._database.transaction() as connection:
+            if query.startswith(PREFIX):
+                identifier = parse_id(query) or query
+                rows = connection.execute("SELECT id FROM keys WHERE id = ?", (identifier,))
             else:
-                found = checked_name(wanted)
-                rows = connection.execute("SELECT id FROM keys WHERE name = ? AND revoked IS NULL", (found,))
+                identifier = normalise_name(query)
+                rows = connection.execute("SELECT id FROM keys WHERE name = ? AND revoked IS NULL", (identifier,))
             if (row := rows.fetchone()) is None:
-                raise ConfigError(f"there is no key {found} to revoke: `dragoman keys list` shows all keys")
+                raise ConfigError(f"there is no key {identifier} to revoke: `dragoman keys list` shows all keys")
             revoked = (int(_now().timestamp()), row[0])
             connection.execute("UPDATE keys SET revoked = ? WHERE id = ? AND revoked IS NULL", revoked)
-            return _found(connection, row[0])
+            return _load_key(connection, row[0])
 
     def check(self, text: str | None) -> Key:
-        """Return the key that a client has sent. Raises KeyRefused unless it is valid.
+        """Return the record of a key that a client has sent. Raises InvalidKey unless the key is valid.
 
-        Expiry depends on the system's clock; revocation does not.
+        Expiry depends on the system clock, but revocation does not.
         """
         if not text:
-            raise KeyRefused("missing")
-        if (id := id_of(text)) is None:
-            raise KeyRefused("malformed")
-        with self._database.reading() as connection:
+            raise InvalidKey("missing")
+        if (id := parse_id(text)) is None:
+            raise InvalidKey("malformed")
+        with self._database.connection() as connection:
             row = connection.execute(f"SELECT {_COLUMNS}, salt, hash FROM keys WHERE id = ?", (id,)).fetchone()
-        salt, stored = (_NOBODY, b"") if row is None else (row["salt"], row["hash"])
-        # hashed and compared even if there is no such key, so that the time reveals nothing
-        if not hmac.compare_digest(hashed(text, salt), stored) or row is None:
-            raise KeyRefused("unknown", id)
-        key = _key(row)
+        salt, stored = (_DUMMY_SALT, b"") if row is None else (row["salt"], row["hash"])
+        # the hash is computed and compared even for an unknown key, so that the response time reveals nothing
+        if not hmac.compare_digest(hash_key(text, salt), stored) or row is None:
+            raise InvalidKey("unknown", id)
+        key = _key_of_row(row)
         state = key.state(_now())
         if state != "valid":
-            raise KeyRefused(state, id)
+            raise InvalidKey(state, id)
         return key
 
     def close(self) -> None:
@@ -256,17 +266,17 @@ def _now() -> datetime:
     return datetime.now(UTC).replace(microsecond=0)
 
 
-def _checked_quota(name: str, value: int | None) -> int | None:
-    if value is not None and not 1 <= value <= _MOST:
+def _validate_quota(name: str, value: int | None) -> int | None:
+    if value is not None and not 1 <= value <= _MAX_QUOTA:
         raise ConfigError(f"{name} must be at least 1: omit it for the server's default, or revoke the key")
     return value
 
 
-def _found(connection: sqlite3.Connection, id: str) -> Key:
-    return _key(connection.execute(f"SELECT {_COLUMNS} FROM keys WHERE id = ?", (id,)).fetchone())
+def _load_key(connection: sqlite3.Connection, id: str) -> Key:
+    return _key_of_row(connection.execute(f"SELECT {_COLUMNS} FROM keys WHERE id = ?", (id,)).fetchone())
 
 
-def _key(row: sqlite3.Row) -> Key:
+def _key_of_row(row: sqlite3.Row) -> Key:
     created, revoked, expires = (
         None if row[name] is None else datetime.fromtimestamp(row[name], UTC) for name in ("made", "revoked", "expires")
     )

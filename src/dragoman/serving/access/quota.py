@@ -1,4 +1,4 @@
-"""`Quotas`: requests and tokens per minute for each client, as token buckets in memory."""
+"""`Quotas`: limits the requests and tokens per minute of each client, with token buckets in memory."""
 
 import threading
 import time
@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 _MINUTE = 60_000_000_000
-"""Nanoseconds. Debts are counted in units of 1/60,000,000,000, so that buckets are exact: nothing is ever rounded."""
+"""Nanoseconds per minute. Debts are integers in units of 1/60,000,000,000, so that no amount is ever rounded."""
 
 _SECOND = 1_000_000_000
 
 
 @dataclass(frozen=True)
 class Account:
-    """A client and its quotas. A bucket holds the quota of one minute, which may be spent at once.
+    """A client and its quotas. A bucket holds the quota of one minute, which the client may spend at once.
 
-    name: the id of a key, or the network of an address. requests_per_minute, tokens_per_minute: at least 1; None for no
+    name: the id of the client's key, or its network. requests_per_minute, tokens_per_minute: at least 1; None for no
     limit. Raises ValueError for a limit below 1.
     """
 
@@ -31,7 +31,7 @@ class Account:
 
     @property
     def limits(self) -> tuple[int | None, int | None]:
-        """Requests and tokens per minute."""
+        """The limits of requests and tokens per minute."""
         return self.requests_per_minute, self.tokens_per_minute
 
 
@@ -43,10 +43,10 @@ class Amount(NamedTuple):
 
 
 class QuotaExceeded(Exception):
-    """A reservation that was refused; it costs nothing.
+    """A reservation exceeds a quota. Nothing was reserved.
 
-    resource: the quota that is exhausted. retry_after: seconds, at least 1, until the same reservation succeeds if
-    nothing else is reserved meanwhile (for `Retry-After`); None if it never will, because a full bucket holds less.
+    resource: the exhausted quota. retry_after: seconds, at least 1, until the same reservation succeeds if nothing else
+    is reserved in the meantime (for `Retry-After`); None if the reservation exceeds a full bucket and never succeeds.
     """
 
     def __init__(self, resource: Literal["requests", "tokens"], retry_after: int | None) -> None:
@@ -55,7 +55,7 @@ class QuotaExceeded(Exception):
 
 
 class Reservation:
-    """An amount that was taken from an account."""
+    """An amount that is reserved from an account."""
 
     def __init__(self, quotas: "Quotas", account: Account, amount: Amount) -> None:
         self._quotas, self.account = quotas, account
@@ -63,52 +63,50 @@ class Reservation:
         """Zero once the reservation is cancelled."""
 
     def cancel(self) -> None:
-        """Return the amount: for a request that was not served, such as one that found the queue full.
+        """Return the amount to the account, for example if the request is rejected because the queue is full.
 
-        Further calls do nothing.
+        Further calls have no effect.
         """
-        self._quotas.put_back(self)
+        self._quotas.cancel(self)
 
 
 class _Bucket:
-    """The spent amounts of an account that time has not yet restored, as `debts`: [requests, tokens].
+    """The amounts that an account has spent and not yet regained.
 
-    They are in units of 1/60,000,000,000.
+    debts: [requests, tokens], in units of 1/60,000,000,000. updated_at: the time of the last update, in nanoseconds.
     """
 
-    __slots__ = ("debts", "moment")
+    __slots__ = ("debts", "updated_at")
 
-    def __init__(self, moment: int) -> None:
+    def __init__(self, updated_at: int) -> None:
         self.debts = [0, 0]
-        self.moment = moment
+        self.updated_at = updated_at
 
 
 class Quotas:
-    """The buckets of many accounts. Each is full at first, and refills at its rate up to the quota of one minute.
+    """The token buckets of many accounts. A bucket starts full, and refills at its rate up to the quota of one minute.
 
     In any time t, an account is granted at most limit · (1 + t / 1 min), not counting cancelled reservations. Only the
-    most recently seen accounts are remembered. A forgotten account starts again with a full bucket; to exploit this, a
-    client would have to own more addresses than are remembered, which give it more quota anyway. The clock is
-    monotonic, so changes of the system's time have no effect. Safe for use by several threads; each process has its own
-    quotas.
+    most recently seen accounts are stored. An account that was dropped starts again with a full bucket. To exploit
+    this, a client would need more addresses than are stored, which would grant it a larger quota anyway. The clock is
+    monotonic, so changes to the system time have no effect. Thread-safe. Quotas are separate in each process.
     """
 
     def __init__(self, capacity: int = 65_536, clock: Callable[[], int] = time.monotonic_ns) -> None:
-        """capacity: the number of accounts that are remembered, about 400 bytes each; clock: in nanoseconds."""
+        """capacity: the maximum number of stored accounts, about 400 bytes each. clock: returns nanoseconds."""
         self._capacity, self._clock = capacity, clock
         self._lock = threading.Lock()
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
 
     def __len__(self) -> int:
-        """The number of accounts that are remembered."""
+        """Return the number of stored accounts."""
         with self._lock:
             return len(self._buckets)
 
     def reserve(self, account: Account, tokens: int, requests: int = 1) -> Reservation:
-        """Take tokens and requests, both or neither.
+        """Reserve tokens and requests, either both or neither.
 
-        Raises QuotaExceeded; a client that then waits for `retry_after` seconds succeeds. Raises ValueError for a
-        negative amount.
+        Raises QuotaExceeded if they exceed a quota, and ValueError for a negative amount.
         """
         amount = Amount(requests, tokens)
         if min(amount) < 0:
@@ -119,14 +117,14 @@ class Quotas:
             _add(bucket, account, amount)
         return Reservation(self, account, amount)
 
-    def put_back(self, reservation: Reservation) -> None:
-        """Cancel a reservation; an account that was forgotten meanwhile has a full bucket already."""
+    def cancel(self, reservation: Reservation) -> None:
+        """Cancel a reservation. An account that was dropped in the meantime already has a full bucket."""
         with self._lock:
             account, amount = reservation.account, reservation.amount
             reservation.amount = Amount(0, 0)
             bucket = self._buckets.get(account.name)
             if bucket is not None:
-                # the time since its last use is credited later: the order makes no difference
+                # the elapsed time is credited later; the order makes no difference
                 _add(bucket, account, Amount(-amount.requests, -amount.tokens))
 
     def _bucket(self, account: Account, now: int) -> _Bucket:
@@ -137,30 +135,30 @@ class Quotas:
                 self._buckets.popitem(last=False)
             bucket = self._buckets[account.name] = _Bucket(now)
         self._buckets.move_to_end(account.name)
-        passed = max(0, now - bucket.moment)
-        bucket.moment += passed
+        elapsed = max(0, now - bucket.updated_at)
+        bucket.updated_at += elapsed
         for index, limit in enumerate(account.limits):
-            bucket.debts[index] = 0 if limit is None else max(0, bucket.debts[index] - passed * limit)
+            bucket.debts[index] = 0 if limit is None else max(0, bucket.debts[index] - elapsed * limit)
         return bucket
 
 
 def _add(bucket: _Bucket, account: Account, amount: Amount) -> None:
-    """Add an amount to the debts. Without a limit there is no debt: a limit set later starts with a full bucket."""
+    """Add an amount to the debts, except for unlimited resources: a limit set later starts with a full bucket."""
     for index, (limit, cost) in enumerate(zip(account.limits, amount, strict=True)):
         if limit is not None:
             bucket.debts[index] = max(0, bucket.debts[index] + cost * _MINUTE)
 
 
 def _check(account: Account, bucket: _Bucket, amount: Amount) -> None:
-    """Raise QuotaExceeded if a quota does not suffice, for the resource that takes longest to refill."""
+    """Raise QuotaExceeded if a quota is insufficient. If both are, report the one that takes longer to refill."""
     worst: QuotaExceeded | None = None
     resources: tuple[Literal["requests", "tokens"], ...] = ("requests", "tokens")
     for resource, limit, debt, cost in zip(resources, account.limits, bucket.debts, amount, strict=True):
-        if limit is None or cost == 0 or (missing := debt + cost * _MINUTE - limit * _MINUTE) <= 0:
+        if limit is None or cost == 0 or (shortfall := debt + cost * _MINUTE - limit * _MINUTE) <= 0:
             continue
         if cost > limit:
             raise QuotaExceeded(resource, None)
-        seconds = -(-missing // (limit * _SECOND))
+        seconds = -(-shortfall // (limit * _SECOND))
         if worst is None or worst.retry_after is None or seconds > worst.retry_after:
             worst = QuotaExceeded(resource, seconds)
     if worst is not None:

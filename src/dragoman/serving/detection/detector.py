@@ -1,4 +1,4 @@
-"""`Detector`: detects which of a server's languages a text is written in."""
+"""`Detector`: detects the language of a text among the languages of a server."""
 
 import math
 from collections import Counter
@@ -9,102 +9,102 @@ from typing import Any, NamedTuple
 import regex
 
 from dragoman.base.packages import import_optional
-from dragoman.serving.detection.languages import closest_code, has_script, language_of, script_of
+from dragoman.serving.detection.languages import base_language, closest_code, has_script, language_script
 
-_LETTERS = {
+_COMBINED_SCRIPTS = {
     "Hans": ("Hani", "Bopo"),
     "Hant": ("Hani", "Bopo"),
     "Jpan": ("Hira", "Kana", "Hani"),
     "Kore": ("Hang", "Hani"),
 }
-"""The scripts that some ISO 15924 codes combine; any other code is a single script."""
+"""The scripts that are combined in some ISO 15924 codes. Any other code denotes a single script."""
 
-_SEVERAL_SCRIPTS = frozenset("az bs crh ha kab kk ks ku ky mn ms pa sd sdh sr tg tk tt ug uz uzs".split())
+_MULTI_SCRIPT_LANGUAGES = frozenset("az bs crh ha kab kk ks ku ky mn ms pa sd sdh sr tg tk tt ug uz uzs".split())
 """Languages that are also written in Latin, Cyrillic or Arabic letters, in addition to their usual script."""
 
-_ANY = r"\p{L}"
-_CHINESE = {"Hans": "gb2312", "Hant": "big5"}
-"""Character sets with the usual characters of one Chinese script, and few of those that only the other script has."""
+_ANY_LETTER = r"\p{L}"
+_CHINESE_ENCODINGS = {"Hans": "gb2312", "Hant": "big5"}
+"""Character sets that cover the usual characters of one Chinese script, but few that are specific to the other."""
 
-_SHARPNESS = 0.6
-"""Scores are divided by this · √bytes before the softmax; docs/language-detection.md explains the value."""
+_TEMPERATURE = 0.6
+"""Scores are divided by this value · √bytes before the softmax. docs/language-detection.md explains the value."""
 
 _PRIOR = 0.95
 """The prior probability that a text is in one of the languages to detect."""
 
-_SEARCHED, _CLASSIFIED = 4_000, 2_000
-"""The maximum number of characters of a text that are searched for words, and of the words that are classified."""
+_MAX_SEARCHED, _MAX_CLASSIFIED = 4_000, 2_000
+"""The maximum number of characters that are searched for words, and the maximum number that are classified."""
 
-_LEAST_PERCENT = 1.0
-_NO_TEXT = regex.compile(r"<[/!\p{L}][^<>]*>|&#?\w{1,32};|\{[^{}]{0,100}\}|%\(\w{1,100}\)[sd]")
-"""Markup and placeholders. Unlike the patterns of `KeepRules`, these take linear time on hostile input."""
+_MIN_PERCENT = 1.0
+_NON_TEXT = regex.compile(r"<[/!\p{L}][^<>]*>|&#?\w{1,32};|\{[^{}]{0,100}\}|%\(\w{1,100}\)[sd]")
+"""Matches markup and placeholders. Unlike the patterns of `KeepRules`, it takes linear time on hostile input."""
 
 
 class Detection(NamedTuple):
-    """language: its code as given to `Detector`; confidence: its probability in percent."""
+    """A detected language. language: its code, as passed to `Detector`; confidence: its probability in percent."""
 
     language: str
     confidence: float
 
 
 class Detector:
-    """Detects languages with py3langid: naive Bayes over byte n-grams of 139 languages (Lui and Baldwin 2012).
+    """Detects languages with py3langid, a naive Bayes classifier over byte n-grams (Lui and Baldwin 2012).
 
-    Probabilities are not normalised over `languages` alone: the other languages of the library share a twentieth of the
-    prior. A Spanish text is therefore not classified as English with confidence just because Spanish is not among the
-    languages. Safe for several threads; the library's model, about 90 MB, is loaded once.
+    All 139 languages of the library compete. Those that are not in `languages` share 5% of the prior. A Spanish text is
+    therefore not classified as English with high confidence just because Spanish is not in `languages`. Thread-safe.
+    The library's model takes about 90 MB, and is loaded only once.
     """
 
     def __init__(self, languages: Sequence[str]) -> None:
-        """languages: codes such as `de`, `zh-Hans`, `pt-BR` or `nb`; the first of indistinguishable codes is preferred.
+        """languages: codes such as `de`, `zh-Hans`, `pt-BR` or `nb`. The first of equally probable codes is preferred.
 
         Raises ConfigError if the library is not installed.
         """
         labels = tuple(_model().labels)
         self._codes: dict[str, list[str]] = {}
-        """The codes of `languages` by the library's label."""
+        """The codes in `languages`, grouped by label of the library."""
         undetected = []
         for language in dict.fromkeys(languages):
-            label = closest_code(language_of(language), labels)
+            label = closest_code(base_language(language), labels)
             if label is None:
                 undetected.append(language)
             else:
                 self._codes.setdefault(label, []).append(language)
         self.undetected = tuple(undetected)
-        """The languages that the library does not know, which are never detected."""
-        self._letters = letters_of(code for codes in self._codes.values() for code in codes)
+        """The languages that the library does not support, which are never detected."""
+        self._letter_pattern = letter_pattern(code for codes in self._codes.values() for code in codes)
         others = max(1, len(labels) - len(self._codes))
-        self._others = math.log((1 - _PRIOR) / others)
-        self._requested = math.log(_PRIOR / max(1, len(self._codes)))
+        self._other_prior = math.log((1 - _PRIOR) / others)
+        self._language_prior = math.log(_PRIOR / max(1, len(self._codes)))
 
     def detect(self, text: str) -> list[Detection]:
-        """Return the languages that are at least 1% probable, the most probable first.
+        """Return the languages with a probability of at least 1%, the most probable one first.
 
-        The list is empty for a text without letters of their scripts, and for one that is probably in another language.
-        Addresses, markup and placeholders are ignored; only the start of a long text is read.
+        The list is empty for a text without letters of their scripts, and for a text that is probably in another
+        language. Addresses, markup and placeholders are ignored. Only the start of a long text is used.
         """
-        words = _NO_TEXT.sub(" ", text[:_SEARCHED]).split()
-        text = " ".join(word for word in words if not _is_address(word))[:_CLASSIFIED]
-        if not self._codes or self._letters.search(text) is None:
+        words = _NON_TEXT.sub(" ", text[:_MAX_SEARCHED]).split()
+        text = " ".join(word for word in words if not _is_address(word))[:_MAX_CLASSIFIED]
+        if not self._codes or self._letter_pattern.search(text) is None:
             return []
-        # with the blanks, even a single word has n-grams at its start and end
+        # the blanks provide n-grams at the start and end, even for a single word
         padded = f" {text} "
         scores = dict(_model().rank(padded))
-        if len(set(scores.values())) == 1:  # no n-gram that the library knows
+        if len(set(scores.values())) == 1:  # the text contains no n-gram of the library
             return []
-        sharpness = _SHARPNESS * math.sqrt(len(padded.encode("utf-8", "surrogatepass")))
+        temperature = _TEMPERATURE * math.sqrt(len(padded.encode("utf-8", "surrogatepass")))
         weights = {
-            label: score / sharpness + (self._requested if label in self._codes else self._others)
+            label: score / temperature + (self._language_prior if label in self._codes else self._other_prior)
             for label, score in scores.items()
         }
-        most = max(weights.values())
-        total = sum(math.exp(weight - most) for weight in weights.values())
-        percent = {label: 100 * math.exp(weights[label] - most) / total for label in self._codes}
+        largest = max(weights.values())
+        total = sum(math.exp(weight - largest) for weight in weights.values())
+        percent = {label: 100 * math.exp(weights[label] - largest) / total for label in self._codes}
         found = [
             Detection(code, round(percent[label] * share, 1))
             for label, codes in self._codes.items()
-            if percent[label] >= _LEAST_PERCENT
-            for code, share in zip(codes, variant_shares(text, codes), strict=True)
+            if percent[label] >= _MIN_PERCENT
+            for code, share in zip(codes, variant_probabilities(text, codes), strict=True)
         ]
         return sorted(found, key=lambda each: -each.confidence)
 
@@ -115,45 +115,48 @@ def _is_address(word: str) -> bool:
 
 @cache
 def _model() -> Any:
-    """py3langid's model of all its languages, with unnormalised scores."""
+    """Return py3langid's model of all languages, with unnormalised scores."""
     module = import_optional("py3langid.langid", "serve", "py3langid")
     return module.LanguageIdentifier.from_model_file(module.MODEL_FILE)
 
 
-def letters_of(codes: Iterable[str]) -> "regex.Pattern[str]":
-    """Return a pattern for the letters of all these languages; any letter if the script of one is unknown."""
+def letter_pattern(codes: Iterable[str]) -> "regex.Pattern[str]":
+    """Return a pattern that matches the letters of all these languages, or any letter if a script is unknown."""
     names = set[str]()
     for code in codes:
-        name = script_of(code)
-        names.update(_LETTERS.get(name, (name,)))
-        if language_of(code) in _SEVERAL_SCRIPTS and not has_script(code):
+        name = language_script(code)
+        names.update(_COMBINED_SCRIPTS.get(name, (name,)))
+        if base_language(code) in _MULTI_SCRIPT_LANGUAGES and not has_script(code):
             names.update(("Latn", "Cyrl", "Arab"))
-    return regex.compile(_ANY if "" in names or not names else f"[{''.join(map(_property, sorted(names)))}]")
+    return regex.compile(_ANY_LETTER if "" in names or not names else f"[{''.join(map(_script_class, sorted(names)))}]")
 
 
-def variant_shares(text: str, codes: Sequence[str]) -> list[float]:
-    """Return the probability of each variant of a language, by the letters of its script; uniform if they share one."""
-    names = [script_of(code) for code in codes]
+def variant_probabilities(text: str, codes: Sequence[str]) -> list[float]:
+    """Return the probability of each variant of a language by its share of the letters, or equal shares.
+
+    The shares are equal if all variants have the same script.
+    """
+    names = [language_script(code) for code in codes]
     if len(set(names)) == 1:
         return [1 / len(codes)] * len(codes)
     counts = dict.fromkeys(names, 0.5)
-    for letter, times in Counter(filter(str.isalpha, text)).items():
-        fitting = [name for name in counts if _writes(name, letter)]
-        if len(fitting) == 1:
-            counts[fitting[0]] += times
+    for letter, count in Counter(filter(str.isalpha, text)).items():
+        candidates = [name for name in counts if _belongs_to_script(name, letter)]
+        if len(candidates) == 1:
+            counts[candidates[0]] += count
     total = sum(counts[name] for name in names)
     return [counts[name] / total for name in names]
 
 
 @lru_cache(maxsize=1 << 14)
-def _writes(name: str, letter: str) -> bool:
-    if name in _CHINESE:
+def _belongs_to_script(name: str, letter: str) -> bool:
+    if name in _CHINESE_ENCODINGS:
         try:
-            return bool(letter.encode(_CHINESE[name]))
+            return bool(letter.encode(_CHINESE_ENCODINGS[name]))
         except UnicodeEncodeError:
             return False
-    return bool(name) and regex.match(_property(name), letter) is not None
+    return bool(name) and regex.match(_script_class(name), letter) is not None
 
 
-def _property(name: str) -> str:
+def _script_class(name: str) -> str:
     return rf"\p{{Script={name}}}"

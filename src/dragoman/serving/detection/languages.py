@@ -1,4 +1,4 @@
-"""Language codes: matching what clients send to the codes that are served, and English names."""
+"""Language codes: matches the codes that clients send with those that are served, and returns English names."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -6,93 +6,98 @@ from functools import lru_cache
 from dragoman.base.packages import import_optional
 from dragoman.serving.detection.language_names import NAMES
 
-_OTHER_CODES = {"pb": "pt-br", "zt": "zh-hant"}
+_NON_STANDARD_CODES = {"pb": "pt-br", "zt": "zh-hant"}
 """Codes that LibreTranslate's clients send, although no standard defines them."""
 
 _NAMES = {code.lower(): name for code, name in NAMES.items()}
 
-_LONGEST = 35
-"""The longest code, in characters: RFC 5646, 4.4.1."""
+_MAX_CODE_LENGTH = 35
+"""The maximum length of a code in characters (RFC 5646, 4.4.1)."""
 
-_FARTHEST = 5
-"""The largest distance, by langcodes, at which two codes match: regions and variants do, Danish and Norwegian (11) do
-not."""
+_MAX_DISTANCE = 5
+"""The maximum langcodes distance of matching codes. Regions and variants match; Danish and Norwegian (11) do not."""
 
 
-def known_code(code: str, known: Iterable[str]) -> str:
-    """Return the known code that matches a code, or the code itself if none does.
+def match_code(code: str, known: Iterable[str]) -> str:
+    """Return the known code that matches a code, or the code itself if no known code matches.
 
-    Tried in this order: the same code, ignoring case and with `_` for `-`; an equivalent code (`zh` and `zh-CN` for
-    `zh-Hans`, `zt` for `zh-Hant`, `pb` for `pt-BR`, `no` for `nb`, `iw` for `he`, `deu` for `de`); the same language in
-    another region (`de-AT` for `de`, `pt` for `pt-BR`). Another language never matches, nor does Chinese in the other
-    script.
+    The function tries, in this order, the same code, ignoring case and with `_` for `-`; an equivalent code (`zh` and
+    `zh-CN` for `zh-Hans`, `zt` for `zh-Hant`, `pb` for `pt-BR`, `no` for `nb`, `iw` for `he`, `deu` for `de`); and the
+    same language in another region (`de-AT` for `de`, `pt` for `pt-BR`). Different languages never match, and neither
+    do the two scripts of Chinese.
     """
     return closest_code(code, tuple(known)) or code
 
 
 def closest_code(code: str, known: tuple[str, ...]) -> str | None:
-    """Like `known_code`, but return None if no known code matches."""
+    """Return the known code that matches a code, as `match_code` does, or None if no known code matches."""
     if code in known:
         return code
-    plain = _plain(code)
-    return _closest(plain, known) if 0 < len(plain) <= _LONGEST else None  # bounded, since results are cached
+    normalised = _normalise(code)
+    return (
+        _closest(normalised, known) if 0 < len(normalised) <= _MAX_CODE_LENGTH else None
+    )  # bounded, since results are cached
 
 
 @lru_cache(maxsize=1024)
-def _closest(plain: str, known: tuple[str, ...]) -> str | None:
-    by_plain = {_plain(each): each for each in reversed(known)}
-    if plain in by_plain:
-        return by_plain[plain]
-    wanted = _standard(plain)
-    meant = {_standard(each): name for each, name in by_plain.items() if _is_tag(_standard(each))}
-    if wanted in meant:
-        return meant[wanted]
-    if not _is_tag(wanted):
+def _closest(normalised: str, known: tuple[str, ...]) -> str | None:
+    by_normalised = {_normalise(each): each for each in reversed(known)}
+    if normalised in by_normalised:
+        return by_normalised[normalised]
+    standard = _standardise(normalised)
+    known_standard = {_standardise(each): name for each, name in by_normalised.items() if _is_tag(_standardise(each))}
+    if standard in known_standard:
+        return known_standard[standard]
+    if not _is_tag(standard):
         return None
-    # the language without a region is preferred to another region: pt-PT is pt rather than pt-BR
-    language = language_of(wanted)
-    if language in meant and language != "zh":
-        return meant[language]
-    found = import_optional("langcodes", "serve").closest_match(wanted, list(reversed(meant)), max_distance=_FARTHEST)[
-        0
-    ]
-    return meant.get(found)
+    # a code without a region is preferred to another region: pt-PT matches pt rather than pt-BR
+    language = base_language(standard)
+    if language in known_standard and language != "zh":
+        return known_standard[language]
+    match = import_optional("langcodes", "serve").closest_match(
+        standard, list(reversed(known_standard)), max_distance=_MAX_DISTANCE
+    )[0]
+    return known_standard.get(match)
 
 
-def name_of(code: str) -> str:
+def language_name(code: str) -> str:
     """Return the English name of a language, or the code itself if it is unknown."""
-    plain = _standard(_plain(code))
-    if plain in _NAMES:
-        return _NAMES[plain]
-    language, _, rest = plain.partition("-")
+    normalised = _standardise(_normalise(code))
+    if normalised in _NAMES:
+        return _NAMES[normalised]
+    language, _, rest = normalised.partition("-")
     name = _NAMES.get(language) or _NAMES.get(closest_code(language, tuple(_NAMES)) or "", "")
     return f"{name} ({rest.upper()})" if name and rest else name or code
 
 
-def language_of(code: str) -> str:
+def base_language(code: str) -> str:
     """Return a code without script and region: `zh` for `zh-Hans`, `pt` for `pb`. An invalid code is unchanged."""
-    plain = _standard(_plain(code))
-    return str(import_optional("langcodes", "serve").get(plain).language) if _is_tag(plain) else code
+    normalised = _standardise(_normalise(code))
+    return str(import_optional("langcodes", "serve").get(normalised).language) if _is_tag(normalised) else code
 
 
-def script_of(code: str) -> str:
-    """Return the script of a language as ISO 15924 names it, such as `Hans` or `Latn`; empty if it is unknown."""
-    plain = _standard(_plain(code))
-    return str(import_optional("langcodes", "serve").get(plain).maximize().script or "") if _is_tag(plain) else ""
+def language_script(code: str) -> str:
+    """Return the ISO 15924 code of a language's script, such as `Hans` or `Latn`, or "" if the script is unknown."""
+    normalised = _standardise(_normalise(code))
+    return (
+        str(import_optional("langcodes", "serve").get(normalised).maximize().script or "")
+        if _is_tag(normalised)
+        else ""
+    )
 
 
 def has_script(code: str) -> bool:
-    """Whether a code names its script itself, as `sr-Latn` does."""
-    plain = _standard(_plain(code))
-    return _is_tag(plain) and import_optional("langcodes", "serve").get(plain).script is not None
+    """Return whether a code contains a script, as `sr-Latn` does."""
+    normalised = _standardise(_normalise(code))
+    return _is_tag(normalised) and import_optional("langcodes", "serve").get(normalised).script is not None
 
 
-def _plain(code: str) -> str:
+def _normalise(code: str) -> str:
     return code.strip().replace("_", "-").lower()
 
 
-def _standard(plain: str) -> str:
-    return _OTHER_CODES.get(plain, plain)
+def _standardise(normalised: str) -> str:
+    return _NON_STANDARD_CODES.get(normalised, normalised)
 
 
 def _is_tag(code: str) -> bool:

@@ -1,4 +1,4 @@
-"""The server's ASGI application, with its routes for health and metrics."""
+"""The ASGI application of the server, with the routes for health and metrics."""
 
 from math import ceil
 from typing import Literal
@@ -13,16 +13,16 @@ from starlette.exceptions import HTTPException
 from dragoman.checkpoint.meta import library_versions
 from dragoman.serving.access.access import Access
 from dragoman.serving.config import ServeConfig
-from dragoman.serving.errors import Refusal
+from dragoman.serving.errors import RequestError
 from dragoman.serving.http import files, libretranslate, page, v1
 from dragoman.serving.http.gate import Gate, KeyFields
-from dragoman.serving.http.metrics import Metrics, RequestObserver, log_line
+from dragoman.serving.http.metrics import Metrics, RequestObserver, write_log_entry
 from dragoman.serving.http.requests import ERRORS
 from dragoman.serving.service import Service
 
 
 def application(service: Service, access: Access, config: ServeConfig, metrics: Metrics) -> FastAPI:
-    """Return the application. Every error is answered as `{"error": …}`."""
+    """Return the application. Every error is returned as `{"error": …}`."""
     app = FastAPI(
         title="dragoman",
         version=library_versions()["dragoman"],
@@ -36,23 +36,23 @@ def application(service: Service, access: Access, config: ServeConfig, metrics: 
     app.include_router(v1.routes(service, gate, config))
     app.include_router(_operation_routes(service, gate, metrics))
     app.include_router(page.routes())
-    app.add_middleware(RequestObserver, metrics=metrics, log=log_line if config.log else None)
+    app.add_middleware(RequestObserver, metrics=metrics, log=write_log_entry if config.log else None)
 
-    @app.exception_handler(Refusal)
-    async def refused(_: Request, error: Refusal) -> JSONResponse:
+    @app.exception_handler(RequestError)
+    async def handle_request_error(_: Request, error: RequestError) -> JSONResponse:
         headers = {} if error.retry_after is None else {"Retry-After": str(ceil(error.retry_after))}
         return JSONResponse({"error": error.message}, error.status, headers)
 
     @app.exception_handler(HTTPException)
-    async def not_found(_: Request, error: HTTPException) -> JSONResponse:
+    async def handle_http_error(_: Request, error: HTTPException) -> JSONResponse:
         return JSONResponse({"error": str(error.detail)}, error.status_code, error.headers)
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+    async def handle_invalid_fields(_: Request, error: RequestValidationError) -> JSONResponse:
         return JSONResponse({"error": "Invalid request"}, 400)
 
     @app.exception_handler(Exception)
-    async def failed(_: Request, error: Exception) -> JSONResponse:
+    async def handle_bug(_: Request, error: Exception) -> JSONResponse:
         return JSONResponse({"error": "internal error: see the server's log"}, 500)
 
     return app
@@ -65,7 +65,7 @@ class Health(BaseModel):
 
 
 def _operation_routes(service: Service, gate: Gate, metrics: Metrics) -> APIRouter:
-    """GET /health, /health/ready and /metrics."""
+    """Return the routes GET /health, /health/ready and /metrics."""
     router = APIRouter(tags=["operations"])
 
     @router.get("/health")
@@ -75,13 +75,13 @@ def _operation_routes(service: Service, gate: Gate, metrics: Metrics) -> APIRout
 
     @router.get("/health/ready", responses={503: ERRORS[503]})
     async def ready() -> Health:
-        """Check that the server is ready: all models are loaded and warm, and it is not shutting down."""
+        """Check that all models are loaded and warmed up, and that the server is not shutting down."""
         service.check_ready()
         return Health(status="ok")
 
     @router.get("/metrics", response_class=PlainTextResponse)
     async def read_metrics(request: Request) -> PlainTextResponse:
-        """Metrics for Prometheus."""
+        """Return metrics in Prometheus's text format."""
         await gate.enter(request, KeyFields)
         return PlainTextResponse(metrics.text(), media_type=CONTENT_TYPE_LATEST)
 

@@ -1,4 +1,4 @@
-"""`Connection`: a client's connection, closed if its headers are too long or arrive too slowly."""
+"""`Connection`: an HTTP connection that is closed if its headers are too long or arrive too slowly."""
 
 from asyncio import TimerHandle, Transport
 from typing import Any
@@ -15,23 +15,23 @@ _TOO_LONG = (
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's HTTP connection with limits on headers, which uvicorn awaits and stores without any limit."""
+    """An HTTP connection of uvicorn, with limits on the size and the duration of headers, which uvicorn lacks."""
 
     _timer: TimerHandle | None = None
     _header_bytes = 0
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
-        """Start the time limit of the first request's headers."""
+        """Start the timeout for the headers of the first request."""
         super().connection_made(transport)
         self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the time limit."""
+        """Stop the timeout."""
         self._stop_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Check the length of the headers, and process a part of a request."""
+        """Check the length of the headers, and process the data."""
         if self._timer is not None:
             self._header_bytes += len(data)
             if self._header_bytes > _HEADER_BYTES and b"\r\n\r\n" not in data:
@@ -41,13 +41,13 @@ class Connection(HttpToolsProtocol):
         super().data_received(data)
 
     def on_message_begin(self) -> None:
-        """Start the time limit for a further request on the same connection."""
+        """Start the timeout for the headers of a further request on this connection."""
         if self._timer is None:
             self._start_timer()
         super().on_message_begin()
 
     def on_headers_complete(self) -> Any:
-        """Stop the time limit: the routes have limits for the body."""
+        """Stop the timeout. The routes limit the time for the body."""
         self._stop_timer()
         return super().on_headers_complete()
 

@@ -1,4 +1,4 @@
-"""`Gate`: reads a request, identifies its client, and decides whether it may be served now."""
+"""`Gate`: reads a request, identifies its client, and enforces the client's quotas."""
 
 from typing import TypeVar
 
@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 
 from dragoman.serving.access.access import Access, Client
-from dragoman.serving.access.keys import KeyRefused
+from dragoman.serving.access.keys import InvalidKey
 from dragoman.serving.access.quota import QuotaExceeded, Reservation
 from dragoman.serving.config import LimitsConfig
 from dragoman.serving.errors import Forbidden, MissingKey, TooLarge, TooManyRequests
@@ -14,10 +14,10 @@ from dragoman.serving.http.requests import read_fields
 
 
 class KeyFields(BaseModel):
-    """Fields that every request may have."""
+    """Fields that every request accepts."""
 
     api_key: str = Field(
-        "", description="API key, if the server requires one; alternatively the header `Authorization: Bearer …`."
+        "", description="API key, if the server requires one. The header `Authorization: Bearer …` is also accepted."
     )
 
 
@@ -25,15 +25,15 @@ Fields = TypeVar("Fields", bound=KeyFields)
 
 
 class Caller:
-    """The client of a request."""
+    """The identified client of a request."""
 
     def __init__(self, access: Access, client: Client) -> None:
         self._access, self._client = access, client
 
     def reserve(self, tokens: int, requests: int = 0) -> Reservation:
-        """Take tokens and requests from the client's quota.
+        """Reserve tokens and requests of the client's quota.
 
-        Raises TooManyRequests if they exceed it at present, and TooLarge if they always will.
+        Raises TooManyRequests if they exceed the remaining quota, and TooLarge if they exceed the whole quota.
         """
         try:
             return self._access.reserve(self._client, tokens, requests)
@@ -45,7 +45,7 @@ class Caller:
 
 
 class Gate:
-    """Admits requests. A request counts against the client's quota as soon as it arrives, whatever its outcome."""
+    """Admits requests. Each request counts against the client's quota when it arrives, regardless of its outcome."""
 
     def __init__(self, access: Access, limits: LimitsConfig) -> None:
         self._access, self._limits = access, limits
@@ -53,7 +53,7 @@ class Gate:
     async def enter(self, request: Request, fields: type[Fields]) -> tuple[Fields, Caller]:
         """Read the fields of a request, and admit its client.
 
-        Raises MissingKey, Forbidden, TooManyRequests, and what `read_fields` raises.
+        Raises MissingKey, Forbidden, TooManyRequests, and the errors of `read_fields`.
         """
         self.check_header(request)
         found = await read_fields(request, self._limits, fields)
@@ -65,7 +65,7 @@ class Gate:
             self._identify(request, key)
 
     def admit(self, request: Request, key: str) -> Caller:
-        """Identify the client and count the request. key: from its fields; one in the header takes precedence.
+        """Identify the client and count the request. key: the key in the fields; a key in the header has precedence.
 
         Raises MissingKey, Forbidden and TooManyRequests.
         """
@@ -79,12 +79,12 @@ class Gate:
         peer = None if request.client is None else request.client.host
         try:
             return self._access.client(key or None, peer, request.headers.getlist("x-forwarded-for"))
-        except KeyRefused as refused:
+        except InvalidKey as refused:
             request.state.refused = refused.reason
             raise (MissingKey if refused.reason == "missing" else Forbidden)(str(refused)) from None
 
 
 def _header_key(request: Request) -> str | None:
-    """The key in the header `Authorization: Bearer …`."""
+    """Return the key in the header `Authorization: Bearer …`, or None if there is none."""
     kind, _, key = request.headers.get("authorization", "").partition(" ")
     return key.strip() if kind.lower() == "bearer" else None

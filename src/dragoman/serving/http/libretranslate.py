@@ -1,4 +1,4 @@
-"""LibreTranslate's routes, for its clients, written from its public API documentation."""
+"""The routes of LibreTranslate, implemented from its public API documentation, for LibreTranslate clients."""
 
 import asyncio
 from typing import Annotated, Any, Literal
@@ -6,25 +6,32 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, BeforeValidator, Field
 
-from dragoman.documents.formats.union import format_of
+from dragoman.documents.formats.union import get_format
 from dragoman.serving.config import ServeConfig
-from dragoman.serving.detection.languages import known_code, name_of
-from dragoman.serving.errors import Forbidden, Refusal
+from dragoman.serving.detection.languages import language_name, match_code
+from dragoman.serving.errors import Forbidden, RequestError
 from dragoman.serving.http.files import SUPPORTED
 from dragoman.serving.http.gate import Gate, KeyFields
-from dragoman.serving.http.requests import AUTO, Detected, check_texts, detect_language, openapi, while_connected
+from dragoman.serving.http.requests import (
+    AUTO,
+    DetectedLanguage,
+    check_texts,
+    describe_route,
+    detect_language,
+    run_while_connected,
+)
 from dragoman.serving.service import Service, TranslationJob
 from dragoman.serving.suggestions import Suggestions
 
 
 class TranslateFields(KeyFields):
-    """Text to translate."""
+    """One or several texts to translate."""
 
     q: str | list[str] = Field(description="A text, or a list of texts.")
     source: str = Field(description="Code of the source language, or auto.")
     target: str = Field(description="Code of the target language.")
     format: Annotated[Literal["text", "html"], BeforeValidator(lambda value: value or "text")] = Field(
-        "text", description="Format of the texts; with html, tags keep their positions."
+        "text", description="Format of the texts. With html, tags are preserved."
     )
     alternatives: Annotated[int, BeforeValidator(lambda value: 0 if value == "" else value)] = Field(
         0, ge=0, description="Number of alternative translations per text."
@@ -53,10 +60,10 @@ class Success(BaseModel):
 
 
 class Translated(BaseModel):
-    """The translation of a text, or a list of the translations of several texts."""
+    """The translation of a text, or a list with the translations of several texts."""
 
     translatedText: str | list[str]
-    detectedLanguage: Detected | list[Detected] | None = None
+    detectedLanguage: DetectedLanguage | list[DetectedLanguage] | None = None
     alternatives: list[str] | list[list[str]] | None = None
 
 
@@ -69,7 +76,7 @@ class Language(BaseModel):
 
 
 class Settings(BaseModel):
-    """The settings that a web page needs."""
+    """Settings for web pages."""
 
     apiKeys: bool
     keyRequired: bool
@@ -82,7 +89,7 @@ class Settings(BaseModel):
 
 
 def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
-    """POST /translate, /detect and /suggest, GET /languages and /frontend/settings.
+    """Return the routes POST /translate, /detect and /suggest, and GET /languages and /frontend/settings.
 
     Raises ConfigError if suggestions are enabled and cannot be stored.
     """
@@ -90,7 +97,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
     path = config.suggestions
     suggestions = None if path is None else Suggestions(path, limits.suggestions_bytes)
 
-    @router.post("/translate", response_model=Translated, **openapi(TranslateFields))
+    @router.post("/translate", response_model=Translated, **describe_route(TranslateFields))
     async def translate(request: Request) -> Response:
         """Translate one or several texts."""
         fields, caller = await gate.enter(request, TranslateFields)
@@ -98,44 +105,44 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         texts = [fields.q] if isinstance(fields.q, str) else fields.q
         check_texts(texts, limits)
         if fields.alternatives > limits.alternatives:
-            raise Refusal(f"Invalid request: alternatives: at most {limits.alternatives}")
-        target = known_code(fields.target, directions.all_targets)
-        by_source: dict[str, list[int]] = {}
+            raise RequestError(f"Invalid request: alternatives: at most {limits.alternatives}")
+        target = match_code(fields.target, directions.all_targets)
+        indices_by_source: dict[str, list[int]] = {}
         detected = []
         for index, text in enumerate(texts):
-            source = known_code(fields.source, directions.sources)
+            source = match_code(fields.source, directions.sources)
             if fields.source == AUTO:
                 found = detect_language(detector, text, directions.sources)
                 detected.append(found)
                 source = found.language
-            by_source.setdefault(source, []).append(index)
-        done: list[Any] = [None] * len(texts)
-        for source, indices in by_source.items():
-            some, format = [texts[index] for index in indices], format_of(fields.format)
-            job = TranslationJob(some, source, target, format, fields.alternatives, reserve=caller.reserve)
-            translated = await while_connected(request, service.translate(job))
+            indices_by_source.setdefault(source, []).append(index)
+        translations: list[Any] = [None] * len(texts)
+        for source, indices in indices_by_source.items():
+            group, format = [texts[index] for index in indices], get_format(fields.format)
+            job = TranslationJob(group, source, target, format, fields.alternatives, reserve=caller.reserve)
+            translated = await run_while_connected(request, service.translate(job))
             for index, each in zip(indices, translated, strict=True):
-                done[index] = each
+                translations[index] = each
         single = isinstance(fields.q, str)
-        alternatives = [list(each.alternatives) for each in done] if fields.alternatives else None
-        answer = Translated(
-            translatedText=done[0].text if single else [each.text for each in done],
+        alternatives = [list(each.alternatives) for each in translations] if fields.alternatives else None
+        response = Translated(
+            translatedText=translations[0].text if single else [each.text for each in translations],
             detectedLanguage=None if not detected else detected[0] if single else detected,
             alternatives=alternatives[0] if alternatives and single else alternatives,
         )
-        # serialised here: the library would validate it again, which takes a tenth of the time of a request
-        return Response(answer.model_dump_json(exclude_none=True), media_type="application/json")
+        # serialised explicitly, because FastAPI would validate the model again, which takes 10% of the request time
+        return Response(response.model_dump_json(exclude_none=True), media_type="application/json")
 
-    @router.post("/detect", **openapi(DetectFields))
-    async def detect(request: Request) -> list[Detected]:
-        """Detect the language of a text; the most probable language comes first."""
+    @router.post("/detect", **describe_route(DetectFields))
+    async def detect(request: Request) -> list[DetectedLanguage]:
+        """Detect the language of a text, and return candidates, the most probable one first."""
         fields, _ = await gate.enter(request, DetectFields)
         check_texts([fields.q], limits)
-        found = [Detected(confidence=each, language=code) for code, each in service.detector.detect(fields.q)]
-        # clients expect at least one
+        found = [DetectedLanguage(confidence=each, language=code) for code, each in service.detector.detect(fields.q)]
+        # clients expect at least one language
         return found or [detect_language(service.detector, fields.q, service.directions.sources)]
 
-    @router.post("/suggest", **openapi(SuggestFields))
+    @router.post("/suggest", **describe_route(SuggestFields))
     async def suggest(request: Request) -> Success:
         """Suggest a better translation."""
         fields, _ = await gate.enter(request, SuggestFields)
@@ -143,11 +150,11 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
             raise Forbidden("this server does not accept suggestions")
         check_texts([fields.q, fields.s], limits)
         if not fields.q.strip() or not fields.s.strip():
-            raise Refusal("Invalid request: q and s: must not be blank")
+            raise RequestError("Invalid request: q and s: must not be blank")
         directions = service.directions
         source, target = (
-            known_code(fields.source, directions.sources),
-            known_code(fields.target, directions.all_targets),
+            match_code(fields.source, directions.sources),
+            match_code(fields.target, directions.all_targets),
         )
         directions.route(source, target)
         await asyncio.to_thread(suggestions.add, source, target, fields.q, fields.s)
@@ -155,17 +162,17 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
 
     @router.get("/languages")
     async def languages(request: Request) -> list[Language]:
-        """The source languages, each with its target languages."""
+        """Return the source languages, each with its target languages."""
         await gate.enter(request, KeyFields)
         directions = service.directions
         return [
-            Language(code=source, name=name_of(source), targets=list(directions.targets(source)))
+            Language(code=source, name=language_name(source), targets=list(directions.targets(source)))
             for source in directions.sources
         ]
 
     @router.get("/frontend/settings")
     async def settings(request: Request) -> Settings:
-        """The settings that a web page needs."""
+        """Return settings for web pages."""
         await gate.enter(request, KeyFields)
         directions = service.directions
         source = directions.sources[0]
@@ -180,7 +187,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
             suggestions=suggestions is not None,
             language={
                 "source": {"code": AUTO, "name": "Auto"},
-                "target": {"code": first, "name": name_of(first)},
+                "target": {"code": first, "name": language_name(first)},
             },
         )
 

@@ -1,4 +1,4 @@
-"""`Metrics`: a server's Prometheus metrics; `RequestObserver`: the middleware that counts and logs every request."""
+"""`Metrics`: Prometheus metrics of a server. `RequestObserver`: middleware that counts and logs every request."""
 
 import json
 import sys
@@ -37,7 +37,7 @@ class Metrics:
         self._requests = Counter("dragoman_requests", "Answered requests.", ("route", "status"), registry=self.registry)
         self._seconds = Histogram(
             "dragoman_request_seconds",
-            "Seconds from a request's headers to the end of its answer.",
+            "Seconds from the headers of a request to the end of its response.",
             ("route",),
             buckets=_SECONDS,
             registry=self.registry,
@@ -67,17 +67,17 @@ class Metrics:
             registry=self.registry,
         )
 
-    def answered(self, route: str, status: int, seconds: float) -> None:
-        """Count a request. route: the route's pattern, without the values of its parameters."""
+    def record_request(self, route: str, status: int, seconds: float) -> None:
+        """Record a completed request. route: the path of the route, without the values of its parameters."""
         self._requests.labels(route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
-    def translated(self, model: str, batch: BatchStatistics, most_tokens: int) -> None:
-        """Count a batch. most_tokens: the size of the largest batch."""
+    def record_batch(self, model: str, batch: BatchStatistics, max_tokens: int) -> None:
+        """Record a translated batch. max_tokens: the maximum number of source tokens per batch."""
         self._sentences.labels(model).inc(batch.lines)
         self._tokens.labels(model).inc(batch.tokens)
         self._computing.labels(model).inc(batch.seconds)
-        self._fill.labels(model).observe(min(1.0, batch.concurrent_tokens / most_tokens))
+        self._fill.labels(model).observe(min(1.0, batch.concurrent_tokens / max_tokens))
 
     def watch(self, model: str, batcher: Batcher) -> None:
         """Report the state of a model's queue and cache whenever the metrics are read."""
@@ -89,8 +89,8 @@ class Metrics:
         return generate_latest(self.registry)
 
 
-def log_line(entry: dict[str, Any]) -> None:
-    """Write a log entry to stderr as a line of JSON. An entry that cannot be written is lost."""
+def write_log_entry(entry: dict[str, Any]) -> None:
+    """Write a log entry to stderr as a line of JSON. An entry that cannot be written is dropped."""
     with suppress(OSError):
         print(json.dumps(entry, ensure_ascii=False), file=sys.stderr, flush=True)
 
@@ -98,8 +98,8 @@ def log_line(entry: dict[str, Any]) -> None:
 class RequestObserver:
     """Middleware that counts and logs requests, and adds security headers to answers.
 
-    A log entry consists of time, method, route, status, seconds, and the id of the key or why it was refused; it never
-    contains texts or keys.
+    A log entry consists of time, method, route, status, seconds, and the id of the key or the reason for its rejection.
+    It never contains texts or keys.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, log: Log | None) -> None:
@@ -126,7 +126,7 @@ class RequestObserver:
         finally:
             seconds = perf_counter() - start
             route = getattr(scope.get("route"), "path", "none")
-            self._metrics.answered(route, status, seconds)
+            self._metrics.record_request(route, status, seconds)
             state = scope.get("state", {})
             if self._log is not None:
                 self._log(

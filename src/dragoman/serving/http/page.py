@@ -7,14 +7,14 @@ from typing import NamedTuple
 from fastapi import APIRouter, Request, Response
 from starlette.exceptions import HTTPException
 
-_KINDS = {
+_MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
 _HEADERS = {
-    # scripts and styles come from this server only, and no text can become a script
+    # scripts and styles are loaded from this server only, and text cannot become a script
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'",
@@ -22,48 +22,48 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-    # revalidated each time, but sent again only if the file has changed
+    # files are revalidated on each use, but sent only if they have changed
     "Cache-Control": "no-cache",
 }
 
 
 class _File(NamedTuple):
     content: bytes
-    kind: str
-    tag: str
+    media_type: str
+    etag: str
 
 
 def routes() -> APIRouter:
-    """GET / and /page/NAME. The files are read once, so no address can lead to any other file."""
-    router, known = APIRouter(include_in_schema=False), _read()
+    """Return the routes GET / and /page/NAME. All files are loaded in advance, so no other file is accessible."""
+    router, page_files = APIRouter(include_in_schema=False), _read_files()
 
     @router.get("/")
     async def page(request: Request) -> Response:
-        """The translation page."""
-        return _answer(request, known["index.html"])
+        """Return the translation page."""
+        return _respond(request, page_files["index.html"])
 
     @router.get("/page/{name}")
-    async def part(request: Request, name: str) -> Response:
-        """A file of the page."""
-        if name not in known:
+    async def page_file(request: Request, name: str) -> Response:
+        """Return a file of the page."""
+        if name not in page_files:
             raise HTTPException(404)
-        return _answer(request, known[name])
+        return _respond(request, page_files[name])
 
     return router
 
 
-def _read() -> dict[str, _File]:
-    found = {}
+def _read_files() -> dict[str, _File]:
+    page_files = {}
     for path in (files("dragoman.serving") / "page").iterdir():
-        kind = _KINDS.get(path.name[path.name.rfind(".") :])
-        if kind is not None:
+        media_type = _MEDIA_TYPES.get(path.name[path.name.rfind(".") :])
+        if media_type is not None:
             content = path.read_bytes()
-            found[path.name] = _File(content, kind, f'"{sha256(content).hexdigest()[:32]}"')
-    return found
+            page_files[path.name] = _File(content, media_type, f'"{sha256(content).hexdigest()[:32]}"')
+    return page_files
 
 
-def _answer(request: Request, file: _File) -> Response:
-    headers = {**_HEADERS, "ETag": file.tag}
-    if request.headers.get("if-none-match") == file.tag:
+def _respond(request: Request, file: _File) -> Response:
+    headers = {**_HEADERS, "ETag": file.etag}
+    if request.headers.get("if-none-match") == file.etag:
         return Response(status_code=304, headers=headers)
-    return Response(file.content, media_type=file.kind, headers=headers)
+    return Response(file.content, media_type=file.media_type, headers=headers)

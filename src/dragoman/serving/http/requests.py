@@ -1,4 +1,4 @@
-"""Requests: reading bodies within limits, validating fields, and describing them in the OpenAPI document."""
+"""Reads request bodies within limits, validates their fields, and describes them in the OpenAPI document."""
 
 import asyncio
 import json
@@ -11,20 +11,20 @@ from starlette.requests import ClientDisconnect, Request
 
 from dragoman.serving.config import LimitsConfig
 from dragoman.serving.detection.detector import Detector
-from dragoman.serving.errors import ClientDisconnected, Refusal, TooLarge, TooSlow
+from dragoman.serving.errors import ClientDisconnected, RequestError, TooLarge, TooSlow
 
 MULTIPART = "multipart/form-data"
 JSON, FORM, JSON_LINES = "application/json", "application/x-www-form-urlencoded", "application/x-ndjson"
 
 AUTO = "auto"
-"""The source language to send if it should be detected."""
+"""The source language that requests language detection."""
 
 Fields = TypeVar("Fields", bound=BaseModel)
 Result = TypeVar("Result")
 
 
 class Error(BaseModel):
-    """An error: what is wrong, and what to do."""
+    """An error. error: describes the problem and its solution."""
 
     error: str
 
@@ -42,123 +42,126 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 """The responses of every route, for the OpenAPI document."""
 
 
-class Detected(BaseModel):
-    """A detected language. confidence: from 0 to 100; 0 if it is unknown."""
+class DetectedLanguage(BaseModel):
+    """A detected language. confidence: from 0 to 100; 0 if the language is unknown."""
 
     confidence: float
     language: str
 
 
-def openapi(fields: type[BaseModel], form: bool = True, streams: bool = False) -> dict[str, Any]:
-    """Return the arguments that describe a route that reads its own body.
+def describe_route(fields: type[BaseModel], form: bool = True, streams: bool = False) -> dict[str, Any]:
+    """Return the decorator arguments that describe a route whose handler reads the request body.
 
-    form: whether it accepts a form as well as JSON; streams: whether it may answer with lines of JSON.
+    form: whether the route accepts forms in addition to JSON; streams: whether it can return JSON lines.
     """
-    content = {kind: {"schema": fields.model_json_schema()} for kind in ((JSON, FORM) if form else (JSON,))}
+    content = {media_type: {"schema": fields.model_json_schema()} for media_type in ((JSON, FORM) if form else (JSON,))}
     lines: dict[int | str, dict[str, Any]] = (
         {200: {"content": {JSON_LINES: {"schema": {"type": "string"}}}}} if streams else {}
     )
     return {"openapi_extra": {"requestBody": {"required": True, "content": content}}, "responses": ERRORS | lines}
 
 
-async def read_body(request: Request, limits: LimitsConfig, most: int) -> bytes:
-    """Read a body of at most `most` bytes.
+async def read_body(request: Request, limits: LimitsConfig, max_bytes: int) -> bytes:
+    """Read a body of at most `max_bytes` bytes.
 
-    Raises TooLarge as soon as it exceeds them, TooSlow if it takes too long, and Refusal if it is incomplete.
+    Raises TooLarge as soon as the body exceeds the limit, TooSlow if it takes too long, and RequestError if it is
+    incomplete.
     """
-    too_large = TooLarge(f"a request has at most {most:,} bytes")
+    too_large = TooLarge(f"a request has at most {max_bytes:,} bytes")
     announced = request.headers.get("content-length", "")
-    if announced.isdigit() and int(announced) > most:
+    if announced.isdigit() and int(announced) > max_bytes:
         raise too_large
     body = bytearray()
     try:
         async with asyncio.timeout(limits.body_seconds):
             async for chunk in request.stream():
                 body += chunk
-                if len(body) > most:
+                if len(body) > max_bytes:
                     raise too_large
     except TimeoutError:
         raise TooSlow(f"the request was not complete after {limits.body_seconds:g} seconds") from None
     except ClientDisconnect:
-        raise Refusal("the request was not complete") from None
+        raise RequestError("the request was not complete") from None
     return bytes(body)
 
 
 async def read_fields(request: Request, limits: LimitsConfig, fields: type[Fields]) -> Fields:
     """Read the fields of the body, or of the query string if there is no body.
 
-    Raises Refusal for a body or fields that are invalid, and what `read_body` raises.
+    Raises RequestError for an invalid body or invalid fields, and the errors of `read_body`.
     """
     body = await read_body(request, limits, limits.body_bytes)
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind == "application/json" or (not kind and body.lstrip().startswith(b"{")):
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type == "application/json" or (not media_type and body.lstrip().startswith(b"{")):
         values = _parse_json(body)
-    elif kind in ("", "application/x-www-form-urlencoded"):
+    elif media_type in ("", "application/x-www-form-urlencoded"):
         values = _parse_form(body, request)
     else:
-        raise Refusal("send JSON or a form (application/json, application/x-www-form-urlencoded)")
+        raise RequestError("unsupported content type: use application/json or application/x-www-form-urlencoded")
     return validate(values, fields)
 
 
 def validate(values: Any, fields: type[Fields]) -> Fields:
-    """Convert values to fields. Raises Refusal for fields that are missing or invalid."""
+    """Convert values to fields. Raises RequestError for fields that are missing or invalid."""
     try:
         return fields.model_validate(values)
     except ValidationError as error:
-        raise Refusal(_first_problem(error)) from None
+        raise RequestError(_describe_first_error(error)) from None
 
 
 def check_texts(texts: Sequence[str], limits: LimitsConfig, field: str = "q") -> None:
-    """Raise Refusal for too many texts or too many characters. field: the name of the field that contains them."""
+    """Raise RequestError for too many texts or too many characters. field: the name of the field that contains them."""
     if len(texts) > limits.texts:
-        raise Refusal(f"Invalid request: {field}: {len(texts)} texts, but a list has at most {limits.texts}")
+        raise RequestError(f"Invalid request: {field}: {len(texts)} texts, but a list has at most {limits.texts}")
     if (size := sum(map(len, texts))) > limits.characters:
-        raise Refusal(f"Invalid request: {field}: {size:,} characters, but a request has at most {limits.characters:,}")
+        raise RequestError(
+            f"Invalid request: {field}: {size:,} characters, but a request has at most {limits.characters:,}"
+        )
 
 
-def detect_language(detector: Detector, text: str, sources: Sequence[str]) -> Detected:
-    """Return the most probable language of a text, or the first of `sources` with confidence 0 if it is unknown."""
-    found = detector.detect(text)
-    if not found:
-        return Detected(confidence=0, language=sources[0])
-    language, confidence = found[0]
-    return Detected(confidence=confidence, language=language)
+def detect_language(detector: Detector, text: str, sources: Sequence[str]) -> DetectedLanguage:
+    """Return the most probable language of a text; if it is unknown, the first of `sources` with confidence 0."""
+    detections = detector.detect(text)
+    if not detections:
+        return DetectedLanguage(confidence=0, language=sources[0])
+    language, confidence = detections[0]
+    return DetectedLanguage(confidence=confidence, language=language)
 
 
-async def while_connected(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
-    """Await some work, which is cancelled as soon as the client disconnects, and return its result.
+async def run_while_connected(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
+    """Return the result of a coroutine, which is cancelled as soon as the client disconnects.
 
-    The body of the request must have been read. Raises ClientDisconnected.
+    The request body must already have been read. Raises ClientDisconnected.
     """
-    working, watching = asyncio.ensure_future(work), asyncio.ensure_future(_disconnected(request))
+    task, watcher = asyncio.ensure_future(work), asyncio.ensure_future(_wait_for_disconnect(request))
     try:
-        await asyncio.wait((working, watching), return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            return working.result()
+        await asyncio.wait((task, watcher), return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
         raise ClientDisconnected("the client has disconnected")
     finally:
-        working.cancel()
-        watching.cancel()
+        task.cancel()
+        watcher.cancel()
 
 
-async def _disconnected(request: Request) -> None:
+async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
 
 def _parse_json(body: bytes) -> Any:
     try:
-        values = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+        values = json.loads(body.decode("utf-8"), parse_constant=_reject_constant)
     except UnicodeDecodeError:
-        raise Refusal("the request is not valid UTF-8") from None
+        raise RequestError("the request is not valid UTF-8") from None
     except (ValueError, RecursionError) as error:
-        raise Refusal(f"the request is not valid JSON: {error}") from None
+        raise RequestError(f"the request is not valid JSON: {error}") from None
     if not isinstance(values, dict):
-        raise Refusal("the request is not a JSON object")
+        raise RequestError("the request is not a JSON object")
     return _replace_surrogates(values)
 
 
-def _refuse_constant(name: str) -> Any:
+def _reject_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON number")
 
 
@@ -167,9 +170,9 @@ def _parse_form(body: bytes, request: Request) -> dict[str, Any]:
         text = body.decode("utf-8")
         pairs = parse_qsl(text or request.url.query, keep_blank_values=True, errors="strict", max_num_fields=1000)
     except UnicodeDecodeError:
-        raise Refusal("the request is not valid UTF-8") from None
+        raise RequestError("the request is not valid UTF-8") from None
     except ValueError as error:
-        raise Refusal(f"the request is not a valid form: {error}") from None
+        raise RequestError(f"the request is not a valid form: {error}") from None
     values: dict[str, Any] = {}
     for name, value in pairs:
         if name in values and name == "q":
@@ -180,7 +183,7 @@ def _parse_form(body: bytes, request: Request) -> dict[str, Any]:
 
 
 def _replace_surrogates(value: Any) -> Any:
-    """Replace lone surrogates, such as \\ud800, which JSON allows and Unicode does not, by U+FFFD."""
+    """Replace lone surrogates such as \\ud800, which JSON allows but Unicode does not, with U+FFFD."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, list):
@@ -190,7 +193,7 @@ def _replace_surrogates(value: Any) -> Any:
     return value
 
 
-def _first_problem(error: ValidationError) -> str:
+def _describe_first_error(error: ValidationError) -> str:
     """Describe the first invalid field, without its value."""
     first = error.errors(include_input=False, include_url=False)[0]
     name = ".".join(str(part) for part in first["loc"])

@@ -1,4 +1,4 @@
-"""`/v1/translate`: the features of `dragoman translate`, for clients written for dragoman."""
+"""The route `/v1/translate`, which offers the features of `dragoman translate`."""
 
 import asyncio
 import json
@@ -10,29 +10,34 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from dragoman.control.keep import KINDS
-from dragoman.documents.formats.union import format_of
+from dragoman.documents.formats.union import get_format
 from dragoman.serving.config import LimitsConfig, ServeConfig
-from dragoman.serving.detection.languages import known_code
-from dragoman.serving.errors import Refusal
+from dragoman.serving.detection.languages import match_code
+from dragoman.serving.errors import RequestError
 from dragoman.serving.http.gate import Gate, KeyFields
-from dragoman.serving.http.requests import AUTO, Detected, check_texts, detect_language, openapi, while_connected
+from dragoman.serving.http.requests import (
+    AUTO,
+    DetectedLanguage,
+    check_texts,
+    describe_route,
+    detect_language,
+    run_while_connected,
+)
 from dragoman.serving.service import Service, TranslatedSentence, TranslatedText, TranslationJob
 
 
 class TranslateV1Fields(KeyFields):
-    """Text to translate, and options. Unknown fields are rejected."""
+    """One or several texts to translate, and options. Unknown fields are rejected."""
 
     model_config = ConfigDict(extra="forbid")
 
     text: str | list[str] = Field(description="A text, or a list of texts in one language.")
     source: str = Field(
-        AUTO, description="Code of the source language; auto: detected from the first text that allows it."
+        AUTO, description="Code of the source language; auto: it is detected from the first text that is not blank."
     )
     target: str = Field(description="Code of the target language.")
-    format: Literal["text", "html", "markdown"] = Field(
-        "text", description="Format of the texts; markup keeps its position."
-    )
-    nbest: int = Field(1, ge=1, description="Hypotheses per sentence, and translations per text.")
+    format: Literal["text", "html", "markdown"] = Field("text", description="Format of the texts. Markup is preserved.")
+    nbest: int = Field(1, ge=1, description="Number of hypotheses per sentence, and of translations per text.")
     beam: int | None = Field(None, ge=1, description="Beam size; null: the model's default.")
     length_penalty: float | Literal["mean", "none"] | None = Field(
         None, description="Exponent of the GNMT length penalty, `mean` or `none`; null: the model's default."
@@ -41,22 +46,22 @@ class TranslateV1Fields(KeyFields):
         {}, description="Source terms and their translations: one form, several forms, or null to keep the term."
     )
     constraints: list[str | list[str]] = Field(
-        [], description="Phrases that the translation of a sentence must contain; each one form or several forms."
+        [], description="Phrases that every translated sentence must contain. A phrase is one form or a list of forms."
     )
     keep: list[Literal["all", "number", "url", "email", "emoji", "markup", "placeholder"]] = Field(
-        [], description="Spans that are kept byte for byte."
+        [], description="Types of spans that are copied byte for byte."
     )
-    guard: bool = Field(False, description="Search again if a translation repeats itself, is empty, and so on.")
-    alignment: bool = Field(False, description="Return which source words the words of the translation are aligned to.")
+    guard: bool = Field(False, description="Search again if a translation has problems, such as repetitions.")
+    alignment: bool = Field(False, description="Return the word alignment of each sentence and its translation.")
     stream: bool = Field(
         False,
-        description="Return one JSON line per sentence as soon as it is translated, and one for the whole text at the "
-        "end.",
+        description="Return one JSON line per sentence as soon as it is translated, and then the complete response as "
+        "the last line.",
     )
 
 
 class Hypothesis(BaseModel):
-    """A translation of a sentence. score: the value that ranks hypotheses; log_probability: in nats."""
+    """A translation of a sentence. score: the value by which hypotheses are ranked; log_probability: in nats."""
 
     text: str
     score: float
@@ -89,15 +94,17 @@ class TranslatedV1(BaseModel):
 
     source: str
     target: str
-    detected: Detected | None = None
+    detected: DetectedLanguage | None = None
     translations: list[Translation]
 
 
 def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
-    """POST /v1/translate."""
+    """Return the route POST /v1/translate."""
     router, limits = APIRouter(prefix="/v1", tags=["dragoman"]), config.limits
 
-    @router.post("/translate", response_model=TranslatedV1, **openapi(TranslateV1Fields, form=False, streams=True))
+    @router.post(
+        "/translate", response_model=TranslatedV1, **describe_route(TranslateV1Fields, form=False, streams=True)
+    )
     async def translate(request: Request) -> Any:
         """Translate texts, with n-best lists, scores, alignments, a glossary, constraints and copied text."""
         fields, caller = await gate.enter(request, TranslateV1Fields)
@@ -107,46 +114,46 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         if fields.source == AUTO:
             sample = next((text for text in texts if text.strip()), "")
             detected = detect_language(service.detector, sample, service.directions.sources)
-        source = detected.language if detected else known_code(fields.source, service.directions.sources)
-        target = known_code(fields.target, service.directions.all_targets)
+        source = detected.language if detected else match_code(fields.source, service.directions.sources)
+        target = match_code(fields.target, service.directions.all_targets)
         job = TranslationJob(
             texts,
             source,
             target,
-            format_of(fields.format),
+            get_format(fields.format),
             fields.nbest - 1,
             _settings(fields),
             fields.alignment,
             caller.reserve,
         )
 
-        def whole(texts: list[TranslatedText]) -> TranslatedV1:
+        def build_response(texts: list[TranslatedText]) -> TranslatedV1:
             return TranslatedV1(
                 source=source, target=target, detected=detected, translations=[_translation(each) for each in texts]
             )
 
         if fields.stream:
             service.check(job)
-            return StreamingResponse(_lines(service, job, whole), media_type="application/x-ndjson")
-        return whole(await while_connected(request, service.translate(job)))
+            return StreamingResponse(_lines(service, job, build_response), media_type="application/x-ndjson")
+        return build_response(await run_while_connected(request, service.translate(job)))
 
     return router
 
 
 def _check(fields: TranslateV1Fields, texts: list[str], limits: LimitsConfig) -> None:
     check_texts(texts, limits, "text")
-    for name, value, most in (
+    for name, value, maximum in (
         ("nbest", fields.nbest, limits.alternatives + 1),
         ("beam", fields.beam or 1, limits.beam),
         ("glossary", len(fields.glossary), limits.glossary_terms),
         ("constraints", len(fields.constraints), limits.constraints),
     ):
-        if value > most:
-            raise Refusal(f"Invalid request: {name}: at most {most}")
+        if value > maximum:
+            raise RequestError(f"Invalid request: {name}: at most {maximum}")
 
 
 def _settings(fields: TranslateV1Fields) -> dict[str, Any]:
-    given = {
+    options = {
         "beam": fields.beam,
         "length_penalty": fields.length_penalty,
         "glossary": fields.glossary or None,
@@ -154,11 +161,14 @@ def _settings(fields: TranslateV1Fields) -> dict[str, Any]:
         "keep": list(KINDS) if "all" in fields.keep else fields.keep,
         "guard": fields.guard,
     }
-    return {name: value for name, value in given.items() if value not in (None, [], False)}
+    return {name: value for name, value in options.items() if value not in (None, [], False)}
 
 
-async def _lines(service: Service, job: TranslationJob, whole: Any) -> AsyncIterator[str]:
-    """Yield each sentence as it is translated, in any order, with the indices of text and sentence, then the whole."""
+async def _lines(service: Service, job: TranslationJob, build_response: Any) -> AsyncIterator[str]:
+    """Yield one JSON line per translated sentence, in any order, with the indices of its text and sentence.
+
+    The last line is the complete response.
+    """
     sentences: asyncio.Queue[tuple[int, int, str] | None] = asyncio.Queue()
     loop = asyncio.get_running_loop()
 
@@ -172,8 +182,8 @@ async def _lines(service: Service, job: TranslationJob, whole: Any) -> AsyncIter
             text, sentence, translation = each
             yield _line({"text": text, "sentence": sentence, "translation": translation})
         try:
-            yield whole(work.result()).model_dump_json() + "\n"
-        except Refusal as error:
+            yield build_response(work.result()).model_dump_json() + "\n"
+        except RequestError as error:
             yield _line({"error": error.message})
     finally:
         work.cancel()

@@ -12,14 +12,14 @@ from xml.parsers import expat
 from dragoman.base.errors import DataError
 from dragoman.base.packages import import_optional
 
-LARGEST = 1 << 26
+MAX_BASE_BYTES = 1 << 26
 """The number of unpacked bytes that is allowed for every archive."""
 
-DENSEST = 10
+MAX_BYTES_PER_PACKED_BYTE = 10
 """The number of additional unpacked bytes allowed per packed byte; images and fonts hardly compress."""
 
-_COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_BROKEN = (
+_OLE_SIGNATURE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_ARCHIVE_ERRORS = (
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
     *(EOFError, NotImplementedError, RuntimeError, ValueError, OSError),
 )
@@ -30,18 +30,18 @@ class Package:
 
     def __init__(self, content: bytes) -> None:
         """Raises DataError for content that is not an archive, is damaged, or is malicious."""
-        if content.startswith(_COMPOUND):
+        if content.startswith(_OLE_SIGNATURE):
             raise DataError(
                 "this is a Word 97–2003 document (.doc) or has a password: save it as .docx without a password"
             )
         try:
             self._archive = zipfile.ZipFile(io.BytesIO(content))
-        except _BROKEN as error:
+        except _ARCHIVE_ERRORS as error:
             raise DataError(f"this is not a Word document (.docx), or it is damaged: {error}") from None
         self._members = {member.filename: member for member in self._archive.infolist()}
         if len({name.lower() for name in self._members}) < len(self._archive.infolist()):
             raise DataError("two parts of this document have the same name: it was not written by a word processor")
-        allowed = LARGEST + DENSEST * len(content)
+        allowed = MAX_BASE_BYTES + MAX_BYTES_PER_PACKED_BYTE * len(content)
         unpacked = sum(member.file_size for member in self._members.values())
         if unpacked > allowed:
             raise DataError(
@@ -65,10 +65,10 @@ class Package:
         try:
             with self._archive.open(member) as file:
                 return file.read(member.file_size + 1)  # bounded, since the declared size may be wrong
-        except _BROKEN as error:
+        except _ARCHIVE_ERRORS as error:
             raise DataError(f"the part {name} of this document is damaged: {error}") from None
 
-    def with_parts(self, changed: Mapping[str, bytes]) -> bytes:
+    def replace_parts(self, replacements: Mapping[str, bytes]) -> bytes:
         """Return the archive with new bytes for some of its parts; order, names and times are kept."""
         target = io.BytesIO()
         with zipfile.ZipFile(target, "w") as archive:
@@ -78,7 +78,7 @@ class Package:
                 stored = member.compress_type == zipfile.ZIP_STORED
                 entry.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
                 entry.external_attr, entry.create_system = member.external_attr, member.create_system
-                data = changed.get(name)
+                data = replacements.get(name)
                 archive.writestr(entry, self.read(name) if data is None else data)
         return target.getvalue()
 
@@ -103,7 +103,7 @@ def parse_xml(data: bytes, name: str) -> Element:
     section 9.1.4).
     """
     etree = import_optional("lxml.etree", "documents", "lxml")
-    _check(data, name)
+    _reject_doctype(data, name)
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
     try:
         return etree.fromstring(data, parser)
@@ -115,17 +115,17 @@ def serialise_xml(root: Element) -> bytes:
     """Return a part as bytes, given its root."""
     etree = import_optional("lxml.etree", "documents", "lxml")
     tree = root.getroottree()
-    written: bytes = etree.tostring(tree, xml_declaration=True, encoding="UTF-8", standalone=tree.docinfo.standalone)
-    return written
+    serialised: bytes = etree.tostring(tree, xml_declaration=True, encoding="UTF-8", standalone=tree.docinfo.standalone)
+    return serialised
 
 
-def kind(element: Element) -> str:
+def local_name(element: Element) -> str:
     """Return the local name of a WordprocessingML element; empty for any other element."""
     if not isinstance(element.tag, str):  # a comment or a processing instruction
         return ""
-    for space in _NAMESPACES:
-        if element.tag.startswith(space):
-            return str(element.tag[len(space) :])
+    for namespace in _NAMESPACES:
+        if element.tag.startswith(namespace):
+            return str(element.tag[len(namespace) :])
     return ""
 
 
@@ -137,21 +137,21 @@ def attribute(element: Element, name: str) -> str | None:
 
 def child(element: Element, name: str) -> Element | None:
     """Return the first child with a local name."""
-    return next((each for each in element if kind(each) == name), None)
+    return next((each for each in element if local_name(each) == name), None)
 
 
-def _check(data: bytes, name: str) -> None:
+def _reject_doctype(data: bytes, name: str) -> None:
     """Raise DataError for a document type, before it is interpreted."""
     parser = expat.ParserCreate()
 
-    def refuse(*_: object) -> None:
+    def on_doctype(*_: object) -> None:
         raise DataError(f"the part {name} of this document has a document type (DTD), which Word documents never have")
 
-    def stop(*_: object) -> None:
+    def on_element(*_: object) -> None:
         raise _RootReached
 
-    parser.StartDoctypeDeclHandler = refuse
-    parser.StartElementHandler = stop
+    parser.StartDoctypeDeclHandler = on_doctype
+    parser.StartElementHandler = on_element
     try:
         parser.Parse(data, True)
     except _RootReached:

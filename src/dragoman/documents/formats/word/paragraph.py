@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dragoman.base.packages import import_optional
-from dragoman.documents.formats.word.package import Element, attribute, child, kind
+from dragoman.documents.formats.word.package import Element, attribute, child, local_name
 from dragoman.documents.passage import Passage, PassageBuilder
 
 _CONTAINERS = frozenset(("hyperlink", "ins", "moveTo", "smartTag", "customXml", "dir", "bdo", "sdt"))
 _FIXED_CONTROLS = frozenset(("dropDownList", "comboBox", "date", "picture", "dataBinding", "equation", "checkbox"))
 _PROOFING = frozenset(("lang", "noProof"))
-_DEEPEST = 10
+_MAX_DEPTH = 10
 """The deepest nesting of containers and fields whose content is translated."""
 
 
@@ -28,7 +28,7 @@ class Leaf:
     @cached_property
     def text(self) -> str | None:
         """The text; None for an element that is not text."""
-        if kind(self.element) != "t":
+        if local_name(self.element) != "t":
             return None
         text = (self.element.text or "") + "".join(each.tail or "" for each in self.element)
         kept = self.element.get("{http://www.w3.org/XML/1998/namespace}space") == "preserve"
@@ -56,49 +56,49 @@ class OpaqueField:
 Piece = Leaf | Container | OpaqueField
 
 
-def pieces_of(index: Element, depth: int = 0) -> list[Piece]:
+def split_pieces(parent: Element, depth: int = 0) -> list[Piece]:
     """Return the pieces of a paragraph or container, except those of paragraphs in its text boxes."""
-    found: list[Piece] = []
-    for each in index:
-        name = kind(each)
+    result: list[Piece] = []
+    for each in parent:
+        name = local_name(each)
         if name == "r":
-            found += [Leaf(inner, each) for inner in each if kind(inner) != "rPr"]
-        elif name in _CONTAINERS and depth < _DEEPEST and not _is_fixed_control(each):
+            result += [Leaf(inner, each) for inner in each if local_name(inner) != "rPr"]
+        elif name in _CONTAINERS and depth < _MAX_DEPTH and not _is_fixed_control(each):
             inner = child(each, "sdtContent") if name == "sdt" else each
-            found.append(
+            result.append(
                 Leaf(each, None)
                 if inner is None
-                else Container(pieces_of(inner, depth + 1), element=each, content=inner)
+                else Container(split_pieces(inner, depth + 1), element=each, content=inner)
             )
         elif not is_property(each):
-            found.append(Leaf(each, None))
-    return _with_fields(found)
+            result.append(Leaf(each, None))
+    return _group_fields(result)
 
 
 def is_property(element: Element) -> bool:
     """Whether an element describes its parent, and therefore stays in place."""
-    return kind(element).endswith("Pr")
+    return local_name(element).endswith("Pr")
 
 
-def texts_of(pieces: Iterable[Piece]) -> Iterator[Leaf]:
+def text_leaves(pieces: Iterable[Piece]) -> Iterator[Leaf]:
     """Yield all leaves that are text."""
     for piece in pieces:
         if isinstance(piece, Leaf):
             if piece.text is not None:
                 yield piece
         else:
-            yield from texts_of(piece.pieces)
+            yield from text_leaves(piece.pieces)
 
 
-def format_of_run(run: Element | None) -> str:
+def format_key(run: Element | None) -> str:
     """Return a key that is equal for runs that look the same, whatever their proofing language."""
     properties = None if run is None else child(run, "rPr")
     if properties is None:
         return ""
     etree = import_optional("lxml.etree", "documents", "lxml")
-    seen = [each for each in properties if kind(each) not in _PROOFING]
-    shown = [etree.tostring(each, method="c14n", exclusive=True, with_tail=False) for each in seen]
-    return b"".join(shown).decode()
+    visible = [each for each in properties if local_name(each) not in _PROOFING]
+    serialised = [etree.tostring(each, method="c14n", exclusive=True, with_tail=False) for each in visible]
+    return b"".join(serialised).decode()
 
 
 def _is_fixed_control(element: Element) -> bool:
@@ -109,24 +109,24 @@ def _is_fixed_control(element: Element) -> bool:
     return any(isinstance(each.tag, str) and each.tag.rpartition("}")[2] in _FIXED_CONTROLS for each in properties)
 
 
-def _with_fields(pieces: Sequence[Piece]) -> list[Piece]:
+def _group_fields(pieces: Sequence[Piece]) -> list[Piece]:
     """Return the pieces, in which each field that begins and ends among them is a single piece."""
-    found: list[Piece] = []
+    result: list[Piece] = []
     open_fields: list[int] = []
     for piece in pieces:
         role = _role(piece)
-        found.append(piece)
+        result.append(piece)
         if role == "begin":
-            open_fields.append(len(found) - 1)
+            open_fields.append(len(result) - 1)
         elif role == "end" and open_fields:
             begin = open_fields.pop()
-            if len(open_fields) < _DEEPEST:
-                found[begin:] = [_field(found[begin:])]
-    return found
+            if len(open_fields) < _MAX_DEPTH:
+                result[begin:] = [_field(result[begin:])]
+    return result
 
 
 def _role(piece: Piece) -> str | None:
-    if isinstance(piece, Leaf) and kind(piece.element) == "fldChar":
+    if isinstance(piece, Leaf) and local_name(piece.element) == "fldChar":
         return attribute(piece.element, "fldCharType")
     return None
 
@@ -137,7 +137,7 @@ def _field(pieces: Sequence[Piece]) -> Piece:
     if middle is None:
         return OpaqueField(pieces)
     first = [piece for piece in pieces[: middle + 1] if isinstance(piece, Leaf)]
-    codes = "".join("".join(leaf.element.itertext()) for leaf in first if kind(leaf.element) == "instrText")
+    codes = "".join("".join(leaf.element.itertext()) for leaf in first if local_name(leaf.element) == "instrText")
     if codes.split()[:1] != ["HYPERLINK"] or len(first) <= middle:
         return OpaqueField(pieces)
     last = pieces[-1]
@@ -176,17 +176,19 @@ class Paragraph:
     def __init__(self, element: Element) -> None:
         self._element = element
         self._marks: list[Piece | _Span | None] = []
-        pieces = pieces_of(element)
+        pieces = split_pieces(element)
         self._base = _most_common_run(pieces)
         builder = PassageBuilder(replace_forbidden)
         self._add(builder, pieces, self._base)
-        found: list[str | Passage] = []
-        builder.finish(found.append)
-        self.passage = next((each for each in found if isinstance(each, Passage)), None)
+        result: list[str | Passage] = []
+        builder.finish(result.append)
+        self.passage = next((each for each in result if isinstance(each, Passage)), None)
 
     def write(self, text: str) -> None:
         """Replace the content of the paragraph. text: a translation of the passage, with the passage's marks in it."""
-        stack: list[tuple[Element, Element | None, Container | None]] = [(_empty(self._element), self._base, None)]
+        stack: list[tuple[Element, Element | None, Container | None]] = [
+            (_remove_content(self._element), self._base, None)
+        ]
         writer = _Writer()
         for index, part in enumerate(_MARK.split(text)):
             parent, run, container = stack[-1]
@@ -206,15 +208,15 @@ class Paragraph:
 
     def _add(self, builder: PassageBuilder, pieces: Sequence[Piece], base: Element | None) -> None:
         """base: the run whose format is not marked."""
-        usual, index = format_of_run(base), 0
+        base_format, index = format_key(base), 0
         while index < len(pieces):
             piece = pieces[index]
             if isinstance(piece, Container):
-                own = _most_common_run(piece.pieces)
-                name = self._open(builder, _Span(piece, own))
-                self._add(builder, piece.pieces, own if own is not None else base)
+                own_run = _most_common_run(piece.pieces)
+                name = self._open(builder, _Span(piece, own_run))
+                self._add(builder, piece.pieces, own_run if own_run is not None else base)
                 self._close(builder, name)
-            elif isinstance(piece, Leaf) and _inked(piece) and format_of_run(piece.run) != usual:
+            elif isinstance(piece, Leaf) and _has_visible_text(piece) and format_key(piece.run) != base_format:
                 end = _end_of_format(pieces, index)
                 name = self._open(builder, _Span(None, piece.run))
                 for leaf in pieces[index:end]:
@@ -228,11 +230,11 @@ class Paragraph:
 
     def _open(self, builder: PassageBuilder, span: _Span) -> str:
         raw = self._number(span)
-        builder.mark("open", (raw,), raw)
+        builder.add_mark("open", (raw,), raw)
         return raw
 
     def _close(self, builder: PassageBuilder, name: str) -> None:
-        builder.mark("close", (self._number(None),), name)
+        builder.add_mark("close", (self._number(None),), name)
 
     def _number(self, mark: Piece | _Span | None) -> str:
         """Number a mark; None closes the innermost span."""
@@ -245,19 +247,19 @@ class Paragraph:
             return
         raw = self._number(piece)
         if not isinstance(piece, Leaf):
-            builder.keep("".join(leaf.text or "" for leaf in texts_of(piece.pieces)), raw)
+            builder.add_code("".join(leaf.text or "" for leaf in text_leaves(piece.pieces)), raw)
             return
-        match kind(piece.element):
+        match local_name(piece.element):
             case "tab" | "ptab":
-                builder.text("\t", raw)
+                builder.add_text("\t", raw)
             case "br" | "cr":
-                builder.line_break(raw)
+                builder.add_line_break(raw)
             case "noBreakHyphen":
-                builder.text("-", raw)
+                builder.add_text("-", raw)
             case "fldSimple":
-                builder.keep("".join(leaf.text or "" for leaf in texts_of(pieces_of(piece.element))), raw)
+                builder.add_code("".join(leaf.text or "" for leaf in text_leaves(split_pieces(piece.element))), raw)
             case _:
-                builder.mark("empty", (raw,))
+                builder.add_mark("empty", (raw,))
 
 
 class _Writer:
@@ -265,15 +267,15 @@ class _Writer:
 
     def __init__(self) -> None:
         self._last: Element | None = None
-        self._of: Element | str = ""
+        self._last_key: Element | str = ""
 
-    def text(self, parent: Element, like: Element | None, text: str) -> None:
-        """Write text in the format of the run `like`."""
+    def text(self, parent: Element, format_run: Element | None, text: str) -> None:
+        """Write text in the format of the run `format_run`."""
         if not text:
             return
-        run = self._run(parent, like, format_of_run(like))
+        run = self._run(parent, format_run, format_key(format_run))
         last = run[-1] if len(run) else None
-        if last is None or kind(last) != "t":
+        if last is None or local_name(last) != "t":
             last = _append(run, "t", parent)
         last.text = (last.text or "") + text
         if last.text != " ".join(last.text.split()):
@@ -286,7 +288,7 @@ class _Writer:
         if container.element is None:
             return parent
         parent.append(container.element)
-        return _empty(container.content)
+        return _remove_content(container.content)
 
     def piece(self, parent: Element, piece: Piece) -> None:
         """Write a piece unchanged."""
@@ -294,10 +296,8 @@ class _Writer:
             if piece.run is None:
                 parent.append(piece.element)
             else:
-                within_text = kind(piece.element) in _WITHIN_TEXT
-                self._run(parent, piece.run, format_of_run(piece.run) if within_text else piece.run).append(
-                    piece.element
-                )
+                within_text = local_name(piece.element) in _WITHIN_TEXT
+                self._run(parent, piece.run, format_key(piece.run) if within_text else piece.run).append(piece.element)
         elif isinstance(piece, OpaqueField):
             for each in piece.pieces:
                 self.piece(parent, each)
@@ -307,42 +307,42 @@ class _Writer:
             for each in (*piece.first, *piece.pieces, *piece.last):
                 self.piece(parent, each)
 
-    def _run(self, parent: Element, like: Element | None, of: Element | str) -> Element:
+    def _run(self, parent: Element, format_run: Element | None, key: Element | str) -> Element:
         """Return the last run if it has the same format or origin, else a new run. of: a format or the original run."""
-        same = of is self._of or (isinstance(of, str) and of == self._of)
+        same = key is self._last_key or (isinstance(key, str) and key == self._last_key)
         if self._last is None or len(parent) == 0 or parent[-1] is not self._last or not same:
-            self._last, self._of = _append(parent, "r", parent), of
-            if like is not None:
-                self._last.attrib.update(like.attrib)
-                self._last.extend(deepcopy(each) for each in like if kind(each) == "rPr")
+            self._last, self._last_key = _append(parent, "r", parent), key
+            if format_run is not None:
+                self._last.attrib.update(format_run.attrib)
+                self._last.extend(deepcopy(each) for each in format_run if local_name(each) == "rPr")
         return self._last
 
 
-def _append(parent: Element, name: str, like: Element) -> Element:
-    """Append a new element to a parent, in the namespace of `like`."""
+def _append(parent: Element, name: str, format_run: Element) -> Element:
+    """Append a new element to a parent, in the namespace of `format_run`."""
     etree = import_optional("lxml.etree", "documents", "lxml")
-    return etree.SubElement(parent, like.tag[: like.tag.index("}") + 1] + name)
+    return etree.SubElement(parent, format_run.tag[: format_run.tag.index("}") + 1] + name)
 
 
-def _empty(index: Element) -> Element:
+def _remove_content(element: Element) -> Element:
     """Remove everything from an element except its properties."""
-    for each in list(index):
+    for each in list(element):
         if not is_property(each):
-            index.remove(each)
-    return index
+            element.remove(each)
+    return element
 
 
 def _add_text(builder: PassageBuilder, text: str) -> None:
     for unit in _UNIT.finditer(text):
-        aligned, blank = unit.groups()
+        spaces, blank = unit.groups()
         if blank is not None:
-            builder.blank(blank)
+            builder.add_blank(blank)
             continue
-        for character in aligned or unit[0]:
-            builder.text(character, character)
+        for character in spaces or unit[0]:
+            builder.add_text(character, character)
 
 
-def _inked(leaf: Leaf) -> bool:
+def _has_visible_text(leaf: Leaf) -> bool:
     return bool((leaf.text or "").strip())
 
 
@@ -351,8 +351,8 @@ def _most_common_run(pieces: Sequence[Piece]) -> Element | None:
     counts = Counter[str]()
     runs: dict[str, Element] = {}
     for piece in pieces:
-        if isinstance(piece, Leaf) and _inked(piece):
-            format = format_of_run(piece.run)
+        if isinstance(piece, Leaf) and _has_visible_text(piece):
+            format = format_key(piece.run)
             counts[format] += len(piece.text or "")
             runs.setdefault(format, piece.run)
     return runs[counts.most_common(1)[0][0]] if counts else None
@@ -365,8 +365,8 @@ def _end_of_format(pieces: Sequence[Piece], begin: int) -> int:
         piece = pieces[index]
         if isinstance(piece, Container):
             break
-        if isinstance(piece, Leaf) and _inked(piece):
-            if format not in (None, format_of_run(piece.run)):
+        if isinstance(piece, Leaf) and _has_visible_text(piece):
+            if format not in (None, format_key(piece.run)):
                 break
-            format, end = format_of_run(piece.run), index + 1
+            format, end = format_key(piece.run), index + 1
     return end

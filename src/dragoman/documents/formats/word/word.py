@@ -5,14 +5,14 @@ from typing import NamedTuple
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.documents.formats.format import ParsedDocument
-from dragoman.documents.formats.word.package import Element, Package, kind, parse_xml, serialise_xml
+from dragoman.documents.formats.word.package import Element, Package, local_name, parse_xml, serialise_xml
 from dragoman.documents.formats.word.paragraph import Paragraph, replace_forbidden
-from dragoman.documents.passage import Passage, as_text
+from dragoman.documents.passage import Passage, raw_text
 
-LARGEST_TEXT = 1 << 24
+MAX_XML_BYTES = 1 << 24
 """The maximum number of bytes of XML to read; a book of a thousand pages has fewer."""
 
-MOST_PIECES = 200_000
+MAX_ELEMENTS = 200_000
 """The maximum number of paragraphs, runs and images to read, which take about six seconds."""
 
 _PIECES = ("{*}p", "{*}r", "{*}docPr")
@@ -50,20 +50,22 @@ class WordFormat:
         package = Package(content)
         roots = {name: parse_xml(package.read(name), name) for name in _parts_with_text(package)}
         _check_pieces(sum(1 for root in roots.values() for _ in root.iter(*_PIECES)))
-        texts_found = [each for root in roots.values() for each in _translatables(root)]
-        before = [as_text(each.passage) for each in texts_found]
+        translatables = [each for root in roots.values() for each in _translatables(root)]
+        original_texts = [raw_text(each.passage) for each in translatables]
 
-        def written(texts: Sequence[str]) -> bytes:
-            changed = [each for each, text, old in zip(texts_found, texts, before, strict=True) if text != old]
-            new = [text for text, old in zip(texts, before, strict=True) if text != old]
+        def write(texts: Sequence[str]) -> bytes:
+            changed = [
+                each for each, text, old in zip(translatables, texts, original_texts, strict=True) if text != old
+            ]
+            new = [text for text, old in zip(texts, original_texts, strict=True) if text != old]
             for each, text in zip(changed, new, strict=True):
                 each.write(text)
             parts = {
                 name: serialise_xml(root) for name, root in roots.items() if any(each.root is root for each in changed)
             }
-            return package.with_parts(parts) if parts else content
+            return package.replace_parts(parts) if parts else content
 
-        return ParsedDocument([each.passage for each in texts_found], written)
+        return ParsedDocument([each.passage for each in translatables], write)
 
     def decode(self, data: bytes, origin: str, on_error: str) -> bytes:
         """Return the bytes unchanged."""
@@ -87,23 +89,23 @@ def _parts_with_text(package: Package) -> list[str]:
     main = [name for name, type in types.items() if type in _MAIN]
     if not main:
         raise DataError("this archive is not a Word document (.docx): it has no main document part")
-    found = [*main, *(name for name, type in types.items() if type in _RELATED)]
-    _check_size(sum(sizes[name] for name in found))
-    return found
+    part_names = [*main, *(name for name, type in types.items() if type in _RELATED)]
+    _check_size(sum(sizes[name] for name in part_names))
+    return part_names
 
 
 def _check_size(size: int) -> None:
-    if size > LARGEST_TEXT:
+    if size > MAX_XML_BYTES:
         raise DataError(
-            f"this document has {size:,} bytes of unpacked text and formatting, but at most {LARGEST_TEXT:,} are read: "
-            "divide it"
+            f"this document has {size:,} bytes of unpacked text and formatting, but at most {MAX_XML_BYTES:,} are read:"
+            " divide it"
         )
 
 
 def _check_pieces(count: int) -> None:
-    if count > MOST_PIECES:
+    if count > MAX_ELEMENTS:
         raise DataError(
-            f"this document has {count:,} paragraphs, runs and images, but at most {MOST_PIECES:,} are read: divide it"
+            f"this document has {count:,} paragraphs, runs and images, but at most {MAX_ELEMENTS:,} are read: divide it"
         )
 
 
@@ -118,7 +120,7 @@ def _types(root: Element, names: Iterable[str]) -> dict[str, str]:
 
 def _translatables(root: Element) -> Iterator[_Translatable]:
     for element in root.iter():
-        if kind(element) == "p":
+        if local_name(element) == "p":
             paragraph = Paragraph(element)
             if paragraph.passage is not None:
                 yield _Translatable(root, paragraph.passage, paragraph.write)
