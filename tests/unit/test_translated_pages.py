@@ -15,7 +15,7 @@ from dragoman.base.errors import ConfigError, DataError
 from dragoman.cli.main import main
 from dragoman.documents.document import translate_document
 from dragoman.documents.formats.union import detect_format
-from dragoman.documents.sentences import LONGEST, Splitter
+from dragoman.documents.sentences import MAX_LENGTH, Splitter
 
 pytest.importorskip("sentencex")
 
@@ -99,7 +99,7 @@ def test_code_is_constrained() -> None:
 
 
 def test_long_sentences_are_split_and_counted() -> None:
-    text = "a dog, " * 400 + "\n" + "b" * (3 * LONGEST)
+    text = "a dog, " * 400 + "\n" + "b" * (3 * MAX_LENGTH)
     done = translate_document(StandIn(upper), text)  # type: ignore[arg-type]
     assert done.text == text.upper()
     assert done.divided == 2
@@ -148,7 +148,7 @@ def test_files_and_streams(
         (["--nbest", "3"], 2, "--nbest can only be used without --document"),
         (["--on-error", "blank"], 2, "use stop or replace"),
         (["-i", "none.md"], 1, "there is no file none.md"),
-        (["-i", "in.html", "-o", "in.html"], 1, "would be lost"),
+        (["-i", "in.html", "-o", "in.html"], 1, "would overwrite the file"),
         (["-i", "broken"], 1, "broken, line 2: broken UTF-8"),
     ],
 )

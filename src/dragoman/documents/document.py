@@ -89,7 +89,7 @@ def translate_document(
         use_threads(threads)
         model = Translator.load(model, device, engine, precision, threads)
     if model.tokenizers.reads_vectors:
-        raise ConfigError("this model reads vectors, so it cannot translate a document")
+        raise ConfigError("this model expects vectors, so it cannot translate a document")
     pipeline = DocumentPipeline(model, model.request(**settings), _language(model), batch_size, attention)
     segmented = pipeline.segment(parsed)
     translations = _translate(pipeline, segmented, model, batch_size)
@@ -118,7 +118,7 @@ def _language(model: Translator) -> str:
 def _translate(
     pipeline: DocumentPipeline, document: SegmentedDocument[Any], model: Translator, batch_size: int
 ) -> list[Translation]:
-    """Return the best translation of each sentence. Raises ConfigError if the model refuses every kind of request."""
+    """Return the best translation of each sentence. Raises ConfigError if the model rejects all attempts."""
     faulty = FaultyLines(model, "replace")
     rejection: ConfigError | None = None
 
@@ -169,11 +169,11 @@ def read_document(path: Path | None, format: Format[Content], on_error: str = "s
 
 
 def validate_paths(source: Path | None, target: Path | None) -> None:
-    """Raise DataError for invalid paths, before a model is loaded."""
+    """Raise DataError if the source file is missing or the target would overwrite it."""
     if source is not None and (source.is_dir() or not source.exists()):
         raise DataError(f"there is no file {source}: check --input")
     if source is not None and target is not None and source.resolve() == target.resolve():
-        raise DataError(f"--output {target} is the file to translate, and would be lost: choose another name")
+        raise DataError(f"--output {target} would overwrite the file to translate: choose another name")
 
 
 def write_document(content: Content, path: Path | None, format: Format[Content]) -> None:

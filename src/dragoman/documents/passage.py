@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 MAX_CODE_LENGTH = 100
-"""The longest code that translations are constrained to copy, in characters. Longer code is placed after a word."""
+"""The maximum length, in characters, of code that translations must copy. Longer code is placed after a word."""
 
 MAX_DEPTH = 100
-"""The deepest nesting of spans. The marks of deeper spans are placed next to their words."""
+"""The maximum nesting depth of spans. The marks of deeper spans are placed next to their words."""
 
 Escape = Callable[[str, bool], str]
 """Writes text of a translation in the document's format; the flag indicates whether the text starts a sentence."""
@@ -22,8 +22,8 @@ class Mark(NamedTuple):
     """A piece of markup within a passage.
 
     position: the index of the unit that it precedes; kind: whether it opens a span of text, closes one, or neither.
-    partner: the index of the other mark of its span, None if that mark is in another passage. fragile: whether its span
-    must not be empty.
+    partner: the index of the other mark of its span; None if that mark is in another passage. must_contain_text:
+    whether its span must not be empty.
     """
 
     position: int
@@ -37,8 +37,8 @@ class Mark(NamedTuple):
 class Passage:
     """Text as units: single characters as the model reads them, and inline code, each piece of which is one unit.
 
-    texts: the text of each unit; raws: its form in the document, such as `&amp;` for `&`; kept: the indices of units
-    that translations must copy; marks: sorted by position. escape: how translations are written.
+    texts: the text of each unit; raws: its form in the document, such as `&amp;` for `&`; marks: sorted by position.
+    code: the indices of units that translations must copy. escape: writes translations.
     """
 
     texts: Sequence[str]
@@ -49,13 +49,13 @@ class Passage:
 
     @property
     def symbols(self) -> str:
-        """One character per unit, for finding where sentences end. A kept unit is a letter."""
+        """One character per unit, for finding where sentences end. A code unit counts as a letter."""
         if isinstance(self.texts, str):
             return self.texts
         return "".join("x" if index in self.code else text[:1] for index, text in enumerate(self.texts))
 
     def original(self, begin: int, end: int, first: int, last: int) -> Raw:
-        """Return units `begin` to `end` and marks `first` to `last` as they are in the document."""
+        """Return units `begin` to `end` and marks `first` to `last` in their original form."""
         raw: list[str | Passage] = []
         for mark in self.marks[first:last]:
             raw.append("".join(self.raws[begin : mark.position]))
@@ -75,7 +75,7 @@ def iterate_passages(parts: Sequence["str | Passage"]) -> Iterator[Passage]:
 
 
 def raw_text(passage: Passage) -> str:
-    """Return a passage as it is in the document."""
+    """Return the original form of a passage in the document."""
     parts = passage.original(0, len(passage.raws), 0, len(passage.marks))
     return "".join(part if isinstance(part, str) else raw_text(part) for part in parts)
 
@@ -129,7 +129,7 @@ class PassageBuilder:
     def add_mark(
         self, kind: Literal["open", "close", "empty"], raw: Raw, name: str = "", must_contain_text: bool = False
     ) -> None:
-        """Add a mark. name: the same for the mark that opens a span and the mark that closes it."""
+        """Add a mark. name: identifies the span; its opening and closing marks have the same name."""
         self._marks.append(Mark(len(self._texts), raw, kind, None, must_contain_text))
         self._names.append(name)
 

@@ -21,7 +21,7 @@ from dragoman.translation.translator import Translator
 class SegmentedDocument(Generic[Content]):
     """A document as sentences to translate, and everything else that is needed to write it again.
 
-    sentences: in order. oversized: how many sentences were too long for the model and were split into several.
+    sentences: in order. oversized: the number of sentences that were too long for the model and were split.
     """
 
     sentences: Sequence[Sentence]
@@ -93,7 +93,7 @@ class DocumentPipeline:
         return SegmentedDocument(flat, splitter.oversized, parsed, found)
 
     def attempts(self, sentences: Sequence[Sentence]) -> Iterator[list[TextRequest]]:
-        """Yield the requests for all sentences; the next ones are for a model that refuses these with a ConfigError.
+        """Yield the requests for all sentences. If the model rejects them with a ConfigError, use the next ones.
 
         The first attempt constrains translations to contain inline code verbatim. The second one, for models that
         cannot be constrained, does not: code is then placed next to the surrounding words. Without code there is a

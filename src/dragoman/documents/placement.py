@@ -28,7 +28,7 @@ def render_translation(sentence: Sentence, translation: str, links: Links) -> Ra
     pairs = set(links)
     for position, text, raw in sorted(sentence.code, key=lambda each: -len(each[1])):
         found = _find_code(text, translation, code)
-        if found is None:  # the model omitted it: it is placed like a mark
+        if found is None:  # the model omitted the code, so it is placed like a mark
             root.points.append(Point(position, (" ", raw)))
             continue
         code[found] = raw
@@ -50,8 +50,8 @@ class Point:
 class Span:
     """Marked characters, `begin` to `end`. opening, closing: its marks; None if they are outside the sentence.
 
-    A span without an opening mark starts with the text; one without a closing mark ends with it. fragile: whether it
-    must not be empty.
+    A span without an opening mark starts with the text, and a span without a closing mark ends with the text.
+    must_contain_text: whether the span must not be empty.
     """
 
     begin: int
@@ -93,7 +93,7 @@ class PlacedItem:
     children: list["PlacedItem"]
 
     def marks(self) -> tuple[Raw, Raw]:
-        """The marks before and after the content. A fragile span that would be empty is omitted."""
+        """The marks before and after the content. An empty span that must contain text is omitted."""
         item = self.item
         if isinstance(item, Point):
             return item.raw, ()
@@ -113,12 +113,12 @@ class _Cover(NamedTuple):
 class Placement:
     """Places the markup of one sentence in its translation.
 
-    A span covers the smallest range that contains all words aligned with its own; adjacent spans share no word, and a
-    span within another stays within it. Punctuation at the ends of the range is left outside, unless the span had some.
+    A span covers the smallest range that contains all words aligned with its source words. Adjacent spans share no
+    word, and nested spans stay nested. Punctuation at the ends of the range is left outside, unless the span had some.
     """
 
     def __init__(self, source: str, target: str, links: Links, unbreakable: Sequence[Range] = ()) -> None:
-        """whole: character ranges of the translation that no mark may divide."""
+        """unbreakable: character ranges of the translation that no mark may divide."""
         self._source, self._target, self._unbreakable = source, target, unbreakable
         self._source_words, self._target_words = word_spans(source), word_spans(target)
         self._links: dict[int, list[int]] = {}
@@ -284,7 +284,7 @@ def _write(
 
 
 def _escaped(translation: str, begin: int, end: int, code: Mapping[Range, str], passage: Passage) -> str:
-    """Yield a part of the translation in the format of the document."""
+    """Return a part of the translation in the format of the document."""
     written = ""
     for (start, stop), raw in sorted(code.items()):
         if begin <= start and stop <= end and start < stop:

@@ -11,7 +11,7 @@ from dragoman.documents.passage import Mark, Passage
 from dragoman.text.division import divide
 
 MAX_LENGTH = 1000
-"""The longest text that is translated at once, in characters; real sentences, and those in training, are shorter."""
+"""The maximum length of a sentence in characters. Sentences in practice and in training data are shorter."""
 
 _BREAKS = re.compile(r"[\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+|\s{3,}")
 _BULLET = re.compile(r"\s*(?:(?:[-–—*+•·▪◦‣>#|]+|[(\[]?[0-9]{1,3}[.)\]]|[(\[]?[A-Za-z][)\]])\s+)*")
@@ -21,7 +21,7 @@ class Splitter:
     """Splits text into sentences with the library sentencex; the layout between sentences belongs to none of them.
 
     No sentence spans a line end, a tab, or three or more blanks. Sentences contain no bullets and list numbers, and
-    text without letters is not a sentence. oversized: how many sentences were too long and were split further.
+    text without letters is not a sentence. oversized: the number of sentences that were too long and were split.
     """
 
     def __init__(self, language: str, fits: Callable[[str], bool]) -> None:
@@ -57,7 +57,7 @@ class Splitter:
         """Yield the sentences of a line, whose concatenation is the line."""
         if not line:
             return []
-        # the library cannot read a lone surrogate
+        # the library does not support lone surrogates
         valid_text = re.sub(r"[\ud800-\udfff]", "\ufffd", line)
         segments, begin = [], 0
         for each in self._segment(self._language, valid_text):
@@ -120,7 +120,7 @@ def segment_passage(passage: Passage, splitter: Splitter) -> Iterator[Sentence]:
 
 
 def _precedes(marks: Sequence[Mark], index: int, begin: int, end: int) -> bool:
-    """Whether a mark at the start of a sentence stays before the whole sentence."""
+    """Return whether a mark at the start of a sentence stays before the whole sentence."""
     mark = marks[index]
     if mark.position != begin:
         return False
@@ -128,6 +128,6 @@ def _precedes(marks: Sequence[Mark], index: int, begin: int, end: int) -> bool:
 
 
 def _follows(marks: Sequence[Mark], index: int, begin: int) -> bool:
-    """Whether a mark at the end of a sentence stays after the whole sentence."""
+    """Return whether a mark at the end of a sentence stays after the whole sentence."""
     mark = marks[index]
     return mark.kind != "close" or mark.partner is None or marks[mark.partner].position <= begin

@@ -59,13 +59,13 @@ def split_cue(lines: Sequence[tuple[str, str]], markup: CueMarkup) -> list[str |
 
 
 def _starts_passage(line: str, markup: CueMarkup) -> bool:
-    """Whether a line starts a new passage instead of continuing the previous line."""
+    """Return whether a line starts a new passage instead of continuing the previous line."""
     speaker = re.match(r"\s*<v\b", line) or re.match(rf"\s*{_SPEAKER}", markup.strip_markup(line))
     return speaker is not None or _is_sound(line, markup)
 
 
 def _is_sound(line: str, markup: CueMarkup) -> bool:
-    """Whether a line describes a sound, such as `[DOOR OPENS]`."""
+    """Return whether a line describes a sound, such as `[DOOR OPENS]`."""
     return _SOUND.fullmatch(markup.strip_markup(line)) is not None
 
 

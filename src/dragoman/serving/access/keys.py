@@ -99,8 +99,8 @@ def parse_expiry(value: str | date | datetime, now: datetime) -> datetime:
             )
         except ValueError:
             raise ConfigError(
-                f"{value!r} is not a date: write 2027-12-31 for the last day on which the key is valid, or a time such as"
-                " 2027-12-31T18:00+01:00"
+                f"{value!r} is not a date: write 2027-12-31 for the last day on which the key is valid, or a time"
+                " such as 2027-12-31T18:00+01:00"
             ) from None
     try:
         if not isinstance(expires, datetime):

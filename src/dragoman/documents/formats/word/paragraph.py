@@ -15,7 +15,7 @@ _CONTAINERS = frozenset(("hyperlink", "ins", "moveTo", "smartTag", "customXml", 
 _FIXED_CONTROLS = frozenset(("dropDownList", "comboBox", "date", "picture", "dataBinding", "equation", "checkbox"))
 _PROOFING = frozenset(("lang", "noProof"))
 _MAX_DEPTH = 10
-"""The deepest nesting of containers and fields whose content is translated."""
+"""The maximum nesting depth of containers and fields whose content is translated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ def split_pieces(parent: Element, depth: int = 0) -> list[Piece]:
 
 
 def is_property(element: Element) -> bool:
-    """Whether an element describes its parent, and therefore stays in place."""
+    """Return whether an element describes its parent, and therefore stays in place."""
     return local_name(element).endswith("Pr")
 
 
@@ -102,7 +102,7 @@ def format_key(run: Element | None) -> str:
 
 
 def _is_fixed_control(element: Element) -> bool:
-    """Whether a content control's text must not change, because it comes from a list or is stored elsewhere."""
+    """Return whether a content control's text must not change, because it comes from a list or is stored elsewhere."""
     properties = child(element, "sdtPr")
     if properties is None:
         return False
@@ -308,7 +308,7 @@ class _Writer:
                 self.piece(parent, each)
 
     def _run(self, parent: Element, format_run: Element | None, key: Element | str) -> Element:
-        """Return the last run if it has the same format or origin, else a new run. of: a format or the original run."""
+        """Return the last run if its key is the same, else a new run. key: a format or the original run."""
         same = key is self._last_key or (isinstance(key, str) and key == self._last_key)
         if self._last is None or len(parent) == 0 or parent[-1] is not self._last or not same:
             self._last, self._last_key = _append(parent, "r", parent), key
