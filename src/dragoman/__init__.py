@@ -6,7 +6,7 @@ There is one function per command of the command line; docs/python.md shows them
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dragoman.base.machine.startup import wait_briefly
+from dragoman.base.machine.startup import limit_thread_spinning
 
 if TYPE_CHECKING:
     from dragoman.augmentation.backtranslate import backtranslate
@@ -90,7 +90,7 @@ _HOMES = {
     "tune": "evaluation.tune",
 }
 
-wait_briefly()
+limit_thread_spinning()
 
 
 def __getattr__(name: str) -> Any:

@@ -26,7 +26,7 @@ def test_everything_that_the_page_names_exists() -> None:
         ("`model: {encoder: {norm: post}}`", None),
         ("`model: {encoder: {norm: beside}}`", "should be 'post' or 'pre'"),
         ("`model: {encoder: {norms: post}}`", "did you mean model.encoder.norm?"),
-        ("`model: {encoder: {attention: {scorer: {kind: cosine}}}}`", "there is no 'cosine'"),
+        ("`model: {encoder: {attention: {scorer: {kind: cosine}}}}`", "unknown kind 'cosine'"),
         ("`model: {encoder: {kind: recurrent}, positions: {kind: rotary}}`", "does not have"),
         ("`model: {encoder: {norm: post}`", "expected ',' or '}'"),
         ("`{task: {kind: language_model}, model: {preset: base}}`", None),

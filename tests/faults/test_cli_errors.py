@@ -101,7 +101,7 @@ def test_resume_needs_a_run(failure, tmp_path: Path) -> None:
 
 
 def test_a_wrong_model_folder_is_reported(failure, tmp_path: Path, text: Path) -> None:
-    assert "no model folder" in failure("translate", tmp_path / "nowhere", "-i", text)[1]
+    assert "nowhere does not exist" in failure("translate", tmp_path / "nowhere", "-i", text)[1]
     (tmp_path / "other").mkdir()
     message = failure("translate", tmp_path / "other", "-i", text)[1]
     assert "model.safetensors" in message
@@ -193,7 +193,7 @@ def test_cheap_checks_come_before_anything_is_written(failure, tmp_path: Path, t
     assert "regular file" in failure(*_train(run, tmp_path, text))[1]
     code, message = failure(*_train(run, text, text, "train.device=gpu"))
     assert code == 2
-    assert "use auto, cpu, cuda" in message
+    assert "expected auto, cpu, cuda" in message
     assert "train.threads" in failure(*_train(run, text, text, "train.threads=1000000000000"))[1]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["blank", "empty", "latin", "text"]
 

@@ -137,9 +137,9 @@ def test_another_model_is_reported(failure: Callable[..., str]) -> None:
 def test_a_changed_text_is_refused_and_a_longer_one_accepted(failure: Callable[..., str]) -> None:
     lines = Path("in").read_text().splitlines(keepends=True)
     Path("in").write_text("".join([*lines[:6], "another\n", *lines[7:]]))
-    assert "in has changed: something in lines 5 to 8 differs" in failure(*GREEDY, "--resume")
+    assert "in has changed between lines 5 and 8" in failure(*GREEDY, "--resume")
     Path("in").write_text("".join(lines[:7]))
-    assert "in has 7 line(s), but 8 of it are already done" in failure(*GREEDY, "--resume")
+    assert "in has 7 line(s), but 8 lines are already done" in failure(*GREEDY, "--resume")
     Path("in").write_text("".join(lines) + "one more\n")  # the completed part has not changed
     assert main([*GREEDY, "--resume"]) == 0
     shutil.move("out", "resumed")
@@ -161,7 +161,7 @@ def test_changed_prefixes_are_reported(stop: Stop, failure: Callable[..., str]) 
     stop(10)
     assert main([*GREEDY, "--prefix", "prefix"]) == 130
     Path("prefix").write_text("Zwei\n" * LINES)
-    assert "prefix has changed: something in lines 1 to 4 differs" in failure(*GREEDY, "--prefix", "prefix", "--resume")
+    assert "prefix has changed between lines 1 and 4" in failure(*GREEDY, "--prefix", "prefix", "--resume")
 
 
 def test_work_before_a_broken_line_is_kept_until_it_is_fixed(failure: Callable[..., str]) -> None:

@@ -12,7 +12,7 @@ import zstandard
 from format_1 import PAIRS
 
 from dragoman.augmentation.backtranslate import BackTranslation
-from dragoman.augmentation.filters import RULES, FilterConfig, ScoredPair, broken_rule, unusable
+from dragoman.augmentation.filters import RULES, FilterConfig, ScoredPair, broken_rule, has_control_characters
 from dragoman.base import journal as journals
 from dragoman.base.errors import ConfigError, ResourceError
 from dragoman.base.journal import OutputJournal, work_folder
@@ -84,7 +84,13 @@ def test_each_rule_drops_its_case_and_can_be_switched_off(rule: str | None, pair
 
 def test_every_rule_is_described_and_only_tabs_and_controls_are_unusable() -> None:
     assert set(FilterConfig.model_fields) <= set(RULES)
-    assert [unusable(text) for text in ("a\tb", "a\x85b", "a b", "a\u2028b", "é")] == [True, True, False, False, False]
+    assert [has_control_characters(text) for text in ("a\tb", "a\x85b", "a b", "a\u2028b", "é")] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
 
 
 def test_pairs_are_written_in_order_and_all_lines_are_accounted_for(tmp_path: Path, translator: Translator) -> None:
@@ -168,7 +174,7 @@ def test_other_settings_are_not_resumed(tmp_path: Path, translator: Translator) 
     ):
         BackTranslation(MODEL, other.text, other.output, other.request, ALL_OFF, 1).run(translator)
     (tmp_path / "mono").write_text("another text\n")
-    with pytest.raises(ConfigError, match=r"mono has 1 line\(s\), but 16 of it are already done\. Use the text"):
+    with pytest.raises(ConfigError, match=r"mono has 1 line\(s\), but 16 lines are already done\. Use the text"):
         other.run(translator)
 
 
@@ -269,7 +275,7 @@ def test_sampling_is_seeded(mono: Path) -> None:
     [
         (
             ["--language", "de"],
-            "text is in 'de', but the model reads 'en': back-translation needs a model of the reverse",
+            "text is in 'de', but the model translates from 'en': back-translation needs a model of the reverse",
         ),
         (["--seed", "3"], "--seed can only be used with --method sample"),
         (["--method", "sample", "--beam", "3"], "--beam can only be used with --method beam"),
@@ -299,9 +305,9 @@ def test_many_copies_make_the_direction_suspect(mono: Path, capfd: pytest.Captur
     from dragoman.augmentation.backtranslate import SyntheticPairs, _warn
 
     _warn(SyntheticPairs(mono / "bt.tsv", Counter(lines=10, copied=3, kept=7), None))
-    assert "is this a model of the reverse direction" in capfd.readouterr().err
+    assert "translates from the language of the text" in capfd.readouterr().err
     _warn(SyntheticPairs(mono / "bt.tsv", Counter(lines=10, copied=2, kept=8), None))
-    assert "reverse direction" not in capfd.readouterr().err
+    assert "language of the text" not in capfd.readouterr().err
 
 
 def test_another_model_or_method_is_not_resumed(tmp_path: Path) -> None:

@@ -87,8 +87,8 @@ def test_options_of_translation_models_are_refused(folder: Path, capfd: pytest.C
         (["generate", "translates", "--prompt", "a"], "is a translation model; it cannot continue texts"),
         (["translate", "writes", "-i", text], "is a language model; it cannot translate: use `dragoman generate`"),
         (["generate", "writes", "--prompt", "a", "--input", text], "leave one out"),
-        (["generate", "nowhere", "--prompt", "a"], "there is no model folder"),
-        (["score", "nowhere", "--target", text], "there is no model folder"),
+        (["generate", "nowhere", "--prompt", "a"], "nowhere does not exist"),
+        (["score", "nowhere", "--target", text], "nowhere does not exist"),
     ):
         assert main([arguments[0], str(folder / arguments[1]), *arguments[2:]]) in (1, 2)
         assert message in capfd.readouterr().err

@@ -50,7 +50,7 @@ def test_one_corpus_stays_one_and_a_list_a_list(tmp_path: Path) -> None:
         ("data.train.3.target_code=null", "`tmx` needs `source_code` and `target_code`"),
         ("data.train.2.tsv=x", "give either both `source` and `target`, or one of"),
         ("data.train.1.name=clean", "two corpora of data.train are clean"),
-        ("data.train.4.tsv=x", "is a list of 4"),
+        ("data.train.4.tsv=x", "is a list of length 4"),
         ("data.train=[]", r"data\.train.*at least 1 item"),
         ("data.valid.weight=2", "leave out its weight"),
         ("data.valid.target_language=null", "some corpora have a target_language .de., and v.en . v.de has none"),
@@ -65,7 +65,7 @@ def test_one_corpus_stays_one_and_a_list_a_list(tmp_path: Path) -> None:
 def test_errors_name_their_key(tmp_path: Path, override: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message) as error:
         load(tmp_path, LIST, override)
-    assert "settings are wrong" not in str(error.value)
+    assert "settings are invalid" not in str(error.value)
 
 
 def test_an_error_in_a_single_corpus_does_not_mention_lists(tmp_path: Path) -> None:

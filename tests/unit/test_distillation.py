@@ -90,16 +90,16 @@ def test_one_command_makes_a_student(folder: Path, capfd: pytest.CaptureFixture[
 
 def test_another_student_learns_from_the_same_translations(folder: Path) -> None:
     translator = Translator.load(TEACHER, "cpu")
-    (pairs,) = distillation().work(translator)
-    assert not pairs.finished
+    (pairs,) = distillation().teacher_pairs(translator)
+    assert not pairs.is_finished
     assert pairs.run(translator)["kept"] == len(KNOWN)
     recipe = student_recipe(TEACHER, "small-fast", Path("another"), [], ["train.seed=2"])
-    (again,) = Distillation(TEACHER, recipe, batch_size=1).work(translator)
-    assert again.finished
+    (again,) = Distillation(TEACHER, recipe, batch_size=1).teacher_pairs(translator)
+    assert again.is_finished
     others = (distillation(beam=2), distillation(closest=True), distillation("data.cleaning.max_tokens=9"))
-    assert len({pairs.output, *(each.work(translator)[0].output for each in others)}) == 4
+    assert len({pairs.output, *(each.teacher_pairs(translator)[0].output for each in others)}) == 4
     write(Path("pairs.tsv"), [PAIRS[0]])
-    assert distillation().work(translator)[0].output != pairs.output
+    assert distillation().teacher_pairs(translator)[0].output != pairs.output
 
 
 def test_corpora_keep_their_weights_tags_and_languages(folder: Path) -> None:
@@ -107,7 +107,7 @@ def test_corpora_keep_their_weights_tags_and_languages(folder: Path) -> None:
     several = '[{"tsv": "pairs.tsv", "weight": 2}, {"tsv": "more.tsv", "name": "more"}]'
     translator = Translator.load(TEACHER, "cpu")
     made = distillation(f"data.train={several}", originals=True)
-    run = made.student(made.work(translator))
+    run = made.student_run(made.teacher_pairs(translator))
     assert [(str(corpus), corpus.weight) for corpus in run.data.corpora] == [
         ("pairs.tsv, translated by teacher", 2),
         ("more, translated by teacher", 1),
@@ -116,9 +116,9 @@ def test_corpora_keep_their_weights_tags_and_languages(folder: Path) -> None:
     ]
     settings = run.model_dump(mode="json")
     assert TranslationRun.model_validate(settings) == run
-    pairs = made.work(translator)[0]
+    pairs = made.teacher_pairs(translator)[0]
     tagged = pairs.corpus.model_copy(update={"tags": ("law",), "target_language": "de"})
-    marked = Distillation.student(made, [TeacherPairs(**{**vars(pairs), "corpus": tagged})]).data.corpora[0]
+    marked = Distillation.student_run(made, [TeacherPairs(**{**vars(pairs), "corpus": tagged})]).data.corpora[0]
     assert (marked.tags, marked.target_language) == (("law",), "de")
 
 
@@ -130,8 +130,8 @@ def test_the_closest_hypothesis_is_taken() -> None:
     pairs = TeacherPairs(TEACHER, CorpusConfig(tsv=Path("x")), Path(), None, None, 1, closest=True)  # type: ignore[arg-type]
     from dragoman.augmentation.synthesis import Line
 
-    assert pairs.chosen(Line("q", "a b c d f"), beam) is beam[1]
-    assert pairs.chosen(Line("q", "  "), beam) is beam[0]
+    assert pairs.select_translation(Line("q", "a b c d f"), beam) is beam[1]
+    assert pairs.select_translation(Line("q", "  "), beam) is beam[0]
 
 
 def test_the_closest_hypotheses_of_a_corpus(folder: Path) -> None:
@@ -142,7 +142,7 @@ def test_the_closest_hypotheses_of_a_corpus(folder: Path) -> None:
     ((best, *rest),) = translator.translate_nbest([source], request)
     finished = next(each for each in rest if each.finished and each.text != best.text)
     write(Path("pairs.tsv"), [(source, finished.text), (source, best.text), (source, best.text)])
-    (pairs,) = distillation(beam=5, closest=True).work(translator)
+    (pairs,) = distillation(beam=5, closest=True).teacher_pairs(translator)
     counts = pairs.run(translator)
     assert read(pairs.output) == [(source, finished.text), (source, best.text)]
     assert (counts["kept"], counts["duplicates"]) == (2, 1)
@@ -151,7 +151,7 @@ def test_the_closest_hypotheses_of_a_corpus(folder: Path) -> None:
 def test_any_text_can_be_translated(folder: Path) -> None:
     Path("mono.en").write_text(f"{PAIRS[2][0]}\n\n{PAIRS[2][0]}\n", encoding="utf-8")
     translator = Translator.load(TEACHER, "cpu")
-    (pairs,) = distillation(sources=[Path("mono.en")]).work(translator)
+    (pairs,) = distillation(sources=[Path("mono.en")]).teacher_pairs(translator)
     counts = pairs.run(translator)
     assert read(pairs.output) == [PAIRS[2]]
     assert (counts["lines"], counts["empty"], counts["duplicates"]) == (3, 1, 1)
@@ -172,12 +172,15 @@ def test_a_student_may_have_another_shape_and_another_vocabulary(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--student", "huge-fast"], "there is no preset 'huge-fast'; choose one of tiny"),
+        (["--student", "huge-fast"], "unknown preset 'huge-fast': expected one of tiny"),
         (["model.widht=8"], "unknown setting model.widht (from the command line); did you mean model.width?"),
         (["more"], "'more' is not a setting: write key=value"),
-        (["data.train.tsv=gone.tsv"], "there is no file gone.tsv, which is data.train.tsv in teacher/config.yaml"),
-        (["data.valid.tsv=gone.tsv"], "If it has moved, give its new path: data.valid.tsv=FILE"),
-        (["--source", "gone.en"], "there is no file gone.en, which is data.train.0.source"),
+        (
+            ["data.train.tsv=gone.tsv"],
+            "the file gone.tsv, which is data.train.tsv in teacher/config.yaml, does not exist",
+        ),
+        (["data.valid.tsv=gone.tsv"], "If it has moved, set its new path with data.valid.tsv=FILE"),
+        (["--source", "gone.en"], "the file gone.en, which is data.train.0.source"),
         (["--source", "pairs.tsv", "--choice", "closest"], "--choice closest needs references"),
         (["--source", "pairs.tsv", "--originals"], "--originals needs references"),
         (["train.start=nowhere"], "nowhere"),

@@ -132,7 +132,7 @@ def test_nothing_is_written_for_a_refused_model(model: Path, tmp_path: Path) -> 
     with pytest.raises(ModelError, match="alibi"):
         export(loaded, tmp_path / "alibi", tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    with pytest.raises(ConfigError, match="exists already"):
+    with pytest.raises(ConfigError, match="already exists"):
         export(load_model_folder(model, CPU), model, tmp_path / "alibi")
 
 

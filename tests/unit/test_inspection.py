@@ -199,7 +199,7 @@ def test_the_command_writes_a_folder(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "encoder.self_attention    layers 1  heads 2" in printed.out
     assert str(tmp_path / "out" / "index.html") in printed.err.replace("\n", "")
     assert main(command) == 2, "the folder is not replaced"
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 def test_the_command_takes_a_language_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -221,7 +221,7 @@ def test_the_command_takes_a_language_model(tmp_path: Path, capsys: pytest.Captu
         (["model", SOURCE, "--target", "Hund " * MOST_TOKENS], "pictures show at most 512 per side: inspect"),
         (["model", SOURCE, "--to", "fr"], "leave out --to fr"),
         (["few", "dog " * 20], "the text is too long: "),
-        (["nothing", SOURCE], "there is no model folder"),
+        (["nothing", SOURCE], "nothing does not exist"),
     ],
 )
 def test_errors_are_reported(

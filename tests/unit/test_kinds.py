@@ -109,7 +109,7 @@ def test_it_cannot_be_distilled_or_fused(folder: Path, tmp_path: Path, capsys: p
 def test_a_model_without_text_needs_no_tokenizers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     loaded = load_model_folder(folder, torch.device("cpu"))
     assert isinstance(loaded.model, GraphModel)
-    with pytest.raises(ModelError, match="reads and writes no text"):
+    with pytest.raises(ModelError, match="processes no text"):
         loaded.tokenizers  # noqa: B018
     assert (folder / "README.md").read_text().startswith("# Node classifier\n")
     assert main(["describe", str(folder)]) == 0
@@ -155,7 +155,7 @@ def test_an_unknown_kind_is_named(tmp_path: Path) -> None:
         tmp_path / "bird", {"a": torch.zeros(1)}, "model: {kind: encoder_decoder}\n", tiny_tokenizers(), Meta(step=1)
     )
     (tmp_path / "bird" / "config.yaml").write_text("model: {kind: bird}\n")
-    with pytest.raises(ModelError, match="there is no 'bird'; choose one of encoder_decoder, decoder_only"):
+    with pytest.raises(ModelError, match="unknown kind 'bird': expected one of encoder_decoder, decoder_only"):
         load_model_folder(tmp_path / "bird", torch.device("cpu"))
-    with pytest.raises(ConfigError, match=r"task.kind: there is no 'fly'"):
+    with pytest.raises(ConfigError, match=r"task.kind: unknown kind 'fly'"):
         load_recipe({"task": {"kind": "fly"}}, ())

@@ -219,7 +219,7 @@ def test_an_unknown_kind(tmp_path: Path) -> None:
     write_tiny_language_model(tmp_path)
     config = tmp_path / "config.yaml"
     config.write_text(config.read_text(encoding="utf-8").replace("kind: decoder_only", "kind: diffusion"), "utf-8")
-    with pytest.raises(ModelError, match="there is no 'diffusion'; choose one of encoder_decoder, decoder_only"):
+    with pytest.raises(ModelError, match="unknown kind 'diffusion': expected one of encoder_decoder, decoder_only"):
         LanguageModel.load(tmp_path)
 
 

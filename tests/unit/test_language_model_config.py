@@ -61,7 +61,9 @@ def test_other_incompatible_settings_are_refused() -> None:
         config(decoder={"heads": 3})
     with pytest.raises(ValidationError, match="choose another kind for positions"):
         config(decoder=SMALL, positions={"kind": "fraction"})
-    with pytest.raises(ValidationError, match="no preset 'gpt'; choose one of tiny, small, medium, base, large, lstm"):
+    with pytest.raises(
+        ValidationError, match="unknown preset 'gpt': expected one of tiny, small, medium, base, large, lstm"
+    ):
         LanguageModelConfig(preset="gpt")
 
 

@@ -165,7 +165,7 @@ def test_settings_that_marian_lacks_are_named(tmp_path: Path, root: Path, capsys
         assert part in said
     assert not (tmp_path / "out").exists()
     assert main(["export", "ours", "--to", "marian", "--out", "theirs"]) == 2
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert main(["export", "ours", "--to", "marian", "--out", "new", "--quantization", "int8"]) == 2
     assert "--quantization can only be used with --to ctranslate2" in capsys.readouterr().err
 

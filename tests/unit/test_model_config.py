@@ -106,7 +106,8 @@ def test_heads_that_do_not_divide_the_width_are_named(side: str) -> None:
 
 def test_an_unknown_preset_is_refused_with_the_known_ones() -> None:
     with pytest.raises(
-        ValidationError, match="no preset 'huge'; choose one of tiny, small, tiny-fast, small-fast, base, big, rnn"
+        ValidationError,
+        match="unknown preset 'huge': expected one of tiny, small, tiny-fast, small-fast, base, big, rnn",
     ):
         ModelConfig(preset="huge")
 

@@ -88,7 +88,7 @@ def test_former_sections_are_read_from_the_command_line() -> None:
         ({"r_drop": 5}, "r_drop must be a group of settings or null, not 5"),
         ({"r_drop": {"alpha": -1}}, r"train\.objective\.alpha: should be greater than or equal to 0"),
         ({"reward": {"kind": "ter"}}, r"train\.objective\.metric"),
-        ({"kind": "focus"}, "train.objective.kind: there is no 'focus'.*'cross_entropy', 'r_drop', 'sequence_reward'"),
+        ({"kind": "focus"}, "train.objective.kind: unknown kind 'focus'.*'cross_entropy', 'r_drop', 'sequence_reward'"),
         ({"alpha": 1}, "unknown setting train.objective.alpha.*belongs to another kind"),
     ],
 )

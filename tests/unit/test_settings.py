@@ -118,12 +118,12 @@ def test_an_unrecognisable_name_lists_the_known_ones() -> None:
 
 def test_wrong_values_name_key_value_and_origin() -> None:
     text = message("train.max_steps=0", "train.rate=fast")
-    assert "2 settings are wrong" in text
+    assert "2 settings are invalid" in text
     assert "train.max_steps: should be greater than or equal to 1, not 0 (from the command line)" in text
     assert "train.rate: should be a valid number" in text
     assert "'fast'" in text
     assert message("language=german") == "language: a language is two letters (from the command line)"
-    assert message("vocabulary.kind=bytes").startswith("vocabulary.kind: there is no 'bytes'")
+    assert message("vocabulary.kind=bytes").startswith("vocabulary.kind: unknown kind 'bytes'")
     assert message("corpora=[{}]").startswith("the setting corpora.0.source is missing")
 
 
@@ -141,8 +141,8 @@ def test_wrong_kind_on_the_command_line_is_not_blamed_on_the_file(tmp_path: Path
         ("train: [unclosed\n", "line 2 is not valid YAML"),
         ("train: [unclosed", "line 1 is not valid YAML"),
         ("[" * 20_000, "is not valid YAML"),
-        ("- a\n- b\n", "must contain settings as key: value"),
-        ("1: a\n", "line 1: a setting's name must be text"),
+        ("- a\n- b\n", "must contain settings in the form key: value"),
+        ("1: a\n", "line 1: the name of a setting must be text"),
         ("a: !!python/object/apply:os.system [echo]\n", "is not valid YAML"),
         ("a: &a [*a]\n", "more than 50 levels"),
         ("a: \x00\n", "is not valid YAML"),
@@ -188,7 +188,7 @@ def test_invalid_overrides_are_reported(override: str) -> None:
 
 def test_override_below_a_plain_value_or_beyond_a_list_is_refused() -> None:
     assert "not a group" in message("train=3", "train.max_steps=3")
-    assert "list of 1" in message("corpora=[{source: a}]", "corpora.4.weight=1")
+    assert "list of length 1" in message("corpora=[{source: a}]", "corpora.4.weight=1")
 
 
 def test_dump_reads_back_equal(tmp_path: Path) -> None:

@@ -222,7 +222,7 @@ def test_settings_of_another_kind_are_rejected() -> None:
 
 def test_a_setting_of_another_kind_is_distinguished_from_a_typo(tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text("subword: {kind: bpe, size: 6000}\n")
-    told = "unknown setting subword.size .*belongs to another kind of subword; .*codes.*replaces the whole group"
+    told = "unknown setting subword.size .*belongs to another kind of subword. .*codes.*replaces the whole group"
     with pytest.raises(ConfigError, match=told):
         load_settings(tmp_path / "run.yaml", ["subword.kind=subword_nmt"], TextConfig)
     with pytest.raises(ConfigError, match="did you mean subword.merges"):

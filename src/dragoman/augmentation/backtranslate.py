@@ -1,7 +1,7 @@
-"""`backtranslate`: makes synthetic training pairs from monolingual target-language text (Sennrich et al. 2016).
+"""`backtranslate`: generates synthetic training pairs from monolingual target-language text (Sennrich et al. 2016).
 
-Sampling, plain or among the k most likely tokens, gives a stronger training signal than beam search if there is enough
-parallel text (Edunov et al. 2018). Synthetic sources are tagged (Caswell et al. 2019).
+If there is enough parallel text, sampling from all tokens or from the k most likely tokens provides a stronger training
+signal than beam search (Edunov et al. 2018). Synthetic sources are tagged (Caswell et al. 2019).
 """
 
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.augmentation.filters import FilterConfig
-from dragoman.augmentation.synthesis import KEPT, LINES, Line, Synthesis, account, exists
+from dragoman.augmentation.synthesis import KEPT, LINES, Line, Synthesis, format_counts, output_exists
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.journal import work_folder
 from dragoman.base.log import info, quietly, warn
@@ -24,7 +24,7 @@ from dragoman.translation.translator import Translator
 
 @dataclass(frozen=True)
 class BackTranslation(Synthesis):
-    """Back-translated pairs: the translation of a line is the source, the line itself is the target.
+    """Generates back-translated pairs, whose source is the translation of a line and whose target is the line.
 
     text: a file with one target-language sentence per line.
     """
@@ -50,31 +50,31 @@ class BackTranslation(Synthesis):
         return count_lines(self.text)
 
     def pair(self, line: Line, translation: str) -> tuple[str, str]:
-        """Return the translation, which is the source, and the line, which is the target."""
+        """Return the translation as the source and the line as the target."""
         return translation, line.text
 
 
 def check(text: Path, output: Path) -> None:
     """Check the files before a model is loaded.
 
-    Raises DataError if the text is empty, unreadable or not a regular file, and ConfigError if the output exists or its
-    folder does not.
+    Raises DataError if `text` is empty, unreadable or not a regular file, and ConfigError if `output` already exists or
+    its folder does not exist.
     """
     if text.exists() and not text.is_file():
-        raise DataError(f"{text} is not a regular file; save it to a file first, so that a killed run can be resumed")
+        raise DataError(f"{text} is not a regular file: save it to a file first, so that an interrupted run can resume")
     if next(open_lines(text), None) is None:
-        raise DataError(f"{text} is empty; give a file with at least one line")
+        raise DataError(f"{text} is empty: choose a file with at least one line")
     if not output.parent.is_dir():
-        raise ConfigError(f"the output folder {output.parent} does not exist; create it first")
+        raise ConfigError(f"the output folder {output.parent} does not exist: create it first")
     if output.exists() and not work_folder(output).exists():
-        raise exists(output)
+        raise output_exists(output)
 
 
 BEAM_MIN_SCORE = -1.5
-"""Default minimum score of translations found by beam search, in nats per token."""
+"""Default minimum score of translations from beam search, in nats per token."""
 
 COPIED_SHARE = 0.2
-"""If more than this share of the translations copy their line, the model may translate in the wrong direction."""
+"""If more than this share of the translations repeat their line, a warning suggests that the direction is wrong."""
 
 TAG = "bt"
 """The tag of synthetic sources (Caswell et al. 2019)."""
@@ -84,8 +84,8 @@ TAG = "bt"
 class SyntheticPairs:
     """Result of `backtranslate`.
 
-    path: a file with lines of synthetic source TAB target. counts: numbers of lines read, kept, and dropped by each
-    rule. language: the language of the targets, if known.
+    path: a file with the synthetic source, a tab and the target in each line. counts: numbers of lines that were read,
+    kept, and dropped by each rule. language: language of the targets, if known.
     """
 
     path: Path
@@ -94,35 +94,35 @@ class SyntheticPairs:
 
     @property
     def lines(self) -> int:
-        """The number of lines read."""
+        """Number of lines read."""
         return self.counts.get(LINES, 0)
 
     @property
     def kept(self) -> int:
-        """The number of pairs in the file."""
+        """Number of pairs in the file."""
         return self.counts.get(KEPT, 0)
 
     @property
     def corpus(self) -> dict[str, Any]:
-        """The entry for these pairs in a recipe's `data.train`."""
+        """Entry for these pairs in the `data.train` list of a recipe."""
         return {"tsv": str(self.path), "tags": [TAG]}
 
     def recipe(self) -> str:
-        """Return a YAML snippet of a recipe that contains this entry in its list of corpora."""
+        """Return a YAML snippet of a recipe whose `data.train` list contains this entry."""
         language = self.language
-        several = (
+        language_line = (
             ""
             if language is None
             else f"    # target_language: {language}   (if the model has several target languages)\n"
         )
         return (
             f"# Add these pairs to the corpora of a recipe; set weights or data.temperature to balance them.\n"
-            f"data:\n  train:\n  - source: …\n    target: …\n{several}"
+            f"data:\n  train:\n  - source: …\n    target: …\n{language_line}"
             f"  - tsv: {json.dumps(str(self.path), ensure_ascii=False)}\n    tags: [{TAG}]"
         )
 
     def __str__(self) -> str:
-        return account(self.counts)
+        return format_counts(self.counts)
 
 
 def backtranslate(
@@ -144,14 +144,14 @@ def backtranslate(
 ) -> SyntheticPairs:
     """Generate source sentences for target-language text with a reverse model, as `dragoman backtranslate` does.
 
-    model: folder of a model whose source language is that of the text. text, output: files, plain or compressed.
-    Repeating an interrupted call resumes it. language: language of the text, checked against the model's source
-    language. sampling: sample translations instead of using beam search. filters: settings of `FilterConfig`;
-    `min_score` defaults to -1.5 for beam search. Other arguments are those of `Translator.request` and
-    `Translator.load`.
+    model: folder of a model whose source language is the language of the text. text, output: files, which may be
+    compressed. language: language of the text, which is compared with the model's source language. sampling: how to
+    sample translations; None for beam search. filters: settings of `FilterConfig`; `min_score` defaults to -1.5 for
+    beam search. For the other arguments, see `Translator.request` and `Translator.load`. To resume an interrupted call,
+    repeat it.
 
-    Raises ConfigError for invalid settings, for a model of the wrong direction, and if the interrupted call had other
-    settings or another text; DataError if the text cannot be read; and all errors of `Translator`.
+    Raises ConfigError for invalid settings, for a model of the wrong direction, and if the interrupted call had
+    different settings or a different text; DataError if the text cannot be read; and all errors of `Translator`.
     """
     use_threads(threads)
     model, text, output = Path(model), Path(text), Path(output)
@@ -170,25 +170,26 @@ def backtranslate(
 
 
 def _check_direction(translator: Translator, language: str | None) -> None:
-    """Raise ConfigError if the text is not in the language that the model reads."""
-    reads, writes = translator.meta.source_language, translator.meta.target_language
+    """Raise ConfigError if the language of the text is not the model's source language."""
+    source, target = translator.meta.source_language, translator.meta.target_language
     if translator.tokenizers.reads_vectors:
-        raise ConfigError("this model reads feature vectors; back-translation needs a model that reads text")
-    if language is not None and reads is not None and language != reads:
+        raise ConfigError("this model translates feature vectors: back-translation needs a model that translates text")
+    if language is not None and source is not None and language != source:
         raise ConfigError(
-            f"the text is in {language!r}, but the model reads {reads!r}: back-translation needs a model of the "
-            f"reverse direction, which reads {language!r}"
+            f"the text is in {language!r}, but the model translates from {source!r}: back-translation needs a model of "
+            f"the reverse direction, which translates from {language!r}"
         )
-    if reads is not None:
-        info(f"The model reads {reads}{f' and writes {writes}' if writes else ''}: the text must be in {reads}.")
+    if source is not None:
+        into = f" into {target}" if target else ""
+        info(f"The model translates from {source}{into}: the text must be in {source}.")
 
 
 def _warn(result: SyntheticPairs) -> None:
-    """Warn about suspicious counts."""
+    """Warn if many translations repeat their line or no pair was kept."""
     if result.counts.get("copied", 0) > COPIED_SHARE * result.lines:
-        warn("Many translations repeat their line: is this a model of the reverse direction? It must read the text.")
+        warn("Many translations repeat their line. Check that the model translates from the language of the text.")
     if not result.kept:
         warn(
-            f"{result.path} is empty: no pair was kept. `dragoman backtranslate --help` lists the options that change "
-            "the filters."
+            f"{result.path} is empty because no pair was kept. `dragoman backtranslate --help` lists the options that "
+            "change the filters."
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.augmentation.filters import FilterConfig
-from dragoman.augmentation.synthesis import KEPT, Line, Synthesis, account
+from dragoman.augmentation.synthesis import KEPT, Line, Synthesis, format_counts
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.files import unwritable
 from dragoman.base.log import info, quietly
@@ -32,12 +32,13 @@ from dragoman.translation.translator import Translator
 def student_recipe(
     teacher: Path, student: str, out: Path, sources: Sequence[Path] = (), overrides: Overrides = ()
 ) -> TranslationRun:
-    """Return the student's run; its `data.train` still lists the corpora that the teacher has to translate.
+    """Return the student's run, whose `data.train` lists the corpora that the teacher will translate.
 
-    Data, text and search settings come from the teacher's folder, the model is the preset `student`, and the training
-    loop has its default settings; `overrides` are applied last. sources: text files to translate instead of the
-    corpora; both sides of these corpora are the same file. Raises ModelError if the folder contains no model,
-    ConfigError for a model that does not translate and for invalid settings, DataError if a file is missing.
+    The data, text and search settings are copied from the teacher's folder, the model is the preset `student`, and the
+    training loop has its default settings; `overrides` are applied last. sources: text files to translate instead of
+    the teacher's corpora; each file becomes a corpus with identical sides. Raises ModelError if `teacher` is not a
+    model folder, ConfigError for a model that does not translate and for invalid settings, and DataError if a file is
+    missing.
     """
     if "teach" not in (kind := folder_kind(teacher)).verbs:
         raise ConfigError(f"{teacher} {kind.refusal('teach')}")
@@ -49,10 +50,10 @@ def student_recipe(
     }
     if sources:
         sections["data.train"] = [{"source": str(path), "target": str(path)} for path in sources]
-    given = [f"{name}={json.dumps(value)}" for name, value in sections.items()]
-    run = load_settings(teacher / CONFIG, all_overrides(given, overrides), TranslationRun)
+    changes = [f"{name}={json.dumps(value)}" for name, value in sections.items()]
+    run = load_settings(teacher / CONFIG, all_overrides(changes, overrides), TranslationRun)
     if run.text.vectors is not None:
-        raise ConfigError(f"{teacher} reads feature vectors: only a model that reads text can be distilled")
+        raise ConfigError(f"{teacher} translates feature vectors: only a model that translates text can be distilled")
     _check_files(run, teacher)
     return run
 
@@ -61,10 +62,10 @@ def _check_files(run: TranslationRun, teacher: Path) -> None:
     """Raise DataError if a file of the corpora is missing."""
     for key, path in (*_files("data.train", run.data.train), *_files("data.valid", run.data.valid)):
         if not path.exists():
-            instead = ", or translate any text in the source language: --source FILE" if ".train" in key else ""
+            alternative = ", or choose any text in the source language with --source FILE" if ".train" in key else ""
             raise DataError(
-                f"there is no file {path}, which is {key} in {teacher / CONFIG}. If it has moved, give its new path: "
-                f"{key}=FILE{instead}"
+                f"the file {path}, which is {key} in {teacher / CONFIG}, does not exist. If it has moved, set its new "
+                f"path with {key}=FILE{alternative}"
             )
 
 
@@ -81,10 +82,10 @@ def _files(key: str, corpora: CorpusConfig | Sequence[CorpusConfig]) -> Iterator
 
 @dataclass(frozen=True)
 class TeacherPairs(Synthesis):
-    """Pairs of a source and the teacher's translation (Kim & Rush 2016, sections 3.2 and 3.3).
+    """Generates pairs of a source and the teacher's translation (Kim & Rush 2016, sections 3.2 and 3.3).
 
     closest: whether to use the hypothesis with the highest sentence BLEU against the reference ("sequence-level
-    interpolation", Kim & Rush 2016, section 3.3) instead of the most probable one.
+    interpolation", Kim & Rush 2016, section 3.3) instead of the most probable hypothesis.
     """
 
     model: Path
@@ -106,11 +107,14 @@ class TeacherPairs(Synthesis):
             yield Line(pair.source, pair.target if self.closest else "")
 
     def count(self) -> int | None:
-        """Return the number of sources; None if all of them would have to be read."""
+        """Return the number of sources, or None if counting would require reading them all."""
         return None if self.corpus.tmx is not None else count_lines(self.origin)
 
-    def chosen(self, line: Line, translations: Sequence[Translation]) -> Translation:
-        """Return the most probable translation, or the closest to the reference; the more probable one if tied."""
+    def select_translation(self, line: Line, translations: Sequence[Translation]) -> Translation:
+        """Return the most probable translation, or the one closest to the reference if there is a reference.
+
+        Of several equally close translations, the most probable one is returned.
+        """
         if not line.reference.strip():
             return translations[0]
         scores = sentence_rewards("bleu", [each.text for each in translations], [line.reference] * len(translations))
@@ -122,16 +126,16 @@ class TeacherPairs(Synthesis):
 
 
 FOLDER = "distilled"
-"""Name of the folder of translations next to the run folder, where other students of the same teacher find them."""
+"""Name of the folder with translations, next to the run folder so that other students of the teacher can reuse them."""
 
 
 @dataclass(frozen=True)
 class Distillation:
-    """A distillation: which corpora a teacher translates, how, and the run of the student.
+    """The teacher, the student's recipe, and the search settings of a distillation.
 
-    recipe: as returned by `student_recipe`; the teacher translates the sources of its `data.train`. beam: beam size,
-    None for the teacher's own setting. closest: as in `TeacherPairs`. originals: whether the student also learns from
-    the original corpora. precision: number format in which the teacher computes, None for exact.
+    recipe: as returned by `student_recipe`; the teacher translates the sources of its `data.train`. beam: beam size;
+    None for the teacher's setting. closest: see `TeacherPairs`. originals: whether the student also learns from the
+    original corpora. precision: number format of the teacher's computations; None for the format of its parameters.
     """
 
     teacher: Path
@@ -143,9 +147,9 @@ class Distillation:
     precision: str | None = None
 
     def check(self, resume: bool) -> None:
-        """Run all cheap checks before the translation starts.
+        """Run all checks that are possible before translation.
 
-        Raises ConfigError if the run folder already contains a run and `resume` is false, and all errors of `open_job`.
+        Raises ConfigError if the run folder already contains a run and `resume` is False, and all errors of `open_job`.
         """
         out = self.recipe.out
         if not resume and (out / CONFIG).exists():
@@ -154,8 +158,8 @@ class Distillation:
             )
         open_job(self.recipe).close()
 
-    def work(self, translator: Translator) -> tuple[TeacherPairs, ...]:
-        """Return the pairs to generate, one set per corpus. translator: the teacher."""
+    def teacher_pairs(self, translator: Translator) -> tuple[TeacherPairs, ...]:
+        """Return the pairs to generate, one `TeacherPairs` per corpus. translator: the teacher."""
         folder = self.recipe.out.parent / FOLDER
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -163,31 +167,31 @@ class Distillation:
             raise unwritable(folder, error) from error
         return tuple(self._pairs(corpus, translator, folder) for corpus in self.recipe.data.corpora)
 
-    def student(self, work: Sequence[TeacherPairs]) -> TranslationRun:
-        """Return the student's run, which trains on the generated pairs."""
+    def student_run(self, corpora: Sequence[TeacherPairs]) -> TranslationRun:
+        """Return the student's run, whose training corpora are the generated pairs."""
         originals = self.recipe.data.corpora if self.originals else ()
-        data = self.recipe.data.model_copy(update={"train": (*map(_corpus, work), *originals)})
+        data = self.recipe.data.model_copy(update={"train": (*map(_corpus, corpora), *originals)})
         return self.recipe.model_copy(update={"data": data})
 
     def _pairs(self, corpus: CorpusConfig, translator: Translator, folder: Path) -> TeacherPairs:
-        """Return the pairs of a corpus; their file is named by a digest of everything that determines its contents."""
+        """Return the pairs of a corpus. Their file is named by a digest of everything that determines its contents."""
         beam = translator.search_config(beam=self.beam).beam
         request = translator.request(
             beam=beam, nbest=beam if self.closest else 1, to=corpus.target_language, tags=corpus.tags
         )
         cleaning = self.recipe.data.cleaning
-        # copies are kept: the student should copy names and foreign-language lines as the teacher does
+        # Copied lines are not dropped, so that the student learns to copy names as the teacher does.
         filters = FilterConfig(copied=None, max_tokens=cleaning.max_tokens if cleaning.enabled else None)
         pairs = TeacherPairs(self.teacher, corpus, folder, request, filters, self.batch_size, self.closest)
         files = [file_digest(path, folder) for path in corpus.files]
-        decisive = {name: value for name, value in pairs.settings().items() if name != "batch_size"}
-        whole = json.dumps([decisive, repr(corpus.selection), self.closest, self.precision, files], sort_keys=True)
-        name = hashlib.sha256(whole.encode()).hexdigest()[:16]
+        settings = {name: value for name, value in pairs.settings().items() if name != "batch_size"}
+        inputs = json.dumps([settings, repr(corpus.selection), self.closest, self.precision, files], sort_keys=True)
+        name = hashlib.sha256(inputs.encode()).hexdigest()[:16]
         return replace(pairs, output=folder / f"{name}.tsv")
 
 
 def _corpus(pairs: TeacherPairs) -> CorpusConfig:
-    """Return the corpus that replaces the original, with the same weight, language and tags."""
+    """Return the generated corpus, with the weight, language and tags of the original."""
     corpus = pairs.corpus
     return CorpusConfig(
         tsv=pairs.output,
@@ -221,11 +225,12 @@ def distill(
 ) -> TrainingResult:
     """Train a small model on the translations of a larger one, as `dragoman distill` does (Kim & Rush 2016).
 
-    teacher: folder of the larger model; student: preset of the smaller one; out: run folder. overrides: settings of the
-    student's recipe, as in `train`. source: files to translate instead of the teacher's own corpora. beam: the
-    teacher's beam size (default: its own setting). choice: `best`, the most probable translation, or `closest`, the
-    one closest to the reference. originals: whether the student also learns from the original corpora. resume: resume
-    an interrupted call with the same arguments. Other arguments are those of `Translator.load`, for the teacher.
+    teacher: folder of the larger model. student: preset of the smaller model. out: run folder. overrides: settings of
+    the student's recipe, as in `train`. source: files to translate instead of the teacher's training corpora. beam:
+    beam size of the teacher; by default, the size in its settings. choice: `best` for the most probable translation, or
+    `closest` for the translation that is closest to the reference. originals: whether the student also learns from the
+    original corpora. resume: whether to resume an interrupted call with the same arguments. The other arguments are
+    passed to `Translator.load` for the teacher.
 
     Raises ConfigError for contradictory arguments, DataError if files are missing or the filters drop all pairs, and
     all errors of `train`.
@@ -233,10 +238,10 @@ def distill(
     use_threads(threads)
     teacher, sources = Path(teacher), [Path(each) for each in source]
     if choice not in CHOICES:
-        raise ConfigError(f"unknown choice {choice!r}: use one of {', '.join(CHOICES)}")
+        raise ConfigError(f"unknown choice {choice!r}: expected one of {', '.join(CHOICES)}")
     if sources and (originals or choice == "closest"):
         option = "--originals" if originals else "--choice closest"
-        raise ConfigError(f"{option} needs references, but --source has none: remove one of the two options")
+        raise ConfigError(f"{option} needs references, which --source does not have: remove one of the two options")
     with quietly(quiet):
         recipe = student_recipe(teacher, student, Path(out), sources, overrides)
         distillation = Distillation(
@@ -245,21 +250,21 @@ def distill(
         distillation.check(resume)
         translator = Translator.load(teacher, device, engine, precision, threads)
         translator.report_cut = False  # the filters count truncated translations
-        work = distillation.work(translator)
-        for pairs in work:
+        corpora = distillation.teacher_pairs(translator)
+        for pairs in corpora:
             _translate(pairs, translator)
         del translator
-        return train(distillation.student(work), resume=resume)
+        return train(distillation.student_run(corpora), resume=resume)
 
 
 def _translate(pairs: TeacherPairs, translator: Translator) -> None:
-    """Generate the pairs of a corpus, unless they exist. Raises DataError if the filters drop all of them."""
-    if pairs.finished:
+    """Generate the pairs of a corpus unless they already exist. Raises DataError if the filters drop all pairs."""
+    if pairs.is_finished:
         info(f"Reusing translations of {pairs.corpus}: {pairs.output}")
         return
     info(f"Translating {pairs.corpus} with {pairs.model}. To resume after an interruption, repeat the same command.")
     counts = pairs.run(translator)
-    info(account(counts))
+    info(format_counts(counts))
     if not counts[KEPT]:
         pairs.output.unlink()
         raise DataError(f"the filters dropped all translations of {pairs.corpus} by {pairs.model}")

@@ -1,4 +1,4 @@
-"""Filters that drop synthetic pairs not worth learning from, and the rule that each dropped pair breaks."""
+"""Filters that drop unsuitable synthetic pairs, and the rules that they apply."""
 
 import re
 from typing import NamedTuple
@@ -22,10 +22,11 @@ RULES = {
     "repeats": "the translation repeats a phrase",
     "min_score": "the model assigns its translation a low probability",
 }
-"""The meaning of each rule, in the order in which the rules are applied."""
+"""Reasons why pairs are dropped, by rule, in the order in which the rules are applied."""
 
 RATIO_ALLOWANCE = 10
-"""Bytes added to both sides before their ratio is computed, so that short pairs pass, as in data.cleaning."""
+"""Number of bytes added to both sides before their ratio is computed, as in `data.cleaning`, so that short pairs pass.
+"""
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
@@ -69,8 +70,9 @@ class FilterConfig(Config):
 
 
 class ScoredPair(NamedTuple):
-    """A line and its translation. finished: whether the translation ends with EOS; score: its mean log-probability
-    per token, in nats.
+    """A line and its translation.
+
+    finished: whether the translation ends with EOS. score: its mean log-probability per token, in nats.
     """
 
     line: str
@@ -79,14 +81,14 @@ class ScoredPair(NamedTuple):
     score: float
 
 
-def unusable(text: str) -> bool:
-    """Whether a text contains control characters, so that it cannot be a column of tab-separated text."""
+def has_control_characters(text: str) -> bool:
+    """Return whether a text contains control characters, such as tabs, and cannot be a column of the output."""
     return _CONTROL.search(text) is not None
 
 
 def broken_rule(pair: ScoredPair, config: FilterConfig) -> str | None:
-    """Return the name of the first rule that a pair breaks, or None."""
-    if unusable(pair.translation):
+    """Return the name of the first rule that a pair breaks, or None if it breaks no rule."""
+    if has_control_characters(pair.translation):
         return "control_characters"
     if config.empty and (not pair.line.strip() or is_empty(pair.line, pair.translation)):
         return "empty"

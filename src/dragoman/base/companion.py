@@ -15,9 +15,10 @@ Compress = Callable[[bytes], bytes]
 
 
 def compressor_for(path: Path) -> Compress:
-    """Return a compressor for parts of a file by the suffix of its name: .gz, .xz, .zst, or none.
+    """Return a function that compresses a part of a file, in the format that the suffix of `path` selects.
 
-    The concatenated parts are a valid file of that format (RFC 1952, section 2.2; RFC 8878, section 3.1).
+    The suffixes are .gz, .xz and .zst; with any other suffix, the data are not compressed. The concatenated compressed
+    parts are a valid file of the format (RFC 1952, section 2.2; RFC 8878, section 3.1).
     """
     if path.suffix == ".gz":
         return lambda data: gzip.compress(data, mtime=0)
@@ -31,16 +32,16 @@ def compressor_for(path: Path) -> Compress:
 
 
 class Companion:
-    """A second output file. size: bytes written so far."""
+    """A second output file. size: number of bytes written so far."""
 
     def __init__(self, path: Path, file: BinaryIO, size: int = 0) -> None:
-        """path: final name; file: open for appending, after `size` bytes."""
+        """path: final name of the file. file: open file, positioned after its first `size` bytes."""
         self.path, self.size = path, size
         self._file = file
         self._compress = compressor_for(path)
 
     def write(self, text: str) -> None:
-        """Append text. Raises ResourceError if it cannot be written."""
+        """Append `text`. Raises ResourceError if it cannot be written."""
         data = self._compress(text.encode())
         try:
             self._file.write(data)
@@ -59,7 +60,7 @@ class Companion:
 
 @contextmanager
 def atomic_companion(path: Path) -> Iterator[Companion]:
-    """A companion that appears under its name only when complete, next to an output that is not resumable."""
+    """Yield a companion for an output that cannot be resumed. It appears under its final name only when complete."""
     with atomic_file(path) as temporary, temporary.open("wb") as file:
         companion = Companion(path, file)
         yield companion
@@ -68,31 +69,32 @@ def atomic_companion(path: Path) -> Iterator[Companion]:
 
 
 @contextmanager
-def resumable_companion(path: Path, text: Path, size: int) -> Iterator[Companion]:
-    """A companion that can be resumed. text: the file until `publish_companion`; size: number of valid bytes in it.
+def resumable_companion(path: Path, unfinished: Path, size: int) -> Iterator[Companion]:
+    """Yield a companion that can be resumed.
 
+    path: final name of the file. unfinished: its path before `publish_companion`; size: number of valid bytes in it.
     Raises ResourceError if the file is shorter than `size` or cannot be written.
     """
     if path.exists() and not path.is_file():
         raise ResourceError(f"cannot write {path}: it exists and is not a regular file")
     try:
-        file = text.open("ab")
+        file = unfinished.open("ab")
     except OSError as error:
         raise unwritable(path, error) from error
     with file:
         if file.tell() < size:
-            raise ResourceError(f"{text} was truncated: delete {text.parent} to start again")
+            raise ResourceError(f"{unfinished} was truncated: delete {unfinished.parent} to start again")
         file.truncate(size)
         yield Companion(path, file, size)
 
 
-def publish_companion(path: Path, text: Path) -> None:
-    """Rename `text` to `path`, unless this is already done. Raises ResourceError on failure."""
+def publish_companion(path: Path, unfinished: Path) -> None:
+    """Rename `unfinished` to `path`, unless it has already been renamed. Raises ResourceError on failure."""
     path = path.resolve()  # replace the target of a link, not the link
-    if not text.exists():
+    if not unfinished.exists():
         return
     try:
-        os.replace(text, path)
+        os.replace(unfinished, path)
         sync(path.parent)
     except OSError as error:
         raise unwritable(path, error) from error

@@ -1,4 +1,4 @@
-"""Atomic writes: after a kill or with a full disk, a file has either its old or its new contents, never a mixture."""
+"""Atomic writes: a file has its old or its new contents, never a mixture, even after a crash or on a full disk."""
 
 import contextlib
 import ctypes
@@ -13,14 +13,15 @@ from pathlib import Path
 from dragoman.base.errors import ResourceError
 
 _SUFFIX = ".partial"
-_HERE, _SWAP = -100, 2  # AT_FDCWD; RENAME_EXCHANGE on Linux, RENAME_SWAP on macOS
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2  # named RENAME_SWAP on macOS
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def atomic_write(path: Path, content: bytes | str) -> None:
     """Replace the file `path` with `content` (text as UTF-8) atomically and durably.
 
-    Raises ResourceError if the disk is full or the path is not writable; the previous file is then intact.
+    Raises ResourceError if the disk is full or the path is not writable; the previous file then remains intact.
     """
     data = content.encode() if isinstance(content, str) else content
     with atomic_file(path) as temporary, temporary.open("wb") as file:
@@ -31,7 +32,7 @@ def atomic_write(path: Path, content: bytes | str) -> None:
 def atomic_file(path: Path) -> Iterator[Path]:
     """Yield a path to write to; on exit without an exception, that file durably becomes `path`.
 
-    It is in a temporary folder, so that a writer may create temporary files next to it. Raises ResourceError as
+    The path is in a temporary folder, in which a writer may create further files. Raises ResourceError as
     `atomic_write` does.
     """
     path = Path(path).resolve()  # replace the target of a link, not the link
@@ -49,8 +50,8 @@ def atomic_file(path: Path) -> Iterator[Path]:
 def atomic_folder(path: Path, replace: bool = False) -> Iterator[Path]:
     """Yield a temporary sibling folder; on exit without an exception, it durably becomes `path`.
 
-    Missing parents are created. replace: replace an existing folder, which is deleted with its contents. Raises
-    ResourceError as `atomic_write` does, and if `path` is not empty and `replace` is false.
+    Missing parent folders are created. replace: whether to delete and replace an existing folder. Raises ResourceError
+    as `atomic_write` does, and if `path` is not empty and `replace` is False.
     """
     path = Path(path).absolute()
     try:
@@ -71,8 +72,9 @@ def atomic_folder(path: Path, replace: bool = False) -> Iterator[Path]:
 def move_into(folder: Path, last: str) -> Iterator[Path]:
     """Yield a temporary folder inside `folder`; on exit, its files replace those with the same names.
 
-    They are replaced one by one, after all are durable, so that only a kill between two renames is visible; the file
-    named `last` is replaced last and shows it. Raises ResourceError as `atomic_write` does.
+    Once all files are durable, they are renamed one by one, the file named `last` at the end. If the process is killed
+    between two renames, that file is the old one, by which readers can detect the mixture. Raises ResourceError as
+    `atomic_write` does.
     """
     with _temporary(Path(folder) / "files") as temporary:
         yield temporary
@@ -83,9 +85,9 @@ def move_into(folder: Path, last: str) -> Iterator[Path]:
 
 
 def remove_stale_temporaries(folder: Path) -> list[Path]:
-    """Delete partial files of killed processes in `folder`, and return their paths.
+    """Delete the temporary folders that killed processes left in `folder`, and return their paths.
 
-    The temporary folders of running processes are locked and are kept.
+    Running processes lock their temporary folders, which are not deleted.
     """
     removed = []
     for path in sorted(Path(folder).glob(f".*{_SUFFIX}")):
@@ -96,14 +98,14 @@ def remove_stale_temporaries(folder: Path) -> list[Path]:
 
 
 def remove_folder(path: Path) -> None:
-    """Delete a folder atomically: it is renamed to a temporary name first, then emptied."""
-    temporary = _sibling(path)
+    """Delete a folder atomically, by renaming it to a temporary name before its contents are deleted."""
+    temporary = _sibling_path(path)
     os.rename(path, temporary)
     shutil.rmtree(temporary, ignore_errors=True)
 
 
 def sync_tree(folder: Path) -> None:
-    """Flush all files and folders below `folder` to disk."""
+    """Flush `folder` and all files and folders in it to disk."""
     for parent, _, files in os.walk(folder, topdown=False):
         for name in files:
             sync(Path(parent) / name)
@@ -111,7 +113,7 @@ def sync_tree(folder: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Flush a file, or the entries of a folder, to disk."""
+    """Flush a file or the entries of a folder to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -122,7 +124,7 @@ def sync(path: Path) -> None:
 def unwritable(path: Path, error: OSError) -> ResourceError:
     """Return the error to raise after writing `path` failed with `error`."""
     reason = error.strerror or str(error)
-    if error.errno in _FULL:
+    if error.errno in _DISK_FULL:
         return ResourceError(f"cannot write {path}: {reason}. Free some space; the previous contents are intact")
     advice = {
         errno.ENOENT: "create its folder first, or choose another path",
@@ -134,10 +136,10 @@ def unwritable(path: Path, error: OSError) -> ResourceError:
 
 @contextlib.contextmanager
 def _temporary(path: Path) -> Iterator[Path]:
-    """Create a locked temporary folder next to `path`; it is deleted at the end with its contents."""
+    """Yield a locked temporary folder next to `path`, which is deleted with its contents on exit."""
     with contextlib.ExitStack() as stack:
         try:
-            temporary = _sibling(path)
+            temporary = _sibling_path(path)
             temporary.mkdir()
             stack.enter_context(_locked(temporary))
         except OSError as error:
@@ -145,38 +147,39 @@ def _temporary(path: Path) -> Iterator[Path]:
         try:
             yield temporary
         except OSError as error:
-            elsewhere = error.filename is not None and str(temporary) not in str(error.filename)
-            if elsewhere:  # the body failed for another reason than writing here
+            is_outside = error.filename is not None and str(temporary) not in str(error.filename)
+            if is_outside:  # the error was not caused by writing to the temporary folder
                 raise
             raise unwritable(path, error) from error
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _exchange(one: Path, other: Path) -> None:
+def _exchange(first: Path, second: Path) -> None:
     """Swap two folders atomically (Linux: renameat2, macOS: renamex_np), or in three steps on other systems."""
     library = ctypes.CDLL(None)
     if hasattr(library, "renameat2"):
-        failed = library.renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _SWAP)
+        failed = library.renameat2(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE)
     elif hasattr(library, "renamex_np"):
-        failed = library.renamex_np(os.fsencode(one), os.fsencode(other), _SWAP)
+        failed = library.renamex_np(os.fsencode(first), os.fsencode(second), _RENAME_EXCHANGE)
     else:
         failed = True
     if failed:
-        aside = _sibling(other)
-        os.rename(other, aside)
-        os.rename(one, other)
-        os.rename(aside, one)
+        temporary = _sibling_path(second)
+        os.rename(second, temporary)
+        os.rename(first, second)
+        os.rename(temporary, first)
 
 
-def _sibling(path: Path) -> Path:
+def _sibling_path(path: Path) -> Path:
+    """Return a unique temporary path in the same folder."""
     path = Path(path).absolute()
     return path.parent / f".{path.name}.{secrets.token_hex(4)}{_SUFFIX}"
 
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Lock a folder until the process ends. Raises OSError if another process holds the lock."""
+    """Lock a folder within this context. Raises OSError if another process holds the lock."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

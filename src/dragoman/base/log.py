@@ -1,4 +1,4 @@
-"""Messages to the user, always on stderr, so that stdout contains results only."""
+"""Messages to the user, which are always printed to stderr so that stdout contains only results."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -8,7 +8,7 @@ from rich.text import Text
 
 
 class _Console(Console):
-    """A console that ignores a closed pipe, whereas rich would end the process or the thread."""
+    """A console that ignores a closed pipe. Rich's own console would end the process or the thread."""
 
     def on_broken_pipe(self) -> None:
         """Stop printing."""
@@ -33,7 +33,7 @@ def warn(message: str) -> None:
 
 
 def _print(message: Text) -> None:
-    """Print a message; it is dropped if it cannot be written, for example on a full disk."""
+    """Print a message, or drop it if it cannot be written, for example because the disk is full."""
     with suppress(OSError):
         console.print(message)
 
@@ -45,14 +45,14 @@ def is_quiet() -> bool:
 
 @contextmanager
 def quietly(quiet: bool = True) -> Iterator[None]:
-    """Suppress messages other than warnings and errors. quiet: if False, do nothing."""
+    """Suppress messages other than warnings and errors within this context. quiet: if False, do nothing."""
     global _quiet
-    before = _quiet
-    _quiet = before or quiet
+    previous = _quiet
+    _quiet = previous or quiet
     try:
         yield
     finally:
-        _quiet = before
+        _quiet = previous
 
 
 def format_duration(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""`Progress`: shows how much of a long task is done, its speed and the remaining time."""
+"""`Progress`: shows the completed units, the speed and the remaining time of a long task."""
 
 import sys
 import threading
@@ -22,11 +22,12 @@ Total = int | None | Callable[[], int | None]
 
 
 class Progress:
-    """Progress of a long task on stderr: a live line on a terminal or in a notebook, otherwise a line at intervals.
+    """Shows the progress of a long task on stderr.
 
-    Use it as a context manager around the task. Nothing is shown for very short tasks, within `quietly`, in threads
-    other than the main one, and on ranks other than the first. The line of a nested task replaces that of the outer
-    one. `update` takes a microsecond.
+    A terminal or notebook shows a line that is updated in place. Any other output gets a new line at intervals. Use it
+    as a context manager around the task. Nothing is shown for very short tasks, within `quietly`, in threads other than
+    the main thread, and on ranks other than the first. The line of a nested task replaces the outer task's line.
+    `update` takes about one microsecond.
     """
 
     def __init__(
@@ -42,9 +43,10 @@ class Progress:
     ) -> None:
         """activity: name of the task, such as "Translating". unit: the unit in the plural; if empty, no speed is shown.
 
-        total: the number of units, or None if unknown; a function is called once, and only if the task takes long.
-        done: units completed by an earlier process; None: those of the first update. shown: False shows nothing.
-        lines: False shows only a live line. closes: report the total at the end if progress was shown before.
+        total: number of units, or None if unknown; a function is called once, and only if the task takes long.
+        done: number of units completed by an earlier process; None: the value passed to the first `update`.
+        shown: whether to show progress. lines: whether to print lines if there is no live display.
+        closes: whether to report the total at the end if progress was shown before.
         """
         self.activity, self.unit = activity, unit
         self.done, self.status = done or 0, ""
@@ -74,7 +76,10 @@ class Progress:
             info(f"{self.done:,} {self.unit} are done: {self._speed(seconds)}, {format_duration(seconds)}.")
 
     def update(self, done: int, status: str = "", total: int | None = None) -> None:
-        """Set the units done, including earlier processes. status: shown instead of the number; total: a new total."""
+        """Set the number of completed units, including those of earlier processes.
+
+        status: text to show instead of the number. total: new total, if it has changed.
+        """
         self.done, self.status = done, status
         if total is not None:
             self._total = total
@@ -91,42 +96,43 @@ class Progress:
 
     @property
     def total(self) -> int | None:
-        """The number of units, or None if it is not known yet."""
+        """Total number of units, or None if it is not known yet."""
         return None if callable(self._total) else self._total
 
     @property
     def live(self) -> bool:
-        """Whether progress is shown by a line that is redrawn."""
+        """True if progress is shown in a line that is updated in place."""
         return self._display is not None and self._display.live
 
     def text(self, now: float) -> str:
-        """Return the line to show. now: seconds of the monotonic clock."""
+        """Return the line to show. now: time of the monotonic clock, in seconds."""
         if not self.unit:
             return f"{self.activity}: {self.status}" if self.status else self.activity
         of = "" if self.total is None else f" of {self.total:,}"
-        seconds, own = now - self.started_at, self.done - (self._first or 0)
+        seconds, done_here = now - self.started_at, self.done - (self._first or 0)
         text = f"{self.activity}: {self.status or f'{self.done:,}{of} {self.unit}'}"
-        if not own:
+        if not done_here:
             return text
         text = f"{text} · {self._speed(seconds)}"
         if self.total is None:
             return text
-        return f"{text} · {format_duration(max(0.0, (self.total - self.done) * seconds / own))} left"
+        return f"{text} · {format_duration(max(0.0, (self.total - self.done) * seconds / done_here))} left"
 
     def _speed(self, seconds: float) -> str:
-        """Return the speed of this process, with its unit."""
+        """Format the speed of this process with its unit."""
         speed = (self.done - (self._first or 0)) / max(seconds, 1e-9)
         return f"{speed:,.{0 if speed >= 10 else 1}f} {self.unit}/s"
 
 
-_SHORTEST_BAR, _LONGEST_BAR = 8, 24
-"""Characters."""
+_MIN_BAR_WIDTH, _MAX_BAR_WIDTH = 8, 24
+"""Limits for the width of the progress bar, in characters."""
 
 
 class Display(ABC):
-    """A place where progress is shown. All tasks are opened and closed by one thread, inner ones before outer ones.
+    """An output that shows progress. One thread opens and closes all tasks; nested tasks are closed before outer ones.
 
-    live: whether the display is redrawn; delay: seconds before a task is shown; interval: seconds between two updates.
+    live: whether the display is updated in place. delay: seconds before a task is shown. interval: seconds between two
+    updates.
     """
 
     live: ClassVar[bool]
@@ -137,21 +143,21 @@ class Display(ABC):
         self._open: list[Progress] = []
 
     def open(self, progress: Progress) -> None:
-        """Called at the start of a task."""
+        """Add a task. Called at its start."""
         self._open.append(progress)
 
     def close(self, progress: Progress) -> None:
-        """Called at the end of a task, finished or not."""
+        """Remove a task. Called at its end, even if it failed."""
         if progress in self._open:
             del self._open[self._open.index(progress) :]
 
     @abstractmethod
     def show(self, progress: Progress, now: float) -> None:
-        """Show the progress of a task; called at most once per interval."""
+        """Show the progress of a task. Called at most once per interval."""
 
 
 class Lines(Display):
-    """Prints one line after another on stderr."""
+    """Prints a new line on stderr at each update."""
 
     live, delay, interval = False, 30.0, 30.0
 
@@ -161,13 +167,13 @@ class Lines(Display):
 
 
 class Terminal(Display):
-    """The last line of the terminal, redrawn four times per second by a thread, so that the task never waits.
+    """Shows progress in the last line of the terminal, which a thread redraws four times per second.
 
-    It shows the innermost task that has run for `delay` seconds. Messages appear above it.
+    The line shows the innermost task that has run for at least `delay` seconds. Messages appear above the line.
     """
 
     live, delay, interval = True, 0.5, 0.5
-    _EVERY = 0.25
+    _REDRAW_INTERVAL = 0.25
 
     def __init__(self) -> None:
         super().__init__()
@@ -176,7 +182,7 @@ class Terminal(Display):
         self._spinner = Spinner("dots")
 
     def open(self, progress: Progress) -> None:
-        """Start the thread with the first task."""
+        """Add a task, and start the thread if it is the first task."""
         super().open(progress)
         if self._thread is None:
             self._stopped.clear()
@@ -184,7 +190,7 @@ class Terminal(Display):
             self._thread.start()
 
     def close(self, progress: Progress) -> None:
-        """Remove the line with the last task."""
+        """Remove a task, and stop the thread if it was the last task."""
         super().close(progress)
         if not self._open and self._thread is not None:
             self._stopped.set()
@@ -192,13 +198,13 @@ class Terminal(Display):
             self._thread = None
 
     def show(self, progress: Progress, now: float) -> None:
-        """Do nothing, because the thread reads the progress itself."""
+        """Do nothing, because the thread reads the progress."""
 
     def _draw(self) -> None:
-        # output of the task to stdout on the same terminal also appears above the line
+        # Output of the task to stdout also appears above the line if stdout is the same terminal.
         live = Live(console=console, auto_refresh=False, transient=True, redirect_stdout=sys.stdout.isatty())
         try:
-            while not self._stopped.wait(self._EVERY):
+            while not self._stopped.wait(self._REDRAW_INTERVAL):
                 now = time.monotonic()
                 visible = [progress for progress in self._open.copy() if now - progress.opened >= self.delay]
                 if not visible:
@@ -211,15 +217,15 @@ class Terminal(Display):
             live.stop()
 
     def _line(self, progress: Progress, now: float) -> RenderableType:
-        """Return the line, with bar and time if they fit."""
+        """Return the line, with a progress bar and the elapsed time if they fit."""
         text, elapsed = (
             Text(progress.text(now), no_wrap=True, overflow="ellipsis"),
             format_duration(now - progress.opened),
         )
         cells: list[RenderableType] = [self._spinner, text]
         space = console.width - text.cell_len - len(elapsed) - 5
-        if progress.total is not None and space >= _SHORTEST_BAR:
-            width = min(space, _LONGEST_BAR)
+        if progress.total is not None and space >= _MIN_BAR_WIDTH:
+            width = min(space, _MAX_BAR_WIDTH)
             cells.append(
                 ProgressBar(total=max(1, progress.total), completed=min(progress.done, progress.total), width=width)
             )
@@ -231,7 +237,7 @@ class Terminal(Display):
 
 
 class Notebook(Display):
-    """An output of the notebook cell, which is updated in place and cleared at the end."""
+    """Shows progress in an output of the notebook cell, which is updated in place and cleared at the end."""
 
     live, delay, interval = True, 0.5, 0.5
 
@@ -240,14 +246,14 @@ class Notebook(Display):
         self._output: Any = None
 
     def close(self, progress: Progress) -> None:
-        """Clear the output with the last task."""
+        """Remove a task, and clear the output if it was the last task."""
         super().close(progress)
         if not self._open and self._output is not None:
             self._output.update(_plain(""), raw=True)
             self._output = None
 
     def show(self, progress: Progress, now: float) -> None:
-        """Update the output, for the innermost task only."""
+        """Update the output if `progress` is the innermost task."""
         if progress is not self._open[-1]:
             return
         text = _plain(progress.text(now))
@@ -268,8 +274,8 @@ def choose_display() -> Display:
 
 
 def _in_notebook() -> bool:
-    interactive = sys.modules.get("IPython")
-    return interactive is not None and hasattr(interactive.get_ipython(), "kernel")
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
 def _plain(text: str) -> dict[str, str]:

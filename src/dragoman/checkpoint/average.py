@@ -15,38 +15,38 @@ from dragoman.text.tokenizers import Tokenizers
 
 
 def average_parameters(folders: Sequence[Path]) -> dict[str, Tensor]:
-    """Average each parameter over model folders.
+    """Return the mean of each parameter over model folders, by name.
 
-    Sums are accumulated in float64 and cast to the dtypes of the first folder.
+    Sums are accumulated in float64, and the means are cast to the dtypes of the first folder.
 
-    Raises ModelError if no folder is given, one is damaged, or names or shapes of parameters differ.
+    Raises ModelError if `folders` is empty, a folder is damaged, or names or shapes of parameters differ.
     """
     if not folders:
-        raise ModelError("no checkpoint to average; name at least one model folder")
+        raise ModelError("no checkpoint to average: pass at least one model folder")
     sums: dict[str, Tensor] = {}
-    kinds: dict[str, torch.dtype] = {}
+    dtypes: dict[str, torch.dtype] = {}
     with Progress("Averaging", "checkpoints", len(folders)) as progress:
         for done, folder in enumerate(folders):
             progress.update(done)
             stored, _ = load_tensors(Path(folder) / PARAMETERS)
             if not sums:
-                kinds = {name: tensor.dtype for name, tensor in stored.items()}
+                dtypes = {name: tensor.dtype for name, tensor in stored.items()}
                 sums = {name: torch.zeros(tensor.shape, dtype=torch.float64) for name, tensor in stored.items()}
-            wrong = sorted(sums.keys() ^ stored.keys())
-            wrong += [name for name in sums if name in stored and stored[name].shape != sums[name].shape]
-            if wrong:
-                raise ModelError(f"{folder} and {folders[0]} are different models: {', '.join(wrong[:5])} differ")
+            mismatched = sorted(sums.keys() ^ stored.keys())
+            mismatched += [name for name in sums if name in stored and stored[name].shape != sums[name].shape]
+            if mismatched:
+                raise ModelError(f"{folder} and {folders[0]} are different models: {', '.join(mismatched[:5])} differ")
             for name, tensor in stored.items():
                 sums[name] += tensor.double()
-    return {name: (total / len(folders)).to(kinds[name]) for name, total in sums.items()}
+    return {name: (total / len(folders)).to(dtypes[name]) for name, total in sums.items()}
 
 
 def average(checkpoints: Sequence[str | Path], out: str | Path, *, quiet: bool = False) -> Path:
-    """Write the model folder `out` with the mean of the parameters of `checkpoints`; returns the folder.
+    """Average the parameters of `checkpoints`, write them to the model folder `out`, and return its path.
 
-    Settings and tokenizers are those of the last checkpoint; there are no scores. Raises ModelError as
-    `average_parameters` does, if vocabularies or architectures differ, and if `out` exists and is not a model folder;
-    ConfigError if `out` is one of the checkpoints.
+    The settings and tokenizers are copied from the last checkpoint. Scores are not copied. Raises ModelError as
+    `average_parameters` does, if vocabularies or architectures differ, and if `out` exists and is not a model folder.
+    Raises ConfigError if `out` is one of the checkpoints.
     """
     folders, out = [Path(folder) for folder in checkpoints], Path(out)
     if any(out.resolve() == folder.resolve() for folder in folders):
@@ -58,7 +58,7 @@ def average(checkpoints: Sequence[str | Path], out: str | Path, *, quiet: bool =
     models = [read_config(folder)["model"] for folder in folders]
     for folder, vocabulary, model in zip(folders, tokenizers, models, strict=True):
         if vocabulary.fingerprint != tokenizers[-1].fingerprint:
-            raise ModelError(f"{folder} and {folders[-1]} have different vocabularies, so their mean is meaningless")
+            raise ModelError(f"{folder} and {folders[-1]} have different vocabularies and cannot be averaged")
         if model != models[-1]:
             raise ModelError(f"{folder} and {folders[-1]} have different model sections in {CONFIG}")
     if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or (out / PARAMETERS).is_file())):

@@ -10,7 +10,7 @@ UNKNOWN = "not stated"
 
 
 def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
-    """Return the Markdown of `README.md`. config: resolved settings of the run; parameters: number of parameters."""
+    """Return the text of `README.md`. config: resolved settings of the run. parameters: number of parameters."""
     targets = ", ".join(meta.target_languages) or meta.target_language
     model = config.get("model")
     kind = kind_of(model if isinstance(model, Mapping) else {})
@@ -38,7 +38,7 @@ def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
         lines += ["None recorded."]
     lines += ["", "## Data", ""]
     if meta.data:
-        lines += _table(("data set", "fingerprint"), ((name, _code(print_)) for name, print_ in meta.data.items()))
+        lines += _table(("data set", "fingerprint"), ((name, _code(digest)) for name, digest in meta.data.items()))
     else:
         lines += ["Not recorded."]
     several = len(meta.target_languages) > 1
@@ -60,21 +60,21 @@ def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
 
 
 def _word_vectors(meta: Meta, model: Any) -> dict[str, str]:
-    """Return the files of word vectors that initialised embeddings; their licences apply to the model too."""
+    """Return a row with the word-vector files that initialised the embeddings, as their licences affect the model's."""
     files = (isinstance(model, Mapping) and model.get("embeddings")) or {}
     sides = [f"{share:.1%} of the {side} from {files.get(side) or UNKNOWN}" for side, share in meta.embeddings.items()]
     return {"Initial word vectors": ", ".join(sides)} if sides else {}
 
 
 def _outline(model: Mapping[str, Any]) -> list[str]:
-    """List the plain values of a section by name; values in groups are prefixed with the group's name."""
-    found = []
+    """Return one "dotted name, value" text per setting of the model that is not null."""
+    outline = []
     for name, value in model.items():
         if isinstance(value, Mapping):
-            found += [f"{name}.{part}" for part in _outline(value)]
+            outline += [f"{name}.{part}" for part in _outline(value)]
         elif value is not None:
-            found.append(f"{name} {value}")
-    return found
+            outline.append(f"{name} {value}")
+    return outline
 
 
 def _table(header: tuple[str, ...], rows: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""Model folders, which contain everything needed to use a model, in files without code."""
+"""Model folders, which contain all files needed to use a model. None of the files contains code."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,17 +23,17 @@ from dragoman.models.kinds import ModelKind, kind_of, parse_model
 from dragoman.text.tokenizers import Tokenizers, VocabularySizes
 
 PARAMETERS, CONFIG, META, CARD = "model.safetensors", "config.yaml", "meta.json", "README.md"
-_FLOATING = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
-_MOST_LISTED = 20
-_LARGE = 65_536  # settings up to this size can be built safely, whatever the parameter file contains
+_FLOATING = ("F64", "F32", "F16", "BF16")
+_MAX_LISTED = 20
+_SAFE_SIZE = 65_536  # a model with sizes up to this value can be built safely
 
 
 @dataclass(frozen=True)
 class LoadedModel:
     """A model folder in memory.
 
-    model: an nn.Module that implements `models.interface.Model`, of the class that its config builds. text:
-    tokenizers; None for a kind of model without text. config: resolved settings of the training run.
+    model: an nn.Module that implements `models.interface.Model`. text: tokenizers; None for a kind of model without
+    text. config: resolved settings of the training run.
     """
 
     model: Any
@@ -45,18 +45,18 @@ class LoadedModel:
     def tokenizers(self) -> Tokenizers:
         """The model's tokenizers. Raises ModelError for a kind of model without text."""
         if self.text is None:
-            raise ModelError("this model reads and writes no text, so it has no vocabulary")
+            raise ModelError("this model processes no text, so it has no tokenizers")
         return self.text
 
 
 def write_model_folder(
     folder: Path, parameters: Mapping[str, Tensor], config_yaml: str, tokenizers: Tokenizers | None, meta: Meta
 ) -> None:
-    """Write a model folder. A new folder appears atomically; existing files are replaced once all are written.
+    """Write a model folder. A new folder appears atomically; the files of an existing one are replaced at the end.
 
-    parameters: unique tensors by name (`model_parameters`); config_yaml: the resolved settings, with a `model` section.
+    parameters: unique tensors by name (`model_parameters`). config_yaml: resolved settings, with a `model` section.
     tokenizers: None for a kind of model without text.
-    Raises ResourceError if the disk is full; previous files are then intact.
+    Raises ResourceError if the disk is full; the previous files then remain intact.
     """
     folder = Path(folder)
     exists = folder.is_dir() and any(folder.iterdir())
@@ -70,10 +70,10 @@ def write_model_folder(
         card = model_card(meta, parse_yaml(config_yaml, CONFIG).content, count)
         (staged / CARD).write_text(card, encoding="utf-8")
         (staged / META).write_text(dump_meta(meta), encoding="utf-8")
-        kept = {path.name for path in staged.iterdir()}
-    for other in folder.glob("tokenizer*.json"):  # left by an earlier model with a different number of vocabularies
-        if other.name not in kept:
-            other.unlink()
+        written = {path.name for path in staged.iterdir()}
+    for file in folder.glob("tokenizer*.json"):
+        if file.name not in written:  # it belongs to an earlier model with a different number of vocabularies
+            file.unlink()
 
 
 def read_meta(folder: Path) -> Meta:
@@ -90,18 +90,18 @@ def read_config(folder: Path) -> dict[str, Any]:
     except ConfigError as error:
         raise ModelError(f"{error}. Copy the model folder again from its source") from None
     if not isinstance(content.get("model"), dict):
-        raise ModelError(f"{path} has no section model, so the architecture is unknown")
+        raise ModelError(f"{path} has no `model` section, so the architecture is unknown")
     return dict(content)
 
 
 def folder_kind(folder: Path) -> ModelKind:
-    """Return the kind of the model in a folder. Raises ModelError as `read_config` does, and for an unknown kind."""
+    """Return the kind of the folder's model. Raises ModelError as `read_config` does, and for an unknown kind."""
     _check_files(Path(folder))
     return _kind(read_config(folder), Path(folder))
 
 
 def check_serves(folder: Path, verb: str) -> ModelKind:
-    """Return the kind of the model in a folder. Raises ModelError if it does not serve `verb` (see `models.kinds`)."""
+    """Return the kind of the folder's model. Raises ModelError if it does not support `verb` (see `models.kinds`)."""
     kind = folder_kind(folder)
     if verb not in kind.verbs:
         raise ModelError(f"{folder} {kind.refusal(verb)}")
@@ -109,11 +109,12 @@ def check_serves(folder: Path, verb: str) -> ModelKind:
 
 
 def load_model_folder(folder: Path, device: torch.device, verb: str | None = None) -> LoadedModel:
-    """Read a model folder, ready for use (evaluation mode) on `device`.
+    """Load a model folder, and return the model in evaluation mode on `device`.
 
-    verb: a verb of `models.kinds.VERBS` that the model must serve; None: any model. Raises ModelError if it does
-    not serve the verb. Before any parameter is read, raises ModelError, listing all mismatches (files, parameters by
-    name and shape, vocabulary sizes), and ResourceError if the parameters do not fit into memory.
+    verb: a verb of `models.kinds.VERBS` that the model must support; None accepts any model. Raises ModelError if the
+    model does not support the verb. Before any parameter is read, raises ModelError with a list of all mismatches
+    (missing files, names and shapes of parameters, vocabulary sizes), and ResourceError if the parameters do not fit
+    into memory.
     """
     folder = Path(folder)
     meta = read_meta(folder)
@@ -124,7 +125,7 @@ def load_model_folder(folder: Path, device: torch.device, verb: str | None = Non
     path = folder / PARAMETERS
     shapes, labels = read_shapes(path)
     try:
-        model_config = parse_model(config["model"], f"in section model of {folder / CONFIG}")
+        model_config = parse_model(config["model"], f"in the `model` section of {folder / CONFIG}")
         _check_plausible(config["model"], shapes, folder)
         with _without_initial_values():
             model = model_config.build_for(sizes)
@@ -139,48 +140,49 @@ def load_model_folder(folder: Path, device: torch.device, verb: str | None = Non
     with torch.no_grad():
         for name, tensor in expected.items():
             tensor.copy_(stored[name])
-    return LoadedModel(_place(model, device).eval(), tokenizers, _matching_meta(meta, labels, folder), config)
+    return LoadedModel(_move(model, device).eval(), tokenizers, _matching_meta(meta, labels, folder), config)
 
 
 def validate(
     expected: Mapping[str, Tensor], shapes: Mapping[str, Shape], path: Path, vocabularies: VocabularySizes
 ) -> None:
-    """Compare a file's header with a model's parameters. Raises ModelError, listing all differences."""
-    wrong = [f"missing: {name} {tuple(tensor.shape)}" for name, tensor in expected.items() if name not in shapes]
-    wrong += [f"unknown: {name} {shape.size}" for name, shape in shapes.items() if name not in expected]
-    vocabulary = False
+    """Compare a file's header with a model's parameters. Raises ModelError with a list of all differences."""
+    mismatches = [f"missing: {name} {tuple(tensor.shape)}" for name, tensor in expected.items() if name not in shapes]
+    mismatches += [f"unknown: {name} {shape.size}" for name, shape in shapes.items() if name not in expected]
+    vocabulary_differs = False
     for name, tensor in expected.items():
         size = tuple(tensor.shape)
-        found = shapes.get(name, Shape(size, "F32"))
-        if found.size != size:
-            wrong.append(f"wrong shape: {name} is {found.size}, but the configuration requires {size}")
-            vocabulary |= size[:1] in ((vocabularies.source,), (vocabularies.target,)) and found.size[1:] == size[1:]
-        elif tensor.is_floating_point() != (found.kind in _FLOATING):
-            wrong.append(f"wrong type: {name} is {found.kind}, not {tensor.dtype}")
-    if not wrong:
+        stored = shapes.get(name, Shape(size, "F32"))
+        if stored.size != size:
+            mismatches.append(f"wrong shape: {name} is {stored.size}, but the configuration requires {size}")
+            is_vocabulary = size[:1] in ((vocabularies.source,), (vocabularies.target,))
+            vocabulary_differs |= is_vocabulary and stored.size[1:] == size[1:]
+        elif tensor.is_floating_point() != (stored.dtype in _FLOATING):
+            mismatches.append(f"wrong type: {name} is {stored.dtype}, not {tensor.dtype}")
+    if not mismatches:
         return
-    more = [f"… and {len(wrong) - _MOST_LISTED} more"] if len(wrong) > _MOST_LISTED else []
-    listed = "\n  ".join([*wrong[:_MOST_LISTED], *more])
-    if vocabulary:
+    more = [f"… and {len(mismatches) - _MAX_LISTED} more"] if len(mismatches) > _MAX_LISTED else []
+    listed = "\n  ".join([*mismatches[:_MAX_LISTED], *more])
+    if vocabulary_differs:
         sizes = " and ".join(str(size) for size in dict.fromkeys(vocabularies[:2]))
-        advice = (
-            f"The tokenizers have vocabularies of {sizes} entries, so they belong to another run than the parameters"
-        )
+        advice = f"The tokenizers, with {sizes} entries, and the parameters are of different runs"
     else:
-        advice = f"{CONFIG} and {PARAMETERS} come from different runs, or one of them was edited"
-    raise ModelError(f"{path} does not fit its model ({len(wrong)} differences):\n  {listed}\n{advice}.")
+        advice = f"{CONFIG} and {PARAMETERS} are of different runs, or one of them was edited"
+    raise ModelError(f"{path} does not fit its model ({len(mismatches)} differences):\n  {listed}\n{advice}.")
 
 
 def _check_files(folder: Path) -> None:
     if not folder.exists():
-        raise ModelError(f"there is no model folder {folder}")
+        raise ModelError(f"the model folder {folder} does not exist")
     if not folder.is_dir():
-        raise ModelError(f"{folder} is a file; give the model folder, which holds {PARAMETERS}, {CONFIG} and {META}")
+        raise ModelError(
+            f"{folder} is a file, not a model folder: pass the folder that contains {PARAMETERS}, {CONFIG} and {META}"
+        )
     missing = [name for name in (PARAMETERS, CONFIG, META) if not (folder / name).is_file()]
-    missing += [] if list(folder.glob("tokenizer*.json")) or _reads_no_text(folder) else ["tokenizer.json"]
+    missing += [] if list(folder.glob("tokenizer*.json")) or _needs_no_tokenizers(folder) else ["tokenizer.json"]
     if missing:
         checkpoints = sorted(folder.glob("checkpoints/step-*"))
-        advice = f"; its training has not finished, but {checkpoints[-1]} can be used" if checkpoints else ""
+        advice = f". Its training has not finished, but {checkpoints[-1]} can be used" if checkpoints else ""
         raise ModelError(f"{folder} is not a model folder: {', '.join(missing)} missing{advice}")
 
 
@@ -191,8 +193,8 @@ def _kind(config: Mapping[str, Any], folder: Path) -> ModelKind:
         raise ModelError(f"{folder} cannot be loaded: {error}") from None
 
 
-def _reads_no_text(folder: Path) -> bool:
-    """Whether the model in a folder, which may be damaged, is known to need no tokenizers."""
+def _needs_no_tokenizers(folder: Path) -> bool:
+    """Return whether the folder's model is of a kind without tokenizers; False if the folder is damaged."""
     try:
         return not _kind(read_config(folder), folder).tokenizers
     except ModelError:
@@ -200,17 +202,17 @@ def _reads_no_text(folder: Path) -> bool:
 
 
 def _check_plausible(section: Mapping[str, Any], shapes: Mapping[str, Shape], folder: Path) -> None:
-    """Reject sizes far beyond those in the parameter file: building malicious ones could exhaust the memory."""
+    """Raise ModelError for sizes far larger than in the parameter file, which could exhaust the memory."""
     largest = max((size for shape in shapes.values() for size in shape.size), default=0)
     for name, value in section.items():
         if isinstance(value, Mapping):
             _check_plausible(value, shapes, folder)
-        elif isinstance(value, int) and value > (len(shapes) if name == "layers" else max(largest, _LARGE)):
+        elif isinstance(value, int) and value > (len(shapes) if name == "layers" else max(largest, _SAFE_SIZE)):
             raise ModelError(f"{folder / CONFIG} sets {name}={value}, far more than {PARAMETERS} contains")
 
 
 def _matching_meta(meta: Meta, labels: Mapping[str, str], folder: Path) -> Meta:
-    """Return `meta`, without scores if an interrupted write left it with parameters of another step."""
+    """Return `meta`; without scores if, after an interrupted write, the parameters are of another step."""
     step = labels.get("step", "")
     if not step.isdecimal() or int(step) == meta.step:
         return meta
@@ -218,11 +220,11 @@ def _matching_meta(meta: Meta, labels: Mapping[str, str], folder: Path) -> Meta:
     return meta.model_copy(update={"step": int(step), "scores": (), "averaged_steps": ()})
 
 
-def _place(model: nn.Module, device: torch.device) -> nn.Module:
+def _move(model: nn.Module, device: torch.device) -> nn.Module:
     try:
         return model.to(device)
     except torch.OutOfMemoryError as error:
-        raise ResourceError(f"the model does not fit in the memory of {device}; try --device cpu") from error
+        raise ResourceError(f"the model does not fit into the memory of {device}: try --device cpu") from error
     except (RuntimeError, AssertionError) as error:
         raise ResourceError(f"cannot use the device {device}: {error}") from error
 
@@ -236,29 +238,30 @@ def _read(path: Path) -> str:
 
 @contextmanager
 def _without_initial_values() -> Iterator[None]:
-    """Skip random initial values, which would take seconds, be overwritten, and touch memory before validation."""
+    """Skip the initialisation of parameters, which would take seconds and allocate memory before validation."""
     with torch.random.fork_rng(devices=[]), SkipInitialValues():
         yield
 
 
-_PARAMETERS = (".safetensors", ".bin")
+_PARAMETER_SUFFIXES = (".safetensors", ".bin")
 
 
 def fingerprint(folder: Path) -> str:
-    """Return a digest of parameters, settings and tokenizers in any format, independent of the folder's path.
+    """Return a digest of the parameters, settings and tokenizers of a model folder in any format.
 
-    The model card and `meta.json` are not included, because translations do not depend on them.
+    The digest does not depend on the folder's path, nor on the model card and `meta.json`, which do not affect
+    translations.
     """
     digest = hashlib.sha256()
     for path in sorted(Path(folder).iterdir()):
-        if path.suffix in _PARAMETERS or path.name == CONFIG or path.name.startswith("tokenizer"):
+        if path.suffix in _PARAMETER_SUFFIXES or path.name == CONFIG or path.name.startswith("tokenizer"):
             with path.open("rb") as file:
                 digest.update(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
     return digest.hexdigest()[:16]
 
 
 def fingerprint_of(folders: str | Path | Sequence[str | Path]) -> str:
-    """Return the fingerprint of one folder, or of an ensemble of folders in order."""
+    """Return the fingerprint of a single folder, or the joined fingerprints of an ensemble's folders."""
     if isinstance(folders, str | Path):
         return fingerprint(Path(folders))
     return "+".join(fingerprint(Path(folder)) for folder in folders)

@@ -1,4 +1,4 @@
-"""`Meta`: the description of a model folder's parameters."""
+"""`Meta`: the metadata of a model folder, stored in `meta.json`."""
 
 import json
 import platform
@@ -16,7 +16,7 @@ _LIBRARIES = ("torch", "tokenizers", "safetensors", "numpy")
 
 
 class Score(Config):
-    """One measurement of the model."""
+    """A score of the model."""
 
     metric: str = Field(description="Name of the metric, such as BLEU or perplexity.")
     value: float = Field(description="Value, in the metric's own unit.")
@@ -27,20 +27,20 @@ class Score(Config):
 
 
 def library_versions() -> dict[str, str]:
-    """The versions of Python and of libraries that could affect a model."""
-    # This module may not import the package, which is on a higher layer; the package is always loaded already.
-    own = sys.modules[__name__.partition(".")[0]].__version__
-    found = {"dragoman": str(own), "python": platform.python_version()}
+    """Return the versions of dragoman, Python and the libraries that could affect a model, by name."""
+    # The package is always loaded, but this module may not import it because it belongs to a higher layer.
+    own_version = sys.modules[__name__.partition(".")[0]].__version__
+    versions = {"dragoman": str(own_version), "python": platform.python_version()}
     for name in _LIBRARIES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 class Meta(Config):
-    """The content of `meta.json`."""
+    """The contents of `meta.json`."""
 
     format_version: int = Field(FORMAT_VERSION, description="Version of the folder's layout.")
     step: int = Field(ge=0, description="Number of training updates of the parameters.")
@@ -71,23 +71,28 @@ def dump_meta(meta: Meta) -> str:
     content = meta.model_dump(mode="json")
     for name in ("embeddings", "target_languages", "tags", "teacher"):
         if not content[name]:
-            del content[name]  # so that versions without this field can read the folder
+            del content[name]  # versions of dragoman without this field can then read the folder
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
 def parse_meta(text: str, name: str) -> Meta:
-    """Parse the text of `meta.json`. name: file name. Raises ModelError if it is damaged or of another version."""
+    """Parse the text of `meta.json`. Raises ModelError if it is damaged or has another format version.
+
+    name: name of the file, for messages.
+    """
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ModelError(f"{name} is damaged: {error}. Copy the model folder again from its origin") from None
+        raise ModelError(f"{name} is damaged: {error}. Copy the model folder again from its source") from None
     if not isinstance(content, dict) or not isinstance(content.get("format_version"), int):
-        raise ModelError(f"{name} is not dragoman's: it has no format_version")
-    found = content["format_version"]
-    if found != FORMAT_VERSION:
+        raise ModelError(f"{name} was not written by dragoman: it has no format_version")
+    stored_version = content["format_version"]
+    if stored_version != FORMAT_VERSION:
+        is_newer = stored_version > FORMAT_VERSION
         raise ModelError(
-            f"{name}: the model folder has format {found}, but this dragoman reads format {FORMAT_VERSION}; "
-            + ("update dragoman" if found > FORMAT_VERSION else "convert it with the dragoman that wrote it")
+            f"{name}: the model folder has format version {stored_version}, but this version of dragoman supports only "
+            f"{FORMAT_VERSION}: "
+            + ("update dragoman" if is_newer else "convert the folder with the version of dragoman that wrote it")
         )
     try:
         return parse_settings(content, Meta, name)

@@ -1,8 +1,8 @@
-"""Sharded tensors, saved by torch.distributed.checkpoint in safetensors files.
+"""Reads and writes sharded tensors as safetensors files, with torch.distributed.checkpoint.
 
-torch's default writer uses pickle, so torch's writer for the Hugging Face format is used instead. Each rank writes one
-safetensors file with its shards; the metadata (JSON) contain their offsets in the whole tensors. Any number of ranks
-can read them.
+PyTorch's default writer uses pickle, so its writer for the Hugging Face format is used instead. Each rank writes one
+safetensors file with its shards, whose JSON metadata contain the offsets of the shards in the full tensors. Any number
+of ranks can read the files.
 """
 
 import warnings
@@ -18,16 +18,16 @@ from dragoman.base.files import unwritable
 
 
 def write_shards(folder: Path, tensors: Mapping[str, Tensor], group: Any) -> None:
-    """Write the tensors into `folder`, in a collective operation of all ranks of the process group `group`.
+    """Write tensors into `folder`. This is a collective operation of all ranks of the process group `group`.
 
-    Tensors that are not sharded are written by one rank. Raises ResourceError if a disk is full.
+    Tensors that are not sharded are written by a single rank. Raises ResourceError if a disk is full.
     """
     from torch.distributed.checkpoint.api import CheckpointException
     from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
     from torch.distributed.checkpoint.state_dict_saver import save
 
     writer = HuggingFaceStorageWriter(str(folder), save_distributed=True)
-    # The order decides which rank writes unsharded tensors.
+    # The order determines the rank that writes an unsharded tensor, so it must be equal on all ranks.
     ordered = {name: tensors[name].detach() for name in sorted(tensors)}
     try:
         save(ordered, storage_writer=writer, process_group=group)
@@ -39,16 +39,16 @@ def write_shards(folder: Path, tensors: Mapping[str, Tensor], group: Any) -> Non
 
 
 def read_shards(folder: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Fill `tensors`, sharded or whole, from any number of shards. Raises ModelError if names or shapes differ."""
+    """Load stored values into `tensors`, which may be sharded. Raises ModelError if names or shapes differ."""
     from torch.distributed.checkpoint.api import CheckpointException
     from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader
     from torch.distributed.checkpoint.state_dict_loader import load
 
     shapes = shard_shapes(folder)
-    wrong = sorted(shapes.keys() ^ tensors.keys())
-    wrong += [name for name, tensor in tensors.items() if name in shapes and shapes[name] != tensor.shape]
-    if wrong:
-        raise ModelError(f"{folder} contains different tensors than this run: {', '.join(wrong[:5])} differ")
+    mismatched = sorted(shapes.keys() ^ tensors.keys())
+    mismatched += [name for name, tensor in tensors.items() if name in shapes and shapes[name] != tensor.shape]
+    if mismatched:
+        raise ModelError(f"the tensors in {folder} do not fit this run: {', '.join(mismatched[:5])} differ")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="torch.distributed is disabled")
         try:
@@ -58,8 +58,8 @@ def read_shards(folder: Path, tensors: Mapping[str, Tensor]) -> None:
 
 
 def shard_shapes(folder: Path) -> dict[str, torch.Size]:
-    """Return the names and unsharded shapes of the tensors in `folder`."""
+    """Return the full shape of each tensor in `folder`, by name."""
     from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader
 
-    found = HuggingFaceStorageReader(str(folder)).read_metadata().state_dict_metadata
-    return {name: content.size for name, content in found.items()}  # type: ignore[union-attr]
+    metadata = HuggingFaceStorageReader(str(folder)).read_metadata().state_dict_metadata
+    return {name: tensor.size for name, tensor in metadata.items()}  # type: ignore[union-attr]

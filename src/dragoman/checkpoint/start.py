@@ -1,4 +1,4 @@
-"""`Start`: the model folder that a run takes parameters from, part by part."""
+"""`Start`: a model folder whose parts initialise the parts of a run's model."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,32 +17,35 @@ from dragoman.models.parts import Part, parts_of
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
 
-_MOST_LISTED = 5
-_FREE = ("dropout", "preset", "layers", "embeddings")
-"""Settings of a part that may differ without a warning: they affect only training, or show in the shapes."""
+_MAX_LISTED = 5
+_UNCHECKED = ("dropout", "preset", "layers", "embeddings")
+"""Settings of a part that may differ without a warning, because they affect only training or also change shapes."""
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """The parts that a run has taken from another model.
+    """A report of the parts that were copied from a folder's model to a run's model.
 
-    taken: the parts of the run's model that were copied. new: parts, or parameters of copied parts, that keep their
-    initial values, each with the reason. left: parts of the folder's model that are not used.
+    copied: parts of the run's model that were copied. new: parts, or parameters of copied parts, that keep their
+    initial values, each with the reason. unused: parts of the folder's model that were not copied.
     """
 
-    taken: tuple[str, ...]
+    copied: tuple[str, ...]
     new: tuple[str, ...]
-    left: tuple[str, ...]
+    unused: tuple[str, ...]
 
     def __str__(self) -> str:
-        rest = {"new": self.new, "left in the folder": self.left}
-        listed = [f"{name}: {'; '.join(each)}" for name, each in rest.items() if each]
-        return ". ".join([f"took {', '.join(self.taken)}", *listed])
+        others = {"New": self.new, "Not used": self.unused}
+        lists = [f"{title}: {'; '.join(parts)}" for title, parts in others.items() if parts]
+        return ". ".join([f"copied {', '.join(self.copied)}", *lists])
 
 
 @dataclass(frozen=True)
 class Start:
-    """A model folder in memory that parameters are taken from. parts: their names; None: all parts that fit."""
+    """A loaded model folder whose parameters initialise a model.
+
+    parts: names of the parts to copy; None for all parts that fit.
+    """
 
     folder: Path
     loaded: LoadedModel
@@ -50,12 +53,13 @@ class Start:
 
     @classmethod
     def load(cls, folder: Path, parts: Sequence[str] | None = None) -> "Start":
-        """Read the folder. Raises ModelError as `load_model_folder` does, ConfigError for missing parts."""
+        """Load a folder. Raises ModelError as `load_model_folder` does, and ConfigError for an unknown part."""
         loaded = load_model_folder(folder, torch.device("cpu"))
-        known = parts_of(loaded.model)
-        if unknown := [name for name in parts or () if name not in known]:
+        model_parts = parts_of(loaded.model)
+        if unknown := [name for name in parts or () if name not in model_parts]:
             raise ConfigError(
-                f"train.start_parts: the model in {folder} has no part {unknown[0]}; its parts are {', '.join(known)}"
+                f"train.start_parts: the model in {folder} has no part {unknown[0]}. Its parts are "
+                f"{', '.join(model_parts)}"
             )
         return cls(folder, loaded, None if parts is None else tuple(parts))
 
@@ -65,111 +69,119 @@ class Start:
         return kind_of(self.loaded.config["model"])
 
     def fill(self, model: nn.Module, tokenizers: Tokenizers | None, settings: Mapping[str, Any]) -> Transfer:
-        """Copy all parts that fit, or the named parts, into a model; returns a report.
+        """Copy parameters into a run's model and return a report.
 
-        A part fits if all of its parameters, or all of the folder's, have a counterpart of the same name and shape in
-        the other model. For example, a decoder without attention to a source fits one with it. Rows of a vocabulary fit
-        only if the vocabularies are the same, except for additional tags, whose rows get the mean of the others.
+        All parts that fit are copied, or only the parts that `self.parts` names. A part fits if all parameters of the
+        run's part, or all parameters of the folder's part, have a counterpart with the same name and shape in the other
+        part. For example, a decoder without cross-attention fits a decoder with cross-attention. Rows of a vocabulary
+        fit only if the vocabularies are equal, except that the run's vocabulary may have additional tags; their rows
+        are initialised with the mean of the others.
 
-        tokenizers: those of the run. settings: those of the run's model; a warning lists differences from the folder's.
-        Raises ConfigError if nothing fits, if a named part does not fit, and if the row of a new tag would be frozen.
+        tokenizers: the run's tokenizers. settings: settings of the run's model; a warning lists those that differ from
+        the folder's. Raises ConfigError if no part fits, a named part does not fit, or the row of a new tag is frozen.
         """
-        ours, theirs = parts_of(model), parts_of(self.loaded.model)
-        wanted = theirs.keys() if self.parts is None else set(self.parts)
-        taken, new, done = [], [], set[int]()
-        for name, part in ours.items():
+        run_parts, folder_parts = parts_of(model), parts_of(self.loaded.model)
+        selected = folder_parts.keys() if self.parts is None else set(self.parts)
+        copied, new, copied_ids = [], [], set[int]()
+        for name, part in run_parts.items():
             reason: str | None
-            if name not in theirs:
+            if name not in folder_parts:
                 reason = "not in the folder"
-            elif name not in wanted:
+            elif name not in selected:
                 reason = "not in train.start_parts"
             else:
-                reason = self._mismatch(part, theirs[name], tokenizers)
+                reason = self._mismatch(part, folder_parts[name], tokenizers)
             if reason is None:
-                taken.append(name)
-                new += _copy(part, theirs[name], done)
+                copied.append(name)
+                new += _copy(part, folder_parts[name], copied_ids)
             elif self.parts is not None and name in self.parts:
                 raise ConfigError(f"train.start_parts: {name} of {self.folder} does not fit this run's model: {reason}")
             else:
                 new.append(f"{name} ({reason})")
-        if absent := [name for name in self.parts or () if name not in ours]:
+        if missing := [name for name in self.parts or () if name not in run_parts]:
             raise ConfigError(
-                f"train.start_parts: this run's model has no part {absent[0]}; its parts are {', '.join(ours)}"
+                f"train.start_parts: this run's model has no part {missing[0]}. Its parts are {', '.join(run_parts)}"
             )
-        if not taken:
+        if not copied:
             raise ConfigError(
                 f"no part of the model in train.start={self.folder}, {self.kind.noun}, fits this run's model: "
                 f"{'; '.join(new)}"
             )
-        transfer = Transfer(tuple(taken), tuple(new), tuple(name for name in theirs if name not in taken))
+        transfer = Transfer(tuple(copied), tuple(new), tuple(name for name in folder_parts if name not in copied))
         info(f"train.start={self.folder}: {transfer}.")
         self._warn_of_settings(transfer, settings)
         return transfer
 
-    def _mismatch(self, ours: Part, theirs: Part, tokenizers: Tokenizers | None) -> str | None:
-        """Return the reason why a part cannot be copied; None if it can."""
-        if ours.vocabulary is not None and (reason := self._other_vocabulary(ours, tokenizers)):
+    def _mismatch(self, run_part: Part, folder_part: Part, tokenizers: Tokenizers | None) -> str | None:
+        """Return the reason why a part cannot be copied, or None if it can be copied."""
+        if run_part.vocabulary is not None and (reason := self._vocabulary_mismatch(run_part, tokenizers)):
             return reason
-        first = 0 if ours.vocabulary is None else 1  # new tags add rows to the parts of a vocabulary
-        for name, tensor in ours.tensors.items():
-            stored = theirs.tensors.get(name, tensor)
+        first = 0 if run_part.vocabulary is None else 1  # the first dimension of a vocabulary's parts includes new tags
+        for name, tensor in run_part.tensors.items():
+            stored = folder_part.tensors.get(name, tensor)
             if stored.shape[first:] != tensor.shape[first:]:
-                return f"another shape: {name} is {tuple(stored.shape)} there and {tuple(tensor.shape)} here"
-        if ours.vocabulary is not None:
+                return (
+                    f"different shape: {name} has the shape {tuple(stored.shape)} in the folder and "
+                    f"{tuple(tensor.shape)} in this run"
+                )
+        if run_part.vocabulary is not None:
             return None
-        for one, other, where in ((ours, theirs, "here"), (theirs, ours, "there")):
+        for one, other, owner in (
+            (run_part, folder_part, "this run's model"),
+            (folder_part, run_part, "the folder's model"),
+        ):
             if one.tensors.keys() <= other.tensors.keys():
                 return None
             missing = next(name for name in one.tensors if name not in other.tensors)
-            reason = f"another architecture: only the model {where} has {missing}"
+            reason = f"different architecture: only {owner} has {missing}"
         return reason
 
-    def _other_vocabulary(self, part: Part, tokenizers: Tokenizers | None) -> str | None:
+    def _vocabulary_mismatch(self, part: Part, tokenizers: Tokenizers | None) -> str | None:
         assert part.vocabulary is not None
         if tokenizers is None or self.loaded.text is None:
             return "no vocabulary to compare"
-        theirs: Tokenizer = getattr(self.loaded.text, part.vocabulary)
-        ours: Tokenizer = getattr(tokenizers, part.vocabulary)
-        extended = ours.tags[: len(theirs.tags)] == theirs.tags and len(ours.tags) > len(theirs.tags)
-        if (theirs.with_tags(ours.tags) if extended else theirs).fingerprint != ours.fingerprint:
-            return f"another {part.vocabulary} vocabulary"
+        stored: Tokenizer = getattr(self.loaded.text, part.vocabulary)
+        own: Tokenizer = getattr(tokenizers, part.vocabulary)
+        has_new_tags = own.tags[: len(stored.tags)] == stored.tags and len(own.tags) > len(stored.tags)
+        if (stored.with_tags(own.tags) if has_new_tags else stored).fingerprint != own.fingerprint:
+            return f"different {part.vocabulary} vocabulary"
         return None
 
     def _warn_of_settings(self, transfer: Transfer, settings: Mapping[str, Any]) -> None:
-        """Warn about settings that change what the copied parameters compute without changing their shapes."""
-        theirs = flatten(dict(self.loaded.config["model"]))
-        ours = flatten(dict(settings))
-        sections = {name.partition(".")[0] for name in transfer.taken} | {"positions", "scale_embeddings"}
-        different = [
-            f"model.{key} is {ours[key]!r} here and {theirs[key]!r} there"
-            for key in ours
-            if key in theirs and ours[key] != theirs[key] and key.partition(".")[0] in sections
-            if not any(part in _FREE for part in key.split("."))
+        """Warn about settings that change the function of the copied parameters without changing their shapes."""
+        stored = flatten(dict(self.loaded.config["model"]))
+        own = flatten(dict(settings))
+        sections = {name.partition(".")[0] for name in transfer.copied} | {"positions", "scale_embeddings"}
+        differences = [
+            f"model.{key} is {own[key]!r} in this run and {stored[key]!r} in the folder"
+            for key in own
+            if key in stored and own[key] != stored[key] and key.partition(".")[0] in sections
+            if not any(part in _UNCHECKED for part in key.split("."))
         ]
-        if different:
-            warn(f"the parameters from {self.folder} were trained with other settings: {_listed(different)}")
+        if differences:
+            warn(f"the parameters from {self.folder} were trained with different settings: {_abridge(differences)}")
 
 
-def _copy(ours: Part, theirs: Part, done: set[int]) -> list[str]:
-    """Copy values; returns a line about the parameters without a counterpart, if there are any.
+def _copy(run_part: Part, folder_part: Part, copied_ids: set[int]) -> list[str]:
+    """Copy a part's values, and return a text about its parameters without a counterpart, if there are any.
 
-    done: ids of the tensors that have been copied; tied ones occur under several names.
+    copied_ids: ids of the tensors already copied, because tied tensors occur under several names.
     """
     missing = []
     with torch.no_grad():
-        for name, tensor in ours.tensors.items():
-            if name not in theirs.tensors:
+        for name, tensor in run_part.tensors.items():
+            if name not in folder_part.tensors:
                 missing.append(name)
-            elif id(tensor) not in done:
-                done.add(id(tensor))
-                _copy_rows(name, tensor, theirs.tensors[name])
+            elif id(tensor) not in copied_ids:
+                copied_ids.add(id(tensor))
+                _copy_rows(name, tensor, folder_part.tensors[name])
     if not missing:
         return []
-    return [f"{len(missing)} of {len(ours.tensors)} parameters of {ours.name} ({_listed(missing)})"]
+    return [f"{len(missing)} of {len(run_part.tensors)} parameters of {run_part.name} ({_abridge(missing)})"]
 
 
 def _copy_rows(name: str, tensor: Tensor, values: Tensor) -> None:
-    """Copy values into a tensor that may have additional rows, which get the mean of the copied ones."""
+    """Copy `values` into the first rows of a tensor. Any further rows are set to the mean of the copied rows."""
     if not tensor.dim():
         tensor.copy_(values)
         return
@@ -183,7 +195,8 @@ def _copy_rows(name: str, tensor: Tensor, values: Tensor) -> None:
         tensor[len(values) :] = values.mean(0)
 
 
-def _listed(names: Iterable[str]) -> str:
-    found = list(names)
-    more = [f"and {len(found) - _MOST_LISTED} more"] if len(found) > _MOST_LISTED else []
-    return ", ".join([*found[:_MOST_LISTED], *more])
+def _abridge(items: Iterable[str]) -> str:
+    """Join the first items, and add the number of the others."""
+    items = list(items)
+    more = [f"and {len(items) - _MAX_LISTED} more"] if len(items) > _MAX_LISTED else []
+    return ", ".join([*items[:_MAX_LISTED], *more])

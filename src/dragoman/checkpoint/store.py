@@ -1,4 +1,4 @@
-"""A run folder: finished checkpoints, and the snapshots that training resumes from."""
+"""`CheckpointStore`: stores a run's checkpoints, and the snapshots from which training can be resumed."""
 
 import fcntl
 import json
@@ -20,7 +20,7 @@ from dragoman.base.log import warn
 from dragoman.checkpoint.tensors import load_tensors, read_shapes, save_tensors, sort_metadata
 
 KEPT_SNAPSHOTS = 2
-"""Number of training snapshots to keep: the newest, and the previous one in case the newest is damaged on disk."""
+"""Number of training snapshots to keep: the newest one, and the previous one in case the newest one is damaged."""
 
 _STEP = re.compile(r"step-(\d{8,})")
 _STATE = "state.json"
@@ -28,10 +28,11 @@ _STATE = "state.json"
 
 @dataclass(frozen=True)
 class TrainingSnapshot:
-    """Everything needed to resume training.
+    """The state of a run, from which training can be resumed.
 
-    tensors: file stem (`model`, `optimiser`, `average`) → tensors by name.
-    shards: file stem → folder for `checkpoint.shards`, in which each rank wrote a shard of the tensors.
+    tensors: tensors by name, by file stem (`model`, `optimiser`, `average`). state: JSON values. folder: folder of the
+    snapshot. shards: by file stem, the folders in which each rank wrote its shards of the tensors (see
+    `checkpoint.shards`).
     """
 
     step: int
@@ -42,10 +43,11 @@ class TrainingSnapshot:
 
 
 class CheckpointStore:
-    """Access to a run folder: `checkpoints/step-…` (model folders) and `training/step-…` (snapshots).
+    """Manages a run folder: `checkpoints/step-…` (model folders) and `training/step-…` (snapshots).
 
-    Raises ResourceError if another process has opened the folder or it is not writable. Call `close`, or use `with`.
-    owned: False for a process that only reads while another one owns the folder.
+    owned: whether this process locks the folder; False for a process that only reads a folder locked by another one.
+    Raises ResourceError if another process has locked the folder or it is not writable. Call `close` at the end, or use
+    the store as a context manager.
     """
 
     def __init__(self, run_folder: Path, owned: bool = True) -> None:
@@ -72,38 +74,38 @@ class CheckpointStore:
         self.close()
 
     def close(self) -> None:
-        """Release the folder for other processes. The kernel releases it too when the process ends for any reason."""
+        """Unlock the folder. The kernel also unlocks it when the process ends for any reason."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
 
     def checkpoint_folder(self, step: int) -> Path:
-        """Return the path of the model folder of `step`."""
+        """Return the path of the model folder for `step`."""
         return self._checkpoints / f"step-{step:08d}"
 
     def checkpoints(self) -> list[Path]:
-        """Return the model folders in the order of their steps."""
+        """Return the model folders, sorted by step."""
         return list_checkpoints(self.run_folder)
 
     def prune(self, keep: set[Path]) -> None:
-        """Delete the checkpoints that are not in `keep`."""
-        kept = {path.resolve() for path in keep}
+        """Delete all checkpoints that are not in `keep`."""
+        resolved = {path.resolve() for path in keep}
         for folder in self.checkpoints():
-            if folder.resolve() not in kept:
+            if folder.resolve() not in resolved:
                 remove_folder(folder)
 
     def discard_after(self, step: int) -> None:
-        """Delete checkpoints and snapshots newer than `step`, which a run that resumes there will write again."""
+        """Delete checkpoints and snapshots newer than `step`. A run that resumes from `step` writes them again."""
         for parent in (self._checkpoints, self._training):
-            for found, folder in reversed(_steps(parent)):
-                if found > step:
+            for folder_step, folder in reversed(_step_folders(parent)):
+                if folder_step > step:
                     remove_folder(folder)
 
     def commit_training(self, step: int, tensors: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]) -> None:
-        """Write a snapshot atomically and durably, then delete all but the newest `KEPT_SNAPSHOTS`.
+        """Write a snapshot atomically and durably, then delete all but the newest `KEPT_SNAPSHOTS` snapshots.
 
-        tensors: file stem → tensors by name; state: JSON values. Raises ResourceError if the disk is full; earlier
-        snapshots are then intact.
+        tensors: tensors by name, by file stem. state: JSON values. Raises ResourceError if the disk is full; earlier
+        snapshots then remain intact.
         """
         with self.staged_training(step, state) as folder:
             for stem, named in tensors.items():
@@ -111,7 +113,7 @@ class CheckpointStore:
 
     @contextmanager
     def staged_training(self, step: int, state: Mapping[str, Any]) -> Iterator[Path]:
-        """Yield a folder to fill with safetensors files; it is then stored as in `commit_training`."""
+        """Yield a folder for safetensors files, and store it on exit as `commit_training` does."""
         with atomic_folder(self._training / f"step-{step:08d}", replace=True) as folder:
             yield folder
             files = sorted(folder.rglob("*.safetensors"))
@@ -120,33 +122,34 @@ class CheckpointStore:
             sums = {file.relative_to(folder).as_posix(): _checksum(file) for file in files}
             content = {"step": step, "checksums": sums, "state": dict(state)}
             (folder / _STATE).write_text(json.dumps(content, indent=1), encoding="utf-8")
-        for _, old in _steps(self._training)[:-KEPT_SNAPSHOTS]:
+        for _, old in _step_folders(self._training)[:-KEPT_SNAPSHOTS]:
             remove_folder(old)
 
     def latest_training(self) -> TrainingSnapshot | None:
-        """Return the newest intact snapshot, warning about newer damaged ones; None if there are no snapshots.
+        """Return the newest intact snapshot, or None if there are no snapshots. Newer damaged ones cause warnings.
 
-        Raises ModelError if all snapshots are damaged: only the user can decide to start over.
+        Raises ModelError if all snapshots are damaged, because only the user can decide to start over.
         """
-        found = _steps(self._training)
-        for step, folder in reversed(found):
+        folders = _step_folders(self._training)
+        for step, folder in reversed(folders):
             try:
                 return _load(step, folder)
             except ModelError as error:
                 warn(f"cannot resume from {folder}: {error}")
-        if found:
+        if folders:
             raise ModelError(f"no training state in {self._training} can be loaded: start over in another folder")
         return None
 
 
 def list_checkpoints(run_folder: Path) -> list[Path]:
-    """Return the model folders of a run in the order of their steps, without opening the run."""
-    return [folder for _, folder in _steps(Path(run_folder) / "checkpoints")]
+    """Return the model folders of a run, sorted by step, without locking the run folder."""
+    return [folder for _, folder in _step_folders(Path(run_folder) / "checkpoints")]
 
 
-def _steps(parent: Path) -> list[tuple[int, Path]]:
-    names = [(_STEP.fullmatch(path.name), path) for path in parent.iterdir()] if parent.is_dir() else []
-    return sorted((int(name[1]), path) for name, path in names if name and path.is_dir())
+def _step_folders(parent: Path) -> list[tuple[int, Path]]:
+    """Return the steps and paths of the `step-…` folders in `parent`, sorted by step."""
+    matches = [(_STEP.fullmatch(path.name), path) for path in parent.iterdir()] if parent.is_dir() else []
+    return sorted((int(match[1]), path) for match, path in matches if match and path.is_dir())
 
 
 def _load(step: int, folder: Path) -> TrainingSnapshot:
@@ -157,7 +160,7 @@ def _load(step: int, folder: Path) -> TrainingSnapshot:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(f"{folder / _STATE} is damaged or missing: {error!r}") from None
     if stored != step:
-        raise ModelError(f"{folder / _STATE} belongs to step {stored}: the folder was renamed")
+        raise ModelError(f"{folder / _STATE} is of step {stored}: the folder was renamed")
     tensors, shards = {}, {}
     for name, checksum in sums.items():
         file = folder / name
@@ -167,21 +170,21 @@ def _load(step: int, folder: Path) -> TrainingSnapshot:
         else:
             tensors[file.stem], _ = load_tensors(file)
         if _checksum(file) != checksum:
-            raise ModelError(f"{file} has changed since it was written: its checksum differs")
+            raise ModelError(f"the checksum of {file} is wrong: the file has changed since it was written")
     return TrainingSnapshot(step, tensors, state, folder, shards)
 
 
 def _checksum(file: Path) -> int:
-    """Return the CRC-32 of a file: safetensors detects truncated files, but not changed values."""
-    total = 0
+    """Return the CRC-32 of a file. It detects changed values, which safetensors does not."""
+    checksum = 0
     with file.open("rb") as content:
         while block := content.read(1 << 20):
-            total = zlib.crc32(block, total)
-    return total
+            checksum = zlib.crc32(block, checksum)
+    return checksum
 
 
 def _lock(path: Path) -> int:
-    """Lock `path` in the kernel, so that the lock ends with the process; returns the descriptor to close."""
+    """Lock `path` in the kernel, which releases the lock when the process ends. Return the descriptor to close."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
@@ -192,7 +195,7 @@ def _lock(path: Path) -> int:
         owner = os.read(descriptor, 32).decode(errors="replace").strip()
         os.close(descriptor)
         raise ResourceError(
-            f"{path.parent} is in use by process {owner or 'unknown'}, which is training in it; wait for it to end, or "
+            f"{path.parent} is in use by process {owner or 'unknown'}, which is training in it: wait for it to end, or "
             "choose another folder"
         ) from None
     os.ftruncate(descriptor, 0)

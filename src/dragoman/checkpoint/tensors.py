@@ -1,4 +1,4 @@
-"""Named tensors in safetensors files: written atomically, read without executing code from the file."""
+"""Reads and writes named tensors in safetensors files. Files are written atomically and cannot execute code."""
 
 import json
 import os
@@ -17,49 +17,49 @@ from dragoman.base.errors import ModelError
 from dragoman.base.files import atomic_file, unwritable
 
 _SIGNATURES = {
-    b"PK\x03\x04": "a PyTorch pickle, never loaded because it can execute code: convert it to safetensors",
-    b"\x80": "a pickle, never loaded because it can execute code: convert it to safetensors",
+    b"PK\x03\x04": "a PyTorch pickle, which is never loaded because it can execute code: convert it to safetensors",
+    b"\x80": "a pickle, which is never loaded because it can execute code: convert it to safetensors",
     b"version https://git-lfs": "a Git LFS pointer: fetch the file with git lfs pull",
 }
 
 
 class Shape(NamedTuple):
-    """The shape of a tensor in a file's header, and safetensors' name of its dtype, such as F32."""
+    """The shape of a tensor in a file's header, and the name of its dtype in safetensors, such as F32."""
 
     size: tuple[int, ...]
-    kind: str
+    dtype: str
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
-    """Write `tensors` atomically; tensors that share memory (tied parameters) must be given once.
+    """Write `tensors` atomically. Tensors that share memory (tied parameters) must be passed only once.
 
-    Raises ResourceError if the disk is full; the previous file is then intact.
+    Raises ResourceError if the disk is full; the previous file then remains intact.
     """
-    ready = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    cpu_tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with atomic_file(path) as file:
         try:
-            safetensors.torch.save_file(ready, file, dict(metadata))
+            safetensors.torch.save_file(cpu_tensors, file, dict(metadata))
         except safetensors.SafetensorError as error:
-            number = re.search(r"os error (\d+)", str(error))
-            if number is None:
+            match = re.search(r"os error (\d+)", str(error))
+            if match is None:
                 raise
-            raise unwritable(Path(path), OSError(int(number[1]), os.strerror(int(number[1])))) from error
+            raise unwritable(Path(path), OSError(int(match[1]), os.strerror(int(match[1])))) from error
         sort_metadata(file)
         _set_default_permissions(file)
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Read the tensors of a file to the CPU, and its metadata.
+    """Load the tensors of a file on the CPU, by name, and its metadata.
 
-    Raises ModelError if the file is missing, truncated, too long, or not a safetensors file. The sizes in its header
-    are checked against the file size before memory is allocated.
+    Raises ModelError if the file is missing, truncated, too long, or not a safetensors file. The sizes in the header
+    are compared with the file size before memory is allocated.
     """
     with _opened(path) as file:
         return {name: file.get_tensor(name) for name in sorted(file.keys())}, dict(file.metadata() or {})
 
 
 def read_shapes(path: Path) -> tuple[dict[str, Shape], dict[str, str]]:
-    """Read the shapes of a file's tensors, and its metadata. Raises ModelError as `load_tensors` does."""
+    """Return the shapes of a file's tensors, by name, and its metadata. Raises ModelError as `load_tensors` does."""
     with _opened(path) as file:
         slices = {name: file.get_slice(name) for name in sorted(file.keys())}
         shapes = {name: Shape(tuple(part.get_shape()), part.get_dtype()) for name, part in slices.items()}
@@ -75,11 +75,11 @@ def _opened(path: Path) -> Iterator[Any]:
         with safetensors.safe_open(path, framework="pt") as file:
             yield file
     except (safetensors.SafetensorError, OSError, ValueError) as error:
-        with path.open("rb") as start:
-            opening = start.read(32)
-        for signature, what in _SIGNATURES.items():
-            if opening.startswith(signature):
-                raise ModelError(f"{path} is {what}") from error
+        with path.open("rb") as content:
+            first_bytes = content.read(32)
+        for signature, description in _SIGNATURES.items():
+            if first_bytes.startswith(signature):
+                raise ModelError(f"{path} is {description}") from error
         size = path.stat().st_size
         raise ModelError(
             f"{path} ({size:,} bytes) is damaged or not a safetensors file: {error}. Copy it again from its source, or "
@@ -88,24 +88,24 @@ def _opened(path: Path) -> Iterator[Any]:
 
 
 def model_parameters(model: nn.Module) -> dict[str, Tensor]:
-    """Return the parameters and persistent buffers that a model folder stores, tied ones once, by their first name."""
-    named: dict[int, tuple[str, Tensor]] = {}
+    """Return the parameters and persistent buffers of a model by name. Tied tensors occur once, by their first name."""
+    unique: dict[int, tuple[str, Tensor]] = {}
     for name, tensor in model.state_dict(keep_vars=True).items():
-        named.setdefault(id(tensor), (name, tensor))
-    return dict(named.values())
+        unique.setdefault(id(tensor), (name, tensor))
+    return dict(unique.values())
 
 
 @torch.no_grad()
 def fill(parameters: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> None:
-    """Copy values into parameters of the same names."""
+    """Copy `values` into the parameters with the same names."""
     for name, parameter in parameters.items():
         parameter.copy_(values[name])
 
 
 def sort_metadata(file: Path) -> None:
-    """Sort the metadata of a safetensors file, so that equal content gives byte-identical files.
+    """Sort the metadata of a safetensors file, which the library writes in random order.
 
-    The library writes metadata in random order.
+    Files with equal contents are then identical in every byte.
     """
     with file.open("r+b") as content:
         size = int.from_bytes(content.read(8), "little")
@@ -118,7 +118,7 @@ def sort_metadata(file: Path) -> None:
 
 
 def _set_default_permissions(file: Path) -> None:
-    """Set the default permissions of new files; the library makes files readable by their owner only."""
+    """Set the default permissions of new files. The library creates files that only their owner can read."""
     mask = os.umask(0)
     os.umask(mask)
     file.chmod(0o666 & ~mask)

@@ -94,4 +94,4 @@ WRITERS: Mapping[str, Callable[[Path, Path, str | None], None]] = {
 def _check_new(out: Path) -> None:
     """Raise ConfigError if the folder to write exists and is not an empty folder."""
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        raise ConfigError(f"{out} exists already: choose another name")
+        raise ConfigError(f"{out} already exists: choose another name")

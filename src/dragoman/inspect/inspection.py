@@ -127,7 +127,7 @@ def inspected(source: str | None, target: str, maps: Sequence[AttentionMap], abs
 def check_free(folder: Path) -> None:
     """Raises ConfigError if the path exists and is not an empty folder."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ConfigError(f"{folder} exists already: choose another name, or delete it")
+        raise ConfigError(f"{folder} already exists: choose another name, or delete it")
 
 
 def check_text(text: str, what: str) -> None:

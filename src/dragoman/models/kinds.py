@@ -120,7 +120,9 @@ def kind_of(section: Mapping[str, Any]) -> ModelKind:
     """
     name = section.get("kind", TRANSLATION_MODEL.name)
     if name not in KINDS:
-        raise ConfigError(f"model.kind: there is no '{name}'; choose one of {', '.join(KINDS)}, or update dragoman")
+        raise ConfigError(
+            f"model.kind: unknown kind '{name}': expected one of {', '.join(KINDS)}. A newer dragoman may support it"
+        )
     return KINDS[name]
 
 

@@ -70,7 +70,7 @@ class PresetSettings(ModelSettings):
         if name in (None, "auto"):
             return cls.completed(values)
         if name not in cls.presets:
-            raise ValueError(f"there is no preset '{name}'; choose one of {', '.join(cls.presets)}")
+            raise ValueError(f"unknown preset '{name}': expected one of {', '.join(cls.presets)}")
         preset = cls.presets[name]
         filled = {**preset, **values}
         for part in cls.families:

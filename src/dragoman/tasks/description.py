@@ -113,7 +113,7 @@ def _origin(model: Source, overrides: Overrides) -> str:
 
 def _trained(folder: Path) -> _Subject:
     meta = read_meta(folder)
-    config = parse_model(read_config(folder)["model"], f"in section model of {folder / 'config.yaml'}")
+    config = parse_model(read_config(folder)["model"], f"in the `model` section of {folder / 'config.yaml'}")
     notes = [f"{folder}: trained for {meta.step:,} steps"]
     if not folder_kind(folder).tokenizers:
         return _Subject(config, VocabularySizes(0, 0), notes)

@@ -71,7 +71,7 @@ def task_of(recipe: Source, overrides: Overrides) -> TaskKind:
         if key in (("task",), ("task", "kind")):
             kind, where = value if len(key) > 1 else _kind(value), origin
     if kind not in TASKS:
-        raise ConfigError(f"task.kind: there is no '{kind}' ({where}); choose one of {', '.join(TASKS)}")
+        raise ConfigError(f"task.kind: unknown kind '{kind}' ({where}): expected one of {', '.join(TASKS)}")
     return TASKS[kind]
 
 
@@ -86,7 +86,7 @@ def settings(path: str | None = None, task: str | None = None) -> list[Section]:
     closest one, and for an unknown task.
     """
     if task is not None and task not in TASKS:
-        raise ConfigError(f"--task: there is no '{task}'; choose one of {', '.join(TASKS)}")
+        raise ConfigError(f"unknown --task '{task}': expected one of {', '.join(TASKS)}")
     everything = sections(TASKS[task or TRANSLATION.name].run)
     chosen = everything if path is None else select(everything, path)
     if not chosen:

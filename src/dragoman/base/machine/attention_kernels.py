@@ -1,4 +1,4 @@
-"""Choice of PyTorch's fused attention kernels on a GPU: only kernels that are fast when batch shapes keep changing."""
+"""Disables PyTorch's fused attention kernels that are slow on a GPU if batch shapes keep changing."""
 
 import time
 from collections.abc import Callable
@@ -9,25 +9,26 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
-_HEADS, _WIDTH = 8, 64
+_HEADS, _HEAD_SIZE = 8, 64
 _SHAPES = ((4, 17), (4, 23), (4, 29))
-"""Sentences and tokens of the measured shapes, each used once; the first one loads the kernel's library."""
+"""Batch size and sequence length of the measured shapes. Each is used once; the first one also loads the kernel."""
 
-_TOLERATED = 3.0
-"""cuDNN's kernel is turned off if a new shape takes this many times as long as with the memory-efficient kernel."""
+_MAX_SLOWDOWN = 3.0
+"""cuDNN's kernel is turned off if a new shape takes more than this many times as long as with the memory-efficient one.
+"""
 
 Measure = Callable[[SDPBackend], float | None]
-"""Seconds that a kernel takes for a new shape; None if it cannot run on this GPU."""
+"""Returns the seconds that a kernel takes for a new shape, or None if it cannot run on this GPU."""
 
 
 @cache
 def keep_fast_attention_kernels(device: torch.device) -> bool:
-    """Turn cuDNN's attention off for this process if it is slow on new shapes; returns whether it was turned off.
+    """Turn off cuDNN's attention in this process if it is slow on new shapes. Returns True if it was turned off.
 
-    PyTorch prefers cuDNN's kernel on Hopper and later GPUs. The kernel builds a plan for each new shape, which was
+    PyTorch prefers cuDNN's kernel on Hopper and later GPUs. This kernel builds a plan for each new shape, which was
     measured to take 120 to 190 ms, and nearly every batch of sentences has a new shape. The speed is measured on the
-    device rather than looked up; this takes as long as a few plans, once per process. Nothing is done on a CPU, or if
-    cuDNN's attention is already off (`torch.backends.cuda.enable_cudnn_sdp`).
+    device, once per process, which takes as long as building a few plans. On a CPU, or if cuDNN's attention is already
+    off (`torch.backends.cuda.enable_cudnn_sdp`), this function does nothing.
     """
     if device.type != "cuda" or not torch.backends.cuda.cudnn_sdp_enabled():  # type: ignore[no-untyped-call]
         return False
@@ -39,15 +40,15 @@ def keep_fast_attention_kernels(device: torch.device) -> bool:
 
 def cudnn_is_slow(measure: Measure) -> bool:
     """Return whether cuDNN's attention is several times as slow on a new shape as the memory-efficient kernel."""
-    steady = measure(SDPBackend.EFFICIENT_ATTENTION)
-    planned = None if steady is None else measure(SDPBackend.CUDNN_ATTENTION)
-    return steady is not None and planned is not None and planned > _TOLERATED * steady
+    efficient = measure(SDPBackend.EFFICIENT_ATTENTION)
+    cudnn = None if efficient is None else measure(SDPBackend.CUDNN_ATTENTION)
+    return efficient is not None and cudnn is not None and cudnn > _MAX_SLOWDOWN * efficient
 
 
 def _new_shape_seconds(kernel: SDPBackend, device: torch.device) -> float | None:
     seconds = []
-    for sentences, tokens in _SHAPES:
-        states = torch.zeros(sentences, _HEADS, tokens, _WIDTH, device=device, dtype=torch.float16)
+    for batch_size, length in _SHAPES:
+        states = torch.zeros(batch_size, _HEADS, length, _HEAD_SIZE, device=device, dtype=torch.float16)
         torch.cuda.synchronize(device)
         start = time.perf_counter()
         try:

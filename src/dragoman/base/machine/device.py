@@ -1,4 +1,4 @@
-"""The device and the number of threads used by PyTorch."""
+"""Choice of PyTorch's device and number of threads."""
 
 from typing import TYPE_CHECKING
 
@@ -9,12 +9,12 @@ if TYPE_CHECKING:
 
 
 def choose_device(name: str = "auto") -> "torch.device":
-    """Return the device named cpu, cuda or cuda:N; `auto` is the first GPU, or the CPU if there is none.
+    """Return the device named `cpu`, `cuda` or `cuda:N`; `auto` selects the first GPU, or the CPU if there is no GPU.
 
     On a GPU, attention kernels that are slow on new shapes are turned off (`keep_fast_attention_kernels`). Raises
-    ConfigError for a device that is not available.
+    ConfigError if the device is not available.
     """
-    from dragoman.base.machine.attention_kernels import keep_fast_attention_kernels  # which imports torch
+    from dragoman.base.machine.attention_kernels import keep_fast_attention_kernels  # imports torch, which is slow
 
     device = _device(name)
     keep_fast_attention_kernels(device)
@@ -31,17 +31,17 @@ def _device(name: str) -> "torch.device":
     except RuntimeError:
         device = torch.device("meta")
     if device.type not in ("cpu", "cuda"):
-        raise ConfigError(f"there is no device '{name}'; use auto, cpu, cuda or cuda:N")
+        raise ConfigError(f"unknown device '{name}': expected auto, cpu, cuda or cuda:N")
     try:
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).splitlines()[0]
-        raise ConfigError(f"the device '{name}' is not available on this machine ({reason}); use cpu") from None
+        raise ConfigError(f"the device '{name}' is not available on this machine ({reason}): use cpu") from None
     return device
 
 
 def use_threads(threads: int | None) -> None:
-    """Set the number of PyTorch's CPU threads in this process; None changes nothing."""
+    """Set the number of PyTorch's CPU threads in this process. If `threads` is None, leave it unchanged."""
     if threads is not None:
         import torch
 

@@ -7,7 +7,10 @@ from pathlib import Path
 
 
 def available_memory() -> int:
-    """Return the bytes that this process can still allocate: the minimum over machine, control groups and limits."""
+    """Return the number of bytes that this process can still allocate.
+
+    This is the minimum of the machine's free memory and the remainders of the control groups' and process's limits.
+    """
     return max(0, min([_machine_memory(), *_group_memory(), *_process_memory()]))
 
 
@@ -22,7 +25,7 @@ def _machine_memory() -> int:
 
 
 def _group_memory(root: Path = Path("/sys/fs/cgroup"), groups: Path = Path("/proc/self/cgroup")) -> Iterator[int]:
-    """Yield the free bytes of each control group of this process (kernel docs: cgroup-v2, cgroup-v1/memory)."""
+    """Yield the free bytes of each control group of this process (Linux kernel docs: cgroup-v2, cgroup-v1/memory)."""
     try:
         lines = groups.read_text().splitlines()
     except OSError:
@@ -36,14 +39,14 @@ def _group_memory(root: Path = Path("/sys/fs/cgroup"), groups: Path = Path("/pro
         else:
             continue
         group = base / name.lstrip("/")
-        # In a container the path is often that of the host; then only the container's root exists.
+        # In a container, the path is often the host's, of which only the root exists in the container.
         for folder in [group, *group.parents]:
             try:
                 limit = int((folder / limit_name).read_text())
                 usage = int((folder / usage_name).read_text())
                 stat = dict(entry.split() for entry in (folder / "memory.stat").read_text().splitlines())
             except (OSError, ValueError):
-                limit = -1  # no limit here ("max"), or no such group
+                limit = -1  # the group has no limit ("max") or does not exist
             if limit >= 0:
                 prefix = "total_" if controllers else ""
                 cache = sum(int(stat.get(f"{prefix}{kind}_file", 0)) for kind in ("active", "inactive"))
@@ -53,37 +56,39 @@ def _group_memory(root: Path = Path("/sys/fs/cgroup"), groups: Path = Path("/pro
 
 
 def _process_memory() -> Iterator[int]:
-    for kind, place in ((resource.RLIMIT_AS, 0), (resource.RLIMIT_DATA, _DATA)):
-        limit, _ = resource.getrlimit(kind)
+    """Yield the number of bytes that remain below each of the process's limits."""
+    for limit_name, field in ((resource.RLIMIT_AS, _ADDRESS_SPACE), (resource.RLIMIT_DATA, _DATA)):
+        limit, _ = resource.getrlimit(limit_name)
         if limit != resource.RLIM_INFINITY:
-            yield limit - _pages(place) * resource.getpagesize()
+            yield limit - _pages(field) * resource.getpagesize()
 
 
-def limit_memory(more: int) -> None:
-    """Limit the writable data of this process, mapped or not, to `more` bytes beyond its current size.
+def limit_memory(additional: int) -> None:
+    """Limit the writable memory of this process, mapped or not, to `additional` bytes beyond its current size.
 
-    Only Linux supports this; on other systems nothing is limited.
+    Only Linux supports such a limit. On other systems, this function does nothing.
     """
     if not (pages := _pages(_DATA)):
         return
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    limit = pages * resource.getpagesize() + more
+    limit = pages * resource.getpagesize() + additional
     resource.setrlimit(resource.RLIMIT_DATA, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
 
 
-_DATA = 5
-"""Index of data and stack in /proc/self/statm (proc(5)); index 0 is the whole address space."""
+_ADDRESS_SPACE, _DATA = 0, 5
+"""Fields of /proc/self/statm (proc(5)): the whole address space, and data and stack."""
 
 
-def _pages(place: int) -> int:
+def _pages(field: int) -> int:
+    """Return the number of pages in a field of /proc/self/statm, or 0 if the file does not exist."""
     try:
-        return int(Path("/proc/self/statm").read_text().split()[place])
+        return int(Path("/proc/self/statm").read_text().split()[field])
     except OSError:
         return 0
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether `error` is a failed allocation of Python or torch, which has no single class for these errors."""
+    """Return whether `error` is a failed memory allocation. PyTorch has no single class for these errors."""
     message = str(error)
     return (
         isinstance(error, MemoryError)

@@ -1,4 +1,4 @@
-"""`Config`, the base class of every configuration, and functions that list the settings of a config class."""
+"""`Config`, the base class of all config classes, and functions that inspect their fields."""
 
 import inspect
 import types
@@ -12,15 +12,15 @@ from pydantic.fields import FieldInfo
 
 Key = tuple[str | int, ...]
 LIST = "list"
-"""Tag of lists in the error locations of settings that may be a list or a single group; not part of the key."""
+"""Tag of a list in an error location if the setting may be a list or a single group. It is not part of the key."""
 
 
 @dataclass(frozen=True)
 class ErrorLocation:
     """The location of a pydantic error in the settings.
 
-    key: the location as the user wrote it, without pydantic's union tags; siblings: the fields next to the last part of
-    the key; tags: the values of `kind` if it is a union.
+    key: the location as the user wrote it, without pydantic's union tags. siblings: the fields of the group that
+    contains the last part of the key. tags: the values of `kind` if the location is a union.
     """
 
     key: Key
@@ -29,7 +29,7 @@ class ErrorLocation:
 
 
 def locate(config: Any, location: Key) -> ErrorLocation:
-    """Follow pydantic's error location through the annotations of `config`."""
+    """Resolve pydantic's error location along the annotations of `config`."""
     key: Key = ()
     siblings: tuple[str, ...] = ()
     candidates = union_members(config)
@@ -54,21 +54,21 @@ def locate(config: Any, location: Key) -> ErrorLocation:
             candidates = [member for container in containers for member in union_members(item_type(container))]
         elif not candidates:
             key = (*key, part)
-        # Otherwise it is the label of a plain member of a union, such as `int`, which is not part of the key.
+        # Any other part is the label of a union member that is not a group, such as `int`, and not part of the key.
     tags = tuple(tag for candidate in candidates for tag in kinds(candidate))
     return ErrorLocation(key, siblings, tags)
 
 
 def known_settings(config: Any) -> list[str]:
-    """Return the dotted names of all settings, including groups and all members of unions."""
-    return list(dict.fromkeys(_names(config, "", 0)))
+    """Return the dotted names of all settings, including groups and the settings of all union members."""
+    return list(dict.fromkeys(_setting_names(config, "", 0)))
 
 
 def fill_kinds(config: Any, settings: Any) -> Any:
-    """Add the `kind` of the field's default to groups of a union that have no kind.
+    """Add the default `kind` to groups that belong to a union and have no `kind`.
 
-    If the default is null, the field may name a kind: `json_schema_extra={"kind": …}`. The `default_kinds` of a class
-    take precedence.
+    The default is the kind of the field's default value. If that value is null, the field can define a kind with
+    `json_schema_extra={"kind": …}`. The `default_kinds` of a class take precedence over both.
     """
     if not isinstance(settings, dict):
         return settings
@@ -76,16 +76,16 @@ def fill_kinds(config: Any, settings: Any) -> Any:
     if len(groups) != 1:
         return settings
     filled = dict(settings)
-    usual = groups[0].default_kinds(settings) if hasattr(groups[0], "default_kinds") else {}
+    defaults = groups[0].default_kinds(settings) if hasattr(groups[0], "default_kinds") else {}
     unions = members_of_fields(groups[0])
     for name, value in settings.items():
         if name not in unions or not isinstance(value, dict):
             continue
-        tag = usual.get(name, _usual_kind(groups[0].model_fields[name]))
+        tag = defaults.get(name, _default_kind(groups[0].model_fields[name]))
         if len(unions[name]) > 1 and tag is not None:
             value = {"kind": tag, **value}
-        chosen = [member for member in unions[name] if value.get("kind") in (None, *kinds(member))]
-        filled[name] = fill_kinds(chosen[0], value) if len(chosen) == 1 else value
+        matches = [member for member in unions[name] if value.get("kind") in (None, *kinds(member))]
+        filled[name] = fill_kinds(matches[0], value) if len(matches) == 1 else value
     return filled
 
 
@@ -95,19 +95,19 @@ def members_of_fields(group: type[BaseModel]) -> dict[str, tuple[Any, ...]]:
     return {name: tuple(union_members(field.annotation)) for name, field in group.model_fields.items()}
 
 
-def _usual_kind(field: FieldInfo) -> str | None:
+def _default_kind(field: FieldInfo) -> str | None:
     extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
     kind = getattr(field.default, "kind", None) or extra.get("kind")
     return kind if isinstance(kind, str) else None
 
 
 def union_members(annotation: Any) -> list[Any]:
-    """Return the members of a union without None; another type is returned as the only member."""
+    """Return the members of a union, except None. Any other type is returned as a list of one."""
     if get_origin(annotation) is Annotated:
         return union_members(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
         return [member for part in get_args(annotation) if part is not type(None) for member in union_members(part)]
-    value = getattr(annotation, "__value__", None)  # `type X = …`
+    value = getattr(annotation, "__value__", None)  # a type alias defined by `type X = …`
     return [annotation] if value is None else union_members(value)
 
 
@@ -119,39 +119,39 @@ def is_group(annotation: Any) -> bool:
 
 @cache
 def kinds(group: Any) -> tuple[str, ...]:
-    """Return the values of `kind` that select this member of a union; empty for other types."""
+    """Return the values of `kind` that select this member of a union; an empty tuple for other types."""
     field = group.model_fields.get("kind") if is_group(group) else None
     return get_args(field.annotation) if field and get_origin(field.annotation) is Literal else ()
 
 
 def item_type(annotation: Any) -> Any:
-    """Return the type of the values of a list, tuple or dict; None for other types."""
+    """Return the type of the items of a list, tuple or set or of the values of a dict; None for other types."""
     if get_origin(annotation) in (list, tuple, dict, set, frozenset):
         arguments = get_args(annotation)
         return arguments[1] if get_origin(annotation) is dict else arguments[0]
     return None
 
 
-def _names(annotation: Any, prefix: str, depth: int) -> Iterator[str]:
+def _setting_names(annotation: Any, prefix: str, depth: int) -> Iterator[str]:
     for member in union_members(annotation):
         if is_group(member) and depth < 10:
             for name, field in member.model_fields.items():
                 yield f"{prefix}{name}"
-                yield from _names(field.annotation, f"{prefix}{name}.", depth + 1)
+                yield from _setting_names(field.annotation, f"{prefix}{name}.", depth + 1)
 
 
 class Config(BaseModel):
-    """An immutable, validated group of settings; `kind` discriminates the members of a union."""
+    """An immutable, validated group of settings. The field `kind` discriminates between the members of a union."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
     @model_validator(mode="before")
     @classmethod
     def _fill_kinds(cls, values: Any) -> Any:
-        """Add missing kinds, see `fill_kinds`."""
+        """Add missing kinds (see `fill_kinds`)."""
         return fill_kinds(cls, values)
 
     @classmethod
     def default_kinds(cls, settings: dict[str, Any]) -> dict[str, str]:
-        """Return default kinds, by field name, of fields whose default depends on other settings of the group."""
+        """Return the kinds, by field name, of the fields whose default kind depends on other settings of the group."""
         return {}

@@ -1,4 +1,4 @@
-"""The reference of all settings, generated from the config classes: one section per group, one row per setting."""
+"""Generates the reference of all settings from the config classes, with one section per group."""
 
 import inspect
 from collections.abc import Iterator, Sequence
@@ -11,14 +11,15 @@ from pydantic.fields import FieldInfo
 from dragoman.base.settings.config import is_group, item_type, kinds, union_members
 from dragoman.base.settings.yaml import dump_yaml
 
-_WORDS = {"int": "whole number", "float": "number", "bool": "true or false", "str": "text", "Path": "path"}
+_TYPE_NAMES = {"int": "whole number", "float": "number", "bool": "true or false", "str": "text", "Path": "path"}
 _BELOW, _MISSING = "see below", object()
-_SIGNS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}  # attributes of annotated_types, in which pydantic stores bounds
+_BOUND_SIGNS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
+"""Signs by the attributes of annotated_types in which pydantic stores bounds."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting. key: dotted name; type and default: as text; the default is None for required settings."""
+    """A setting. key: dotted name. type, default: as text; the default of a required setting is None."""
 
     key: str
     type: str
@@ -28,7 +29,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Section:
-    """A group of settings. path: its dotted name, empty at the top; kind: its kind, if it is a member of a union."""
+    """A group of settings. path: its dotted name; empty for the top level. kind: its kind, if it belongs to a union."""
 
     path: str
     kind: str | None
@@ -37,28 +38,32 @@ class Section:
 
     @property
     def title(self) -> str:
-        """The path, followed by the kind if there are several."""
+        """The path, followed by the kind if the group belongs to a union."""
         return (self.path or "the top level") + (f", kind: {self.kind}" if self.kind else "")
 
 
 def sections(config: type[BaseModel]) -> list[Section]:
-    """Return the groups of `config` in the order of its fields, each followed by its inner groups."""
+    """Return the groups of `config` in the order of its fields, each followed by its subgroups."""
     return list(_sections(config, "", None, None))
 
 
-def select(everything: Sequence[Section], path: str) -> list[Section]:
-    """Return the sections for `path`: a group with its inner groups, or a single setting; empty if it is neither."""
-    inside = [each for each in everything if f"{each.path}.".startswith(f"{path}.")]
-    if inside:
-        return inside
-    rows = [(each, tuple(row for row in each.settings if row.key == path)) for each in everything]
-    return [Section(each.path, each.kind, each.summary, found) for each, found in rows if found]
+def select(all_sections: Sequence[Section], path: str) -> list[Section]:
+    """Return the sections for `path`.
+
+    For a group, these are the sections of the group and its subgroups; for a single setting, its section with only this
+    setting. For an unknown path, the list is empty.
+    """
+    groups = [section for section in all_sections if f"{section.path}.".startswith(f"{path}.")]
+    if groups:
+        return groups
+    rows = [(section, tuple(row for row in section.settings if row.key == path)) for section in all_sections]
+    return [Section(section.path, section.kind, section.summary, matches) for section, matches in rows if matches]
 
 
-def markdown(chosen: Sequence[Section]) -> str:
-    """Format as Markdown, with a heading and a table per section."""
+def markdown(selected: Sequence[Section]) -> str:
+    """Format sections as Markdown, each with a heading and a table."""
     parts = []
-    for section in chosen:
+    for section in selected:
         heading = f"## `{section.path}`" if section.path else "## The top level"
         rows = ["| key | type | default | description |", "| --- | --- | --- | --- |"]
         for row in section.settings:
@@ -69,10 +74,10 @@ def markdown(chosen: Sequence[Section]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def plain(chosen: Sequence[Section]) -> str:
-    """Format for a terminal."""
+def plain(selected: Sequence[Section]) -> str:
+    """Format sections as plain text for a terminal."""
     parts = []
-    for section in chosen:
+    for section in selected:
         lines = [section.title, f"  {section.summary}"]
         for row in section.settings:
             default = {None: "must be given", _BELOW: _BELOW}.get(row.default, f"default {row.default}")
@@ -82,7 +87,7 @@ def plain(chosen: Sequence[Section]) -> str:
 
 
 def _sections(group: type[BaseModel], path: str, kind: str | None, default: Any) -> Iterator[Section]:
-    """Yield the section of `group`, then those of its inner groups. default: the default of the outer field."""
+    """Yield the sections of `group` and its subgroups. default: default value of the field that contains the group."""
     inner: list[Section] = []
     settings = []
     for name, field in group.model_fields.items():
@@ -93,12 +98,15 @@ def _sections(group: type[BaseModel], path: str, kind: str | None, default: Any)
             for member in groups:
                 tag = kinds(member)[0] if len(groups) > 1 and kinds(member) else None
                 inner += _sections(member, key, tag, value)
-            settings.append(Setting(key, *_group(field, groups, value), _line(field.description)))
+            type_text, default_text = _format_group(field, groups, value)
+            settings.append(Setting(key, type_text, default_text, _first_paragraph(field.description)))
         elif name != "kind":
-            settings.append(Setting(key, _type(field), _shown(value), _line(field.description)))
+            settings.append(
+                Setting(key, _format_type(field), _format_default(value), _first_paragraph(field.description))
+            )
         elif kind is not None:
             settings.insert(0, Setting(key, f"`{kind}`", kind, "Selects this kind of the group."))
-    yield Section(path, kind, _line(inspect.getdoc(group)), tuple(settings))
+    yield Section(path, kind, _first_paragraph(inspect.getdoc(group)), tuple(settings))
     yield from inner
 
 
@@ -106,63 +114,63 @@ def _default(field: FieldInfo) -> Any:
     return _MISSING if field.is_required() else field.get_default(call_default_factory=True)
 
 
-def _group(field: FieldInfo, groups: Sequence[type[BaseModel]], value: Any) -> tuple[str, str | None]:
-    """Return type and default of a setting that is a group."""
+def _format_group(field: FieldInfo, groups: Sequence[type[BaseModel]], value: Any) -> tuple[str, str | None]:
+    """Return the type and the default, as text, of a setting that is a group."""
     tags = [tag for member in groups for tag in kinds(member)] if len(groups) > 1 else []
-    words = "group" + (f" of kind {_either(tags)}" if tags else "")
+    text = "group" + (f" of kind {_format_choices(tags)}" if tags else "")
     if any(item_type(member) in groups for member in union_members(field.annotation)):
-        words += ", or a list of such groups"
+        text += ", or a list of such groups"
     if value is _MISSING:
-        return words, None
+        return text, None
     if value is None:
-        return f"{words}, or null", "null"
-    return words, f"kind: {value.kind}" if tags else _BELOW
+        return f"{text}, or null", "null"
+    return text, f"kind: {value.kind}" if tags else _BELOW
 
 
-def _type(field: FieldInfo) -> str:
-    signs = [
-        f"{sign} {_scalar(getattr(bound, name))}"
+def _format_type(field: FieldInfo) -> str:
+    bounds = [
+        f"{sign} {_format_scalar(getattr(bound, name))}"
         for bound in field.metadata
-        for name, sign in _SIGNS.items()
+        for name, sign in _BOUND_SIGNS.items()
         if hasattr(bound, name)
     ]
-    words = list(dict.fromkeys(_word(member) for member in union_members(field.annotation)))
+    names = list(dict.fromkeys(_format_annotation(member) for member in union_members(field.annotation)))
     optional = type(None) in get_args(field.annotation)
-    return " or ".join(words) + (f" {' and '.join(signs)}" if signs else "") + (", or null" if optional else "")
+    return " or ".join(names) + (f" {' and '.join(bounds)}" if bounds else "") + (", or null" if optional else "")
 
 
-def _word(annotation: Any) -> str:
+def _format_annotation(annotation: Any) -> str:
     if get_origin(annotation) is Annotated:
-        return _word(get_args(annotation)[0])
+        return _format_annotation(get_args(annotation)[0])
     if get_origin(annotation) is Literal:
-        return _either([_scalar(value) for value in get_args(annotation)])
+        return _format_choices([_format_scalar(value) for value in get_args(annotation)])
     if get_origin(annotation) in (list, tuple, set, frozenset):
-        return f"list (items: {_word(get_args(annotation)[0])})"
+        return f"list (items: {_format_annotation(get_args(annotation)[0])})"
     if get_origin(annotation) is Union:
-        return " or ".join(_word(member) for member in union_members(annotation))
+        return " or ".join(_format_annotation(member) for member in union_members(annotation))
     name = getattr(annotation, "__name__", str(annotation))
-    return _WORDS.get(name, name)
+    return _TYPE_NAMES.get(name, name)
 
 
-def _either(choices: Sequence[str]) -> str:
+def _format_choices(choices: Sequence[str]) -> str:
     return " or ".join(filter(None, [", ".join(f"`{choice}`" for choice in choices[:-1]), f"`{choices[-1]}`"]))
 
 
-def _shown(value: Any) -> str | None:
+def _format_default(value: Any) -> str | None:
     if value is _MISSING:
         return None
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_scalar, value))}]"
-    return _scalar(value)
+        return f"[{', '.join(map(_format_scalar, value))}]"
+    return _format_scalar(value)
 
 
-def _scalar(value: Any) -> str:
+def _format_scalar(value: Any) -> str:
     """Format a value as in YAML."""
     if isinstance(value, float):
         return f"{value:g}"
     return dump_yaml(value if value is None or isinstance(value, int | str) else str(value)).split("\n")[0]
 
 
-def _line(text: str | None) -> str:
+def _first_paragraph(text: str | None) -> str:
     """Return the first paragraph as a single line."""
     return " ".join((text or "").split("\n\n")[0].split())

@@ -1,4 +1,4 @@
-"""YAML for settings: safe, without duplicate keys, with line numbers, and with `no` read as a string, not as false."""
+"""A safe YAML parser for settings, which rejects duplicate keys, records line numbers, and parses `no` as a string."""
 
 import re
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ import yaml
 from dragoman.base.errors import ConfigError
 
 Key = tuple[str | int, ...]
-_MAX_NODES = 100_000  # aliases can make a small file expand without end
+_MAX_NODES = 100_000  # aliases can expand a small file to any size
 _MAX_DEPTH = 50
 _PATTERNS = {
-    # YAML 1.2's core schema; 1.1, PyYAML's, reads `no` as false, 1e-9 as text, 12:30 as 750 and 010 as 8.
+    # The core schema of YAML 1.2. PyYAML implements YAML 1.1, in which `no` is false, 1e-9 text, 12:30 750, and 010 8.
     "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     "bool": (r"true|True|TRUE|false|False|FALSE", list("tTfF")),
     "int": (r"[-+]?(0|[1-9][0-9_]*)", list("-+0123456789")),
@@ -26,13 +26,13 @@ _PATTERNS = {
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed document. content: dicts, lists and scalars; lines: line number, from 1, of each key path."""
+    """A parsed document. content: dicts, lists and scalars. lines: one-based line number of each key."""
 
     content: Any
     lines: dict[Key, int]
 
 
-# libyaml's parser is many times as fast, but some builds of PyYAML lack it. Its emitter would escape emoji.
+# The parser of libyaml is many times as fast, but some builds of PyYAML lack it. Its emitter would escape emoji.
 _Parser: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -42,7 +42,7 @@ class _Loader(_Parser):  # type: ignore[misc, valid-type]
 
 class _Dumper(yaml.SafeDumper):
     def represent_str(self, text: str) -> yaml.ScalarNode:
-        # Without quotes, line ends such as U+0085 would be read back as blanks.
+        # Without quotes, line separators such as U+0085 would be parsed as spaces.
         style = None if text.isprintable() else '"'
         return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
@@ -58,22 +58,25 @@ for _name, (_pattern, _first) in _PATTERNS.items():
 
 
 def parse_yaml(text: str, name: str) -> Document:
-    """Parse a file whose top level is a mapping, or which is empty. Raises ConfigError if it is invalid."""
+    """Parse the text of a file that contains a mapping or is empty. Raises ConfigError if it is invalid.
+
+    name: name of the file, for messages.
+    """
     content, lines = _parse(text, name)
     if content is None:
         content = {}
     if not isinstance(content, dict):
-        raise ConfigError(f"{name} must contain settings as key: value, not {type(content).__name__}")
+        raise ConfigError(f"{name} must contain settings in the form key: value, not {type(content).__name__}")
     return Document(content, lines)
 
 
 def parse_scalar(text: str, name: str) -> Any:
-    """Parse a single value. Raises ConfigError if it is invalid."""
+    """Parse a single value. Raises ConfigError if it is invalid. name: name of the value, for messages."""
     return _parse(text, name)[0]
 
 
 def dump_yaml(content: Any) -> str:
-    """Dump block-style YAML in the given order, from which `parse_yaml` restores equal content."""
+    """Return block-style YAML with keys in their given order, from which `parse_yaml` restores equal content."""
     return yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
@@ -85,7 +88,7 @@ def _parse(text: str, name: str) -> tuple[Any, dict[Key, int]]:
             node = loader.get_single_node()
             if node is None:
                 return None, lines
-            _walk(node, (), 0, lines, name, [0])
+            _record_lines(node, (), 0, lines, name, [0])
             return loader.construct_document(node), lines
         finally:
             loader.dispose()
@@ -97,28 +100,31 @@ def _parse(text: str, name: str) -> tuple[Any, dict[Key, int]]:
         raise ConfigError(f"{name} is not valid YAML: {error}") from None
 
 
-def _walk(node: yaml.Node, key: Key, depth: int, lines: dict[Key, int], name: str, seen: list[int]) -> None:
-    """Record line numbers. Raises ConfigError for duplicate keys, keys that are not text, and endless documents."""
-    seen[0] += 1
-    if depth > _MAX_DEPTH or seen[0] > _MAX_NODES:
-        raise ConfigError(f"{name}: more than {_MAX_DEPTH} levels or {_MAX_NODES} values")
+def _record_lines(node: yaml.Node, key: Key, depth: int, lines: dict[Key, int], name: str, count: list[int]) -> None:
+    """Record the line numbers of all keys below a node in `lines`. count: number of visited nodes, which is updated.
+
+    Raises ConfigError for duplicate keys, keys that are not text, and documents with too many levels or values.
+    """
+    count[0] += 1
+    if depth > _MAX_DEPTH or count[0] > _MAX_NODES:
+        raise ConfigError(f"{name} has more than {_MAX_DEPTH} levels or {_MAX_NODES} values")
     if isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
             lines[(*key, index)] = item.start_mark.line + 1
-            _walk(item, (*key, index), depth + 1, lines, name, seen)
+            _record_lines(item, (*key, index), depth + 1, lines, name, count)
     elif isinstance(node, yaml.MappingNode):
         for key_node, value in node.value:
             line = key_node.start_mark.line + 1
             if key_node.tag == "tag:yaml.org,2002:merge":
-                _walk(value, key, depth + 1, {}, name, seen)
+                _record_lines(value, key, depth + 1, {}, name, count)
                 continue
             if not isinstance(key_node, yaml.ScalarNode) or key_node.tag != "tag:yaml.org,2002:str":
-                raise ConfigError(f"{name}, line {line}: a setting's name must be text; put it in quotes")
-            here = (*key, str(key_node.value))
-            if here in lines:
-                full = ".".join(map(str, here))
+                raise ConfigError(f"{name}, line {line}: the name of a setting must be text: put it in quotes")
+            inner_key = (*key, str(key_node.value))
+            if inner_key in lines:
+                full_name = ".".join(map(str, inner_key))
                 raise ConfigError(
-                    f"{name}, line {line}: {full} was already set in line {lines[here]}; keep one of them"
+                    f"{name}, line {line}: {full_name} was already set in line {lines[inner_key]}: keep one of them"
                 )
-            lines[here] = line
-            _walk(value, here, depth + 1, lines, name, seen)
+            lines[inner_key] = line
+            _record_lines(value, inner_key, depth + 1, lines, name, count)

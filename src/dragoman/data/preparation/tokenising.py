@@ -196,7 +196,7 @@ class PairTokeniser:
         try:
             ids = self.tokenizers.source.encode_batch(sources[part])
         except VectorError as error:
-            raise error.at(self.file, int(lines[start + error.index])) from None
+            raise error.with_file_name(self.file, int(lines[start + error.index])) from None
         return zip(ids, self.tokenizers.target.encode_batch(targets[part]), strict=True)
 
 

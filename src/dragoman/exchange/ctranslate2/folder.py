@@ -77,7 +77,7 @@ def export(loaded: LoadedModel, source: Path, out: Path, quantization: Quantizat
     """
     spec = _specify(loaded)
     if Path(out).exists() and (not Path(out).is_dir() or any(Path(out).iterdir())):
-        raise ConfigError(f"--out {out} exists already: choose another name, or remove it")
+        raise ConfigError(f"--out {out} already exists: choose another name, or remove it")
     spec.optimize(quantization=quantization)
     with atomic_folder(out) as staged:
         spec.save(str(staged))
@@ -112,7 +112,7 @@ def open_folder(folder: Path, computing: Computing) -> Exported:
     config, tokenizers = read_config(folder), Tokenizers.load(folder)
     meta = parse_meta((folder / META).read_text(encoding="utf-8"), str(folder / META))
     try:
-        model_config = parse_model(config["model"], f"in section model of {folder / CONFIG}")
+        model_config = parse_model(config["model"], f"in the `model` section of {folder / CONFIG}")
         assert isinstance(model_config, ModelConfig)
         with without_storage():
             model = model_config.build_for(tokenizers.sizes)

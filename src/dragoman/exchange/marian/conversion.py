@@ -86,7 +86,7 @@ def write_marian(folder: Path, out: Path) -> None:
     check_serves(folder, "export")
     settings = read_config(folder)
     try:
-        model = parse_model(settings["model"], f"in section model of {folder / OUR_CONFIG}")
+        model = parse_model(settings["model"], f"in the `model` section of {folder / OUR_CONFIG}")
         search = parse_settings(
             settings.get("search") or {}, SearchConfig, f"in section search of {folder / OUR_CONFIG}"
         )

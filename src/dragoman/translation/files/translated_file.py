@@ -34,7 +34,7 @@ class TranslatedFile:
         """
         self._journal, self._repeatable, self.companion = journal, repeatable, companion
         self._compress = compressor_for(journal.output)
-        self._kept_at, self._first = time.monotonic(), journal.kept
+        self._committed_at, self._first = time.monotonic(), journal.committed
 
     @property
     def lines(self) -> int:
@@ -61,15 +61,15 @@ class TranslatedFile:
         data = self._compress(b"".join(texts))
         along = {} if self.companion is None else {_SIZE: self.companion.size - before}
         self._journal.write(lines, data, {**counts, **along})
-        if self._repeatable and time.monotonic() - self._kept_at >= KEEP_EVERY:
+        if self._repeatable and time.monotonic() - self._committed_at >= KEEP_EVERY:
             self._commit()
-            self._kept_at = time.monotonic()
+            self._committed_at = time.monotonic()
 
     def finish(self) -> None:
         """Complete the file after the last line."""
         if self._journal.finished:
             return
-        if self._journal.empty:  # a file without compressed members would be invalid
+        if self._journal.is_empty:  # a file without compressed members would be invalid
             self._journal.write(0, self._compress(b""))
         if self.companion is not None and not self.companion.size:
             self.companion.write("")
@@ -83,20 +83,20 @@ class TranslatedFile:
             )
         if self.lines and not self._journal.finished:
             self._commit()
-        if not self._journal.kept:
+        if not self._journal.committed:
             return Interrupted("interrupted before the first lines were completed; nothing is kept", number)
         return Interrupted(
-            f"interrupted after line {self._journal.kept:,}; {self._journal.folder} keeps the completed lines. Resume "
-            "with the same command and --resume",
+            f"interrupted after line {self._journal.committed:,}; {self._journal.folder} keeps the completed lines. "
+            "Resume with the same command and --resume",
             number,
         )
 
     def failed(self) -> None:
         """Log how many lines are kept, if this process completed any of them."""
-        if self._journal.kept > self._first and not self._journal.finished:
+        if self._journal.committed > self._first and not self._journal.finished:
             info(
-                f"{self._journal.folder} keeps the first {self._journal.kept:,} lines. After fixing the cause, resume "
-                "with the same command and --resume"
+                f"{self._journal.folder} keeps the first {self._journal.committed:,} lines. After fixing the "
+                "cause, resume with the same command and --resume"
             )
 
     def _commit(self, finished: bool = False) -> None:
@@ -142,8 +142,8 @@ def translated_file(
             beside = stack.enter_context(resumable_companion(companion, along, journal.counts[_SIZE]))
         file = TranslatedFile(journal, not once, beside)
         try:
-            if journal.kept:
-                info(f"Resuming after line {journal.kept:,}.")
+            if journal.committed:
+                info(f"Resuming after line {journal.committed:,}.")
             yield file
             file.finish()
         except Signal as stop:
