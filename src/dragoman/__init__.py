@@ -1,6 +1,6 @@
 """dragoman: train machine-translation models on sentence pairs, and translate with them.
 
-There is one function per command of the command line; docs/python.md shows them in a notebook's order.
+Each command of the command line has a function of the same purpose; docs/python.md introduces them in a notebook.
 """
 
 from importlib import import_module
@@ -62,7 +62,7 @@ __all__ = [
     "tune",
 ]
 
-_HOMES = {
+_MODULES = {
     "AsyncClient": "client",
     "Client": "client",
     "DragomanError": "base.errors",
@@ -95,9 +95,9 @@ limit_thread_spinning()
 
 def __getattr__(name: str) -> Any:
     # Importing torch takes a second; `dragoman --help` must not wait for it.
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'dragoman' has no attribute '{name}'")
-    value = globals()[name] = getattr(import_module(f"dragoman.{_HOMES[name]}"), name)
+    value = globals()[name] = getattr(import_module(f"dragoman.{_MODULES[name]}"), name)
     return value
 
 

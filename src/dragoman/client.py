@@ -22,10 +22,10 @@ RETRIED_STATUSES = frozenset((429, 502, 503, 504))
 
 @dataclass(frozen=True)
 class Retry:
-    """Exponential backoff with jitter, so that many clients do not retry together; `Retry-After` takes precedence.
+    """Exponential backoff with jitter, so that many clients do not retry together. `Retry-After` takes precedence.
 
-    attempts: the total number of attempts; first: the first delay, in seconds; longest: the longest delay. If a server
-    requests a longer one, there is no further attempt.
+    attempts: maximum number of attempts; first: first delay in seconds; longest: maximum delay in seconds; draw: random
+    number generator for the jitter. If `Retry-After` exceeds the maximum delay, the request is not repeated.
     """
 
     attempts: int = 5
@@ -34,17 +34,18 @@ class Retry:
     draw: random.Random = field(default_factory=random.Random, compare=False)
 
     def wait(self, attempt: int, status: int | None, headers: Mapping[str, str]) -> float | None:
-        """Return the seconds before the next attempt, or None if there is none.
+        """Return the number of seconds before the next attempt, or None if the request must not be repeated.
 
-        attempt: the number of attempts so far; status: None if there was no answer.
+        attempt: number of previous attempts; status, headers: those of the last response; status is None without a
+        response.
         """
         if attempt >= self.attempts or (status is not None and status not in RETRIED_STATUSES):
             return None
-        asked = _retry_after(headers.get("retry-after"))
-        if asked is not None and asked > self.longest:
+        requested = _retry_after(headers.get("retry-after"))
+        if requested is not None and requested > self.longest:
             return None
-        backed_off = min(self.longest, self.first * 2.0 ** (attempt - 1))
-        return max(asked or 0.0, backed_off * (0.5 + self.draw.random() / 2))
+        backoff = min(self.longest, self.first * 2.0 ** (attempt - 1))
+        return max(requested or 0.0, backoff * (0.5 + self.draw.random() / 2))
 
 
 def _retry_after(value: str | None) -> float | None:
@@ -62,7 +63,7 @@ def _retry_after(value: str | None) -> float | None:
 
 
 class ServerError(DragomanError):
-    """A request that a server refused, or a server that cannot be reached. status: None if there was no answer."""
+    """A server rejected a request or cannot be reached. status: HTTP status code, None without a response."""
 
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
@@ -70,7 +71,7 @@ class ServerError(DragomanError):
 
 
 class _Requests:
-    """Builds requests and interprets answers, for both clients."""
+    """Base class of both clients, which builds requests and parses responses."""
 
     def __init__(self, url: str, key: str | None, timeout: float, retry: Retry | None) -> None:
         self._httpx: Any = import_optional("httpx", "client")
@@ -78,39 +79,39 @@ class _Requests:
         self._options = {"base_url": self._url, "timeout": timeout}
 
     def _body(self, fields: dict[str, Any]) -> dict[str, Any]:
-        given = {name: value for name, value in fields.items() if value is not None}
-        return given if self._key is None else {**given, "api_key": self._key}
+        payload = {name: value for name, value in fields.items() if value is not None}
+        return payload if self._key is None else {**payload, "api_key": self._key}
 
-    def _answer(self, answer: Any) -> Any:
-        """Return the content of an answer. Raises ServerError unless it is a successful answer in JSON."""
+    def _parse_response(self, response: Any) -> Any:
+        """Return the content of a response. Raises ServerError unless the response is successful and JSON."""
         try:
-            content = answer.json()
+            content = response.json()
         except ValueError:
             content = None
-        if answer.status_code != 200:
+        if response.status_code != 200:
             message = content.get("error") if isinstance(content, dict) else None
-            raise ServerError(f"{self._url}: {message or f'status {answer.status_code}'}", answer.status_code)
+            raise ServerError(f"{self._url}: {message or f'status {response.status_code}'}", response.status_code)
         if content is None:
-            raise ServerError(f"{self._url} does not answer like a translation server", answer.status_code)
+            raise ServerError(f"{self._url} does not respond like a translation server", response.status_code)
         return content
 
-    def _lost(self, error: Exception) -> ServerError:
+    def _connection_error(self, error: Exception) -> ServerError:
         return ServerError(f"{self._url} cannot be reached ({error or type(error).__name__}): is the server running?")
 
 
-def _translated(content: Any) -> list[str]:
+def _texts(content: Any) -> list[str]:
     return [each["text"] for each in content["translations"]]
 
 
 class Client(_Requests):
-    """A synchronous client. Safe for several threads.
+    """A synchronous, thread-safe client.
 
     url: the server's address, such as http://127.0.0.1:5000; key: an API key, if the server requires one; timeout:
-    seconds to wait for an answer; retry: what to do if the server is busy or cannot be reached.
+    seconds to wait for a response; retry: policy for a server that is busy or cannot be reached.
     """
 
     def __init__(self, url: str, key: str | None = None, timeout: float = 30.0, retry: Retry | None = None) -> None:
-        """Raises ConfigError if the package httpx is not installed."""
+        """Create the client. Raises ConfigError if the package httpx is not installed."""
         super().__init__(url, key, timeout, retry)
         self._client = self._httpx.Client(**self._options)
 
@@ -121,29 +122,32 @@ class Client(_Requests):
     def translate(
         self, text: str | Sequence[str], target: str, source: str = "auto", **settings: Any
     ) -> str | list[str]:
-        """Translate one or several texts in one language.
+        """Translate a text, or several texts in the same language.
 
-        settings: further fields of /v1/translate, such as `format`, `beam` or `glossary`. Raises ServerError if the
-        server refuses the request or cannot be reached.
+        target, source: language codes; "auto" detects the source language. settings: further fields of /v1/translate,
+        such as `format`, `beam` or `glossary`. Raises ServerError if the server rejects the request or cannot be
+        reached.
         """
-        found = _translated(self.translate_fully(text, target, source, **settings))
-        return found[0] if isinstance(text, str) else found
+        translations = _texts(self.translate_fully(text, target, source, **settings))
+        return translations[0] if isinstance(text, str) else translations
 
     def translate_fully(
         self, text: str | Sequence[str], target: str, source: str = "auto", **settings: Any
     ) -> dict[str, Any]:
-        """Like `translate`, but return the full answer of /v1/translate: sentences, hypotheses, scores, alignments."""
-        given = text if isinstance(text, str) else list(text)
-        answer = self._ask("POST", "/v1/translate", {"text": given, "target": target, "source": source, **settings})
-        return answer  # type: ignore[no-any-return]
+        """Translate, and return the full response, with sentences, hypotheses, scores and alignments."""
+        payload = text if isinstance(text, str) else list(text)
+        response = self._request(
+            "POST", "/v1/translate", {"text": payload, "target": target, "source": source, **settings}
+        )
+        return response  # type: ignore[no-any-return]
 
     def detect(self, text: str) -> list[dict[str, Any]]:
-        """Detect the language of a text: `language` and `confidence` (0 to 100), the most probable first."""
-        return self._ask("POST", "/detect", {"q": text})  # type: ignore[no-any-return]
+        """Return the possible languages of a text, most probable first, with `language` and `confidence` (0 to 100)."""
+        return self._request("POST", "/detect", {"q": text})  # type: ignore[no-any-return]
 
     def languages(self) -> list[dict[str, Any]]:
         """Return the source languages of the server, each with `code`, `name` and `targets`."""
-        return self._ask("GET", "/languages", None)  # type: ignore[no-any-return]
+        return self._request("GET", "/languages", None)  # type: ignore[no-any-return]
 
     def close(self) -> None:
         """Close the connections."""
@@ -152,28 +156,30 @@ class Client(_Requests):
     def __enter__(self) -> "Client":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self.close()
 
-    def _ask(self, method: str, route: str, fields: dict[str, Any] | None) -> Any:
+    def _request(self, method: str, route: str, fields: dict[str, Any] | None) -> Any:
         attempt = 0
         while True:
             attempt += 1
-            answer, lost = None, None
+            response, failure = None, None
             try:
-                answer = self._client.request(method, route, json=None if fields is None else self._body(fields))
+                response = self._client.request(method, route, json=None if fields is None else self._body(fields))
             except self._httpx.TransportError as error:
-                lost = self._lost(error)
-            wait = self._retry.wait(attempt, *_status(answer))
+                failure = self._connection_error(error)
+            wait = self._retry.wait(attempt, *_status(response))
             if wait is None:
-                if lost is not None:
-                    raise lost
-                return self._answer(answer)
+                if failure is not None:
+                    raise failure
+                return self._parse_response(response)
             time.sleep(wait)
 
 
 class AsyncClient(_Requests):
-    """The asyncio version of `Client`; any number of requests can be in progress at a time."""
+    """The asyncio version of `Client`, which can send any number of requests concurrently."""
 
     def __init__(self, url: str, key: str | None = None, timeout: float = 30.0, retry: Retry | None = None) -> None:
         """See `Client`."""
@@ -188,24 +194,24 @@ class AsyncClient(_Requests):
         self, text: str | Sequence[str], target: str, source: str = "auto", **settings: Any
     ) -> str | list[str]:
         """See `Client.translate`."""
-        found = _translated(await self.translate_fully(text, target, source, **settings))
-        return found[0] if isinstance(text, str) else found
+        translations = _texts(await self.translate_fully(text, target, source, **settings))
+        return translations[0] if isinstance(text, str) else translations
 
     async def translate_fully(
         self, text: str | Sequence[str], target: str, source: str = "auto", **settings: Any
     ) -> dict[str, Any]:
         """See `Client.translate_fully`."""
-        given = text if isinstance(text, str) else list(text)
-        fields = {"text": given, "target": target, "source": source, **settings}
-        return await self._ask("POST", "/v1/translate", fields)  # type: ignore[no-any-return]
+        payload = text if isinstance(text, str) else list(text)
+        fields = {"text": payload, "target": target, "source": source, **settings}
+        return await self._request("POST", "/v1/translate", fields)  # type: ignore[no-any-return]
 
     async def detect(self, text: str) -> list[dict[str, Any]]:
         """See `Client.detect`."""
-        return await self._ask("POST", "/detect", {"q": text})  # type: ignore[no-any-return]
+        return await self._request("POST", "/detect", {"q": text})  # type: ignore[no-any-return]
 
     async def languages(self) -> list[dict[str, Any]]:
         """See `Client.languages`."""
-        return await self._ask("GET", "/languages", None)  # type: ignore[no-any-return]
+        return await self._request("GET", "/languages", None)  # type: ignore[no-any-return]
 
     async def close(self) -> None:
         """Close the connections."""
@@ -215,29 +221,31 @@ class AsyncClient(_Requests):
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.close()
 
-    async def _ask(self, method: str, route: str, fields: dict[str, Any] | None) -> Any:
+    async def _request(self, method: str, route: str, fields: dict[str, Any] | None) -> Any:
         attempt = 0
         while True:
             attempt += 1
-            answer, lost = None, None
+            response, failure = None, None
             try:
-                answer = await self._client.request(method, route, json=None if fields is None else self._body(fields))
+                response = await self._client.request(
+                    method, route, json=None if fields is None else self._body(fields)
+                )
             except self._httpx.TransportError as error:
-                lost = self._lost(error)
-            wait = self._retry.wait(attempt, *_status(answer))
+                failure = self._connection_error(error)
+            wait = self._retry.wait(attempt, *_status(response))
             if wait is None:
-                if lost is not None:
-                    raise lost
-                return self._answer(answer)
+                if failure is not None:
+                    raise failure
+                return self._parse_response(response)
             await asyncio.sleep(wait)
 
 
-def _status(answer: Any) -> tuple[int | None, Any]:
-    return (None, {}) if answer is None else (answer.status_code, answer.headers)
+def _status(response: Any) -> tuple[int | None, Any]:
+    return (None, {}) if response is None else (response.status_code, response.headers)
 
 
 def translate_lines(
@@ -245,30 +253,30 @@ def translate_lines(
     client: Client,
     target: str,
     source: str = "auto",
-    at_once: int = 32,
+    lines_per_request: int = 32,
     parallel: int = 4,
     **settings: Any,
 ) -> Iterator[str]:
-    """Yield the translation of each line in order; a blank line stays blank. Lines are read as needed.
+    """Yield the translation of each line in order. Blank lines stay blank. Lines are read as needed.
 
-    at_once: lines per request; parallel: the number of concurrent requests; settings: as in `Client.translate`. Raises
-    ServerError after yielding all lines before the failed request.
+    lines_per_request: number of lines per request; parallel: number of concurrent requests; settings: as in
+    `Client.translate`. Raises ServerError after yielding all lines before the failed request.
     """
 
-    def translated(some: list[str]) -> list[str]:
-        return client.translate(some, target, source, **settings)
+    def translate(batch: list[str]) -> list[str]:
+        return client.translate(batch, target, source, **settings)
 
     lines = iter(lines)
-    waiting: deque[Future[list[str]]] = deque()
+    pending: deque[Future[list[str]]] = deque()
     with ThreadPoolExecutor(parallel) as pool:
         try:
             while True:
-                while len(waiting) < parallel and (some := list(islice(lines, at_once))):
-                    waiting.append(pool.submit(translated, some))
-                if not waiting:
+                while len(pending) < parallel and (batch := list(islice(lines, lines_per_request))):
+                    pending.append(pool.submit(translate, batch))
+                if not pending:
                     return
-                for text in waiting.popleft().result():
+                for text in pending.popleft().result():
                     yield " ".join(text.split("\n"))
         finally:
-            for each in waiting:
+            for each in pending:
                 each.cancel()

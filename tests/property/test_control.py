@@ -225,7 +225,7 @@ def test_placeholders_are_read_and_restored() -> None:
     assert row.text == "4 two 7 dogs (22) 3 55 66" or row.text.split()[1] == "two"
     assert not any(span in row.text for span in ("<b>", "https", "🐶"))
     (translation,) = kind.translate([text], keep=["url", "markup", "emoji"], search=SHORT)
-    assert control is not None and control.requirements(text).met_by(translation)
+    assert control is not None and control.requirements(text).is_met_by(translation)
 
 
 @pytest.mark.parametrize("kind", ["bpe", "word", "character", "subword_nmt", "wordpiece"])

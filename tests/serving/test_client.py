@@ -80,7 +80,9 @@ def test_our_clients() -> None:
                 client.translate("a", "xx")
             assert refused.value.status == 400
             lines = [f"line {number}" if number % 7 else "" for number in range(200)]
-            assert list(translate_lines(iter(lines), client, "de", at_once=9)) == [line.upper() for line in lines]
+            assert list(translate_lines(iter(lines), client, "de", lines_per_request=9)) == [
+                line.upper() for line in lines
+            ]
 
         async def work() -> list[str]:
             async with AsyncClient(url) as client:
@@ -106,7 +108,7 @@ def test_requests_to_a_busy_server_are_retried(busy: int | None) -> None:
         ((403, {}, b'{"error": "wrong key"}'), 403, 1, "wrong key"),
         ((429, {}, b'{"error": "too often"}'), 429, 4, "too often"),
         ((503, {"retry-after": "3600"}, b"{}"), 503, 1, "status 503"),
-        ((200, {}, b"<html>"), 200, 1, "does not answer like"),
+        ((200, {}, b"<html>"), 200, 1, "does not respond like"),
         ((500, {}, b"<html>"), 500, 1, "status 500"),
         (None, None, 4, "cannot be reached"),
     ],

@@ -86,7 +86,7 @@ def test_options_of_translation_models_are_refused(folder: Path, capfd: pytest.C
         ),
         (["generate", "translates", "--prompt", "a"], "is a translation model; it cannot continue texts"),
         (["translate", "writes", "-i", text], "is a language model; it cannot translate: use `dragoman generate`"),
-        (["generate", "writes", "--prompt", "a", "--input", text], "leave one out"),
+        (["generate", "writes", "--prompt", "a", "--input", text], "use only one of them"),
         (["generate", "nowhere", "--prompt", "a"], "nowhere does not exist"),
         (["score", "nowhere", "--target", text], "nowhere does not exist"),
     ):

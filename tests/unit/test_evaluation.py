@@ -151,4 +151,4 @@ def test_quiet_commands_print_only_errors(tmp_path: Path, capfd: pytest.CaptureF
     assert main([*command, str(tmp_path / "a"), "-q"]) == 2
     assert capfd.readouterr().err.startswith("error: --out ")
     assert main([*command, str(tmp_path / "c")]) == 0
-    assert "the mean of 2 checkpoints is in" in capfd.readouterr().err  # it was quiet for one command only
+    assert "wrote the mean of 2 checkpoints to" in capfd.readouterr().err  # it was quiet for one command only

@@ -177,13 +177,13 @@ def test_required_spans_are_counted() -> None:
     control = Control.of([["Hund", "Hunde"]], {"cat": "Katze"}, ["number"])
     assert control is not None
     requirements = control.requirements("Dog 7 cat 7")
-    assert requirements.met_by("Hunde 7 Katze, 7")
-    assert not requirements.met_by("Hunde 7 Katze")  # a number is missing
-    assert not requirements.met_by("Hunde 7 7 Katze 7")  # one too many
-    assert not requirements.met_by("Hunde 77 7 Katze")
-    assert not requirements.met_by("7 Katze 7")
-    assert not requirements.met_by("Hunde 7 Katzen, 7")  # another word
+    assert requirements.is_met_by("Hunde 7 Katze, 7")
+    assert not requirements.is_met_by("Hunde 7 Katze")  # a number is missing
+    assert not requirements.is_met_by("Hunde 7 7 Katze 7")  # one too many
+    assert not requirements.is_met_by("Hunde 77 7 Katze")
+    assert not requirements.is_met_by("7 Katze 7")
+    assert not requirements.is_met_by("Hunde 7 Katzen, 7")  # another word
     again = Control.of(["Raum 7", "Raum 7"], None, ["number"])
     assert again is not None
-    assert again.requirements("7").met_by("7 Raum 7 Raum 7") and not again.requirements("7").met_by("7 Raum 7")
+    assert again.requirements("7").is_met_by("7 Raum 7 Raum 7") and not again.requirements("7").is_met_by("7 Raum 7")
     assert Control.of() is None

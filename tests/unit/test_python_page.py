@@ -93,7 +93,7 @@ def test_the_page_names_every_command_and_every_function() -> None:
 
 
 def test_the_package_has_exactly_these_names() -> None:
-    assert set(dragoman.__all__) - {"__version__"} == set(dragoman._HOMES)
+    assert set(dragoman.__all__) - {"__version__"} == set(dragoman._MODULES)
     for name in dragoman.__all__:
         assert getattr(dragoman, name) is not None
     assert set(dragoman.__all__) <= set(dir(dragoman))

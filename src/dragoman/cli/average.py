@@ -15,9 +15,9 @@ def average(
     out: Annotated[Path, typer.Option("--out", "-o", help="Model folder to write.")],
     quiet: Quiet = False,
 ) -> None:
-    """Write a model folder with the mean of the given models' parameters."""
+    """Average the parameters of several models, and write the result as a model folder."""
     from dragoman.base.log import info
     from dragoman.checkpoint.average import average
 
     average(checkpoints, out)
-    info(f"the mean of {len(checkpoints)} checkpoints is in {out}")
+    info(f"wrote the mean of {len(checkpoints)} checkpoints to {out}")

@@ -1,4 +1,4 @@
-"""`dragoman backtranslate`: generates synthetic training pairs from text of the target language."""
+"""`dragoman backtranslate`: generate synthetic training pairs from target-language text."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -22,7 +22,7 @@ from dragoman.cli.options import (
 
 
 class Method(StrEnum):
-    """How sources are generated."""
+    """Methods of generating source sentences."""
 
     beam = "beam"
     sample = "sample"
@@ -31,7 +31,7 @@ class Method(StrEnum):
 @grouped
 def backtranslate(
     model: Annotated[
-        Path, typer.Argument(help="Folder of a model of the reverse direction, which reads the language of --input.")
+        Path, typer.Argument(help="Folder of a reverse-direction model, which translates the language of --input.")
     ],
     text: Annotated[
         Path,
@@ -40,12 +40,15 @@ def backtranslate(
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", "--out", help="Output file of lines synthetic source TAB target: plain, .gz, .xz or .zst."
+            "--output",
+            "-o",
+            "--out",
+            help="Output file with lines of synthetic source TAB target: plain, .gz, .xz or .zst.",
         ),
     ],
     language: Annotated[
         str | None,
-        typer.Option("--language", help="Language of the text, checked against the one that the model reads."),
+        typer.Option("--language", help="Language of the text, checked against the model's source language."),
     ] = None,
     to: To = None,
     tags: Tags = None,
@@ -55,7 +58,7 @@ def backtranslate(
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
     *,
-    drawing: SamplingOptions,
+    sampling_options: SamplingOptions,
     empty: Annotated[bool | None, typer.Option("--empty/--no-empty", help="Drop pairs with a blank side.")] = None,
     duplicates: Annotated[
         bool | None, typer.Option("--duplicates/--no-duplicates", help="Drop repeated lines.")
@@ -65,13 +68,14 @@ def backtranslate(
         typer.Option("--unfinished/--no-unfinished", help="Drop translations that reached the length limit."),
     ] = None,
     max_tokens: Annotated[
-        int | None, typer.Option("--max-tokens", help="Maximum subword tokens of a line (default: 250); 0: no limit.")
+        int | None,
+        typer.Option("--max-tokens", help="Maximum number of subword tokens per line (default: 250); 0: no limit."),
     ] = None,
     copied: Annotated[
         float | None,
         typer.Option(
             "--copied",
-            help="Maximum share of the line's words that its translation repeats in order (default: 0.8); 0: no limit.",
+            help="Maximum share of a line's words that its translation copies in order (default: 0.8); 0: no limit.",
         ),
     ] = None,
     max_ratio: Annotated[
@@ -80,13 +84,17 @@ def backtranslate(
     ] = None,
     repeats: Annotated[
         int | None,
-        typer.Option("--repeats", help="Repetitions of a phrase in a row that make a loop (default: 4); 0: no limit."),
+        typer.Option(
+            "--repeats",
+            help="Number of consecutive repetitions of a phrase that count as a loop (default: 4); 0: no limit.",
+        ),
     ] = None,
     min_score: Annotated[
         float | None,
         typer.Option(
             "--min-score",
-            help="Minimum mean log-probability per token, in nats (default: -1.5 with beam, else 0); 0: no limit.",
+            help="Minimum mean log-probability per token, in nats (default: -1.5 with --method beam, otherwise 0); 0: "
+            "no limit.",
         ),
     ] = None,
     batch_size: BatchSize = 64,
@@ -94,21 +102,21 @@ def backtranslate(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Generate source sentences for target-language text with a model of the reverse direction, as training pairs.
+    """Generate training pairs from target-language text with a reverse-direction model.
 
-    Repeat an interrupted command to resume it. Dropped lines are counted by rule. The command prints the YAML that adds
-    the pairs to a recipe, with the tag bt.
+    Repeat an interrupted command to resume it. The command reports the number of lines that each rule drops, and prints
+    the YAML that adds the pairs to a recipe with the tag bt.
     """
     from dragoman.augmentation.backtranslate import backtranslate
     from dragoman.base.errors import reject_options
     from dragoman.base.log import info
 
-    drawn = None
+    sampling = None
     if method is Method.beam:
-        reject_options(drawing.given(), "with --method sample")
+        reject_options(sampling_options.by_name(), "with --method sample")
     else:
         reject_options({"--beam": beam, "--length-penalty": length_penalty}, "with --method beam")
-        drawn = drawing.sampling()
+        sampling = sampling_options.sampling()
     switches = {"empty": empty, "duplicates": duplicates, "unfinished": unfinished}
     limits = {
         "max_tokens": max_tokens,
@@ -124,7 +132,7 @@ def backtranslate(
         text,
         output,
         language=language,
-        sampling=drawn,
+        sampling=sampling,
         beam=beam,
         length_penalty=length_penalty,
         to=to,

@@ -1,4 +1,4 @@
-"""`dragoman client`: translates lines with a translation server."""
+"""`dragoman client`: translate lines with a translation server."""
 
 import os
 import sys
@@ -17,10 +17,10 @@ def client(
     target: Annotated[str, typer.Option("--target", "-t", help="Code of the target language.")],
     source: Annotated[str, typer.Option("--source", "-s", help="Code of the source language.")] = "auto",
     input: Annotated[
-        Path | None, typer.Option("--input", "-i", help="Text, one sentence per line (default: standard input).")
+        Path | None, typer.Option("--input", "-i", help="Text, one sentence per line (default: stdin).")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File for the translations (default: standard output).")
+        Path | None, typer.Option("--output", "-o", help="File for the translations (default: stdout).")
     ] = None,
     beam: Beam = None,
     keep: Annotated[
@@ -30,7 +30,7 @@ def client(
     parallel: Annotated[int, typer.Option("--parallel", min=1, max=64, help="Number of concurrent requests.")] = 4,
     quiet: Quiet = False,
 ) -> None:
-    """Translate lines with a server. The API key is read from the environment variable DRAGOMAN_KEY."""
+    """Translate lines with a server. The environment variable DRAGOMAN_KEY can contain an API key."""
     from contextlib import nullcontext
 
     from dragoman.base.files import atomic_file
@@ -40,12 +40,12 @@ def client(
     from dragoman.translation.files.lines import read_lines
 
     settings: dict[str, Any] = {"beam": beam, "keep": split_tags(keep) or None, "guard": guard or None}
-    where = nullcontext(None) if output is None else atomic_file(output)
-    with quietly(quiet), Client(url, os.environ.get(KEY)) as asked, where as path:
-        found = translate_lines(read_lines(input), asked, target, source, parallel=parallel, **settings)
-        opened = nullcontext(sys.stdout.buffer) if path is None else path.open("wb")
-        with opened as file, Progress("Translating", "lines") as progress:
-            for text in found:
+    output_file = nullcontext(None) if output is None else atomic_file(output)
+    with quietly(quiet), Client(url, os.environ.get(KEY)) as server, output_file as path:
+        translations = translate_lines(read_lines(input), server, target, source, parallel=parallel, **settings)
+        stream = nullcontext(sys.stdout.buffer) if path is None else path.open("wb")
+        with stream as file, Progress("Translating", "lines") as progress:
+            for text in translations:
                 file.write(text.encode() + b"\n")
                 file.flush()
                 progress.update(progress.done + 1, progress.status)

@@ -11,8 +11,8 @@ ClusterOption = Annotated[
     typer.Option(
         "--cluster",
         metavar="auto|local|HOST:PORT|ray://HOST:PORT",
-        help="Translate all files, folders and patterns of --input with Ray, on this machine's cluster or, if it "
-        "has none, on this machine alone; --output is a folder. Repeat the command to resume.",
+        help="Translate all files, folders and patterns of --input with Ray; --output is a folder. auto: use the "
+        "cluster of this machine, or this machine alone if it is not part of a cluster. Repeat the command to resume.",
     ),
 ]
 ActorsOption = Annotated[
@@ -20,8 +20,8 @@ ActorsOption = Annotated[
     typer.Option(
         "--actors",
         min=1,
-        help="With --cluster: number of model processes, with --threads processors each (default: one per machine, "
-        "or, with --threads, as many as fit).",
+        help="With --cluster: number of model processes, each with --threads processors (default: one per machine or, "
+        "with --threads, as many as the processors allow).",
     ),
 ]
 SourceField = Annotated[
@@ -35,26 +35,26 @@ TargetField = Annotated[
 
 
 def translate_on_cluster(
-    models: Path | Sequence[Path], inputs: Sequence[Path], output: Path | None, cluster: str, **how: Any
+    models: Path | Sequence[Path], inputs: Sequence[Path], output: Path | None, cluster: str, **options: Any
 ) -> None:
-    """Translate files on a cluster. how: further arguments of `dragoman.translate_shards`."""
+    """Translate files on a cluster. options: further arguments of `dragoman.translate_shards`."""
     from dragoman.base.errors import ConfigError
     from dragoman.base.log import info
     from dragoman.translation.bulk.translate_shards import translate_shards
 
     if not inputs or output is None:
-        raise ConfigError("--cluster translates files: name them with --input, and an output folder with --output")
-    done = translate_shards(models, list(inputs), output, cluster=cluster, **how)
-    info(f"Translated {done.records:,} line(s) in {done.shards:,} shard(s) to {done.folder}.")
+        raise ConfigError("--cluster needs input files and an output folder: set --input and --output")
+    result = translate_shards(models, list(inputs), output, cluster=cluster, **options)
+    info(f"Translated {result.records:,} line(s) in {result.shards:,} shard(s) to {result.folder}.")
 
 
 def check_patterns(settings: Sequence[str]) -> None:
-    """Raise ConfigError if a file pattern was not quoted, so that the shell expanded it to several arguments."""
+    """Raise ConfigError for an argument that is a file, because the shell has expanded an unquoted pattern."""
     from dragoman.base.errors import ConfigError
 
     for argument in settings:
         if "=" not in argument and Path(argument).exists():
             raise ConfigError(
-                f"'{argument}' is not a setting. For several files use a quoted pattern, as in --input 'part-*.txt', a "
-                "folder, or one --input per file"
+                f"'{argument}' is not a setting. To translate several files, use a folder, one --input per file, or a "
+                "quoted pattern, as in --input 'part-*.txt'"
             )

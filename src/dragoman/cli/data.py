@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Check a corpus before training on it.")
 
-_FORMS = (
-    "give the corpus as --source FILE and --target FILE, or as one of --tsv FILE, --jsonl FILE and --tmx FILE; plain "
-    "text as --text FILE, or as --jsonl FILE and --field KEY"
+_USAGE = (
+    "give the corpus either as --source FILE and --target FILE, or as --tsv FILE, --jsonl FILE or --tmx FILE. Give "
+    "plain text as --text FILE, or as --jsonl FILE and --field KEY"
 )
-_ORIGIN = "from the command line"
+_SOURCE_OF_SETTINGS = "from the command line"
 
 
 @app.command("check")
@@ -25,17 +25,17 @@ def check(
     source: Annotated[
         Path | None, typer.Option("--source", help="Source sentences, one per line: plain, .gz, .xz or .zst.")
     ] = None,
-    target: Annotated[Path | None, typer.Option("--target", help="Target sentences, line by line.")] = None,
+    target: Annotated[Path | None, typer.Option("--target", help="Target sentences, one per line.")] = None,
     tsv: Annotated[
         Path | None, typer.Option("--tsv", help="Corpus as source TAB target, instead of two files.")
     ] = None,
     jsonl: Annotated[Path | None, typer.Option("--jsonl", help="Corpus with one JSON object per line.")] = None,
     tmx: Annotated[Path | None, typer.Option("--tmx", help="Corpus as a translation memory (TMX).")] = None,
-    text: Annotated[Path | None, typer.Option("--text", help="Plain text, for a language model.")] = None,
+    text: Annotated[Path | None, typer.Option("--text", help="Plain text for a language model.")] = None,
     documents: DocumentsOption = None,
     heading: Heading = None,
     field: Annotated[
-        str | None, typer.Option("--field", help="Key of the text in --jsonl with plain text, such as text.")
+        str | None, typer.Option("--field", help="Key of the text in --jsonl if it has plain text, such as text.")
     ] = None,
     source_field: Annotated[
         str | None, typer.Option("--source-field", help="Key of the source in --jsonl, such as translation.en.")
@@ -45,7 +45,9 @@ def check(
         str | None, typer.Option("--source-code", help="Language of the source in --tmx, such as en.")
     ] = None,
     target_code: Annotated[str | None, typer.Option("--target-code", help="Language of the target in --tmx.")] = None,
-    lines: Annotated[int | None, typer.Option("--lines", min=0, help="Number of line numbers shown per rule.")] = 10,
+    lines: Annotated[
+        int | None, typer.Option("--lines", min=0, help="Maximum number of line numbers shown per rule.")
+    ] = 10,
     all_lines: Annotated[bool, typer.Option("--all-lines", help="Show every line number.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a JSON object with all line numbers instead of a table.")
@@ -69,7 +71,7 @@ def check(
     ] = None,
     wrong_script: Annotated[
         bool | None,
-        typer.Option("--wrong-script/--no-wrong-script", help="Drop pairs with a side in a wrong script."),
+        typer.Option("--wrong-script/--no-wrong-script", help="Drop pairs with a side in the wrong script."),
     ] = None,
     source_script: Annotated[
         list[str] | None,
@@ -95,10 +97,10 @@ def check(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Show how many pairs or documents cleaning would drop, by rule, with their line numbers.
+    """Show the number of pairs or documents that each cleaning rule would drop, with their line numbers.
 
-    The defaults are those of `dragoman train`, whose settings data.cleaning.* have the same names as these options. The
-    limit on subword tokens is not checked, because there is no tokeniser yet.
+    The options have the same names and defaults as the settings data.cleaning.* of `dragoman train`. The limit on
+    subword tokens is not checked, because it needs a tokeniser.
     """
     from dragoman.base.errors import reject_options
 
@@ -128,14 +130,14 @@ def check(
     scripts = {"source_scripts": source_script or None, "target_scripts": target_script or None}
     texts = {"text": text, "field": field, "documents": None if documents is None else documents.value}
     if text is not None or field is not None:
-        reject_options(_options({**pairs, **numbers, **scripts}), "with sentence pairs")
+        reject_options(_by_option_name({**pairs, **numbers, **scripts}), "with sentence pairs")
         report = _check_text({**texts, "jsonl": jsonl, "heading": heading}, {**common, "scripts": script or None})
     else:
         reject_options(
-            _options({"documents": documents, "heading": heading, "script": script}), "with --text or --field"
+            _by_option_name({"documents": documents, "heading": heading, "script": script}), "with --text or --field"
         )
         limits = {name: value or None for name, value in numbers.items() if value is not None}
-        report = _check_pairs({**pairs, "jsonl": jsonl}, {**_given({**common, **scripts}), **limits})
+        report = _check_pairs({**pairs, "jsonl": jsonl}, {**_without_none({**common, **scripts}), **limits})
     if as_json:
         import json
 
@@ -151,13 +153,13 @@ def _check_pairs(corpus: Mapping[str, Any], rules: Mapping[str, Any]) -> "Cleani
     from dragoman.data.cleaning.rules import CleaningConfig
     from dragoman.data.corpora.corpus import CorpusConfig
 
-    forms = [name for name in ("source", "target", "tsv", "jsonl", "tmx") if corpus[name] is not None]
-    if forms != ["source", "target"] and (len(forms) != 1 or forms[0] in ("source", "target")):
-        raise ConfigError(_FORMS)
+    given_forms = [name for name in ("source", "target", "tsv", "jsonl", "tmx") if corpus[name] is not None]
+    if given_forms != ["source", "target"] and (len(given_forms) != 1 or given_forms[0] in ("source", "target")):
+        raise ConfigError(_USAGE)
     if corpus["tmx"] is not None and (corpus["source_code"] is None or corpus["target_code"] is None):
         raise ConfigError("--tmx needs --source-code and --target-code, such as en and de")
-    cleaning = parse_settings(rules, CleaningConfig, _ORIGIN)
-    return check_data(parse_settings(_given(corpus), CorpusConfig, _ORIGIN), cleaning)
+    cleaning = parse_settings(rules, CleaningConfig, _SOURCE_OF_SETTINGS)
+    return check_data(parse_settings(_without_none(corpus), CorpusConfig, _SOURCE_OF_SETTINGS), cleaning)
 
 
 def _check_text(corpus: Mapping[str, Any], rules: Mapping[str, Any]) -> "CleaningReport":
@@ -168,17 +170,17 @@ def _check_text(corpus: Mapping[str, Any], rules: Mapping[str, Any]) -> "Cleanin
     from dragoman.data.corpora.corpus import TextCorpusConfig
 
     if (corpus["text"] is None) == (corpus["jsonl"] is None) or (corpus["text"] and corpus["field"]):
-        raise ConfigError(_FORMS)
-    cleaning = parse_settings(_given(rules), TextCleaningConfig, _ORIGIN)
-    return check_data(parse_settings(_given(corpus), TextCorpusConfig, _ORIGIN), cleaning)
+        raise ConfigError(_USAGE)
+    cleaning = parse_settings(_without_none(rules), TextCleaningConfig, _SOURCE_OF_SETTINGS)
+    return check_data(parse_settings(_without_none(corpus), TextCorpusConfig, _SOURCE_OF_SETTINGS), cleaning)
 
 
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _options(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Rename values to the names of their command-line options."""
+def _by_option_name(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace each parameter name with the name of its command-line option."""
     return {
         "--" + name.removesuffix("s" if name.endswith("scripts") else "").replace("_", "-"): value
         for name, value in values.items()

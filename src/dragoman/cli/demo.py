@@ -1,4 +1,4 @@
-"""`dragoman demo`: trains, evaluates and visualises a small translator on the built-in corpus."""
+"""`dragoman demo`: train, evaluate and visualise a small translation model on the built-in corpus."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,17 +17,20 @@ TRAIN, VALID, TEST = 12000, 300, 500
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", help="Folder of the run; an unfinished demo in it is resumed.")] = Path(
-        "runs/demo"
-    ),
+    out: Annotated[
+        Path, typer.Option("--out", help="Run folder; an unfinished demo in this folder is resumed.")
+    ] = Path("runs/demo"),
     languages: Annotated[str, typer.Option("--languages", help="Source and target: two of en, de, fr.")] = "en-de",
     settings: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Settings that override the demo's own.", show_default=False),
+        typer.Argument(metavar="[KEY=VALUE]...", help="Settings that override those of the demo.", show_default=False),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Train a tiny translator on the built-in corpus, score it and plot its attention; a few minutes on two cores."""
+    """Train a tiny translation model on the built-in corpus, score it, and plot its attention.
+
+    The demo takes a few minutes on two cores.
+    """
     import time
     from shlex import quote
 
@@ -44,16 +47,17 @@ def demo(
     source, _, target = languages.partition("-")
     if source not in LANGUAGES or target not in LANGUAGES or source == target:
         raise ConfigError(
-            f"--languages {languages}: give two different languages of {', '.join(LANGUAGES)}, such as en-de"
+            f"--languages {languages}: give two different languages out of {', '.join(LANGUAGES)}, such as en-de"
         )
-    began = time.monotonic()
+    start = time.monotonic()
     folder = out / "corpus"
     recipe = out / "recipe.yaml"
     _write_recipe(recipe, _recipe(out, folder, source, target))
     config = load_settings(recipe, settings or [], TranslationRun)
     sources, references = _write_corpus(folder, source, target)
     info(
-        f"{TRAIN:,} {LANGUAGES[source]}–{LANGUAGES[target]} training pairs from dragoman's own grammar are in {folder}"
+        f"generated {TRAIN:,} {LANGUAGES[source]}–{LANGUAGES[target]} training pairs with dragoman's grammar "
+        f"in {folder}"
     )
     train(config, resume=(out / "config.yaml").is_file())
 
@@ -66,14 +70,14 @@ def demo(
     for score in (BLEU().score(translations, references), ChrF().score(translations, references)):
         print(f"  {score}")
     _print_examples(sources, translations, references)
-    example = _example(sources, translations, references)
+    example = _choose_example(sources, translations, references)
     attention = out / "attention.png"
-    draw_attention(_clearest(translator, sources[example]), attention)
+    draw_attention(_most_focused_map(translator, sources[example]), attention)
     print(f"\nmodel              {out}")
     print(f"learning curve     {out / 'curves.png'}")
     print(f"attention picture  {attention}")
     print(f"try it             echo {quote(sources[example])} | dragoman translate {out}")
-    info(f"the demo took {(time.monotonic() - began) / 60:.1f} minutes")
+    info(f"the demo took {(time.monotonic() - start) / 60:.1f} minutes")
 
 
 def _recipe(out: Path, folder: Path, source: str, target: str) -> dict[str, Any]:
@@ -99,7 +103,7 @@ def _recipe(out: Path, folder: Path, source: str, target: str) -> dict[str, Any]
         },
         "train": {
             "max_steps": 1500,
-            "max_minutes": 3,  # a busy or slow machine takes fewer steps; the schedule adapts
+            "max_minutes": 3,  # a slow machine completes fewer steps, and the schedule adapts
             "validate_every": 250,
             "checkpoint_every": 250,
             "log_every": 25,
@@ -109,7 +113,7 @@ def _recipe(out: Path, folder: Path, source: str, target: str) -> dict[str, Any]
 
 
 def _write_corpus(folder: Path, source: str, target: str) -> tuple[list[str], list[str]]:
-    """Generate the corpus, write its parts, and return both sides of the test set."""
+    """Generate the corpus, write it to files, and return both sides of the test set."""
     from dragoman.base.files import atomic_write
     from dragoman.lecture.grammar.corpus import generate
 
@@ -141,13 +145,13 @@ def _print_examples(sources: "Sequence[str]", translations: "Sequence[str]", ref
             print(f"  reference    {references[row]}")
 
 
-def _example(sources: "Sequence[str]", translations: "Sequence[str]", references: "Sequence[str]") -> int:
-    """Return the index of a correctly translated sentence of readable length, for the picture."""
-    right = [row for row in range(len(sources)) if translations[row] == references[row]] or list(range(len(sources)))
-    return min(right, key=lambda row: abs(len(sources[row].split()) - 11))
+def _choose_example(sources: "Sequence[str]", translations: "Sequence[str]", references: "Sequence[str]") -> int:
+    """Return the index of a correctly translated sentence whose attention map has a readable size."""
+    correct = [row for row in range(len(sources)) if translations[row] == references[row]] or list(range(len(sources)))
+    return min(correct, key=lambda row: abs(len(sources[row].split()) - 11))
 
 
-def _clearest(translator: "Translator", sentence: str) -> Any:
+def _most_focused_map(translator: "Translator", sentence: str) -> Any:
     """Return the attention map of the cross-attention layer with the lowest entropy."""
     import numpy as np
 

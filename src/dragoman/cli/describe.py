@@ -1,4 +1,4 @@
-"""`dragoman describe`: the parts, size and cost of a model, before or after training."""
+"""`dragoman describe`: show the structure, size and cost of a model before or after training."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,8 +13,8 @@ def describe(
         list[str] | None,
         typer.Argument(
             metavar="[MODEL.yaml|RECIPE.yaml|FOLDER] [KEY=VALUE]...",
-            help="YAML file with `model` settings, recipe, or model folder; then settings that override it, such as "
-            "model.preset=base.",
+            help="YAML file with `model` settings, recipe or model folder, followed by settings that override it, such "
+            "as model.preset=base.",
             show_default=False,
         ),
     ] = None,
@@ -23,8 +23,8 @@ def describe(
         typer.Option(
             "--vocabulary",
             metavar="N[,M]",
-            help="Size of a shared vocabulary, or of the source's and the target's (default: that of the recipe, or "
-            "37,000).",
+            help="Size of a shared vocabulary, or sizes of the source and target vocabularies (default: from the "
+            "recipe, or 37,000).",
         ),
     ] = None,
     pairs: Annotated[
@@ -32,17 +32,17 @@ def describe(
         typer.Option(
             "--pairs",
             min=1,
-            help="Number of sentence pairs, for the preset auto (default: 4,500,000, as in WMT 2014).",
+            help="Number of training pairs, used by the preset auto (default: 4,500,000, as in WMT 2014).",
         ),
     ] = None,
     length: Annotated[
         int,
-        typer.Option("--length", min=1, max=10_000, help="Number of source and target tokens, for FLOPs and memory."),
+        typer.Option("--length", min=1, max=10_000, help="Source and target length in tokens, for FLOPs and memory."),
     ] = 32,
     depth: Annotated[int, typer.Option("--depth", min=0, help="Number of levels of nested parts to show.")] = 3,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object instead of text.")] = False,
 ) -> None:
-    """Show a model's parts with shapes and parameters, FLOPs per token, memory, and the longest text it can read."""
+    """Show the parts of a model with shapes and parameters, FLOPs per token, memory, and the maximum input length."""
     import json
     import shutil
 
@@ -56,15 +56,17 @@ def describe(
         )
     path = Path(arguments.pop(0)) if "=" not in arguments[0] else None
     check_settings(arguments, "model.width=256")
-    found = describe(path, arguments, vocabulary=_sizes(vocabulary), pairs=pairs, length=length, depth=depth)
+    description = describe(
+        path, arguments, vocabulary=_parse_sizes(vocabulary), pairs=pairs, length=length, depth=depth
+    )
     if as_json:
-        print(json.dumps(found.as_json(), ensure_ascii=False, indent=2))
+        print(json.dumps(description.as_json(), ensure_ascii=False, indent=2))
     else:
-        print(found.text(shutil.get_terminal_size((100, 24)).columns))
+        print(description.text(shutil.get_terminal_size((100, 24)).columns))
 
 
-def _sizes(vocabulary: str | None) -> tuple[int, ...]:
-    """Return the given sizes: none, one for a shared vocabulary, or two."""
+def _parse_sizes(vocabulary: str | None) -> tuple[int, ...]:
+    """Parse vocabulary sizes: one for a shared vocabulary, or one per side. Return an empty tuple for None."""
     from dragoman.base.errors import ConfigError
 
     if vocabulary is None:

@@ -1,4 +1,4 @@
-"""`dragoman distill`: trains a small, fast model on the translations of a larger one."""
+"""`dragoman distill`: train a small, fast model on the translations of a larger model."""
 
 from dataclasses import asdict
 from enum import StrEnum
@@ -12,7 +12,7 @@ from dragoman.cli.options import EngineOptions, Quiet, check_settings
 
 
 class Choice(StrEnum):
-    """Which of the teacher's hypotheses the student learns from."""
+    """Criteria for choosing the teacher's hypothesis that becomes the student's target."""
 
     best = "best"
     closest = "closest"
@@ -36,32 +36,32 @@ def distill(
         list[Path] | None,
         typer.Option(
             "--source",
-            help="Text to translate instead of the teacher's own corpora, one sentence per line; repeatable.",
+            help="Text to translate instead of the teacher's training corpora, one sentence per line; repeatable.",
         ),
     ] = None,
     beam: Annotated[
         int | None,
-        typer.Option("--beam", min=1, help="Beam size of the teacher (default: the teacher's own, 5)."),
+        typer.Option("--beam", min=1, help="Beam size of the teacher (default: the teacher's setting, 5)."),
     ] = None,
     choice: Annotated[
         Choice,
         typer.Option(
             "--choice",
-            help="best: the most probable translation; closest: the one in the beam closest to the reference.",
+            help="best: the most probable translation; closest: the hypothesis most similar to the reference.",
         ),
     ] = Choice.best,
     originals: Annotated[bool, typer.Option("--originals", help="Train on the original corpora as well.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Resume the run in --out.")] = False,
-    computing: EngineOptions,
+    engine_options: EngineOptions,
     quiet: Quiet = False,
 ) -> None:
-    """Train a small model on the translations of a larger one (sequence-level distillation).
+    """Train a small model on the translations of a larger model (sequence-level distillation).
 
-    The teacher translates the source side of its own training corpora; then the student is trained, with the teacher's
+    The teacher translates the source side of its training corpora. The student is then trained with the teacher's
     vocabulary and validation set. --resume resumes an interrupted command in either phase.
     """
     from dragoman.augmentation.distill import distill
-    from dragoman.cli.train import tell_result
+    from dragoman.cli.train import print_result
 
     check_settings(settings or [])
     result = distill(
@@ -74,6 +74,6 @@ def distill(
         choice=choice,
         originals=originals,
         resume=resume,
-        **asdict(computing),
+        **asdict(engine_options),
     )
-    tell_result(result)
+    print_result(result)

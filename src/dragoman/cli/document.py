@@ -1,4 +1,4 @@
-"""`dragoman translate --document`: translates a whole document."""
+"""`dragoman translate --document`: translate a whole document."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,14 +11,16 @@ if TYPE_CHECKING:
 
 DocumentOption = Annotated[
     bool,
-    typer.Option("--document", help="Translate the sentences of a whole document; layout and markup are preserved."),
+    typer.Option(
+        "--document", help="Translate a whole document sentence by sentence; layout and markup are preserved."
+    ),
 ]
 FormatOption = Annotated[
     str | None,
     typer.Option(
         "--format",
         metavar="text|markdown|html|srt|vtt|docx",
-        help="Format of the document (default: by the suffix of --input, else text).",
+        help="Format of the document (default: from the suffix of --input, or text).",
     ),
 ]
 
@@ -29,9 +31,9 @@ def translate_document(
     target: Path | None,
     format: str | None,
     on_error: str,
-    **how: Any,
+    **options: Any,
 ) -> None:
-    """Translate a document. how: further arguments of `dragoman.translate_document`."""
+    """Translate a document. options: further arguments of `dragoman.translate_document`."""
     from dragoman.base.errors import DataError, DocumentError
     from dragoman.base.log import info
     from dragoman.documents.document import read_document, translate_document, validate_paths, write_document
@@ -39,12 +41,12 @@ def translate_document(
 
     validate_paths(source, target)
     format = format or detect_format(source)
-    of = get_format(format)
+    file_format = get_format(format)
     try:
-        done = translate_document(models, read_document(source, of, on_error), format=format, **how)
+        done = translate_document(models, read_document(source, file_format, on_error), format=format, **options)
     except DocumentError as error:
         raise DataError(f"{source or 'standard input'}: {error}") from None
-    write_document(done.content, target, of)
+    write_document(done.content, target, file_format)
     info(_summary(done))
 
 
@@ -59,6 +61,6 @@ def _summary(done: "TranslatedDocument[Any]") -> str:
     return ", ".join(
         [
             f"{done.sentences:,} sentence(s) translated",
-            *(f"{count:,} {what}" for what, count in counts.items() if count),
+            *(f"{count:,} {description}" for description, count in counts.items() if count),
         ]
     )

@@ -1,4 +1,4 @@
-"""`dragoman evaluate`: scores of translations against references, or a language model's perplexity on texts."""
+"""`dragoman evaluate`: score translations against references, or compute a language model's perplexity."""
 
 import json
 from collections.abc import Sequence
@@ -35,13 +35,14 @@ def evaluate(
     model: Annotated[
         Path | None,
         typer.Argument(
-            help="Model folder: a translation model translates --source first, a language model predicts --reference."
+            help="Model folder. A translation model translates --source; a language model computes the perplexity of "
+            "--reference."
         ),
     ] = None,
     search: SearchSettings = None,
     reference: Annotated[
         list[Path],
-        typer.Option("--reference", help="Reference files, one or several; for a language model, texts to predict."),
+        typer.Option("--reference", help="Reference translations or, for a language model, a text; repeatable."),
     ] = ...,  # type: ignore[assignment]
     hypothesis: Annotated[
         list[Path] | None,
@@ -85,7 +86,7 @@ def evaluate(
 ) -> None:
     """Compute BLEU, chrF and TER with their signatures, or the perplexity of a language model on --reference.
 
-    Perplexity is reported per token, word and byte; the latter two are comparable between different vocabularies.
+    Perplexity is reported per token, word and byte. Values per word and byte are comparable between vocabularies.
     """
     from dragoman.base.errors import reject_options
     from dragoman.evaluation.evaluate import evaluate
@@ -100,16 +101,16 @@ def evaluate(
         "search": with_fusion(search, language_model, fusion),
     }
     check_settings(search or [], example="search.minimum_length=3")
-    if model is not None and _predicts_texts(model):
-        of_measures = {"--hypothesis": hypothesis, "--source": source, "--metric": metric, "--tokenized": tokenized}
+    if model is not None and _is_language_model(model):
+        metric_options = {"--hypothesis": hypothesis, "--source": source, "--metric": metric, "--tokenized": tokenized}
         options = {f"--{name.replace('_', '-')}": value for name, value in settings.items()}
-        reject_options({**of_measures, "--ensemble": ensemble, **options}, "with translations")
-        reading = {"documents": documents, "heading": heading, "stride": stride, "batch_size": batch_size}
-        _evaluate_texts(model, reference, device, threads, reading, as_json)
+        reject_options({**metric_options, "--ensemble": ensemble, **options}, "with translations")
+        window_options = {"documents": documents, "heading": heading, "stride": stride, "batch_size": batch_size}
+        _print_perplexities(model, reference, device, threads, window_options, as_json)
         return
     reject_options({"--documents": documents, "--heading": heading, "--stride": stride}, "with a language model")
     reject_options({"--ensemble": ensemble if model is None else None}, "with a model to translate with")
-    found = evaluate(
+    result = evaluate(
         [model, *ensemble] if model is not None and ensemble else model,
         reference=reference,
         hypothesis=hypothesis or [],
@@ -121,37 +122,37 @@ def evaluate(
         threads=threads,
         **settings,
     )
-    print(_json(found.as_json()) if as_json else found)
+    print(_format_json(result.as_json()) if as_json else result)
 
 
-def _predicts_texts(model: Path) -> bool:
+def _is_language_model(model: Path) -> bool:
     from dragoman.evaluation.score import predicts_texts
 
     return predicts_texts(model)
 
 
-def _evaluate_texts(
+def _print_perplexities(
     model: Path,
     texts: Sequence[Path],
     device: str | None,
     threads: int | None,
-    reading: dict[str, Any],
+    window_options: dict[str, Any],
     as_json: bool,
 ) -> None:
-    """Print the perplexities of each text."""
+    """Print the perplexities of a language model on each text."""
     from dragoman.evaluation.score import score
     from dragoman.generation.language_model import LanguageModel
 
     loaded = LanguageModel.load(model, device, "score")
-    found = [(text, score(loaded, text, threads=threads, **reading)) for text in texts]
+    result = [(text, score(loaded, text, threads=threads, **window_options)) for text in texts]
     if as_json:
-        values = [{"text": str(text), "documents": len(each.each), **each.total.as_json()} for text, each in found]
-        print(_json({"model": str(model), "texts": values}))
+        values = [{"text": str(text), "documents": len(each.each), **each.total.as_json()} for text, each in result]
+        print(_format_json({"model": str(model), "texts": values}))
         return
     print(model)
-    for text, each in found:
+    for text, each in result:
         print(f"  {text} ({len(each.each)} documents): {each.total}")
 
 
-def _json(values: dict[str, Any]) -> str:
+def _format_json(values: dict[str, Any]) -> str:
     return json.dumps(values, ensure_ascii=False, indent=2)

@@ -17,7 +17,7 @@ class Format(StrEnum):
 
 
 class Quantization(StrEnum):
-    """Number formats of stored weights, by CTranslate2's names."""
+    """Number formats of stored weights, with CTranslate2's names."""
 
     float32 = "float32"
     int8 = "int8"
@@ -32,22 +32,25 @@ class Quantization(StrEnum):
 def export(
     model: Model,
     to: Annotated[
-        Format, typer.Option("--to", help="The program to convert the model for; marian: Hugging Face's MarianMTModel.")
+        Format, typer.Option("--to", help="Target format: ctranslate2, or marian for Hugging Face's MarianMTModel.")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write, which must not exist.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write; it must not exist.")],
     quantization: Annotated[
         Quantization | None,
         typer.Option("--quantization", help="Number format in which CTranslate2 stores weights (default: float32)."),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Convert a model for another program; `dragoman translate` can also use a model converted for CTranslate2."""
+    """Convert a model for another program. `dragoman translate` also supports models converted for CTranslate2."""
     from dragoman.base.log import info
     from dragoman.exchange.formats import export
 
     export(model, out, to, quantization=quantization)
     if to is Format.marian:
-        info(f"{out}: {model} for Hugging Face's MarianMTModel and MarianTokenizer")
+        info(f"converted {model} to {out} for Hugging Face's MarianMTModel and MarianTokenizer")
     else:
-        kind = quantization or Quantization.float32
-        info(f"{out}: {model} for CTranslate2, with weights as {kind.value}. Use it with `dragoman translate {out}`")
+        number_format = (quantization or Quantization.float32).value
+        info(
+            f"converted {model} to {out} for CTranslate2, with {number_format} weights. Use it with "
+            f"`dragoman translate {out}`"
+        )

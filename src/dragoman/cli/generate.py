@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from dragoman.generation.language_model import LanguageModel
     from dragoman.generation.writer import GenerationRequest
 
-BETWEEN = "---\n"
-"""Separator between texts, which may have several lines."""
+SEPARATOR = "---\n"
+"""Line between two texts, which may have several lines each."""
 
 
 def generate(
@@ -25,7 +25,7 @@ def generate(
     ] = None,
     source: Annotated[
         Path | None,
-        typer.Option("--input", "-i", help="Prompts, one per line; plain or compressed (default: stdin)."),
+        typer.Option("--input", "-i", help="Prompts, one per line: plain, .gz, .xz or .zst (default: stdin)."),
     ] = None,
     samples: Annotated[int, typer.Option("--samples", min=1, help="Number of texts per prompt.")] = 1,
     temperature: Temperature = None,
@@ -45,9 +45,10 @@ def generate(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Continue each prompt, even beyond the model's window. A single text is printed while it is generated.
+    """Continue each prompt with generated text, which may be longer than the model's window.
 
-    Each text starts with its prompt and ends with a line feed; texts are separated by a line with ---.
+    Each text starts with its prompt and ends with a line feed. A line with --- separates two texts. If there is only
+    one text, it is printed token by token.
     """
     from dragoman.base.errors import ConfigError
     from dragoman.base.machine.device import use_threads
@@ -55,7 +56,7 @@ def generate(
 
     use_threads(threads)
     if prompt is not None and source is not None:
-        raise ConfigError("prompts are given by --prompt or by --input: leave one out")
+        raise ConfigError("--prompt and --input both set the prompts: use only one of them")
     language_model = LanguageModel.load(model, device)
     request = language_model.request(
         temperature=temperature,
@@ -67,10 +68,10 @@ def generate(
         max_tokens=max_tokens,
     )
     if prompt is not None and samples == 1:
-        _show(prompt)
+        _print(prompt)
         for piece in language_model.stream(prompt, request):
-            _show(piece)
-        _show("\n")
+            _print(piece)
+        _print("\n")
     elif prompt is not None:
         _write(language_model, iter([prompt]), request, batch_size)
     else:
@@ -80,21 +81,21 @@ def generate(
 
 
 def _write(model: "LanguageModel", prompts: Iterator[str], request: "GenerationRequest", batch_size: int) -> None:
-    """Write all samples of a batch of prompts, then those of the next batch."""
+    """Generate and write the samples of all prompts, batch by batch."""
     from dragoman.base.errors import DataError
 
-    first, between = 1, ""
+    first, separator = 1, ""
     size = max(1, batch_size // request.samples)
-    while some := list(islice(prompts, size)):
-        texts = model.generate(some, request, batch_size=batch_size, first=first)
+    while batch := list(islice(prompts, size)):
+        texts = model.generate(batch, request, batch_size=batch_size, first=first)
         for index, text in enumerate(texts):
-            _show(between, some[index // request.samples], text, "\n")
-            between = BETWEEN
-        first += len(some)
+            _print(separator, batch[index // request.samples], text, "\n")
+            separator = SEPARATOR
+        first += len(batch)
     if first == 1:
-        raise DataError("there is no prompt: give --prompt TEXT ('' for an empty one), or one prompt per line")
+        raise DataError("there is no prompt: give --prompt TEXT ('' for an empty prompt), or one prompt per line")
 
 
-def _show(*texts: str) -> None:
+def _print(*texts: str) -> None:
     sys.stdout.buffer.write("".join(texts).encode())
     sys.stdout.buffer.flush()

@@ -1,4 +1,4 @@
-"""`grouped`: commands that take their options in groups, each a frozen dataclass with one option per field."""
+"""`grouped`: a decorator for commands with groups of options, each a frozen dataclass with one option per field."""
 
 import inspect
 from collections.abc import Callable
@@ -8,9 +8,9 @@ from typing import Any, get_type_hints
 
 
 def grouped(function: Callable[..., None]) -> Callable[..., None]:
-    """Return a command for typer, with one option per field of each parameter whose type is a dataclass.
+    """Convert a function to a typer command with one option per field of each parameter whose type is a dataclass.
 
-    The options are in the order of the parameters and fields. Names must be distinct across all groups.
+    The options have the order of the parameters and fields. Names must be unique across all groups.
     """
     hints = get_type_hints(function, include_extras=True)
     groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
@@ -30,11 +30,11 @@ def grouped(function: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(function)
     def command(**values: Any) -> None:
-        given = {
+        grouped_values = {
             name: kind(**{field.name: values.pop(field.name) for field in fields(kind)})
             for name, kind in groups.items()
         }
-        function(**values, **given)
+        function(**values, **grouped_values)
 
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {each.name: each.annotation for each in parameters}

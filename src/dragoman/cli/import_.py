@@ -1,4 +1,4 @@
-"""`dragoman import`: convert a model of another program to a model folder."""
+"""`dragoman import`: convert a model from another program to a model folder."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,20 +10,20 @@ from dragoman.cli.options import Quiet
 
 def import_model(
     folder: Annotated[
-        Path, typer.Argument(help="A local Hugging Face folder of a Marian model, such as one of OPUS-MT.")
+        Path, typer.Argument(help="Local Hugging Face folder of a Marian model, such as an OPUS-MT model.")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The model folder to write, which must not exist.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Model folder to write; it must not exist.")],
     allow_pickle: Annotated[
         bool,
         typer.Option(
-            "--allow-pickle", help="Read parameters from the pickle pytorch_model.bin if there is no safer file."
+            "--allow-pickle", help="Load parameters from the pickle file pytorch_model.bin if there is no safer file."
         ),
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Convert a model of another program, with its parameters and vocabularies, to a model folder."""
+    """Convert a model from another program, with its parameters and vocabularies, to a model folder."""
     from dragoman.base.log import info
     from dragoman.exchange.formats import import_model
 
     import_model(folder, out, allow_pickle=allow_pickle)
-    info(f"{folder} was converted to {out}. Use it with `dragoman translate {out}`")
+    info(f"converted {folder} to {out}. Use it with `dragoman translate {out}`")

@@ -1,4 +1,4 @@
-"""`dragoman inspect`: attention weights as pictures and arrays."""
+"""`dragoman inspect`: save attention weights as pictures and arrays."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 def inspect(
     model: Model,
-    text: Annotated[str, typer.Argument(help="Source sentence, or a language model's text.")],
+    text: Annotated[str, typer.Argument(help="Source sentence or, for a language model, the text to inspect.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write; it must not exist.")],
     target: Annotated[
         str | None,
-        typer.Option("--target", help="Translation to inspect (default: the model's own)."),
+        typer.Option("--target", help="Translation to inspect (default: the model's translation)."),
     ] = None,
     to: To = None,
     tags: Tags = None,
@@ -25,7 +25,7 @@ def inspect(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Draw all layers and heads of all attentions as heat maps (PNG, SVG), with weights (.npz) and an HTML page."""
+    """Save the attention weights of all layers and heads as heat maps (PNG, SVG), arrays (.npz) and an HTML page."""
     from dragoman.base.errors import reject_options
     from dragoman.base.log import info, warn
     from dragoman.base.machine.device import use_threads
@@ -44,17 +44,17 @@ def inspect(
         translator = Translator.load(model, device, engine="torch")
         inspection = translator.inspect(text, target, to=to, tags=split_tags(tags))
     files = inspection.save(out)
-    _show(inspection)
+    _print_summary(inspection)
     if missing := covering("".join(token for tokens in inspection.tokens.values() for token in tokens)).missing:
         warn(
-            f"no installed font contains {' '.join(sorted(missing)[:20])}: PNG files show boxes instead. "
-            "Browsers find fonts for SVG files; or install one, such as Noto Sans CJK"
+            f"PNG files show boxes for {' '.join(sorted(missing)[:20])}, because no installed font contains these "
+            "characters: install a font, such as Noto Sans CJK, or use the SVG files, which browsers display correctly"
         )
-    info(f"{len(files)} files are in {out}; open {out / PAGE}")
+    info(f"wrote {len(files)} files to {out}. Open {out / PAGE} in a browser")
 
 
-def _show(inspection: "Inspection") -> None:
-    """Print the inspected texts and the available attentions."""
+def _print_summary(inspection: "Inspection") -> None:
+    """Print the inspected texts, and the size of each kind of attention or the reason for its absence."""
     if inspection.source is not None:
         print(f"source  {inspection.source}")
     print(f"{'text' if inspection.source is None else 'target'}  {inspection.target}")

@@ -1,4 +1,4 @@
-"""`dragoman keys`: manages the API keys of a server."""
+"""`dragoman keys`: manage the API keys of a server."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Create, list and revoke the API keys of a server.")
 
-Database = Annotated[Path, typer.Option("--database", help="The SQLite file of the keys.")]
+Database = Annotated[Path, typer.Option("--database", help="SQLite file of the keys.")]
 
 
 @app.command("add")
@@ -22,45 +22,50 @@ def add(
     name: Annotated[str, typer.Argument(help="Name of the key's owner, unique among keys that are not revoked.")],
     database: Database = Path("keys.db"),
     requests_per_minute: Annotated[
-        int | None, typer.Option("--requests-per-minute", min=1, help="The key's own quota (default: the server's).")
+        int | None,
+        typer.Option("--requests-per-minute", min=1, help="Request quota of the key (default: the server's quota)."),
     ] = None,
     tokens_per_minute: Annotated[
-        int | None, typer.Option("--tokens-per-minute", min=1, help="The key's own quota (default: the server's).")
+        int | None,
+        typer.Option("--tokens-per-minute", min=1, help="Token quota of the key (default: the server's quota)."),
     ] = None,
     expires: Annotated[
         str | None,
         typer.Option(
             "--expires",
             metavar="DATE",
-            help="The last day on which the key is valid, such as 2027-12-31 (UTC), or a time, such as "
-            "2027-12-31T18:00+01:00 (default: it does not expire).",
+            help="Last day on which the key is valid, such as 2027-12-31 (UTC), or time of expiry, such as "
+            "2027-12-31T18:00+01:00 (default: the key does not expire).",
         ),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Create a key and print it. It is shown only once, since the file stores its hash. A missing file is created."""
+    """Create a key and print it. The key cannot be shown again, because the file stores only its hash.
+
+    If the file does not exist, it is created.
+    """
     from dragoman.base.log import info
     from dragoman.serving.access.keys import Keys
 
     with Keys(database) as keys:
-        made = keys.add(
+        new_key = keys.add(
             name, requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute, expires=expires
         )
-    print(made.text)
-    info(f"created the key {made.key.id} of {made.key.name}; it cannot be shown again")
+    print(new_key.text)
+    info(f"created key {new_key.key.id} for {new_key.key.name}. It cannot be shown again")
 
 
 @app.command("list")
 def list_keys(database: Database = Path("keys.db")) -> None:
-    """List all keys with ids, names, dates and quotas; the keys themselves are never shown."""
+    """List the ids, names, dates and quotas of all keys. The keys themselves are never shown."""
     from datetime import UTC, datetime
 
     from dragoman.serving.access.keys import Keys
 
     with Keys(database, create=False) as keys:
         rows = [_row(key, datetime.now(UTC)) for key in keys.all()]
-    head = ("id", "name", "state", "made", "revoked", "expires", "requests/min", "tokens/min")
-    print("\n".join("\t".join(row) for row in [head, *rows]))
+    header = ("id", "name", "state", "made", "revoked", "expires", "requests/min", "tokens/min")
+    print("\n".join("\t".join(row) for row in [header, *rows]))
 
 
 @app.command("revoke")
@@ -71,13 +76,13 @@ def revoke(
     database: Database = Path("keys.db"),
     quiet: Quiet = False,
 ) -> None:
-    """Revoke a key at once, also on running servers."""
+    """Revoke a key. The revocation takes effect immediately, including on running servers."""
     from dragoman.base.log import info
     from dragoman.serving.access.keys import Keys
 
     with Keys(database, create=False) as keys:
         key = keys.revoke(name)
-    info(f"revoked the key {key.id} of {key.name}")
+    info(f"revoked key {key.id} of {key.name}")
 
 
 def _row(key: "Key", now: "datetime") -> tuple[str, ...]:
@@ -93,5 +98,5 @@ def _row(key: "Key", now: "datetime") -> tuple[str, ...]:
     )
 
 
-def _format_time(when: "datetime | None") -> str:
-    return "" if when is None else when.strftime("%Y-%m-%dT%H:%M:%SZ")
+def _format_time(time: "datetime | None") -> str:
+    return "" if time is None else time.strftime("%Y-%m-%dT%H:%M:%SZ")

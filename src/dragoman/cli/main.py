@@ -43,8 +43,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(value: bool) -> None:
+    if value:
         print(f"dragoman {__version__}")
         raise typer.Exit
 
@@ -79,52 +79,53 @@ app.add_typer(keys.app, name="keys")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code: 0 success, 1 failure, 2 wrong usage or settings, 130 interrupted.
+    """Run the command line and return the exit code.
 
-    DRAGOMAN_TRACEBACK=1 in the environment shows the traceback of every failure.
+    The exit code is 0 for success, 1 for a failure, 2 for wrong usage or settings, and 130 after an interruption. If
+    the environment variable DRAGOMAN_TRACEBACK is 1, the traceback of every failure is printed.
     """
     if arguments is None and sys.argv[1:2] in (["train"], ["distill"]):
         restart_on_tcmalloc()
     try:
         app(args=None if arguments is None else list(arguments))
     except SystemExit as stop:
-        return _flushed(stop.code if isinstance(stop.code, int) else int(stop.code is not None))
+        return _flush_stdout(stop.code if isinstance(stop.code, int) else int(stop.code is not None))
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        return _closed_pipe()
+        return _discard_stdout()
     except DragomanError as error:
-        _trace()
-        # 128 + signal: interrupted, with everything saved
+        _print_traceback()
+        # an exit code of 128 + signal means that the run was interrupted after saving its state
         print(f"{'' if error.exit_code > 128 else 'error: '}{error}", file=sys.stderr)
         return error.exit_code
     except Exception as error:
-        _trace()
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        location = f"{os.path.basename(where.filename)}:{where.lineno}"
+        _print_traceback()
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        location = f"{os.path.basename(frame.filename)}:{frame.lineno}"
         print(
             f"error: unexpected {type(error).__name__} at {location}: {error}\nThis is a bug in dragoman. Please "
-            "report it with the output of the same command under DRAGOMAN_TRACEBACK=1",
+            "report it with the output of the same command with DRAGOMAN_TRACEBACK=1",
             file=sys.stderr,
         )
         return 1
-    return _flushed(0)
+    return _flush_stdout(0)
 
 
-def _flushed(code: int) -> int:
+def _flush_stdout(code: int) -> int:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        return _closed_pipe()
+        return _discard_stdout()
     return code
 
 
-def _closed_pipe() -> int:
+def _discard_stdout() -> int:
     # the reader of stdout has exited (`| head`): Python must not flush into the closed pipe again at exit
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 141
 
 
-def _trace() -> None:
+def _print_traceback() -> None:
     if os.environ.get("DRAGOMAN_TRACEBACK", "0") not in ("", "0"):
         traceback.print_exc()

@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 class Documents(StrEnum):
-    """How a text file is divided into documents."""
+    """Ways of dividing a text file into documents."""
 
     line = "line"
     blank_line = "blank_line"
     file = "file"
 
 
-def _hush(context: typer.Context, quiet: bool) -> bool:
-    """Suppress messages for as long as the command runs."""
+def _set_quiet(context: typer.Context, quiet: bool) -> bool:
+    """Suppress informational messages while the command runs."""
     from dragoman.base.log import quietly
 
     context.with_resource(quietly(quiet))
@@ -34,12 +34,12 @@ Ensemble = Annotated[
     typer.Option(
         "--ensemble",
         metavar="MODEL",
-        help="Another model with the same vocabularies for an ensemble, which averages the models' "
-        "probabilities; repeatable.",
+        help="Additional model with the same vocabularies for an ensemble, which averages the probabilities of its "
+        "models; repeatable.",
     ),
 ]
 Beam = Annotated[
-    int | None, typer.Option("--beam", min=1, help="Beam size; 1 is greedy search (default: the model's, 5).")
+    int | None, typer.Option("--beam", min=1, help="Beam size; 1 is greedy search (default: the model's setting, 5).")
 ]
 BatchSize = Annotated[
     int, typer.Option("--batch-size", min=1, help="Number of sentences per batch; does not affect the output.")
@@ -48,8 +48,8 @@ LengthPenalty = Annotated[
     str | None,
     typer.Option(
         "--length-penalty",
-        help="Exponent of the GNMT length penalty (larger values favour longer outputs), or mean, or none "
-        "(default: the model's).",
+        help="Exponent of the GNMT length penalty (larger values favour longer outputs), mean, or none (default: the "
+        "model's setting).",
     ),
 ]
 CoveragePenalty = Annotated[
@@ -58,7 +58,7 @@ CoveragePenalty = Annotated[
         "--coverage-penalty",
         min=0,
         help="Weight of the GNMT coverage penalty, which favours translations that attend to all source tokens "
-        "(default: the model's, 0).",
+        "(default: the model's setting, 0).",
     ),
 ]
 LanguageModel = Annotated[
@@ -66,7 +66,7 @@ LanguageModel = Annotated[
     typer.Option(
         "--language-model",
         metavar="FOLDER",
-        help="Language model of the target language, with the model's vocabulary, for shallow fusion.",
+        help="Target-language model for shallow fusion, with the target vocabulary of the translation model.",
     ),
 ]
 Fusion = Annotated[
@@ -77,7 +77,7 @@ SearchSettings = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[KEY=VALUE]...",
-        help="Search settings (docs/settings.md) that override the model's own, such as search.minimum_length=3.",
+        help="Search settings (docs/settings.md) that override the model's settings, such as search.minimum_length=3.",
         show_default=False,
     ),
 ]
@@ -86,25 +86,25 @@ Unknown = Annotated[
     typer.Option(
         "--unknown",
         metavar="copy|forbid|FILE",
-        help="Output for unknown words: copy the source word, never generate unknown words, or look up the "
-        "source word in a file of word TAB translation (default: the model's, copy).",
+        help="Output for unknown words: copy the source word, forbid unknown words, or look up the source word in a "
+        "file with lines of word TAB translation (default: the model's setting, copy).",
     ),
 ]
 Constraints = Annotated[
     Path | None,
     typer.Option(
         "--constraints",
-        help="Phrases that the translation must contain, one line per input line; tabs separate phrases, | "
-        "separates alternatives.",
+        help="File with the phrases that each translation must contain, one line per input line; tabs separate "
+        "phrases, and | separates alternatives.",
     ),
 ]
 Glossary = Annotated[
     Path | None,
     typer.Option(
         "--glossary",
-        help="Glossary: lines of source term TAB target, with alternative targets after more tabs. Translations "
-        "of the term contain one of them. A term without target is kept unchanged; = before a term matches "
-        "its case exactly.",
+        help="Glossary with lines of source term TAB target; further tabs separate alternative targets. A translation "
+        "of the term contains one of its targets. A term without a target is kept unchanged. A term after = is "
+        "case-sensitive.",
     ),
 ]
 Keep = Annotated[
@@ -125,11 +125,11 @@ KeepPattern = Annotated[
 ]
 To = Annotated[
     str | None,
-    typer.Option("--to", metavar="LANGUAGE", help="Target language, such as de, for a model with several."),
+    typer.Option("--to", metavar="LANGUAGE", help="Target language, such as de, for a model with several languages."),
 ]
 Tags = Annotated[
     str | None,
-    typer.Option("--tags", help="Other tags that the model was trained with, such as domain-law, separated by commas."),
+    typer.Option("--tags", help="Comma-separated tags that the model was trained with, such as domain-law."),
 ]
 Temperature = Annotated[
     float | None,
@@ -140,21 +140,23 @@ Temperature = Annotated[
 TopK = Annotated[int | None, typer.Option("--top-k", help="Sample from the k most probable tokens (default: all).")]
 TopP = Annotated[
     float | None,
-    typer.Option("--top-p", help="Sample from the most probable tokens with this total probability (default: all)."),
+    typer.Option("--top-p", help="Sample from the smallest set of tokens with this total probability (default: all)."),
 ]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Random seed for sampling (default: 1).")]
-Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda or cuda:N (default: a GPU if there is one).")]
-Threads = Annotated[int | None, typer.Option("--threads", min=1, max=1024, help="CPU threads (default: one per core).")]
+Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda or cuda:N (default: a GPU if available).")]
+Threads = Annotated[
+    int | None, typer.Option("--threads", min=1, max=1024, help="Number of CPU threads (default: one per core).")
+]
 Quiet = Annotated[
     bool,
-    typer.Option("--quiet", "-q", callback=_hush, help="Print warnings and errors only."),
+    typer.Option("--quiet", "-q", callback=_set_quiet, help="Print warnings and errors only."),
 ]
-"""Takes effect in its callback; commands need not read it."""
+"""The callback applies this option, so commands ignore its value."""
 DocumentsOption = Annotated[
     Documents | None,
     typer.Option(
         "--documents",
-        help="What a document is in plain text; a language model reads documents independently of each other (default: "
+        help="How plain text is divided into documents, which a language model processes independently (default: "
         "line).",
     ),
 ]
@@ -162,7 +164,8 @@ Heading = Annotated[
     str | None,
     typer.Option(
         "--heading",
-        help="With --documents file: regular expression; each matching line after a blank line starts a document.",
+        help="With --documents file: regular expression for headings. Each matching line after a blank line starts a "
+        "document.",
     ),
 ]
 Stride = Annotated[
@@ -170,8 +173,8 @@ Stride = Annotated[
     typer.Option(
         "--stride",
         min=1,
-        help="For language models: number of tokens predicted per window, if a document is longer than the model's "
-        "window; the rest of the window is context (default: half the window).",
+        help="For documents longer than a language model's window: number of tokens predicted per window; the "
+        "remaining tokens are context (default: half the window).",
     ),
 ]
 Engine = Annotated[
@@ -179,7 +182,8 @@ Engine = Annotated[
     typer.Option(
         "--engine",
         metavar="auto|torch|native|cuda|ctranslate2",
-        help="Inference engine: auto chooses the fastest for the device and precision; torch is the reference.",
+        help="Inference engine: auto chooses the fastest engine for the device and precision; torch is the reference "
+        "implementation.",
     ),
 ]
 Precision = Annotated[
@@ -187,8 +191,8 @@ Precision = Annotated[
     typer.Option(
         "--precision",
         metavar="float32|float16|bfloat16|int8",
-        help="int8 (CPU), float16 and bfloat16 (GPU) are faster; rounding changes some translations (default: "
-        "float32 on a CPU, float16 on a GPU, or as an exported model is stored).",
+        help="int8 (CPU), float16 and bfloat16 (GPU) are faster, but rounding changes some translations (default: "
+        "float32 on a CPU, float16 on a GPU, or the stored precision of an exported model).",
     ),
 ]
 
@@ -197,15 +201,15 @@ Guard = Annotated[
     bool,
     typer.Option(
         "--guard",
-        help="Inspect each translation, and search again if it repeats itself, is empty, copies the source, or differs "
-        "from it in script or numbers.",
+        help="Check each translation, and search again if it has repetitions, is empty, copies the source, or has a "
+        "different script or different numbers.",
     ),
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RequestOptions:
-    """Options of a translation request."""
+    """Options for translation requests."""
 
     to: To = None
     tags: Tags = None
@@ -220,8 +224,8 @@ class RequestOptions:
     keep_pattern: KeepPattern = None
     guard: Guard = False
 
-    def of_search(self) -> dict[str, object]:
-        """Return the options that only a search can use, by name."""
+    def search_options(self) -> dict[str, object]:
+        """Return the options that are only valid for a search, by option name."""
         return {
             "--beam": self.beam,
             "--length-penalty": self.length_penalty,
@@ -236,7 +240,7 @@ class RequestOptions:
         }
 
     def settings(self, search: "Overrides") -> "RequestSettings":
-        """Return the options as arguments of `Translator.request`. search: further search settings."""
+        """Return the options as arguments of `Translator.request`. search: additional search settings."""
         return {
             "beam": self.beam,
             "length_penalty": self.length_penalty,
@@ -254,15 +258,15 @@ class RequestOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SamplingOptions:
-    """Options of sampling."""
+    """Options for sampling."""
 
     temperature: Temperature = None
     top_k: TopK = None
     top_p: TopP = None
     seed: Seed = None
 
-    def given(self) -> dict[str, object]:
-        """Return the options by name."""
+    def by_name(self) -> dict[str, object]:
+        """Return the values by option name."""
         return {
             "--temperature": self.temperature,
             "--top-k": self.top_k,
@@ -279,7 +283,7 @@ class SamplingOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class EngineOptions:
-    """Options of the inference engine."""
+    """Options for the inference engine."""
 
     batch_size: BatchSize = 64
     engine: Engine = "auto"
@@ -289,7 +293,7 @@ class EngineOptions:
 
 
 def split_tags(tags: str | None) -> list[str]:
-    """Split a comma-separated option: the tags of `--tags`, the kinds of `--keep`."""
+    """Split the value of a comma-separated option, such as `--tags` or `--keep`."""
     return [tag.strip() for tag in (tags or "").split(",") if tag.strip()]
 
 
@@ -300,7 +304,7 @@ def with_fusion(search: list[str] | None, language_model: Path | None, weight: f
 
     if language_model is None:
         if weight is not None:
-            raise ConfigError("--fusion is the weight of a language model: name it with --language-model")
+            raise ConfigError("--fusion needs a language model: set --language-model")
         return search or ()
     fusion = {"language_model": str(language_model), **({} if weight is None else {"weight": weight})}
     return [Override(("search", "fusion"), fusion, COMMAND_LINE), *(search or [])]

@@ -1,4 +1,4 @@
-"""`dragoman positions`: pictures of a position scheme, and properties of all schemes."""
+"""`dragoman positions`: draw a position scheme, and compare the properties of all schemes."""
 
 from pathlib import Path
 from typing import Annotated
@@ -25,14 +25,16 @@ def positions(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Draw a position scheme, compare all schemes by deck 001's criteria, and print the receptive fields of layers.
+    """Draw a position scheme, compare all schemes by the criteria of deck 001, and print the receptive fields of
+    layers.
 
-    There are two pictures of a scheme with one vector per position: encoding.png, the matrix of all vectors, and
-    dot-products.png, PE(i)·PE(j) of all pairs. There is one of a scheme inside attention: weights.png, the attention
-    weights of each head among equal tokens.
+    A scheme with one vector per position has two pictures: encoding.png shows the matrix of all vectors, and
+    dot-products.png shows PE(i)·PE(j) for all pairs of positions. A scheme inside attention has one picture:
+    weights.png shows the attention weights of each head among equal tokens.
 
-    The lectures say that the dot products of sinusoids "decay nicely", and that distances of vectors grow with |i − j|.
-    They do so only at first; the command prints the distance at which the products rise again, 44 for d = 512.
+    According to the lectures, the dot products of sinusoids "decay nicely", and distances between vectors grow with
+    |i − j|. This is true only of small distances. The command prints the distance at which the products rise again,
+    which is 44 for d = 512.
     """
     from dragoman.base.log import info
     from dragoman.base.machine.device import use_threads

@@ -1,4 +1,4 @@
-"""`dragoman score`: the probability of given translations, or texts, under a model."""
+"""`dragoman score`: compute the probability of given translations or texts under a model."""
 
 from pathlib import Path
 from typing import Annotated
@@ -24,7 +24,7 @@ from dragoman.cli.options import (
 def score(
     model: Model,
     target: Annotated[
-        Path, typer.Option("--target", help="Translations, line by line; for a language model, the text to score.")
+        Path, typer.Option("--target", help="Translations, one per line; for a language model, the text to score.")
     ],
     source: Annotated[Path | None, typer.Option("--source", help="Source sentences of the translations.")] = None,
     ensemble: Ensemble = None,
@@ -38,7 +38,7 @@ def score(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Print one log-probability (nats) per pair or document on stdout, and the perplexity of the whole on stderr."""
+    """Print one log-probability (nats) per pair or document to stdout, and the total perplexity to stderr."""
     from dragoman.base.log import info
     from dragoman.evaluation.score import score
 

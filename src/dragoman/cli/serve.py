@@ -1,4 +1,4 @@
-"""`dragoman serve`: a translation server."""
+"""`dragoman serve`: run a translation server."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,14 +17,14 @@ def serve(
         typer.Option(
             "--languages",
             metavar="en-de",
-            help="Source and target language of each model, in order, if its folder does not name them.",
+            help="Source and target language of each model, in order, if the model folders do not specify them.",
         ),
     ] = None,
-    host: Annotated[str | None, typer.Option("--host", help="Address to listen on (default: 127.0.0.1).")] = None,
+    host: Annotated[str | None, typer.Option("--host", help="Address of the server (default: 127.0.0.1).")] = None,
     port: Annotated[int | None, typer.Option("--port", min=0, max=65535, help="Port (default: 5000).")] = None,
     config: Annotated[
         Path | None,
-        typer.Option("--config", metavar="FILE.yaml", help="File with any settings; options override it."),
+        typer.Option("--config", metavar="FILE.yaml", help="Settings file; options override its settings."),
     ] = None,
     device: Device = None,
     engine: Engine = "auto",
@@ -35,15 +35,16 @@ def serve(
         typer.Option(
             "--workers",
             min=0,
-            help="Worker processes per model, which share its weights (default: 0, the server's own process).",
+            help="Number of worker processes per model, which share its weights (default: 0; the server process "
+            "translates).",
         ),
     ] = None,
 ) -> None:
-    """Serve translations: a web page, and an HTTP API that is compatible with LibreTranslate's."""
+    """Serve translations with a web page and an HTTP API that is compatible with LibreTranslate."""
     from dragoman.base.errors import ConfigError
     from dragoman.serving.server import serve
 
-    given = {
+    options = {
         "host": host,
         "port": port,
         "engine.name": None if engine == "auto" else engine,
@@ -52,7 +53,7 @@ def serve(
         "engine.threads": threads,
         "engine.workers": workers,
     }
-    settings: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    settings: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
     if languages and len(languages) != len(models or []):
         raise ConfigError(f"{len(languages)} --languages for {len(models or [])} models: give one for each model")
     if models:
@@ -63,7 +64,7 @@ def serve(
 
 
 def _model(path: Path, languages: str | None) -> dict[str, str]:
-    """Return a model's settings. Raises ConfigError for languages that are not a pair."""
+    """Return the settings of a model. Raises ConfigError if `languages` is not a language pair."""
     from dragoman.base.errors import ConfigError
 
     if languages is None:

@@ -1,21 +1,23 @@
-"""`dragoman settings`: all settings of a training run, with type, default and description."""
+"""`dragoman settings`: list the settings of training runs, with type, default and description."""
 
 from typing import Annotated
 
 import typer
 
-NOTE = """The defaults of `model` apply with `model.preset: null`. A preset (`auto` chooses one by the size of the
-corpus) has its own for `width`, `encoder`, `decoder` and `dropout`; the `config.yaml` of a run shows those it used.
+NOTE = """The defaults of `model` apply with `model.preset: null`. Each preset has different defaults for `width`,
+`encoder`, `decoder` and `dropout`, which are written to the `config.yaml` of a run. The preset `auto` chooses a preset
+by corpus size.
 """
 PAGE = f"""# All settings
 
-All settings of `dragoman train`, to be set in a recipe (YAML) or on the command line as `key=value`. This page is
-generated: `dragoman settings --markdown > docs/settings.md`. `dragoman settings train.schedule` prints a single group.
+All settings of `dragoman train`, which can be set in a recipe (YAML) or on the command line as `key=value`. This page
+is generated with `dragoman settings --markdown > docs/settings.md`. `dragoman settings train.schedule` prints a single
+group.
 
 {NOTE}"""
 
 
-OWN = """These sections differ from those of translation.
+TASK_NOTE = """These sections differ from those of translation.
 """
 
 
@@ -23,7 +25,9 @@ def settings(
     path: Annotated[
         str | None,
         typer.Argument(
-            metavar="[PATH]", help="A group or a setting, such as train.schedule (default: all).", show_default=False
+            metavar="[PATH]",
+            help="Group or setting to list, such as train.schedule (default: all).",
+            show_default=False,
         ),
     ] = None,
     task: Annotated[
@@ -41,11 +45,11 @@ def settings(
     from dragoman.tasks.kinds import TASKS
     from dragoman.tasks.train import settings
 
-    everything, chosen = settings(None, task), settings(path, task)
-    head = PAGE if as_markdown and path is None else NOTE if chosen[0].path.startswith("model") else ""
-    print(head + "\n" * bool(head) + (markdown(chosen) if as_markdown else plain(chosen)), end="")
+    translation_settings, chosen = settings(None, task), settings(path, task)
+    introduction = PAGE if as_markdown and path is None else NOTE if chosen[0].path.startswith("model") else ""
+    print(introduction + "\n" * bool(introduction) + (markdown(chosen) if as_markdown else plain(chosen)), end="")
     if as_markdown and path is None and task is None:
         for kind in TASKS:
-            own = [section for section in settings(None, kind) if section not in everything]
-            if own:
-                print(f"\n# With `task: {{kind: {kind}}}`\n\n{OWN}\n{markdown(own)}", end="")
+            sections = [section for section in settings(None, kind) if section not in translation_settings]
+            if sections:
+                print(f"\n# With `task: {{kind: {kind}}}`\n\n{TASK_NOTE}\n{markdown(sections)}", end="")

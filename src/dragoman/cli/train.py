@@ -19,7 +19,7 @@ def train(
         list[str] | None,
         typer.Argument(
             metavar="[RECIPE.yaml] [KEY=VALUE]...",
-            help="YAML recipe, and settings that override it, such as train.max_minutes=30.",
+            help="YAML recipe, followed by settings that override it, such as train.max_minutes=30.",
             show_default=False,
         ),
     ] = None,
@@ -29,7 +29,9 @@ def train(
             "--source", help="Source side of the training corpus, one sentence per line; plain, .gz, .xz or .zst."
         ),
     ] = None,
-    target: Annotated[Text, typer.Option("--target", help="Target side of the training corpus, line by line.")] = None,
+    target: Annotated[
+        Text, typer.Option("--target", help="Target side of the training corpus, one sentence per line.")
+    ] = None,
     tsv: Annotated[
         Text, typer.Option("--tsv", help="Training corpus as source TAB target, instead of two files.")
     ] = None,
@@ -42,12 +44,12 @@ def train(
         bool,
         typer.Option(
             "--profile",
-            help="Profile updates 6 to 30; write the times to stderr and to profile.txt and profile.json in --out.",
+            help="Profile updates 6 to 30, and write the times to stderr and to profile.txt and profile.json in --out.",
         ),
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train a model. `dragoman settings` lists all settings; a run's config.yaml contains those that it used."""
+    """Train a model. `dragoman settings` lists all settings; the config.yaml of a run contains the values used."""
     from dragoman.base.errors import ConfigError
     from dragoman.tasks.train import train
 
@@ -57,10 +59,10 @@ def train(
         raise ConfigError(f"'{path}' is neither a recipe (….yaml) nor a setting (key=value)")
     check_settings(arguments)
     if (source and tsv) or (valid_source and valid_tsv):
-        raise ConfigError("a corpus is either two files, --source and --target, or one, --tsv: use only one form")
+        raise ConfigError("a corpus is either two files (--source and --target) or one file (--tsv): use only one form")
     if (source is None) != (target is None) or (valid_source is None) != (valid_target is None):
         raise ConfigError("--source and --target, and --valid-source and --valid-target, must be given together")
-    given = {
+    options = {
         "data.train.source": source,
         "data.train.target": target,
         "data.train.tsv": tsv,
@@ -69,31 +71,31 @@ def train(
         "data.valid.tsv": valid_tsv,
         "out": out,
     }
-    overrides = [f"{key}={json.dumps(str(value))}" for key, value in given.items() if value is not None]
+    overrides = [f"{key}={json.dumps(str(value))}" for key, value in options.items() if value is not None]
     overrides += arguments
     if not (resume or path or arguments or source or tsv):
         raise ConfigError("nothing to train on: give a recipe (….yaml), or --source and --target, or --tsv")
     if resume and path is None and source is None and tsv is None:
-        path = _own_config(out, arguments)
+        path = _config_of_run(out, arguments)
     if path is None and not any(each.startswith("data.valid") for each in overrides):
         raise ConfigError("there is no validation set: give --valid-source and --valid-target, or --valid-tsv")
     if path is None and not any(each.startswith("out=") for each in overrides):
         raise ConfigError("there is no folder for the run: give --out FOLDER")
-    tell_result(train(path, overrides, resume=resume, profile=profile))
+    print_result(train(path, overrides, resume=resume, profile=profile))
 
 
-def tell_result(result: "TrainingResult") -> None:
-    """Print the result of a run on stdout, only in the first of several processes."""
+def print_result(result: "TrainingResult") -> None:
+    """Print the result of a run to stdout; with several processes, only in the first one."""
     if result.first:
         print(result)
 
 
-def _own_config(out: Path | None, arguments: list[str]) -> Path:
+def _config_of_run(out: Path | None, arguments: list[str]) -> Path:
     from dragoman.base.errors import ConfigError
     from dragoman.tasks.train import run_settings
 
-    named = next((argument.removeprefix("out=") for argument in arguments if argument.startswith("out=")), None)
-    folder = out if out is not None else Path(named) if named else None
+    out_setting = next((argument.removeprefix("out=") for argument in arguments if argument.startswith("out=")), None)
+    folder = out if out is not None else Path(out_setting) if out_setting else None
     if folder is None:
         raise ConfigError("--resume needs the run folder: --out FOLDER")
     return run_settings(folder)

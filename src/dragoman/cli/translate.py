@@ -1,4 +1,4 @@
-"""`dragoman translate`: translates lines, whole documents, or many files on a cluster."""
+"""`dragoman translate`: translate lines, whole documents, or many files on a cluster."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 
 class StandardOutput:
-    """Writes lines to stdout immediately.
+    """An output that writes translations to stdout immediately and cannot be resumed.
 
-    lines: number of completed input lines; counts: warnings of an earlier process, always empty.
+    lines: number of completed input lines; counts: warning counts of an earlier process, always empty.
     """
 
     def __init__(self) -> None:
@@ -49,11 +49,11 @@ class StandardOutput:
 
     @property
     def watched(self) -> bool:
-        """Return whether stdout is a terminal."""
+        """Whether stdout is a terminal."""
         return sys.stdout.isatty()
 
     def follow(self, name: str, lines: Iterable[str], path: Path | None) -> Iterator[str]:
-        """Yield all lines of an input."""
+        """Yield all lines of an input unchanged."""
         return iter(lines)
 
     def write(self, lines: int, texts: Iterable[bytes], counts: Mapping[str, int]) -> None:
@@ -66,7 +66,7 @@ class StandardOutput:
 
 @dataclass(frozen=True, kw_only=True)
 class FileOptions:
-    """Input and output files."""
+    """Options for input and output files."""
 
     inputs: Annotated[
         list[Path] | None,
@@ -82,33 +82,34 @@ class FileOptions:
         typer.Option(
             "--output",
             "-o",
-            help="Output file: plain, .gz, .xz or .zst (default: stdout); created only when complete.",
+            help="Output file: plain, .gz, .xz or .zst (default: stdout). It is created only when it is complete.",
         ),
     ] = None
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Resume an interrupted command that has the same arguments.")
-    ] = False
+    resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted command with the same arguments.")] = (
+        False
+    )
 
     @property
     def source(self) -> Path | None:
-        """The only input; None for the standard input. Raises ConfigError if there are several."""
+        """The input file; None for stdin. Raises ConfigError if there are several input files."""
         reject_options({"more than one --input": (self.inputs or [])[1:]}, "with --cluster")
         return self.inputs[0] if self.inputs else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class LineOptions:
-    """Input and output of line-by-line translation."""
+    """Options for line-by-line translation."""
 
     nbest: Annotated[
-        int, typer.Option("--nbest", min=1, help="Hypotheses to write per line, as index ||| text ||| score.")
+        int, typer.Option("--nbest", min=1, help="Number of hypotheses per line, written as index ||| text ||| score.")
     ] = 1
     prefix: Annotated[
         Path | None,
         typer.Option(
             "--prefix",
-            help="File with the start of each translation, one line per input line; blank lines for none. If the "
-            "numbers of lines differ, earlier lines may already be on stdout; an output file is not written.",
+            help="File with the start of each translation, one line per input line; a blank line for no prefix. The "
+            "command fails if the number of lines differs. It then writes no output file, but may already have written "
+            "lines to stdout.",
         ),
     ] = None
     constraints: Constraints = None
@@ -130,27 +131,29 @@ class LineOptions:
         Path | None,
         typer.Option(
             "--alignments",
-            help="Write word alignments between each line and its translation, such as 0-0 1-2, from attention.",
+            help="File for the word alignments between each line and its translation, such as 0-0 1-2, derived from "
+            "attention.",
         ),
     ] = None
     alignment_layer: Annotated[
         int | None,
         typer.Option(
-            "--alignment-layer", min=1, help="Decoder layer to read alignments from (default: the penultimate one)."
+            "--alignment-layer", min=1, help="Decoder layer for the alignments (default: the penultimate layer)."
         ),
     ] = None
     alignment_head: Annotated[
-        int | None, typer.Option("--alignment-head", min=1, help="Head of that layer (default: the mean of all heads).")
+        int | None,
+        typer.Option(
+            "--alignment-head", min=1, help="Attention head for the alignments (default: the mean of all heads)."
+        ),
     ] = None
-    sample: Annotated[
-        bool, typer.Option("--sample", help="Draw --nbest translations at random instead of searching.")
-    ] = False
+    sample: Annotated[bool, typer.Option("--sample", help="Sample --nbest translations instead of searching.")] = False
     rerank: Annotated[
         Path | None,
         typer.Option(
             "--rerank",
-            help="Weights from `dragoman tune`; write the hypothesis that they rank first, among as many as they were "
-            "tuned for.",
+            help="File with the weights from `dragoman tune`. Write the hypothesis that they rank first; the number of "
+            "hypotheses is the same as in tuning.",
         ),
     ] = None
     mbr: Annotated[
@@ -159,20 +162,20 @@ class LineOptions:
             "--mbr",
             metavar="chrf|bleu",
             help="Minimum Bayes risk: write the hypothesis most similar to all others, among --nbest hypotheses "
-            "weighted by probability or, with --sample, among the samples.",
+            "weighted by probability or, with --sample, among --nbest samples.",
         ),
     ] = None
 
     @property
     def attention(self) -> "AttentionChoice | None":
-        """The attention to read alignments from; None for the default."""
+        """The layer and head for the alignments; None for the default."""
         from dragoman.translation.alignment import AttentionChoice
 
         chosen = (self.alignment_layer, self.alignment_head)
         return None if chosen == (None, None) else AttentionChoice(*chosen)
 
-    def given(self) -> dict[str, object]:
-        """Return the options that are not available for documents and clusters, by name."""
+    def by_name(self) -> dict[str, object]:
+        """Return the options that are only valid for lines, not for documents and clusters, by option name."""
         return {
             "--nbest": None if self.nbest == 1 else self.nbest,
             "--prefix": self.prefix,
@@ -188,7 +191,7 @@ class LineOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ModeOptions:
-    """Options for translating many files on a cluster, or a whole document, instead of the lines of a file."""
+    """Options for translating many files on a cluster or a whole document instead of lines."""
 
     cluster: ClusterOption = None
     actors: ActorsOption = None
@@ -197,8 +200,8 @@ class ModeOptions:
     document: DocumentOption = False
     format: FormatOption = None
 
-    def of_cluster(self) -> dict[str, object]:
-        """Return the options that need --cluster, by name."""
+    def cluster_options(self) -> dict[str, object]:
+        """Return the options that need --cluster, by option name."""
         return {"--actors": self.actors, "--source-field": self.source_field, "--target-field": self.target_field}
 
 
@@ -216,33 +219,35 @@ def translate(
         typer.Option(
             "--on-error",
             metavar="stop|replace|blank",
-            help="How to treat lines that are not UTF-8 or are longer than the model can read: stop with an error; "
-            "replace invalid bytes with U+FFFD and translate long lines in parts; or leave the translation blank.",
+            help="Treatment of lines that are not UTF-8 or exceed the model's maximum length. stop: stop with an "
+            "error; replace: replace invalid bytes with U+FFFD, and translate long lines in parts; blank: write a "
+            "blank line.",
         ),
     ] = "stop",
     mode: ModeOptions,
-    drawing: SamplingOptions,
-    computing: EngineOptions,
+    sampling_options: SamplingOptions,
+    engine_options: EngineOptions,
     quiet: Quiet = False,
 ) -> None:
-    """Translate text line by line, or a whole --document. There is one output line per input line; blank lines stay
-    blank.
+    """Translate text line by line, or a whole --document.
+
+    Line by line, the output has one line per input line, and blank lines stay blank.
     """
     if mode.cluster is not None:
         check_patterns(search or [])
     check_settings(search or [], example="search.minimum_length=3")
     if lines.sample:
-        reject_options({**request.of_search(), "--constraints": lines.constraints}, "without --sample")
+        reject_options({**request.search_options(), "--constraints": lines.constraints}, "without --sample")
     else:
-        reject_options(drawing.given(), "with --sample")
+        reject_options(sampling_options.by_name(), "with --sample")
     command = _Command(
         models=[model, *ensemble] if ensemble else model,
         files=files,
         lines=lines,
         mode=mode,
-        computing=computing,
+        engine_options=engine_options,
         on_error=on_error,
-        sampling=drawing.sampling(lines.nbest, search or ()) if lines.sample else None,
+        sampling=sampling_options.sampling(lines.nbest, search or ()) if lines.sample else None,
         settings=request.settings(() if lines.sample else with_fusion(search, request.language_model, request.fusion)),
     )
     if mode.cluster is not None:
@@ -255,58 +260,62 @@ def translate(
 
 @dataclass(frozen=True, kw_only=True)
 class _Command:
-    """The parsed options of a command. Each method rejects the options of the other modes."""
+    """The parsed options of the command. Each method rejects options that are only valid in other modes."""
 
     models: Path | Sequence[Path]
     files: FileOptions
     lines: LineOptions
     mode: ModeOptions
-    computing: EngineOptions
+    engine_options: EngineOptions
     on_error: str
     sampling: "Sampling | None"
     settings: "RequestSettings"
 
     def translate_on_cluster(self, cluster: str) -> None:
         """Translate many files with Ray."""
-        device = self.computing.device
-        others = {
+        device = self.engine_options.device
+        rejected = {
             "--document": self.mode.document or None,
             "--format": self.mode.format,
             "--alignment-layer, --alignment-head": self.lines.attention,
             f"--device {device}": None if device == "cpu" else device,
         }
-        reject_options({"--resume": self.files.resume or None, **self.lines.given(), **others}, "without --cluster")
+        reject_options({"--resume": self.files.resume or None, **self.lines.by_name(), **rejected}, "without --cluster")
         translate_on_cluster(
             self.models,
             self.files.inputs or [],
             self.files.target,
             cluster,
             actors=self.mode.actors,
-            threads=self.computing.threads,
+            threads=self.engine_options.threads,
             source_field=self.mode.source_field,
             target_field=self.mode.target_field,
             sampling=self.sampling,
-            batch_size=self.computing.batch_size,
-            engine=self.computing.engine,
-            precision=self.computing.precision,
+            batch_size=self.engine_options.batch_size,
+            engine=self.engine_options.engine,
+            precision=self.engine_options.precision,
             on_error=self.on_error,
             **self.settings,
         )
 
     def translate_document(self) -> None:
         """Translate a whole document."""
-        reject_options(self.mode.of_cluster(), "with --cluster")
+        reject_options(self.mode.cluster_options(), "with --cluster")
         source = self.files.source
-        others = {"--resume": self.files.resume or None, **self.lines.given(), "--sample": self.lines.sample or None}
-        reject_options(others, "without --document")
-        how = {**asdict(self.computing), "attention": self.lines.attention, **self.settings}
-        translate_document(self.models, source, self.files.target, self.mode.format, self.on_error, **how)
+        rejected = {
+            "--resume": self.files.resume or None,
+            **self.lines.by_name(),
+            "--sample": self.lines.sample or None,
+        }
+        reject_options(rejected, "without --document")
+        options = {**asdict(self.engine_options), "attention": self.lines.attention, **self.settings}
+        translate_document(self.models, source, self.files.target, self.mode.format, self.on_error, **options)
 
     def translate_lines(self) -> None:
-        """Translate the lines of a file or of the standard input."""
+        """Translate the lines of a file or of stdin."""
         from dragoman.translation.files.translate_file import translate_file
 
-        reject_options(self.mode.of_cluster(), "with --cluster")
+        reject_options(self.mode.cluster_options(), "with --cluster")
         source = self.files.source
         reject_options({"--format": self.mode.format}, "with --document")
         translate_file(
@@ -326,10 +335,10 @@ class _Command:
             alignments=self.lines.alignments,
             attention=self.lines.attention,
             on_error=self.on_error,
-            batch_size=self.computing.batch_size,
-            engine=self.computing.engine,
-            precision=self.computing.precision,
-            device=self.computing.device,
-            threads=self.computing.threads,
+            batch_size=self.engine_options.batch_size,
+            engine=self.engine_options.engine,
+            precision=self.engine_options.precision,
+            device=self.engine_options.device,
+            threads=self.engine_options.threads,
             **self.settings,
         )

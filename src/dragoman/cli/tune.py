@@ -1,4 +1,4 @@
-"""`dragoman tune`: find weights for reranking on a dev set."""
+"""`dragoman tune`: find reranking weights on a development set."""
 
 from pathlib import Path
 from typing import Annotated
@@ -25,28 +25,30 @@ from dragoman.cli.options import (
 def tune(
     model: Model,
     search: SearchSettings = None,
-    source: Annotated[Path, typer.Option("--source", help="Source sentences of a dev set, never of a test set.")] = ...,  # type: ignore[assignment]
+    source: Annotated[
+        Path, typer.Option("--source", help="Source sentences of a development set (not a test set).")
+    ] = ...,  # type: ignore[assignment]
     reference: Annotated[Path, typer.Option("--reference", help="Reference translations.")] = ...,  # type: ignore[assignment]
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="File for the weights: YAML for `dragoman translate --rerank`.")
+        Path, typer.Option("--out", "-o", help="Output file (YAML) with the weights for `dragoman translate --rerank`.")
     ] = ...,  # type: ignore[assignment]
     reverse: Annotated[
         Path | None,
-        typer.Option("--reverse", metavar="MODEL", help="Model of the reverse direction, for log p(source | target)."),
+        typer.Option("--reverse", metavar="MODEL", help="Reverse-direction model for log p(source | target)."),
     ] = None,
     language_model: Annotated[
         Path | None,
         typer.Option(
             "--language-model",
             metavar="FOLDER",
-            help="Language model of the target language, with any vocabulary, for log p(target).",
+            help="Target-language model for log p(target), with any vocabulary.",
         ),
     ] = None,
     ensemble: Ensemble = None,
-    nbest: Annotated[int, typer.Option("--nbest", min=2, help="Hypotheses per sentence.")] = 20,
+    nbest: Annotated[int, typer.Option("--nbest", min=2, help="Number of hypotheses per sentence.")] = 20,
     metric: Annotated[str, typer.Option("--metric", metavar="NAME", help="Metric to maximise: bleu or chrf.")] = "bleu",
     restarts: Annotated[int, typer.Option("--restarts", min=0, help="Number of searches from random weights.")] = 20,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random weights.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed for the initial weights.")] = 1,
     to: To = None,
     tags: Tags = None,
     beam: Beam = None,
@@ -56,7 +58,7 @@ def tune(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Find the best weights for reranking n-best lists: exact line search for corpus BLEU or chrF."""
+    """Find the best weights for reranking n-best lists by exact line search on corpus BLEU or chrF."""
     from dragoman.evaluation.tune import tune
 
     check_settings(search or [], example="search.minimum_length=3")

@@ -1,4 +1,4 @@
-"""`Control`: requirements on all translations, and `Requirements`: those on the translation of one text."""
+"""`Control`: requirements on all translations. `Requirements`: requirements on the translation of one text."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dragoman.control.glossary import Glossary, Match, glossary_of
+from dragoman.control.glossary import Glossary, Match, load_glossary
 from dragoman.control.keep import KeepRules, Span
 from dragoman.control.phrase import Phrase, phrases
 
@@ -15,8 +15,8 @@ from dragoman.control.phrase import Phrase, phrases
 class Requirements:
     """Phrases and spans that the translation of one text must contain.
 
-    phrases: required in every translation; terms: matches of the glossary in the text; spans: parts of the text to
-    copy unchanged, found by `keep`.
+    phrases: required in every translation; terms: glossary matches in the text; spans: parts of the text to copy
+    unchanged; keep: the rules that find these spans.
     """
 
     text: str
@@ -31,11 +31,11 @@ class Requirements:
 
     @property
     def required(self) -> tuple[Phrase, ...]:
-        """The phrases, followed by those of the glossary's terms, in the order of the text."""
+        """The phrases, followed by the phrases of the matched terms in text order."""
         return (*self.phrases, *(term.phrase for term in self.terms))
 
-    def met_by(self, translation: str) -> bool:
-        """Return whether a translation contains each phrase, as whole words, and each span as often as required.
+    def is_met_by(self, translation: str) -> bool:
+        """Return whether a translation contains each phrase as whole words, and each span as often as required.
 
         A span may occur more often if it is also part of required phrases.
         """
@@ -43,16 +43,16 @@ class Requirements:
             return False
         if self.keep is None or not self.spans:
             return True
-        found, more = Counter(self._found(translation)), Counter[str]()
+        counts, extra = Counter(self._find_texts(translation)), Counter[str]()
         for phrase in self.required:
-            most = Counter[str]()
+            max_counts = Counter[str]()
             for form in phrase.alternatives:
-                most |= Counter(self._found(form))
-            more += most
-        wanted = Counter(span.text for span in self.spans)
-        return all(times <= found[span] <= times + more[span] for span, times in wanted.items())
+                max_counts |= Counter(self._find_texts(form))
+            extra += max_counts
+        required_spans = Counter(span.text for span in self.spans)
+        return all(times <= counts[span] <= times + extra[span] for span, times in required_spans.items())
 
-    def _found(self, text: str) -> list[str]:
+    def _find_texts(self, text: str) -> list[str]:
         assert self.keep is not None
         return [span.text for span in self.keep.find(text)]
 
@@ -61,7 +61,7 @@ class Requirements:
 class Control:
     """Requirements on all translations.
 
-    phrases: required in every translation; glossary: translations of terms; keep: rules for the spans that are copied
+    phrases: required in every translation; glossary: translations of terms; keep: rules that find spans to copy
     unchanged.
     """
 
@@ -76,13 +76,13 @@ class Control:
         keep: Iterable[str] = (),
         keep_patterns: Iterable[str] = (),
     ) -> "Control | None":
-        """Return the control, or None if there are no requirements.
+        """Create the requirements. Return None if nothing is required.
 
         constraints: phrases, each a string or a list of alternatives; glossary: a `Glossary`, a mapping of its terms,
         or the path of its file; keep: names of `keep.KINDS`, or "all"; keep_patterns: regular expressions for further
         spans. Raises ConfigError for an invalid value, DataError for an unreadable glossary.
         """
-        control = Control(phrases(constraints), glossary_of(glossary), KeepRules.of(keep, keep_patterns))
+        control = Control(phrases(constraints), load_glossary(glossary), KeepRules.of(keep, keep_patterns))
         return control if control.phrases or control.glossary is not None or control.keep is not None else None
 
     def requirements(self, text: str) -> Requirements:

@@ -1,4 +1,4 @@
-"""`Glossary`: translations of terms."""
+"""`Glossary`: a dictionary of terms and their required translations."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
@@ -11,14 +11,14 @@ from dragoman.data.corpora.lines import has_broken_utf8, open_lines
 from dragoman.text.words import split_units
 
 EXACT = "="
-"""Marks a source term that matches its exact letter case only."""
+"""Prefix of a source term that is case-sensitive."""
 
 
 class Entry(NamedTuple):
     """An entry of a glossary.
 
-    targets: alternatives; a translation must contain one of them. Empty if the term is copied from the text. exact:
-    whether the source matches its exact letter case only.
+    targets: alternatives, one of which a translation must contain; empty if the term is copied from the text. exact:
+    whether the match is case-sensitive.
     """
 
     source: str
@@ -27,7 +27,7 @@ class Entry(NamedTuple):
 
 
 class Match(NamedTuple):
-    """A term at text[start:end], and the phrase that the translation must contain."""
+    """The occurrence of a term at text[start:end], and the phrase that the translation must contain."""
 
     start: int
     end: int
@@ -35,26 +35,27 @@ class Match(NamedTuple):
 
 
 class _Node:
-    """A node of a prefix tree of terms, by their units in lower case."""
+    """A node of a prefix tree of terms, which are sequences of case-folded units."""
 
     def __init__(self) -> None:
-        self.following: dict[str, _Node] = {}
+        self.children: dict[str, _Node] = {}
         self.entries: list[Entry] = []
 
 
 class Glossary:
-    """Finds terms at word boundaries, the longest first, ignoring letter case unless an entry is `exact`.
+    """A glossary that finds its terms in texts.
 
-    If a term is capitalised or in capitals in the text but not in its entry, its targets may be written so too. If
-    several entries match, the targets of all of them are alternatives; exact entries take precedence.
+    Terms match at word boundaries, longest first, regardless of letter case unless an entry is `exact`. If a term is
+    capitalised or in capitals in the text but not in its entry, its targets may have the same letter case. If several
+    entries match, the targets of all entries are alternatives; exact entries take precedence.
     """
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._root = _Node()
         for entry in entries:
             node = self._root
-            for unit in _folded(entry.source):
-                node = node.following.setdefault(unit, _Node())
+            for unit in _folded_units(entry.source):
+                node = node.children.setdefault(unit, _Node())
             node.entries.append(entry)
         lines = sorted(repr(tuple(entry)) for entry in entries)
         self.fingerprint = blake2b("\n".join(lines).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
@@ -62,25 +63,27 @@ class Glossary:
 
     @staticmethod
     def of(terms: Mapping[str, str | Sequence[str] | None]) -> "Glossary":
-        """Return a glossary of source terms and their translations: one, several, or None to copy the term.
+        """Create a glossary from a mapping of source terms to one translation, several translations, or None.
 
-        A source that starts with = matches its exact letter case only. Raises ConfigError for an invalid phrase.
+        None means that the term is copied. A source term that starts with = is case-sensitive. Raises ConfigError for
+        an invalid phrase.
         """
-        found = [
+        entries = [
             _entry(source, () if targets is None else (targets,) if isinstance(targets, str) else tuple(targets))
             for source, targets in terms.items()
         ]
-        if not found:
+        if not entries:
             raise ConfigError("a glossary must have at least one term")
-        return Glossary(found)
+        return Glossary(entries)
 
     @staticmethod
     def read(path: Path | str) -> "Glossary":
-        """Read lines of source TAB target; further tabs separate alternatives. A term without a target is copied.
+        """Read a glossary file with lines of source TAB target.
 
-        Blank lines and lines that start with # are skipped. Raises DataError with the file and the line.
+        Further tabs separate alternatives. A term without a target is copied. Blank lines and lines that start with #
+        are skipped. Raises DataError, with the file and the line number, for an invalid line or an empty glossary.
         """
-        path, found = Path(path), []
+        path, entries = Path(path), []
         for number, line in enumerate(open_lines(path), start=1):
             if not line.strip() or line.startswith("#"):
                 continue
@@ -88,74 +91,74 @@ class Glossary:
                 raise DataError(f"{path}, line {number}: broken UTF-8; convert the file (for example with iconv)")
             source, *targets = line.split("\t")
             try:
-                found.append(_entry(source, tuple(targets)))
+                entries.append(_entry(source, tuple(targets)))
             except ConfigError as error:
                 raise DataError(f"{path}, line {number}: {error}") from None
-        if not found:
-            raise DataError(f"{path} has no terms: a glossary has lines of source TAB target")
-        return Glossary(found)
+        if not entries:
+            raise DataError(f"{path} has no terms: a glossary must have lines of source TAB target")
+        return Glossary(entries)
 
     def find(self, text: str, start: int = 0, end: int | None = None) -> list[Match]:
         """Return the terms in text[start:end], from left to right, without overlaps."""
         units = [unit for unit in split_units(text) if unit[0] >= start and (end is None or unit[1] <= end)]
-        found, number = [], 0
+        entries, number = [], 0
         while number < len(units):
             match, count = self._longest(text, units, number)
             if match is not None:
-                found.append(match)
+                entries.append(match)
             number += max(1, count)
-        return found
+        return entries
 
     def _longest(self, text: str, units: Sequence[tuple[int, int]], number: int) -> tuple[Match | None, int]:
-        """Return the longest term that starts at the unit `number`, and its number of units."""
+        """Return the longest term that starts at unit `number`, or None, and its number of units."""
         best: tuple[Match | None, int] = None, 0
         node, first = self._root, units[number][0]
         for count, (begin, end) in enumerate(units[number:], start=1):
-            following = node.following.get(_unit(text[begin:end]))
-            if following is None:
+            children = node.children.get(_fold_unit(text[begin:end]))
+            if children is None:
                 break
-            node = following
-            written = text[first:end]
-            fitting = [entry for entry in node.entries if entry.source == written or not entry.exact]
-            fitting = [entry for entry in fitting if entry.exact] or fitting
-            if fitting:
-                forms = [form for entry in fitting for form in _forms(entry, written)]
+            node = children
+            occurrence = text[first:end]
+            matching = [entry for entry in node.entries if entry.source == occurrence or not entry.exact]
+            matching = [entry for entry in matching if entry.exact] or matching
+            if matching:
+                forms = [form for entry in matching for form in _forms(entry, occurrence)]
                 best = Match(first, end, Phrase.of(forms)), count
         return best
 
 
-def glossary_of(given: "Glossary | Mapping[str, Any] | Path | str | None") -> Glossary | None:
-    """Return a glossary from its terms or its file; a `Glossary` or None is returned unchanged.
+def load_glossary(glossary: "Glossary | Mapping[str, Any] | Path | str | None") -> Glossary | None:
+    """Create a glossary from a mapping of terms or from a file. A `Glossary` or None is returned unchanged.
 
     Raises the errors of `Glossary.of` and `Glossary.read`.
     """
-    if given is None or isinstance(given, Glossary):
-        return given
-    return Glossary.of(given) if isinstance(given, Mapping) else Glossary.read(given)
+    if glossary is None or isinstance(glossary, Glossary):
+        return glossary
+    return Glossary.of(glossary) if isinstance(glossary, Mapping) else Glossary.read(glossary)
 
 
 def _entry(source: str, targets: tuple[str, ...]) -> Entry:
-    """Parse an entry. Raises ConfigError for a source or a target that is not a phrase."""
+    """Parse an entry. Raises ConfigError for a source or a target that is not a valid phrase."""
     exact = source.strip().startswith(EXACT)
     (term,) = Phrase.of(source.strip().removeprefix(EXACT)).alternatives
     return Entry(term, Phrase.of(targets).alternatives if targets else (), exact)
 
 
-def _folded(text: str) -> Iterator[str]:
-    return (_unit(text[begin:end]) for begin, end in split_units(text))
+def _folded_units(text: str) -> Iterator[str]:
+    return (_fold_unit(text[begin:end]) for begin, end in split_units(text))
 
 
-def _unit(text: str) -> str:
-    """Fold the letter case; any run of whitespace is one space."""
+def _fold_unit(text: str) -> str:
+    """Case-fold a unit; replace whitespace with a single space."""
     return text.casefold() if text.strip() else " "
 
 
-def _forms(entry: Entry, written: str) -> list[str]:
-    """Return the targets in the letter case of the text, followed by the targets as given."""
+def _forms(entry: Entry, occurrence: str) -> list[str]:
+    """Return the targets in the letter case of the text, followed by the targets in their original letter case."""
     if not entry.targets:
-        return [written]
-    if len(written) > 1 and written.isupper() and not entry.source.isupper():
+        return [occurrence]
+    if len(occurrence) > 1 and occurrence.isupper() and not entry.source.isupper():
         return [*(target.upper() for target in entry.targets), *entry.targets]
-    if written[0].isupper() and not entry.source[0].isupper():
+    if occurrence[0].isupper() and not entry.source[0].isupper():
         return [*(target[0].upper() + target[1:] for target in entry.targets), *entry.targets]
     return list(entry.targets)

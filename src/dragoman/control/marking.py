@@ -17,23 +17,23 @@ from dragoman.text.symbols import TERMINOLOGY, InlineText, InlineWriter
 
 
 class TerminologyConfig(Config):
-    """Teaches the model to use given translations of terms, which it reads as `⟨term⟩ dog ⟨as⟩ Hund ⟨/term⟩` (Dinu et
+    """Trains the model to use given translations of terms, in the input format `⟨term⟩ dog ⟨as⟩ Hund ⟨/term⟩` (Dinu et
     al. 2019, append).
 
-    `--glossary` then inserts these symbols into the model's input.
+    After training, `--glossary` inserts these symbols into the model's input.
     """
 
-    glossary: Path = Field(description="Glossary to learn from: lines of source TAB target, as in --glossary.")
+    glossary: Path = Field(description="Glossary for training: lines of source TAB target, as in --glossary.")
     share: float = Field(
         default=0.5,
         gt=0,
         le=1,
-        description="Share of the pairs in which terms are marked, if the target contains their translation.",
+        description="Share of pairs in which terms are marked if the target contains their translation.",
     )
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The symbols that vocabularies need."""
+        """The symbols that the vocabularies must contain."""
         return TERMINOLOGY
 
     def build(self) -> "Terminology":
@@ -49,7 +49,7 @@ Range = tuple[int, int]
 
 
 class MarkedTerm(NamedTuple):
-    """A term at source[start:end], and its form in the target."""
+    """A term at source[start:end], and the form of its translation in the target."""
 
     start: int
     end: int
@@ -57,7 +57,7 @@ class MarkedTerm(NamedTuple):
 
 
 class Terminology:
-    """Finds terms whose translation occurs in the target."""
+    """Finds terms in the source whose translations occur in the target."""
 
     def __init__(self, config: TerminologyConfig, glossary: Glossary) -> None:
         self.config, self.glossary = config, glossary
@@ -65,31 +65,31 @@ class Terminology:
     def find_terms(
         self, source: str, target: str, source_spans: Sequence[Range], target_spans: Sequence[Range]
     ) -> list[MarkedTerm]:
-        """Return the terms from left to right; no two of them share words of the target.
+        """Return the terms from left to right. Two terms never share words of the target.
 
-        source_spans, target_spans: parts of both sides that are replaced by placeholders; terms do not overlap them.
+        source_spans, target_spans: parts of both sides that are replaced with placeholders; terms do not overlap them.
         """
         ends, starts = [0, *(end for _, end in source_spans)], [*(start for start, _ in source_spans), len(source)]
         matches = [match for gap in zip(ends, starts, strict=True) for match in self.glossary.find(source, *gap)]
-        taken = list(target_spans)
-        found = (self._find_form(match, target, taken) for match in matches)
+        used = list(target_spans)
+        forms = (self._find_form(match, target, used) for match in matches)
         return [
             MarkedTerm(match.start, match.end, form)
-            for match, form in zip(matches, found, strict=True)
+            for match, form in zip(matches, forms, strict=True)
             if form is not None
         ]
 
-    def _find_form(self, match: Match, target: str, taken: list[Range]) -> str | None:
-        """Return the first form that occurs in the target outside of `taken`, and add its range to `taken`."""
+    def _find_form(self, match: Match, target: str, used: list[Range]) -> str | None:
+        """Return the first form that occurs in the target outside of `used`. Add its range to `used`."""
         for start, end in match.phrase.find(target):
-            if all(end <= one[0] or one[1] <= start for one in taken):
-                taken.append((start, end))
+            if all(end <= one[0] or one[1] <= start for one in used):
+                used.append((start, end))
                 return target[start:end]
         return None
 
 
-_KEY = 0x504C4143
-"""Seed of the random draws, together with the line number, so that no training setting changes the data."""
+_SEED = 0x504C4143
+"""Random seed, combined with the line number, so that the data do not depend on training settings."""
 
 
 class PairMarking:
@@ -100,7 +100,7 @@ class PairMarking:
 
     @staticmethod
     def of(placeholders: PlaceholdersConfig | None, terminology: TerminologyConfig | None) -> "PairMarking | None":
-        """Return the marking, or None if neither is configured. Raises DataError for an unreadable glossary."""
+        """Create the marking, or return None if neither is configured. Raises DataError for an unreadable glossary."""
         if placeholders is None and terminology is None:
             return None
         return PairMarking(
@@ -110,7 +110,7 @@ class PairMarking:
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The symbols that vocabularies need."""
+        """The symbols that the vocabularies must contain."""
         parts = (self._placeholders, self._terminology)
         return tuple(tag for part in parts if part is not None for tag in part.config.tags)
 
@@ -125,14 +125,17 @@ class PairMarking:
         return blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
 
     def __call__(self, source: str, target: str, line: int) -> MarkedPair:
-        """Mark a pair: first spans, then terms outside of them. The random draws of the two are independent."""
+        """Mark spans, then terms outside of these spans. The random decisions for spans and terms are independent.
+
+        line: the line number, part of the random seed.
+        """
         spans: tuple[PlaceholderSpans, PlaceholderSpans] = PlaceholderSpans(), PlaceholderSpans()
         terms: list[MarkedTerm] = []
-        random = np.random.default_rng((_KEY, 0, line))
+        random = np.random.default_rng((_SEED, 0, line))
         placeholders, terminology = self._placeholders, self._terminology
         if placeholders is not None and random.random() >= placeholders.config.share:
             placeholders = None
-        if terminology is not None and np.random.default_rng((_KEY, 1, line)).random() >= terminology.config.share:
+        if terminology is not None and np.random.default_rng((_SEED, 1, line)).random() >= terminology.config.share:
             terminology = None
         if placeholders is not None:
             spans = placeholders.find_spans(source, target, random)
@@ -146,16 +149,16 @@ class PairMarking:
 
 
 def insert_symbols(text: str, spans: PlaceholderSpans, terms: list[MarkedTerm]) -> InlineText:
-    """Return a side of a pair with its symbols; spans and terms must not overlap."""
-    line, done = InlineWriter(), 0
+    """Insert the symbols into one side of a pair. Spans and terms must not overlap."""
+    line, position = InlineWriter(), 0
     for start, end, inserted, is_term in sorted(
         [*((*each, False) for each in spans), *((*each, True) for each in terms)]
     ):
-        line.write(text[done:start])
+        line.write(text[position:start])
         if is_term:
             line.term(text[start:end], inserted)
         else:
             line.mark(inserted)
-        done = end
-    line.write(text[done:])
+        position = end
+    line.write(text[position:])
     return line.written()

@@ -1,4 +1,4 @@
-"""`Phrase`: a text that a translation must contain in one of several forms, and its format in files."""
+"""`Phrase`: a text that a translation must contain in one of several forms, and the file format of phrases."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -13,28 +13,29 @@ SEPARATOR, ALTERNATIVE, ESCAPE = "\t", "|", "\\"
 class Phrase(NamedTuple):
     """A required phrase.
 
-    alternatives: at least one text, without leading and trailing spaces; a translation must contain one of them.
+    alternatives: at least one form, without leading and trailing spaces. A translation must contain one of these forms.
     """
 
     alternatives: tuple[str, ...]
 
     @staticmethod
     def of(forms: str | Sequence[str]) -> "Phrase":
-        """Return a phrase with one form or several, stripped of spaces.
+        """Create a phrase from one or several forms, which are stripped of whitespace.
 
-        Raises ConfigError if there is no form, or if a form is blank, not Unicode or has several lines.
+        Raises ConfigError if there is no form, or if a form is blank, is not valid Unicode, or has several lines.
         """
-        given = [forms] if isinstance(forms, str) else list(forms)
-        found = tuple(dict.fromkeys(form.strip() for form in given))
-        if not found or not all(found):
+        values = [forms] if isinstance(forms, str) else list(forms)
+        alternatives = tuple(dict.fromkeys(form.strip() for form in values))
+        if not alternatives or not all(alternatives):
             raise ConfigError(f"{forms!r} is not a phrase: a phrase, and each of its alternatives, must not be blank")
-        if any(has_broken_utf8(form) or "\n" in form for form in found):
+        if any(has_broken_utf8(form) or "\n" in form for form in alternatives):
             raise ConfigError(f"{forms!r} is not a phrase: it must be a single line of Unicode text")
-        return Phrase(found)
+        return Phrase(alternatives)
 
     def find(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield start and end of each occurrence of the phrase as whole words: those of the first form from left to
-        right, then those of the next form.
+        """Yield the start and end of each occurrence of the phrase as whole words.
+
+        The occurrences of each form, from left to right, follow those of the previous form.
         """
         for form in self.alternatives:
             start = text.find(form)
@@ -45,7 +46,7 @@ class Phrase(NamedTuple):
                 start = text.find(form, start + 1)
 
     def times(self, text: str) -> int:
-        """Return the number of occurrences of the phrase that do not overlap."""
+        """Return the number of non-overlapping occurrences of the phrase."""
         count, free = 0, 0
         for start, end in sorted(self.find(text), key=lambda occurrence: occurrence[1]):
             if start >= free:
@@ -53,18 +54,18 @@ class Phrase(NamedTuple):
         return count
 
 
-def phrases(given: Iterable[str | Sequence[str]]) -> tuple[Phrase, ...]:
-    """Return phrases, each given as one form or several.
+def phrases(values: Iterable[str | Sequence[str]]) -> tuple[Phrase, ...]:
+    """Create phrases, each from one form or several.
 
-    Raises TypeError for a single string, and ConfigError as `Phrase.of` does.
+    Raises TypeError for a single string instead of a list, and ConfigError for an invalid phrase.
     """
-    if isinstance(given, str):
+    if isinstance(values, str):
         raise TypeError("constraints must be a list of phrases, not a single string")
-    return tuple(map(Phrase.of, given))
+    return tuple(map(Phrase.of, values))
 
 
 def read_phrases(line: str) -> tuple[Phrase, ...]:
-    r"""Parse a line with tabs between phrases and | between alternatives; \| and \\ stand for | and \.
+    r"""Parse a line with tabs between phrases and | between alternatives. \| and \\ are escapes for | and \.
 
     A blank line has no phrases. Raises ConfigError for an empty phrase or alternative, and for a backslash before any
     other character.
@@ -75,7 +76,7 @@ def read_phrases(line: str) -> tuple[Phrase, ...]:
 
 
 def split_alternatives(text: str) -> list[str]:
-    r"""Split a text at |; \| and \\ stand for | and \. Raises ConfigError for other escapes."""
+    r"""Split a text at |. \| and \\ are escapes for | and \. Raises ConfigError for other escapes."""
     parts, signs = [""], iter(text)
     for sign in signs:
         if sign == ALTERNATIVE:

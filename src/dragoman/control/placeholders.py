@@ -13,20 +13,20 @@ from dragoman.control.keep import KINDS, KeepRules, Span
 from dragoman.text.symbols import MAX_PLACEHOLDERS, InlineText, placeholder_symbol
 from dragoman.text.words import is_word_character, split_units
 
-SHORTEST_WORD = 3
-"""Minimum number of characters. Shorter words that two languages share are rarely names: `in` and `so` in English and
-German."""
+MIN_WORD_LENGTH = 3
+"""Minimum number of characters of a replaced word. Shorter words that two languages share are rarely names, such as
+`in` and `so` in English and German."""
 
 
 class PlaceholdersConfig(Config):
-    """Replaces numbers, addresses, names and the like that occur on both sides of a pair with symbols, so that the
-    model learns to copy them.
+    """Replaces spans that occur on both sides of a pair, such as numbers, addresses and names, with symbols, so that
+    the model learns to copy them (Crego et al. 2016; Post et al. 2019).
 
-    `--keep` then inserts these symbols into the model's input (Crego et al. 2016; Post et al. 2019).
+    After training, `--keep` inserts these symbols into the model's input.
     """
 
     kinds: tuple[str, ...] = Field(
-        default=("all",), description=f"Kinds of spans that are replaced, as in --keep: {', '.join(KINDS)}, or all."
+        default=("all",), description=f"Kinds of spans to replace, as in --keep: {', '.join(KINDS)}, or all."
     )
     patterns: tuple[str, ...] = Field(
         default=(), description="Regular expressions for further spans, as in --keep-pattern."
@@ -35,17 +35,17 @@ class PlaceholdersConfig(Config):
         default=0.0,
         ge=0,
         le=1,
-        description="Probability that a word of at least 3 letters that occurs once on each side, such as a name, is "
-        "replaced too. For corpora with few spans of these kinds.",
+        description="Probability of also replacing a word, such as a name, that has at least 3 letters and occurs once "
+        "on each side. Useful for corpora with few spans of the above kinds.",
     )
     added: float = Field(
         default=0.0,
         ge=0,
         le=1,
-        description="Probability that a symbol that replaces nothing is added at the start or the end of both sides. "
-        "For corpora with hardly any such spans.",
+        description="Probability of adding a symbol that replaces no span at the start or the end of both sides. "
+        "Useful for corpora with hardly any spans of the above kinds.",
     )
-    share: float = Field(default=0.5, gt=0, le=1, description="Share of the pairs in which spans are replaced.")
+    share: float = Field(default=0.5, gt=0, le=1, description="Share of pairs in which spans are replaced.")
     symbols: int = Field(
         default=9,
         ge=1,
@@ -55,29 +55,29 @@ class PlaceholdersConfig(Config):
 
     @field_validator("kinds", "patterns")
     @classmethod
-    def _can_be_kept(cls, given: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+    def _validate_keep(cls, values: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         try:
-            KeepRules.of(given) if info.field_name == "kinds" else KeepRules.of(patterns=given)
+            KeepRules.of(values) if info.field_name == "kinds" else KeepRules.of(patterns=values)
         except ConfigError as error:
             raise ValueError(str(error)) from None
-        return given
+        return values
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The symbols that vocabularies need."""
+        """The symbols that the vocabularies must contain."""
         return tuple(map(placeholder_symbol, range(1, self.symbols + 1)))
 
     def build(self) -> "Placeholders":
-        """Return the `Placeholders` of these settings."""
+        """Create `Placeholders` with these settings."""
         return Placeholders(self)
 
 
 class PlaceholderSpans(tuple[tuple[int, int, str], ...]):
-    """Start, end and symbol of each replaced span of one side, from left to right."""
+    """The start, end and symbol of each replaced span of one side, from left to right."""
 
 
 class Placeholders:
-    """Finds the spans that occur equally often on both sides."""
+    """Finds spans that occur equally often on both sides, and assigns symbols to them."""
 
     def __init__(self, config: PlaceholdersConfig) -> None:
         self.config = config
@@ -88,8 +88,8 @@ class Placeholders:
     ) -> tuple[PlaceholderSpans, PlaceholderSpans]:
         """Return the spans to replace on both sides.
 
-        The n-th of several equal spans corresponds to the n-th on the other side. Symbols are drawn at random, so that
-        all are learned equally well; they ascend in the source.
+        The n-th of several equal spans corresponds to the n-th equal span on the other side. Symbols are drawn at
+        random, in ascending order in the source, so that all symbols are learned equally well.
         """
         found = [[] if self._keep is None else self._keep.find(text) for text in (source, target)]
         if self.config.words:
@@ -101,26 +101,26 @@ class Placeholders:
         symbols = defaultdict[str, deque[str]](deque)
         for span, number in zip(chosen, numbers.tolist(), strict=True):
             symbols[span.text].append(placeholder_symbol(number))
-        own = PlaceholderSpans(
+        source_spans = PlaceholderSpans(
             (span.start, span.end, placeholder_symbol(number)) for span, number in zip(chosen, numbers, strict=True)
         )
-        others = PlaceholderSpans(
+        target_spans = PlaceholderSpans(
             (span.start, span.end, symbols[span.text].popleft()) for span in targets if symbols.get(span.text)
         )
-        return own, others
+        return source_spans, target_spans
 
     def add_symbol(
         self, source: InlineText, target: InlineText, random: np.random.Generator
     ) -> tuple[InlineText, InlineText]:
-        """Add an unused symbol at the same position on both sides, with probability `added`, if any symbol is left."""
-        free = [symbol for symbol in self.config.tags if symbol not in source.symbols]
-        if not free or not random.random() < self.config.added:
+        """Add an unused symbol, if there is one, at the same position on both sides with probability `added`."""
+        unused = [symbol for symbol in self.config.tags if symbol not in source.symbols]
+        if not unused or not random.random() < self.config.added:
             return source, target
-        symbol, position = free[int(random.integers(len(free)))], int(random.integers(len(_POSITIONS)))
-        return _with_symbol(source, symbol, *_POSITIONS[position]), _with_symbol(target, symbol, *_POSITIONS[position])
+        symbol, position = unused[int(random.integers(len(unused)))], int(random.integers(len(_POSITIONS)))
+        return _add_symbol(source, symbol, *_POSITIONS[position]), _add_symbol(target, symbol, *_POSITIONS[position])
 
     def _add_words(self, source: str, target: str, found: Sequence[list[Span]], random: np.random.Generator) -> None:
-        sides = [_words_beside(text, spans) for text, spans in zip((source, target), found, strict=True)]
+        sides = [_unique_words(text, spans) for text, spans in zip((source, target), found, strict=True)]
         shared = [word for word in sides[0] if word in sides[1]]
         draws = random.random(len(shared))
         drawn = {word for word, draw in zip(shared, draws, strict=True) if draw < self.config.words}
@@ -130,29 +130,29 @@ class Placeholders:
 
 
 _POSITIONS = ((True, "", " "), (True, "", ": "), (False, " ", ""), (False, " (", ")"), (False, ": ", ""))
-"""Positions of an added symbol: whether it is at the start, and the texts before and after it."""
+"""Positions of an added symbol: whether it is at the start of the text, and the strings before and after the symbol."""
 
 _FINAL = regex.compile(r"[\s\p{P}]*$")
 
 
-def _with_symbol(line: InlineText, symbol: str, begins: bool, before: str, after: str) -> InlineText:
+def _add_symbol(line: InlineText, symbol: str, at_start: bool, before: str, after: str) -> InlineText:
     """Add a symbol at the start, or at the end before the final punctuation."""
-    if begins:
+    if at_start:
         return InlineText((before, after + line.parts[0], *line.parts[1:]), (symbol, *line.symbols))
     *parts, last = line.parts
     end = _FINAL.search(last).start()
     return InlineText((*parts, last[:end] + before, after + last[end:]), (*line.symbols, symbol))
 
 
-def _words_beside(text: str, spans: Sequence[Span]) -> dict[str, Span]:
-    """Return the words that occur once in a text, outside of its spans."""
+def _unique_words(text: str, spans: Sequence[Span]) -> dict[str, Span]:
+    """Return the words that occur once in a text and do not overlap the spans."""
     inside = np.zeros(len(text) + 1, bool)
     for span in spans:
         inside[span.start : span.end] = True
     words = [
         Span(start, end, text[start:end])
         for start, end in split_units(text)
-        if end - start >= SHORTEST_WORD and is_word_character(text[start])
+        if end - start >= MIN_WORD_LENGTH and is_word_character(text[start])
     ]
     counts = Counter(word.text for word in words)
     return {

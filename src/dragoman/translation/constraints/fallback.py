@@ -57,7 +57,7 @@ class ConstraintFallback:
         return [
             translation
             for hypothesis, translation in found
-            if requirements.met_by(translation.text) and codec.restores_all(hypothesis, constraints)
+            if requirements.is_met_by(translation.text) and codec.restores_all(hypothesis, constraints)
         ]
 
     def _assembled(self, row: Row, requirements: Requirements) -> Generator[Search, Answer, str]:
@@ -83,7 +83,7 @@ class ConstraintFallback:
                     start = texts[index].index(inner)
                     texts[index] = texts[index][:start] + found + texts[index][start + len(inner) :]
         text = self._joined(row, requirements, texts)
-        if not requirements.met_by(text):
+        if not requirements.is_met_by(text):
             text = self._joined(row, requirements, [_copied(requirements, part) for part in parts])
         return text
 
