@@ -370,10 +370,10 @@ def test_data_check_of_plain_text(tmp_path: Path, capsys: pytest.CaptureFixture)
         (["--text", "a", "--max-ratio", "3"], "--max-ratio can only be used with sentence pairs"),
         (["--text", "a", "--source-script", "latin"], "--source-script can only be used with sentence pairs"),
         (["--source", "a", "--target", "a", "--script", "latin"], "--script can only be used with --text or --field"),
-        (["--text", "a", "--field", "text"], "give the corpus as"),
+        (["--text", "a", "--field", "text"], "give the corpus either as"),
         (["--text", "a", "--heading", "x"], "set `documents` to file"),
         (["--text", "missing"], "missing"),
-        ([], "give the corpus as"),
+        ([], "give the corpus either as"),
     ],
 )
 def test_data_check_refuses_conflicting_options(

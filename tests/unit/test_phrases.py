@@ -150,7 +150,7 @@ def test_kinds_take_linear_time(kind: str) -> None:
 
 
 def test_a_pattern_that_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.control.keep._SECONDS", 0.05)
+    monkeypatch.setattr("dragoman.control.keep._TIME_LIMIT", 0.05)
     with pytest.raises(ConfigError, match="takes longer than"):
         kept("a" * 64 + "!", patterns=(r"(?:a?){64}a{64}b|(a|aa)+$",))
 
