@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from dragoman.inspect.describe import Description, describe
+from dragoman.inspect.describe import Description, describe_model
 from dragoman.lecture.choices import Choice, assemble, choices
 from dragoman.models.footprint import Footprint
 from dragoman.models.parts import count_parameters
@@ -84,7 +84,7 @@ def test_the_sums_of_all_parts() -> None:
         "tie_projection": False,
     }
     config = ModelConfig.model_validate({"preset": None, **settings})
-    found = describe(config, VocabularySizes(SIZE, SIZE), LENGTH, depth=20)
+    found = describe_model(config, VocabularySizes(SIZE, SIZE), LENGTH, depth=20)
     check_sums(found)
     assert {1, 3, 9} <= {part.repeats for part in found.parts}  # three layers with three experts
 
@@ -92,7 +92,7 @@ def test_the_sums_of_all_parts() -> None:
 @pytest.mark.parametrize("name", LEVELS)
 def test_every_choice_can_be_described(name: str) -> None:
     config = configured(*LEVELS[name])
-    found = describe(config, VocabularySizes(SIZE, SIZE), LENGTH, depth=20)
+    found = describe_model(config, VocabularySizes(SIZE, SIZE), LENGTH, depth=20)
     check_sums(found)
     assert found.parameters == count_parameters(config.build(SIZE, SIZE))
     assert found.operations.writing > 0

@@ -34,7 +34,7 @@ FIRST, SHARDS, ALL_SHARDS = 80, 8, 24
 IMPOSSIBLE = {("target_positions",): "fraction"}
 """Levels that no model can have, including choices inside them: a decoder does not know the length of its text."""
 REASONS = (
-    "need the length of the whole text, which a decoder does not know",
+    "need the length of the whole text, which is unknown in a decoder",
     "act inside self-attention, which a",
     "change the scores or values of single pairs, which linear attention never makes",
     "relative positions without keys and without values do nothing",

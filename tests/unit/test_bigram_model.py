@@ -72,7 +72,7 @@ class Bigram(nn.Module):
     def trial(self, length: int) -> Trial:
         return Trial((), torch.full((1, length), BOS))
 
-    def remember(self, source: tuple[Tensor, ...]) -> None:
+    def encode_source(self, source: tuple[Tensor, ...]) -> None:
         return None
 
     def forward(self, inputs: Tensor) -> Following:

@@ -12,7 +12,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.settings.yaml import dump_yaml
 from dragoman.cli.main import main
 from dragoman.generation.language_model import LanguageModel
-from dragoman.inspect.describe import Description, describe
+from dragoman.inspect.describe import Description, describe_model
 from dragoman.inspect.description_text import numbers_text, parts_table
 from dragoman.models.footprint import Footprint, evaluate, measure
 from dragoman.models.parts import count_parameters
@@ -25,7 +25,7 @@ FORMAT_1 = Path(__file__).parent.parent / "fixtures" / "format-1"
 
 def described(settings: dict, vocabulary: int = 40, length: int = 8, depth: int = 3) -> Description:
     sizes = VocabularySizes(vocabulary, vocabulary)
-    return describe(ModelConfig.model_validate({"preset": None, **settings}), sizes, length, depth)
+    return describe_model(ModelConfig.model_validate({"preset": None, **settings}), sizes, length, depth)
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def test_operations_on_the_meta_device_equal_the_real_ones(settings: dict) -> No
         sides[side] = {**(small if "kind" not in given else {"layers": 1}), **given}
     config = ModelConfig.model_validate({"preset": None, "width": 8, **settings, **sides})
     length = 300
-    found = describe(config, VocabularySizes(20, 20), length).operations
+    found = describe_model(config, VocabularySizes(20, 20), length).operations
     model = config.build(20, 20).eval()
     tokens = torch.full((1, length), BOS)
     keep = torch.ones_like(tokens, dtype=torch.bool)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from dragoman.models.footprint import LONG_TRIAL, SHORT_TRIAL, evaluate, measure, refined
+from dragoman.models.footprint import LONG_TRIAL, SHORT_TRIAL, evaluate, measure, refine_footprint
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 
 FREE = 2**33
@@ -56,7 +56,7 @@ def test_estimates_are_what_the_profiler_counts(kind: str, length: int, tmp_path
     tokens = torch.randint(4, 10, (1, length))
     keep, results = torch.ones_like(tokens, dtype=torch.bool), []
     short = measure(built, SHORT_TRIAL, training=True)
-    footprint = refined(short, built, length, training=True, free=FREE)
+    footprint = refine_footprint(short, built, length, training=True, free=FREE)
     assert (footprint is short) == (length <= SHORT_TRIAL)
     with torch.no_grad():
         built.eval()
@@ -71,17 +71,17 @@ def test_a_window_wider_than_the_short_trial_is_not_extrapolated_quadratically()
     short = measure(built, 128, training=False)
     assert short.measured == 128
     assert evaluate(short.encoding, 65536) > FREE  # up to a window's length all pairs are compared
-    long = refined(short, built, 65536, training=False, free=FREE)
+    long = refine_footprint(short, built, 65536, training=False, free=FREE)
     assert long.measured == LONG_TRIAL
     assert evaluate(long.encoding, 65536) < 100 * evaluate(long.encoding, 2048)  # all pairs: 1024 times
     assert evaluate(long.cache, 65536) == pytest.approx(evaluate(long.cache, 2048), rel=0.01)
-    assert refined(long, built, 65536, training=False, free=FREE) is long
+    assert refine_footprint(long, built, 65536, training=False, free=FREE) is long
 
 
 def test_additive_scores_of_all_pairs_stay_quadratic() -> None:
     built = model({**TRANSFORMER, "attention": {"scorer": {"kind": "additive"}}})
     short = measure(built, 128, training=False)
-    long = refined(short, built, 1000, training=False, free=FREE)
+    long = refine_footprint(short, built, 1000, training=False, free=FREE)
     assert long.measured == 1024
     assert evaluate(long.encoding, 65536) > 500 * evaluate(long.encoding, 2048)
 
@@ -89,7 +89,7 @@ def test_additive_scores_of_all_pairs_stay_quadratic() -> None:
 def test_trials_that_would_not_fit_are_not_run() -> None:
     built = model({**TRANSFORMER, "attention": {"scorer": {"kind": "additive"}}})
     short = measure(built, 128, training=False)
-    assert refined(short, built, 65536, training=False, free=2**18) is short
+    assert refine_footprint(short, built, 65536, training=False, free=2**18) is short
 
 
 @pytest.mark.parametrize("kind", ["window", "linear"])

@@ -14,7 +14,7 @@ from dragoman.base.settings.load import dump_settings
 from dragoman.checkpoint.folder import load_model_folder, write_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.cli.main import main
-from dragoman.inspect.describe import describe
+from dragoman.inspect.describe import describe_model
 from dragoman.inspect.description_text import numbers_text
 from dragoman.models.interface import Trial
 from dragoman.models.kinds import KINDS, LANGUAGE_MODEL, TRANSLATION_MODEL, VERBS, ModelKind, register
@@ -119,7 +119,7 @@ def test_a_model_without_text_needs_no_tokenizers(folder: Path, capsys: pytest.C
 
 
 def test_a_model_without_a_decoder_is_measured() -> None:
-    found = describe(GraphConfig(), VocabularySizes(0, 0), 4)
+    found = describe_model(GraphConfig(), VocabularySizes(0, 0), 4)
     assert found.operations.reading * 4 == 2 * 4 * 3  # (4, 1) times (1, 3), 2 per multiply-add
     assert found.operations.writing == found.memory["cache"] == 0
     assert "peak of a forward pass" in numbers_text(found)
@@ -141,9 +141,9 @@ def test_languages_are_those_of_the_sides() -> None:
 
 def test_names_are_unique() -> None:
     assert register(TRANSLATION_MODEL) is TRANSLATION_MODEL
-    with pytest.raises(ValueError, match="another kind of model called 'decoder_only'"):
+    with pytest.raises(ValueError, match="another kind of model is registered as 'decoder_only'"):
         register(ModelKind("decoder_only", GraphConfig, "graph", (), "labels", frozenset(), ""))
-    with pytest.raises(ValueError, match="unknown verbs: fly"):
+    with pytest.raises(ValueError, match="unknown verbs fly"):
         register(ModelKind("bird", GraphConfig, "bird", (), "flies", frozenset({"fly"}), ""))
     assert "bird" not in KINDS
     with pytest.raises(ValueError, match="another task called 'language_model'"):

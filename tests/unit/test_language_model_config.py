@@ -52,7 +52,7 @@ def test_every_part_is_used(family: str) -> None:
     ],
 )
 def test_settings_for_a_source_are_refused(decoder: dict[str, Any], name: str) -> None:
-    with pytest.raises(ValidationError, match=f"decoder: {name} would connect to a source, which a language model"):
+    with pytest.raises(ValidationError, match=f"decoder: {name} would connect the decoder to a source"):
         config(decoder=decoder)
 
 

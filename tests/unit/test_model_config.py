@@ -148,7 +148,7 @@ def test_auto_needs_a_compatible_preset() -> None:
     """300 is not divisible by the classes' default of 8 heads, but by tiny's 4; 301 by neither."""
     config = ModelConfig.model_validate({"width": 300})
     assert config.resolved(1000).width == 300
-    with pytest.raises(ConfigError, match="auto is base for 5,000,000 pairs.*is not divisible by"):
+    with pytest.raises(ConfigError, match="auto selects base for 5,000,000 pairs.*is not divisible by"):
         config.resolved(5_000_000)
     with pytest.raises(ValidationError, match="is not divisible by"):
         ModelConfig.model_validate({"width": 301})

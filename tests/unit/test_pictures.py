@@ -143,7 +143,7 @@ def test_layers_and_heads_of_a_long_text_are_drawn_without_names(tmp_path: Path)
 def test_names_never_overlap(count: int, length: int) -> None:
     tokens = [f"{number:0{length}}" for number in range(count)]
     sheet = Sheet.fitting(2, 3, tokens, tokens)
-    for names in (sheet.rows_named, sheet.columns_named):
+    for names in (sheet.row_labels, sheet.column_labels):
         assert names.every * sheet.cell * 72 >= 1.1 * names.points
         assert names.points >= 5.5
         assert names.length < 2.5
@@ -160,8 +160,8 @@ def test_characters_are_searched_for_in_all_fonts(monkeypatch: pytest.MonkeyPatc
     character = chr(min(code for code in set(second) - set(first) if chr(code).isprintable()))
     others = tuple(item for item in figure._others() if item[0] == "STIXGeneral")
     monkeypatch.setattr(figure, "_others", lambda: others)
-    figure.covering.cache_clear()
-    assert figure.covering("ab") == (("DejaVu Sans",), frozenset())
-    assert figure.covering(f"a{character}") == (("DejaVu Sans", "STIXGeneral"), frozenset())
-    assert figure.covering("a犬\n") == (("DejaVu Sans",), frozenset("犬"))
-    figure.covering.cache_clear()
+    figure.find_fonts.cache_clear()
+    assert figure.find_fonts("ab") == (("DejaVu Sans",), frozenset())
+    assert figure.find_fonts(f"a{character}") == (("DejaVu Sans", "STIXGeneral"), frozenset())
+    assert figure.find_fonts("a犬\n") == (("DejaVu Sans",), frozenset("犬"))
+    figure.find_fonts.cache_clear()

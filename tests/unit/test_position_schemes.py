@@ -96,7 +96,7 @@ def test_the_last_position_is_the_limits(scheme: AbsoluteScheme) -> None:
     [
         ({"kind": "one_hot", "limit": 9}, "8 components support at most 8 positions, not 9"),
         ({"kind": "one_hot", "limit": 9, "join": "concatenate", "width": 4}, "4 components .* not 9"),
-        ({"kind": "fraction"}, "fraction need the length of the whole text, which a decoder does not know"),
+        ({"kind": "fraction"}, "fraction need the length of the whole text, which is unknown in a decoder"),
         ({"kind": "relative", "keys": False, "values": False}, "have no effect if keys and values are both false"),
     ],
 )
@@ -108,7 +108,7 @@ def test_incompatible_schemes_are_refused(positions: dict[str, Any], message: st
 def test_rotary_needs_equal_even_widths() -> None:
     with pytest.raises(ValidationError, match="have width 3: choose width and heads so that d/h is even"):
         model(6, positions={"kind": "rotary"})
-    with pytest.raises(ConfigError, match="they have 4 and 6"):
+    with pytest.raises(ConfigError, match="widths are 4 and 6"):
         RotaryConfig().build_relative(2, 4, 6, 4)
 
 

@@ -31,12 +31,12 @@ def inspect(
     from dragoman.base.machine.device import use_threads
     from dragoman.exchange.ctranslate2.folder import check_model_kind
     from dragoman.generation.language_model import LanguageModel
-    from dragoman.inspect.inspection import PAGE, check_free
-    from dragoman.inspect.pictures.figure import covering
+    from dragoman.inspect.inspection import PAGE, check_output_folder
+    from dragoman.inspect.pictures.figure import find_fonts
     from dragoman.translation.translator import Translator
 
     use_threads(threads)
-    check_free(out)
+    check_output_folder(out)
     if not check_model_kind(model, "inspect").reads_source:
         reject_options({"--target": target, "--to": to, "--tags": tags}, "with a translation model")
         inspection = LanguageModel.load(model, device, "inspect").inspect(text)
@@ -45,7 +45,7 @@ def inspect(
         inspection = translator.inspect(text, target, to=to, tags=split_tags(tags))
     files = inspection.save(out)
     _print_summary(inspection)
-    if missing := covering("".join(token for tokens in inspection.tokens.values() for token in tokens)).missing:
+    if missing := find_fonts("".join(token for tokens in inspection.tokens.values() for token in tokens)).missing:
         warn(
             f"PNG files show boxes for {' '.join(sorted(missing)[:20])}, because no installed font contains these "
             "characters: install a font, such as Noto Sans CJK, or use the SVG files, which browsers display correctly"

@@ -18,7 +18,7 @@ from dragoman.decode.sampling import SamplingConfig
 from dragoman.generation.score import WholeScorer, WindowScorer
 from dragoman.generation.writer import MAX_TOKENS, GenerationRequest, GenerationSettings, Piece, Writer
 from dragoman.inspect.attention import AttentionMap, attention_maps, without_weights
-from dragoman.inspect.inspection import Inspection, check_text, check_tokens, inspected
+from dragoman.inspect.inspection import Inspection, build_inspection, check_text, check_tokens
 from dragoman.metrics.text_score import TextScore
 from dragoman.models.interface import CausalModel
 from dragoman.text.tokenizer import Tokenizer
@@ -187,7 +187,7 @@ class LanguageModel:
         """
         check_text(text, "text")
         check_tokens(len(self.tokenizer.encode(text)))
-        return inspected(None, text, self.attention(text), without_weights(self.model))
+        return build_inspection(None, text, self.attention(text), without_weights(self.model))
 
     def _write(self, prompts: Sequence[tuple[int, str]], request: GenerationRequest) -> Iterator[Piece]:
         writer = Writer(self.model.decoder, self.tokenizer, self.window, self.device)

@@ -114,7 +114,7 @@ def source_attentions(model: SourceModel) -> list[Attention]:
     ]
 
 
-def chosen_attention(model: SourceModel, layer: int | None = None) -> nn.Module:
+def select_attention(model: SourceModel, layer: int | None = None) -> nn.Module:
     """Return the cross-attention of a layer, counted from 1.
 
     Default: the last layer but one (Garg et al. 2019, section 3.1), or the only one. Raises ConfigError if the decoder
@@ -141,10 +141,10 @@ def source_attention(
     """Return cross-attention weights (T, S) float32 for each pair of source and target ids without special symbols.
 
     Row t belongs to the prediction of target token t. Columns are source tokens without the end symbol, so rows sum to
-    at most 1. layer: as in `chosen_attention`; head: one of its heads, counted from 1; None: their mean. The model
+    at most 1. layer: as in `select_attention`; head: one of its heads, counted from 1; None: their mean. The model
     should be in evaluation mode. Raises ConfigError for an unknown layer or head.
     """
-    attention = chosen_attention(model, layer)
+    attention = select_attention(model, layer)
     device = next(model.parameters()).device
     batch = collate([source for source, _ in pairs], [target for _, target in pairs], range(len(pairs))).to(device)
     with torch.inference_mode(), recording() as recorded:

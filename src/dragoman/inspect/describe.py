@@ -91,7 +91,7 @@ class Description:
         }
 
 
-def describe(config: ModelSettings, sizes: VocabularySizes, length: int, depth: int = 3) -> Description:
+def describe_model(config: ModelSettings, sizes: VocabularySizes, length: int, depth: int = 3) -> Description:
     """Describe the model of `config.build_for(sizes)` for `length` tokens on each side, with parts down to `depth`.
 
     No initial values are drawn, and parameters have no storage, unless a module requires it: recurrences, linear and
@@ -113,7 +113,7 @@ def describe(config: ModelSettings, sizes: VocabularySizes, length: int, depth: 
         count_parameters(model),
         count_active_parameters(model),
         sum(parameter.numel() for parameter in parameters if parameter.requires_grad),
-        operations_of(model, length),
+        count_model_operations(model, length),
         length,
         measure(small.to_empty(device="cpu"), length, training=True),
         tuple(model.limits),
@@ -125,7 +125,7 @@ def describe(config: ModelSettings, sizes: VocabularySizes, length: int, depth: 
 def count_operations(config: ModelSettings, sizes: VocabularySizes, length: int) -> Operations:
     """Count the operations of the model of `config.build_for(sizes)`; `length` is capped at its positions."""
     with torch.device("meta"):
-        return operations_of(config.build_for(sizes).to("meta"), length)
+        return count_model_operations(config.build_for(sizes).to("meta"), length)
 
 
 def _parts(
@@ -138,7 +138,7 @@ def _parts(
             continue
         full = f"{name}.{path}".lstrip(".")
         new = {key: number for key, number in own.items() if key not in counted}
-        direct = dict(_direct(modules[0]))
+        direct = dict(_own_parameters(modules[0]))
         tied = next((counted[id(value)] for value in direct.values() if id(value) in counted), None)
         shapes = tuple((key, tuple(value.shape)) for key, value in direct.items())
         count = repeats * len(modules) // len(group)
@@ -168,7 +168,7 @@ def _children(group: Sequence[nn.Module]) -> Iterator[tuple[str, list[nn.Module]
             index = end
 
 
-def _direct(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
+def _own_parameters(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
     """Yield a module's own parameters, including those in its parameter lists."""
     yield from module.named_parameters(recurse=False)
     for name, child in module.named_children():
@@ -183,7 +183,7 @@ def _identical(one: nn.Module, other: nn.Module) -> bool:
     return type(one) is type(other) and signature(one) == signature(other)
 
 
-def operations_of(model: Any, length: int) -> Operations:
+def count_model_operations(model: Any, length: int) -> Operations:
     """Count the operations of a model (`models.interface.Model`) on the meta device; `length` is capped at its limits.
 
     The model gets uninitialised storage if a module needs values or an operation that the meta device lacks.
@@ -204,7 +204,7 @@ def _count_all(model: Any, length: int) -> Operations:
     if not has_decoder(model):
         forward, whole = (_count(lambda: model(*trial.arguments), backward=each) for each in (False, True))
         return Operations(forward / length, 0.0, whole / length)
-    reading = _count(lambda: model.decoder.start(model.remember(trial.source)), backward=False)
+    reading = _count(lambda: model.decoder.start(model.encode_source(trial.source)), backward=False)
     forward = _count(lambda: model(*trial.arguments).logits(), backward=False)
     whole = _count(lambda: model(*trial.arguments).logits(), backward=True)
     return Operations(reading / length, (forward - reading) / length, whole / length)

@@ -71,7 +71,7 @@ class Inspection:
         from dragoman.inspect.pictures.attention import draw_attention, draw_overview
 
         folder = Path(folder)
-        check_free(folder)
+        check_output_folder(folder)
         with atomic_folder(folder) as staged:
             for kind, maps in self.kinds.items():
                 if len(maps) > 1:
@@ -117,14 +117,16 @@ class Inspection:
         }
 
 
-def inspected(source: str | None, target: str, maps: Sequence[AttentionMap], absent: Sequence[str] = ()) -> Inspection:
+def build_inspection(
+    source: str | None, target: str, maps: Sequence[AttentionMap], absent: Sequence[str] = ()
+) -> Inspection:
     """Build the inspection of a text. Raises ConfigError if the model has no attention weights."""
     if not maps:
         raise ConfigError(f"this model has no attention to show. {'; '.join(absent)}")
     return Inspection(source, target, tuple(maps), tuple(absent))
 
 
-def check_free(folder: Path) -> None:
+def check_output_folder(folder: Path) -> None:
     """Raises ConfigError if the path exists and is not an empty folder."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"{folder} already exists: choose another name, or delete it")

@@ -1,4 +1,4 @@
-"""Helpers for assembling models: compatible position schemes, initial values, building without storage."""
+"""Helpers for building models: selection of position schemes, initialisation, building without storage."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from dragoman.nn.positions.scheme import PositionScheme
 
 @contextmanager
 def prefix_errors(side: str) -> Iterator[None]:
-    """Prefix the messages of ConfigErrors with the side that they concern."""
+    """Prefix the messages of ConfigErrors raised within this context with the name of the side."""
     try:
         yield
     except ConfigError as error:
@@ -23,7 +23,10 @@ def prefix_errors(side: str) -> Iterator[None]:
 
 
 def resolve_scheme(chosen: PositionScheme | None, family: Family, side: str) -> PositionScheme:
-    """Return the chosen scheme, by default the family's. Raises ConfigError if the family cannot use it."""
+    """Return the chosen position scheme; None: the default of the family.
+
+    Raises ConfigError if the family does not support the scheme.
+    """
     if chosen is None:
         return family.default_positions
     if chosen.inside_attention and not family.has_self_attention:
@@ -35,16 +38,16 @@ def resolve_scheme(chosen: PositionScheme | None, family: Family, side: str) -> 
 
 
 def check_decodable(scheme: PositionScheme, setting: str) -> None:
-    """Raises ConfigError for a scheme that needs the length of the text, which a decoder does not know in advance."""
+    """Raise ConfigError for a scheme that needs the length of the text, which is unknown during decoding."""
     if scheme.needs_length:
         raise ConfigError(
-            f"positions of kind {scheme.kind} need the length of the whole text, which a decoder does not know: "  # type: ignore[attr-defined]
+            f"positions of kind {scheme.kind} need the length of the whole text, which is unknown in a decoder: "  # type: ignore[attr-defined]
             f"choose another kind for {setting}"
         )
 
 
 def initialise_linear_layers(model: nn.Module) -> None:
-    """Initialise weights with Glorot's uniform distribution and biases with zeros."""
+    """Initialise the weights of all linear layers with Glorot's uniform distribution, and their biases with zeros."""
     for module in model.modules():
         if isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight)
@@ -54,13 +57,16 @@ def initialise_linear_layers(model: nn.Module) -> None:
 
 @contextmanager
 def without_storage() -> Iterator[None]:
-    """Modules built in this context have shapes but no storage, which makes compatibility checks cheap."""
+    """Build modules without storage within this context, which makes compatibility checks cheap."""
     with torch.device("meta"), SkipInitialValues():
         yield
 
 
 class SkipInitialValues(TorchFunctionMode):
-    """Skips random initial values; on the meta device, drawing them would import torch's compiler, which is slow."""
+    """A mode that skips random initialisation.
+
+    On the meta device, drawing random values would import torch's compiler, which is slow.
+    """
 
     def __torch_function__(
         self, function: Any, types: Any, arguments: tuple[Any, ...] = (), settings: dict[str, Any] | None = None

@@ -1,12 +1,13 @@
 """The dilated convolutional encoder and decoder of ByteNet (Kalchbrenner et al. 2016).
 
-As in the paper: residual blocks with ReLU, width d outside and d/2 inside, dilations 1, 2, 4, 8, 16 repeated, masked in
-the decoder, which is stacked on the encoder. Differences:
-- The source is not padded, and the decoder reads zeros past its end, as in the paper's first version. The second
-  version pads the source to a·S + b tokens before the encoder reads it (a = 1.2 from English to German), and the
-  decoder receives no source states past that length ("dynamic unfolding").
-- There are no multiplicative units; the paper uses them in its character language model.
-- Tokens may be of any kind, not only characters; the default is 5 blocks, the paper has 30.
+As in the paper, residual blocks with ReLU have width d outside and d/2 inside, dilations 1, 2, 4, 8, 16 are repeated,
+convolutions in the decoder are causal, and the decoder is stacked on the encoder. Differences from the paper:
+- The source is not padded, and the decoder receives zeros beyond its end, as in the first version of the paper. In the
+  second version, the source is padded to a·S + b tokens before it is encoded (a = 1.2 from English to German), and the
+  decoder receives no source states beyond that length ("dynamic unfolding").
+- There are no multiplicative units, which the paper uses in its character-level language model.
+- Tokens need not be characters.
+- The default number of blocks is 5, compared with 30 in the paper.
 """
 
 from collections.abc import Mapping
@@ -41,7 +42,7 @@ class _Layers(Config):
     dilations: tuple[Dilation, ...] = Field(
         (1, 2, 4, 8, 16),
         min_length=1,
-        description="Dilations of the layers, in order; repeated if there are more layers.",
+        description="Dilations of the layers, in order. They are repeated if there are more layers.",
     )
     inner: int | None = Field(None, ge=1, description="Width inside a block; null: half the model width (paper).")
     normalisation: NormConfig = Field(LayerNormConfig(), description="Normalisation before each activation.")
@@ -50,7 +51,9 @@ class _Layers(Config):
 class ByteNetEncoderConfig(_Layers, EncoderFamily):
     """Dilated convolutions, h ← h + W₂ ReLU(LN(conv(ReLU(LN(W₁ ReLU(LN(h))))))) (section 3.6, figure 3).
 
-    The dilation doubles from layer to layer, so the receptive field grows by 2^layers. `encoder: {kind: bytenet}`.
+    The dilation doubles from layer to layer, so the receptive field grows exponentially with the number of layers.
+
+    YAML: `encoder: {kind: bytenet}`
     """
 
     def build(self, context: SideContext) -> "ByteNetEncoder":
@@ -59,21 +62,22 @@ class ByteNetEncoderConfig(_Layers, EncoderFamily):
 
 
 class ByteNetDecoderConfig(_Layers, DecoderFamily):
-    """The encoder's blocks with causal convolutions, stacked on the encoder's states (section 3.1).
+    """The blocks of the encoder with causal convolutions, stacked on the encoder states (section 3.1).
 
-    `decoder: {kind: bytenet}`; with attention instead: `{kind: bytenet, stacked: false, cross_attention: {}}`.
+    YAML: `decoder: {kind: bytenet}`, or with attention instead of stacking
+    `decoder: {kind: bytenet, stacked: false, cross_attention: {}}`
     """
 
     without_source: ClassVar[Mapping[str, Any]] = {"stacked": False, "cross_attention": None}
 
     stacked: bool = Field(
         True,
-        description="Add the source state at position t to target token t, and zeros past the end of the source. (The "
-        "second version of the paper first lengthens the source by a fifth.)",
+        description="Add the source state at position t to target token t; beyond the end of the source, add zeros. "
+        "(In the second version of the paper, the source is first lengthened by a fifth.)",
     )
     cross_attention: SourceAttentionConfig | None = Field(
         None,
-        description="Attention to the source after every block; null: none (paper).",
+        description="Attention to the source after each block; null: none (paper).",
         json_schema_extra={"kind": "soft"},
     )
     heads: int = Field(
@@ -86,7 +90,10 @@ class ByteNetDecoderConfig(_Layers, DecoderFamily):
 
 
 class Block(nn.Module):
-    """d → inner, a dilated convolution, inner → d, each after a norm and a ReLU, inside a residual connection."""
+    """A residual block: projection d → inner, dilated convolution, projection inner → d.
+
+    Each of them is preceded by a norm and a ReLU.
+    """
 
     def __init__(self, config: _Layers, layer: int, context: SideContext) -> None:
         super().__init__()
@@ -95,20 +102,20 @@ class Block(nn.Module):
         dilation = config.dilations[layer % len(config.dilations)]
         self.norms = nn.ModuleList(config.normalisation.build(size) for size in (width, inner, inner))
         self.narrow = nn.Linear(width, inner)
-        self.convolution = Convolution(inner, inner, config.kernel, dilation, gain=2.0)  # He et al. 2015: for a ReLU
+        self.convolution = Convolution(inner, inner, config.kernel, dilation, gain=2.0)  # for ReLU (He et al. 2015)
         self.widen = nn.Linear(inner, width)
         self.dropout = Dropout(context.dropout.residual)
 
     def encode(self, states: Tensor, mask: Tensor) -> Tensor:
-        """Encode states (B, S, d) → (B, S, d), with context on both sides."""
+        """Apply the block with context on both sides: states (B, S, d) → (B, S, d)."""
         return states + self._expand(self.convolution.centred(self._reduce(states, mask), mask), mask)
 
     def decode(
         self, states: Tensor, past: Tensor | None, mask: Tensor | None, real: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """Decode states (R, T, d) → (R, T, d), with context on the left; also returns the past for the next call.
+        """Apply the block with context on the left: states (R, T, d) → (R, T, d), and `past` for the next call.
 
-        past: (R, (kernel − 1)·dilation, inner). real: as in `Convolution.causal`.
+        past: (R, (kernel − 1)·dilation, inner). real: the mask of `Convolution.causal`.
         """
         result, past = self.convolution.causal(self._reduce(states, mask), past, real)
         return states + self._expand(result, mask), past
@@ -133,7 +140,7 @@ class ByteNetEncoder(nn.Module):
         self.norm = config.normalisation.build(context.width)
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Memory:
-        """tokens (B, S) int64, mask (B, S) bool → states (B, S, d)."""
+        """Encode tokens (B, S) int64 with mask (B, S) bool into states (B, S, d)."""
         states = self.embedding(tokens, mask=mask)
         for layer in self.layers:
             states = layer.encode(states, mask)  # type: ignore[operator]
@@ -141,7 +148,7 @@ class ByteNetEncoder(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """A block, followed by attention to the source if that is configured."""
+    """A block, followed by attention to the source if it is configured."""
 
     def __init__(self, config: ByteNetDecoderConfig, layer: int, context: DecoderContext) -> None:
         super().__init__()
@@ -156,7 +163,10 @@ class DecoderLayer(nn.Module):
     def forward(
         self, states: Tensor, past: Tensor | None, memory: TensorTree | None, step: Step
     ) -> tuple[Tensor, Tensor]:
-        """states (R, T, d), the convolution's past inputs, the projected memory → states, past."""
+        """Return the new states (R, T, d) and `past` for the next call.
+
+        past: the past inputs of the convolution. memory: the projected memory, or None.
+        """
         mask = step.mask
         states, past = self.block.decode(states, past, mask, step.causal.token_mask(step.causal.new))
 
@@ -171,15 +181,15 @@ class DecoderLayer(nn.Module):
 
 @dataclass(frozen=True)
 class StackedSource(ProjectedSource):
-    """The projected source with the states that are added to the target tokens.
+    """The projected source and the source states that are added to the target tokens.
 
-    states: (B, S, d), zero at padding; None if they are not added.
+    states: (B, S, d), zero at padding; None if no states are added.
     """
 
     states: Tensor | None = None
 
-    def aligned(self, causal: CausalSpan, rows: int) -> Tensor:
-        """Return the source states to add to the tokens of a step: (rows, T, d), zero past the end of the source."""
+    def aligned_states(self, causal: CausalSpan, rows: int) -> Tensor:
+        """Return the source states to add to the tokens of a step: (rows, T, d), zero beyond the end of the source."""
         assert self.states is not None
         sentences, length = self.states.shape[:2]
         if causal.left_padding is None:
@@ -195,9 +205,9 @@ class StackedSource(ProjectedSource):
 
 
 class ByteNetDecoder(LayeredDecoder):
-    """Embeddings, blocks, ReLU(LN(h))W and the vocabulary projection. Implements `Decoder`.
+    """Embeddings, blocks, an output layer ReLU(LN(h))W, and the vocabulary projection. Implements `Decoder`.
 
-    The cache holds the last (kernel − 1)·dilation inputs of each convolution, so its size is constant. Without
+    The cache consists of the last (kernel − 1)·dilation inputs of each convolution, so its size is constant. Without
     attention to the source, `Output.attention` is None.
     """
 
@@ -213,18 +223,18 @@ class ByteNetDecoder(LayeredDecoder):
         self.projection = context.projection
 
     def project_source(self, memory: Memory | None) -> StackedSource:
-        """Project the source for the layers, and keep its states if they are added to the target tokens."""
+        """Project the memory for all layers, and include its states if they are added to the target tokens."""
         source = super().project_source(memory)
         if memory is None or not self.stacked:
             return StackedSource(source.mask, source.layers)
         return StackedSource(source.mask, source.layers, memory.states.masked_fill(~memory.mask.unsqueeze(2), 0.0))
 
     def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
-        """Read tokens (R, T); the first is at `state.position`."""
+        """See `Decoder.step`."""
         step = self.read(tokens, state)
         states = step.embedded
         if state.memory.states is not None:
-            states = states + state.memory.aligned(step.causal, len(tokens))
-        states, attention, after = self.through_layers(states, state, step)
+            states = states + state.memory.aligned_states(step.causal, len(tokens))
+        states, attention, after = self.run_layers(states, state, step)
         hidden = self.output(functional.relu(self.norm(states, step.mask)))
         return ProjectedOutput(hidden, self.projection, attention), after

@@ -1,14 +1,15 @@
-"""A convolutional encoder and decoder after ConvS2S (Gehring et al. 2017).
+"""A convolutional encoder and decoder based on ConvS2S (Gehring et al. 2017).
 
-As in the paper: gated convolutions, attention in every decoder layer, a factor √½ after every sum. Differences:
-- Attention projects queries, keys, values and its result, and scores by scaled dot products, as in the other families.
-  The paper's d·z without matrices or scale is `cross_attention: {scorer: {kind: dot}, projections: false}`.
-- Keys and values are the same memory, (z + e)·√½; the paper has keys z and values z + e.
-- The attention's weighted mean of m states is not multiplied by m·√(1/m).
-- There is no weight normalisation and no scaling of the encoder's gradient by the number of attention layers, and the
-  initial gains differ.
-- All layers are as wide as the embeddings; in the paper width grows, with linear maps in between.
-- Positions are sinusoidal by default; the paper's are learned: `positions: {kind: learned}`.
+As in the paper, convolutions are gated, each decoder layer attends to the source, and each sum is multiplied by √½.
+Differences from the paper:
+- Attention projects queries, keys, values and results, and uses scaled dot products, as in the other families. The
+  score d·z of the paper, without matrices and scale, is `cross_attention: {scorer: {kind: dot}, projections: false}`.
+- Keys and values are the same memory, (z + e)·√½. The paper uses keys z and values z + e.
+- The weighted mean of m states that attention computes is not multiplied by m·√(1/m).
+- There is no weight normalisation, and the gradient of the encoder is not divided by the number of attention layers.
+- Initial gains differ from the paper.
+- All layers have the width of the embeddings. In the paper, later layers are wider and connected by linear maps.
+- Positions are sinusoidal by default. Those of the paper are learned: `positions: {kind: learned}`.
 """
 
 from collections.abc import Mapping
@@ -31,12 +32,13 @@ from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.positions.sinusoidal import SinusoidalConfig
 from dragoman.nn.residual import require_output_width
 
-# Keeps the variance of a sum of two terms of equal variance (Gehring et al. 2017, section 3.5).
+# Factor that preserves the variance in sums of two terms of equal variance (Gehring et al. 2017, section 3.5).
 _HALF = sqrt(0.5)
 
-# Variance of the input of a gated linear unit if the layer's input has variance 1. The paper's 4 is for inputs of
-# small variance. Embeddings here have a variance above 1, which opens the gates wider: with 4, the first gradient of 15
-# layers of width 256 had a norm of 5e9; with 2.5 the norms for 4, 15 and 30 layers were 2.4, 1.3 and 1.0.
+# Variance of the input of a gated linear unit if the input of the layer has variance 1. The value 4 of the paper is
+# derived for inputs of small variance, but these embeddings have a variance above 1, which opens the gates wider. With
+# 4, the norm of the first gradient was 5e9 for 15 layers of width 256. With 2.5, the norms were 2.4, 1.3 and 1.0 for 4,
+# 15 and 30 layers.
 _GAIN = 2.5
 
 
@@ -48,7 +50,7 @@ class _Layers(Config):
     kernel: int = Field(3, ge=1, le=1024, description="Kernel size of the convolutions, in tokens (paper: 3).")
 
     def build_convolution(self, context: SideContext) -> Convolution:
-        """Build the convolution of one layer; half of its output channels are gates."""
+        """Build the convolution of one layer. Half of its output channels are gates."""
         width, gain = context.width, _GAIN * (1 - context.dropout.residual)
         return Convolution(width, 2 * width, self.kernel, gain=gain)
 
@@ -56,8 +58,8 @@ class _Layers(Config):
 class ConvolutionalEncoderConfig(_Layers, EncoderFamily):
     """Gated convolutions over positions, h ← (GLU(conv(h)) + h)·√½ (Gehring et al. 2017, section 3.2).
 
-    The memory is (z + e)·√½ of the last layer z and the embeddings e; in the paper z is the key and z + e the value.
-    `encoder: {kind: convolutional, layers: 4, kernel: 3}`.
+    The memory is (z + e)·√½, where z is the output of the last layer and e are the embeddings. In the paper, z is the
+    key and z + e the value. YAML: `encoder: {kind: convolutional, layers: 4, kernel: 3}`
     """
 
     default_positions: ClassVar[PositionScheme] = SinusoidalConfig()
@@ -68,10 +70,12 @@ class ConvolutionalEncoderConfig(_Layers, EncoderFamily):
 
 
 class ConvolutionalDecoderConfig(_Layers, DecoderFamily):
-    """Gated causal convolutions with attention to the source in every layer.
+    """Gated causal convolutions with attention to the source in each layer.
 
-    The query is (Wg + b + e)·√½, where g = GLU(conv(h)) and e is the embedding (Gehring et al. 2017, section 3.3);
-    then h ← ((g + attention)·√½ + h)·√½. `decoder: {kind: convolutional, layers: 4, kernel: 3}`.
+    The query is (Wg + b + e)·√½, where g = GLU(conv(h)) and e is the embedding (Gehring et al. 2017, section 3.3). The
+    layer then computes h ← ((g + attention)·√½ + h)·√½.
+
+    YAML: `decoder: {kind: convolutional, layers: 4, kernel: 3}`
     """
 
     default_positions: ClassVar[PositionScheme] = SinusoidalConfig()
@@ -96,7 +100,7 @@ class EncoderLayer(nn.Module):
         self.dropout = Dropout(context.dropout.residual)
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
-        """(B, S, d) → (B, S, d)."""
+        """Apply the layer to states (B, S, d) → (B, S, d)."""
         return (functional.glu(self.convolution.centred(self.dropout(states), mask)) + states) * _HALF
 
 
@@ -111,7 +115,7 @@ class ConvolutionalEncoder(nn.Module):
         self.layers = nn.ModuleList(EncoderLayer(config, context) for _ in range(config.layers))
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Memory:
-        """tokens (B, S) int64, mask (B, S) bool → states (B, S, d)."""
+        """Encode tokens (B, S) int64 with mask (B, S) bool into states (B, S, d)."""
         states = embedded = self.embedding(tokens, mask=mask)
         for layer in self.layers:
             states = layer(states, mask)
@@ -137,7 +141,10 @@ class DecoderLayer(nn.Module):
     def forward(
         self, states: Tensor, past: Tensor | None, memory: TensorTree | None, step: Step
     ) -> tuple[Tensor, Tensor]:
-        """states (R, T, d), past inputs (R, kernel − 1, d), the projected memory of B rows → states, past."""
+        """Return the new states (R, T, d) and `past` for the next call.
+
+        past: past inputs of the convolution (R, kernel − 1, d). memory: the projected memory with B rows, or None.
+        """
         result, past = self.convolution.causal(self.dropout(states), past, step.causal.token_mask(step.causal.new))
         result = functional.glu(result)
         if memory is not None:
@@ -150,7 +157,7 @@ class DecoderLayer(nn.Module):
 class ConvolutionalDecoder(LayeredDecoder):
     """Embeddings, gated convolutions and the vocabulary projection. Implements `Decoder`.
 
-    The cache holds the last kernel − 1 inputs of each layer, so its size is constant.
+    The cache consists of the last kernel − 1 inputs of each layer, so its size is constant.
     """
 
     timed = (("start", "decoder"), ("step", "decoder"))
@@ -163,7 +170,7 @@ class ConvolutionalDecoder(LayeredDecoder):
         self.projection = context.projection
 
     def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
-        """Read tokens (R, T); the first is at `state.position`."""
+        """See `Decoder.step`."""
         step = self.read(tokens, state)
-        states, attention, after = self.through_layers(step.embedded, state, step)
+        states, attention, after = self.run_layers(step.embedded, state, step)
         return ProjectedOutput(self.dropout(states), self.projection, attention), after

@@ -1,4 +1,4 @@
-"""Ensembles: several models combined into one that predicts the mean of their probability distributions."""
+"""Ensembles, which predict the mean of the probability distributions of several models."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -13,15 +13,15 @@ from dragoman.models.interface import Decoder, LengthLimit, LengthLimits, Memory
 
 @dataclass(frozen=True)
 class EnsembleOutput:
-    """The combined `Output` of N models: log (1/N · Σ_m p_m), which is normalised, and their mean attention."""
+    """The combined `Output` of N models: the log-probabilities log (1/N · Σ_m p_m) and the mean attention."""
 
     members: Sequence[Output]
 
     @property
     def attention(self) -> Tensor | None:
         """The mean attention of the members that attend to the source; None if no member does."""
-        found = [each for member in self.members if (each := member.attention) is not None]
-        return torch.stack([each.float() for each in found]).mean(0) if found else None
+        weights = [each.float() for member in self.members if (each := member.attention) is not None]
+        return torch.stack(weights).mean(0) if weights else None
 
     def logits(self, positions: Tensor | None = None) -> Tensor:
         """See `Output`."""
@@ -33,7 +33,7 @@ class EnsembleOutput:
 
 
 class EnsembleDecoder(nn.Module):
-    """Decoders with the same vocabulary that read the same tokens; the state holds the states of all members."""
+    """Several decoders with the same vocabulary. The cache of its state is the list of the members' states."""
 
     def __init__(self, members: Sequence[Decoder]) -> None:
         super().__init__()
@@ -46,8 +46,8 @@ class EnsembleDecoder(nn.Module):
         left_padding: Tensor | None = None,
         capacity: int | None = None,
     ) -> State:
-        """Start every member. memory: one per member; the other arguments are as in `Decoder.start`."""
-        # Decoders that do not support left padding do not accept the argument.
+        """Start all members. memory: one memory per member. The other arguments are those of `Decoder.start`."""
+        # Decoders without support for left padding do not have the argument.
         options: dict[str, Any] = {} if left_padding is None else {"left_padding": left_padding}
         states = [
             member.start(own, attention, capacity=capacity, **options)
@@ -70,9 +70,9 @@ class EnsembleDecoder(nn.Module):
 
 
 class Ensemble(nn.Module):
-    """Models of any families with the same vocabularies, whose probabilities are averaged at every step.
+    """Models with the same vocabularies, of any families, whose probabilities are averaged at each step.
 
-    The memory of an ensemble is the tuple of its members' memories.
+    The memory of an ensemble is the tuple of the memories of its members.
     """
 
     def __init__(self, members: Sequence[SourceModel]) -> None:
@@ -86,25 +86,25 @@ class Ensemble(nn.Module):
         )
 
     def trial(self, length: int) -> Trial:
-        """Return a trial of the first member; all members read the same inputs."""
+        """Return a trial of the first member. All members have the same inputs."""
         return self._models[0].trial(length)
 
-    def remember(self, source: tuple[Tensor, ...]) -> tuple[Memory, ...]:
+    def encode_source(self, source: tuple[Tensor, ...]) -> tuple[Memory, ...]:
         """See `encode`."""
         return self.encode(*source)
 
     def encode(self, tokens: Tensor, mask: Tensor) -> tuple[Memory, ...]:
-        """The memory of each member; arguments as in `SourceModel.encode`."""
+        """Return the memory of each member. The arguments are those of `SourceModel.encode`."""
         return tuple(member.encode(tokens, mask) for member in self._models)
 
     def forward(self, source: Tensor, source_mask: Tensor, inputs: Tensor) -> EnsembleOutput:
-        """Teacher forcing: predict the next token after each target input (B, T); the source is as in `encode`."""
+        """Predict the token after each target input (B, T) by teacher forcing. source, source_mask: as in `encode`."""
         output, _ = self.decoder.step(inputs, self.decoder.start(self.encode(source, source_mask)))
         return output
 
 
 def _log_mean(logits: Sequence[Tensor]) -> Tensor:
-    """log (1/N · Σ softmax) of N tensors, over their last dimension."""
+    """Return the logarithm of the mean softmax of N tensors, over their last dimension."""
     return torch.stack([each.log_softmax(-1) for each in logits]).logsumexp(0) - log(len(logits))
 
 

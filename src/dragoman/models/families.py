@@ -1,4 +1,4 @@
-"""All encoders and decoders by `kind`. To add one, add a file to this folder and a line here."""
+"""Unions of encoders and decoders, discriminated by `kind`. To add a family, add its configs to these unions."""
 
 from typing import Annotated
 

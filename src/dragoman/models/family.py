@@ -1,4 +1,4 @@
-"""Families of encoders and decoders: configs that build them, and the outputs of the decoders."""
+"""Base classes of encoder and decoder families, and the outputs of decoders."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +20,10 @@ from dragoman.nn.precision import to_at_least_float32
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predictions of N tokens, whose logits are hidden (N, d) · weightᵀ, weight (V, d), plus bias (V,) if there is one.
+    """Predictions of N tokens in factored form: the logits are hidden · weightᵀ + bias.
 
-    Used by a loss that never holds all logits in memory (`training.objectives.fused_cross_entropy`).
+    hidden: (N, d). weight: (V, d). bias: (V,), or None. Used by a loss that does not hold all logits in memory
+    (`training.objectives.fused_cross_entropy`).
     """
 
     hidden: Tensor
@@ -32,14 +33,14 @@ class Predictions:
 
 @dataclass(frozen=True)
 class ProjectedOutput:
-    """An `Output` whose logits are a projection of hidden (R, T, d)."""
+    """An `Output` whose logits are a projection of hidden states (R, T, d)."""
 
     hidden: Tensor
     projection: Projection
     attention: Tensor | None = None
 
     def at(self, positions: Tensor) -> Predictions:
-        """The predictions at `positions` (see `Output.logits`), differentiable."""
+        """Return the predictions at `positions` (see `Output.logits`), differentiable."""
         return Predictions(_at(self.hidden, positions), self.projection.weight, self.projection.bias)
 
     def logits(self, positions: Tensor | None = None) -> Tensor:
@@ -52,7 +53,7 @@ class ProjectedOutput:
 
     @staticmethod
     def joined(outputs: Sequence["ProjectedOutput"]) -> "ProjectedOutput":
-        """Concatenate the outputs of one decoder's consecutive steps."""
+        """Return the concatenated outputs of consecutive steps of a decoder."""
         attention = [output.attention for output in outputs if output.attention is not None]
         return ProjectedOutput(
             torch.cat([output.hidden for output in outputs], 1),
@@ -67,11 +68,11 @@ def _at(values: Tensor, positions: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class SideContext:
-    """The inputs that a family needs to build an encoder or a decoder.
+    """The shared parts and settings from which a family builds an encoder or a decoder.
 
-    embedding: embeds the tokens or vectors of that side and adds absolute positions. width: d_model, the width of
-    embeddings, of each layer's input and of an encoder's memory. dropout: its rates. positions: the position scheme,
-    which may act inside self-attention.
+    embedding: embeds the tokens or vectors of the side and adds absolute positions. width: d_model, the width of
+    embeddings, layer inputs and memories. dropout: dropout rates. positions: the position scheme, which may act inside
+    self-attention.
     """
 
     embedding: Embedding
@@ -80,19 +81,19 @@ class SideContext:
     positions: PositionScheme
 
     def attention_sizes(self, heads: int) -> AttentionSizes:
-        """The sizes of an attention with `heads` heads whose queries, memory and result are d_model wide."""
+        """Return the sizes of an attention with `heads` heads whose queries, memory and result have width d_model."""
         return AttentionSizes(self.width, self.width, self.width, heads, self.dropout.attention)
 
 
 @dataclass(frozen=True)
 class DecoderContext(SideContext):
-    """The inputs that a family needs to build a decoder. projection: maps hidden states of width d_model to logits."""
+    """As `SideContext`, for a decoder. projection: maps hidden states of width d_model to logits."""
 
     projection: Projection
 
 
 class ProjectingDecoder(Decoder, Protocol):
-    """A decoder that can be trained with a loss that never holds all logits in memory."""
+    """A decoder that can be trained with a loss that does not hold all logits in memory."""
 
     @property
     def projection(self) -> Projection:
@@ -105,11 +106,11 @@ class ProjectingDecoder(Decoder, Protocol):
 
 
 class Family(Config):
-    """The base class of configs of encoders and decoders.
+    """The base class of the configs of encoders and decoders.
 
-    default_positions: the position scheme if the model's settings name none. has_self_attention: whether it has
-    self-attention. compilable: whether it has layers that torch.compile speeds up. recurrent: whether its state has a
-    constant size, so that texts of any length can be read.
+    default_positions: the position scheme used if the settings of the model do not specify one. has_self_attention:
+    whether layers use self-attention. compilable: whether torch.compile speeds up some layers. recurrent: whether the
+    state has a constant size, so that texts of any length can be processed.
     """
 
     default_positions: ClassVar[PositionScheme] = NoPositionsConfig()
@@ -117,8 +118,11 @@ class Family(Config):
     compilable: ClassVar[bool] = False
     recurrent: ClassVar[bool] = False
 
-    def shallow(self) -> Self:
-        """Return the config with a single layer. All layers are alike, so if one can be built, all can."""
+    def with_one_layer(self) -> Self:
+        """Return the config with a single layer.
+
+        All layers have the same settings, so compatibility checks need to build only one.
+        """
         return self.model_copy(update={"layers": 1}) if "layers" in type(self).model_fields else self
 
 
@@ -133,24 +137,26 @@ class EncoderFamily(Family):
 class DecoderFamily(Family):
     """The base class of decoder configs.
 
-    without_source: the settings that connect the decoder to the source, each with the value that disconnects it, as
-    in language models.
+    without_source: the settings that connect the decoder to the source, each with the value that disconnects it. These
+    values are used in language models.
     """
 
     without_source: ClassVar[Mapping[str, Any]]
 
     def check_source(self) -> None:
-        """Raises ConfigError if nothing connects this decoder to the source."""
+        """Raise ConfigError if no setting connects this decoder to the source."""
         if not self._source_settings():
-            without = " and ".join(f"{name} {_as_yaml(value)}" for name, value in self.without_source.items())
-            others = "it" if len(self.without_source) == 1 else "one of them"
-            raise ConfigError(f"with {without} nothing connects it to the source: change {others}")
+            values = " and ".join(f"{name}={_as_yaml(value)}" for name, value in self.without_source.items())
+            change = "this setting" if len(self.without_source) == 1 else "one of these settings"
+            raise ConfigError(f"with {values}, the decoder is not connected to the source: change {change}")
 
     def check_no_source(self) -> None:
-        """Raises ConfigError if a setting connects this decoder to a source."""
-        if leading := self._source_settings():
+        """Raise ConfigError if a setting connects this decoder to a source."""
+        if settings := self._source_settings():
+            remove = "this setting" if len(settings) == 1 else "these settings"
             raise ConfigError(
-                f"{' and '.join(leading)} would connect to a source, which a language model does not have: remove it"
+                f"{' and '.join(settings)} would connect the decoder to a source, but a language model has no source: "
+                f"remove {remove}"
             )
 
     def _source_settings(self) -> list[str]:

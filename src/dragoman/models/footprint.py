@@ -89,7 +89,7 @@ def _held(model: Model, trial: Trial) -> tuple[int, int, int]:
         if not has_decoder(model):
             model(*trial.arguments)
             return encoding.most, 0, 0
-        memory = model.remember(trial.source)
+        memory = model.encode_source(trial.source)
     started = model.decoder.start(memory)
     assert trial.inputs is not None
     _, after = model.decoder.step(trial.inputs, started)
@@ -97,7 +97,7 @@ def _held(model: Model, trial: Trial) -> tuple[int, int, int]:
     return encoding.most, held, _bytes(after.cache)
 
 
-def refined(footprint: Footprint, model: Any, longest: int, training: bool, free: int) -> Footprint:
+def refine_footprint(footprint: Footprint, model: Any, longest: int, training: bool, free: int) -> Footprint:
     """Measure again on sentences of up to `longest` tokens, if `footprint` was measured on shorter ones.
 
     Returns `footprint` unchanged if the trial itself would not fit into `free` bytes. A trial takes less time than

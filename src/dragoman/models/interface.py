@@ -1,7 +1,7 @@
-"""The protocols that every model implements.
+"""The protocols that all models implement.
 
-Any encoder passes a `Memory` to any decoder; a decoder is a pure step function over a `State`. One search, one training
-loop and one inspector work with every model that implements them.
+An encoder returns a `Memory`, and a decoder is a pure step function over a `State`, so all encoders and decoders can be
+combined. Search, training and inspection work with all models that implement these protocols.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,9 +16,9 @@ Side = Literal["source", "target"]
 
 @dataclass(frozen=True)
 class LengthLimit:
-    """The length limit of one side.
+    """The length limit of one side of a model.
 
-    positions: number of positions of its scheme, None if unlimited. setting: the setting that determines it.
+    positions: number of positions, None if unlimited. setting: name of the setting that determines the limit.
     """
 
     side: Side
@@ -27,15 +27,15 @@ class LengthLimit:
 
     @property
     def tokens(self) -> int | None:
-        """Maximum number of tokens of a text: one position is for the end of a source or the beginning of a target."""
+        """Maximum number of tokens of a text. One position is reserved for the end of a source or start of a target."""
         return None if self.positions is None else self.positions - 1
 
     def exceeded(self, length: int) -> bool:
-        """Whether a text of `length` tokens is too long."""
+        """Return whether a text of `length` tokens is too long."""
         return self.tokens is not None and length > self.tokens
 
     def describe(self, length: int) -> str:
-        """Return the first part of an error message about a text of `length` tokens; callers append a remedy."""
+        """Return the first part of an error message about a text of `length` tokens. Callers append a suggestion."""
         special = "end" if self.side == "source" else "beginning"
         return (
             f"{length} {self.side} tokens, but the model has {self.positions} positions, one of them for the {special} "
@@ -51,7 +51,7 @@ class LengthLimits(NamedTuple):
 
 
 def first_exceeded(limits: Sequence[LengthLimit], *lengths: int) -> tuple[LengthLimit, int] | None:
-    """Return the first limit that a pair of texts exceeds, with the excessive length; None if there is none."""
+    """Return the first limit that is exceeded, with the length that exceeds it, or None if no limit is exceeded."""
     return next(
         ((limit, length) for limit, length in zip(limits, lengths, strict=True) if limit.exceeded(length)), None
     )
@@ -60,43 +60,44 @@ def first_exceeded(limits: Sequence[LengthLimit], *lengths: int) -> tuple[Length
 TensorTree = Any
 """Tensors, or None, in nested dicts, lists, tuples, NamedTuples and dataclasses.
 
-Numbers, bools and strings have no rows. They are allowed only as fields of a dataclass, where they are constants for
-all rows.
+Numbers, bools and strings are allowed only as fields of a dataclass, where their values apply to all rows.
 """
 
 
-class Reordered(Protocol):
-    """A part of a cache that selects its own rows, such as a nested `State`."""
+class SupportsReorder(Protocol):
+    """A part of a cache with its own method for selecting rows, such as a nested `State`."""
 
-    def reorder(self, rows: Tensor, beam_size: int) -> "Reordered":
+    def reorder(self, rows: Tensor, beam_size: int) -> "SupportsReorder":
         """See `State.reorder`."""
         ...
 
 
 def tree_map(
-    function: Callable[[Tensor], Tensor], tree: TensorTree, reordered: Callable[[Reordered], Reordered] | None = None
+    function: Callable[[Tensor], Tensor],
+    tree: TensorTree,
+    reorder: Callable[[SupportsReorder], SupportsReorder] | None = None,
 ) -> TensorTree:
-    """Apply `function` to every tensor of a tree.
+    """Apply `function` to all tensors of a tree.
 
-    reordered: applied to parts that have a method `reorder`; None: they are traversed like any dataclass. Raises
-    TypeError for an invalid leaf.
+    reorder: function applied to parts that have a `reorder` method; None: these parts are traversed like any dataclass.
+    Raises TypeError for an invalid leaf.
     """
     if isinstance(tree, Tensor):
         return function(tree)
     if tree is None:
         return None
-    if reordered is not None and hasattr(tree, "reorder"):
-        return reordered(tree)
+    if reorder is not None and hasattr(tree, "reorder"):
+        return reorder(tree)
     if isinstance(tree, dict):
-        return {key: tree_map(function, value, reordered) for key, value in tree.items()}
+        return {key: tree_map(function, value, reorder) for key, value in tree.items()}
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*(tree_map(function, value, reordered) for value in tree))
+        return type(tree)(*(tree_map(function, value, reorder) for value in tree))
     if isinstance(tree, list | tuple):
-        return type(tree)(tree_map(function, value, reordered) for value in tree)
+        return type(tree)(tree_map(function, value, reorder) for value in tree)
     if is_dataclass(tree) and not isinstance(tree, type):
         parts = {each.name: getattr(tree, each.name) for each in fields(tree)}
         changed = {
-            name: tree_map(function, part, reordered)
+            name: tree_map(function, part, reorder)
             for name, part in parts.items()
             if not isinstance(part, bool | int | float | str)
         }
@@ -108,7 +109,7 @@ def tree_map(
 
 
 def tensors(tree: TensorTree) -> Iterator[Tensor]:
-    """Every tensor in a tree."""
+    """Yield all tensors of a tree."""
     if isinstance(tree, Tensor):
         yield tree
         return
@@ -124,9 +125,9 @@ def tensors(tree: TensorTree) -> Iterator[Tensor]:
 class Memory:
     """The output of an encoder: states (B, S, d) and mask (B, S) bool, True where a decoder may attend.
 
-    final: (B, d), an encoder's own summary of the whole text, such as the last state of a recurrence; None if there is
-    no such summary. An encoder of several texts, or of several views of one text, may return any tree of memories; only
-    decoders access its content, other code calls `source_mask`.
+    final: (B, d), a summary of the whole text computed by the encoder, such as the last state of a recurrence; None if
+    the encoder does not compute a summary. An encoder of several texts, or of several views of a text, may return any
+    tree of memories. Only decoders access its contents; other code calls `source_mask`.
     """
 
     states: Tensor
@@ -135,7 +136,7 @@ class Memory:
 
     @property
     def summary(self) -> Tensor:
-        """(B, d): the encoder's own summary if there is one, otherwise the mean of the states."""
+        """The summary (B, d) of the text: `final` if it is not None, otherwise the mean of the states."""
         if self.final is not None:
             return self.final
         mask = self.mask.unsqueeze(2).to(self.states.dtype)
@@ -143,17 +144,17 @@ class Memory:
 
 
 def source_mask(memory: TensorTree) -> Tensor:
-    """Return the mask (B, S) of a memory, or of the first memory in a tree; True at source tokens.
+    """Return the mask (B, S) of a memory, or of the first memory in a tree, True at source tokens.
 
-    Raises TypeError if there is no memory in the tree.
+    Raises TypeError if the tree does not contain a memory.
     """
-    for found in memories(memory):
-        return found.mask
-    raise TypeError(f"{type(memory).__name__} holds no Memory")
+    for first in memories(memory):
+        return first.mask
+    raise TypeError(f"{type(memory).__name__} does not contain a Memory")
 
 
 def memories(tree: TensorTree) -> Iterator[Memory]:
-    """Every Memory in a tree."""
+    """Yield all memories of a tree."""
     if isinstance(tree, Memory):
         yield tree
         return
@@ -163,15 +164,16 @@ def memories(tree: TensorTree) -> Iterator[Memory]:
 
 @dataclass(frozen=True)
 class State:
-    """The state of a decoder, a value that `step` takes and returns. Do not use it again after passing it in.
+    """The state of a decoder, which `step` accepts and returns. Do not reuse a state after passing it to `step`.
 
-    memory: the source as the decoder stores it, a tree of tensors with one row per sentence (B rows); it has no tensors
-    if there is no source. cache: a tree of tensors with one row per hypothesis (R = B · beam_size rows; the rows of a
-    sentence are adjacent); parts with a method `reorder`, such as a nested `State`, select their own rows. position:
-    number of tokens read. beam_size: hypotheses per sentence. attention: whether `step` also returns attention weights.
-    max_length: maximum number of tokens that this decoder can read, None if unlimited. left_padding: (R,) int64, number
-    of padding tokens before the first token of each row; None for no padding. capacity: maximum number of tokens that
-    will be read, for which caches are allocated and then written in place; None: unknown, caches grow.
+    memory: the source in the form in which the decoder stores it, a tree of tensors with one row per sentence (B rows);
+    without a source, it contains no tensors. cache: a tree of tensors with one row per hypothesis (R = B · beam_size
+    rows; the rows of a sentence are adjacent). Parts with a `reorder` method, such as a nested `State`, select their
+    rows with it. position: number of tokens processed. beam_size: number of hypotheses per sentence. attention: whether
+    `step` also returns attention weights. max_length: maximum number of tokens that the decoder supports, None if
+    unlimited. left_padding: (R,) int64, number of padding tokens before the first token of each row; None for no
+    padding. capacity: maximum number of tokens to process, for which caches are allocated and then updated in place;
+    None if unknown, in which case caches grow.
     """
 
     memory: TensorTree
@@ -184,14 +186,14 @@ class State:
     capacity: int | None = None
 
     def after(self, tokens: int, cache: TensorTree) -> "State":
-        """The state after reading `tokens` more tokens."""
+        """Return the state after `tokens` more tokens."""
         return replace(self, cache=cache, position=self.position + tokens)
 
     def reorder(self, rows: Tensor, beam_size: int) -> "State":
-        """Select hypotheses `rows` (R',) int64 of the old state, `beam_size` per sentence.
+        """Return the state of the hypotheses with indices `rows` (R',) int64, `beam_size` per sentence.
 
-        Expanding to a beam, reordering within it and removing finished sentences are all done by such a selection.
-        Each group of `beam_size` rows must come from one sentence.
+        This method expands the state to a beam, reorders a beam and removes finished sentences. Each group of
+        `beam_size` rows must belong to one sentence.
         """
         return replace(
             self,
@@ -204,7 +206,7 @@ class State:
         )
 
     def _memory_of(self, sentences: Tensor) -> TensorTree:
-        """The memory of `sentences` (B',) int64; unchanged if they are all sentences in order."""
+        """Return the memory of `sentences` (B',) int64, unchanged if they are all sentences in order."""
         first = next(tensors(self.memory), None)
         if first is None:
             return self.memory
@@ -215,27 +217,27 @@ class State:
 
 
 class Output(Protocol):
-    """The predictions of the next token after each of the (R, T) tokens of a step; computed on demand."""
+    """The predictions of the next token after each of the (R, T) tokens of a step, computed on demand."""
 
     @property
     def attention(self) -> Tensor | None:
         """Attention weights over the source (R, T, S), without gradient: a distribution over unmasked positions.
 
-        Row t belongs to the prediction after token t. None if the state does not request attention or the decoder has
-        no attention to the source.
+        Row t corresponds to the prediction after token t. None if attention was not requested in `Decoder.start` or the
+        decoder has no attention to the source.
         """
         ...
 
     def logits(self, positions: Tensor | None = None) -> Tensor:
         """Return unnormalised log-probabilities (N, V), float32 or wider, of the tokens that follow `positions`.
 
-        positions: (R, T) bool with N True values, or (N,) int64 indices of tokens counted row by row; None: all tokens,
-        as (R, T, V).
+        positions: (R, T) bool with N True values, or (N,) int64 indices into the flattened tokens; None: all tokens, in
+        which case the shape is (R, T, V).
         """
         ...
 
     def last_logits(self) -> Tensor:
-        """Return the logits (R, V) after the last token of each row, a new tensor that a search may modify in place."""
+        """Return the logits (R, V) after the last token of each row. The caller may modify the tensor in place."""
         ...
 
 
@@ -251,7 +253,7 @@ class Trial(NamedTuple):
 
     @property
     def arguments(self) -> tuple[Tensor, ...]:
-        """All arguments, in the order in which the model takes them."""
+        """All arguments, in the order of the model's parameters."""
         return self.source if self.inputs is None else (*self.source, self.inputs)
 
 
@@ -266,11 +268,11 @@ class Model(Protocol):
         ...
 
     def trial(self, length: int) -> Trial:
-        """Arguments for a text of `length` tokens on each side, on the device of the model's parameters."""
+        """Return arguments for a text of `length` tokens on each side, on the device of the model."""
         ...
 
     def __call__(self, *arguments: Any) -> Any:
-        """Run the model on the arguments of a `Trial` or a batch; returns a tree of tensors, or an `Output`."""
+        """Run the model with the arguments of a `Trial` or a batch. Returns a tree of tensors or an `Output`."""
         ...
 
     def eval(self) -> Self: ...
@@ -283,31 +285,31 @@ class Model(Protocol):
 
 
 class DecoderModel(Model, Protocol):
-    """A model with a decoder. Its arguments are the source, if it has one, and the inputs of the decoder."""
+    """A model with a decoder. Its arguments are the source, if there is one, and the inputs of the decoder."""
 
     @property
     def decoder(self) -> "Decoder": ...
 
-    def remember(self, source: tuple[Tensor, ...]) -> TensorTree | None:
-        """Encode the source into the memory that the decoder starts from; returns None without a source."""
+    def encode_source(self, source: tuple[Tensor, ...]) -> TensorTree | None:
+        """Return the memory of the source for `Decoder.start`, or None for a model without a source."""
         ...
 
     def __call__(self, *arguments: Tensor) -> Output:
-        """Teacher forcing: predict the next token after each of the decoder's inputs, which are the last argument."""
+        """Predict the token after each decoder input by teacher forcing. The inputs are the last argument."""
         ...
 
 
 class CausalModel(DecoderModel, Protocol):
     """A model that predicts texts without a source, such as a language model.
 
-    unbounded: whether it reads texts of any length without a window, by carrying its state along.
+    unbounded: whether texts of any length can be processed without a window, because the state has a constant size.
     """
 
     unbounded: bool
 
 
 def has_decoder(model: Model) -> TypeGuard[DecoderModel]:
-    """Whether a model implements `DecoderModel`."""
+    """Return whether a model implements `DecoderModel`."""
     return hasattr(model, "decoder")
 
 
@@ -320,12 +322,12 @@ class SourceModel(DecoderModel, Protocol):
         ...
 
     def encode(self, tokens: Tensor, mask: Tensor) -> Memory:
-        """Encode the source; arguments as in `Encoder`, or vectors (B, S, n) float32 instead of tokens."""
+        """Encode the source. The arguments are those of `Encoder`, or vectors (B, S, n) float32 instead of tokens."""
         ...
 
 
 class Encoder(Protocol):
-    """Encodes the source."""
+    """A module that encodes the source."""
 
     def __call__(self, tokens: Tensor, mask: Tensor) -> Memory:
         """Encode tokens (B, S) int64 with mask (B, S) bool, False at padding."""
@@ -333,7 +335,10 @@ class Encoder(Protocol):
 
 
 class Decoder(Protocol):
-    """Predicts the target, one or more tokens per step. A step of T tokens equals T steps of one token."""
+    """A module that predicts the target, one or more tokens per step.
+
+    A step of T tokens is equivalent to T steps of one token.
+    """
 
     def start(
         self,
@@ -344,14 +349,17 @@ class Decoder(Protocol):
     ) -> State:
         """Return the state before the first token, with one hypothesis per sentence.
 
-        memory: the encoded source; None without a source, as in a language model, where the first tokens determine the
-        number of rows.
-        attention: request `Output.attention`. capacity: as in `State`, for reading token by token. left_padding: as in
-        `State`, for texts of unequal length that are padded on the left. Padding is not attended to, the positions of a
-        row count from its first token, and recurrences and convolutions start there. Outputs at padding are undefined.
+        memory: the encoded source; None without a source, as in a language model, in which case the first tokens
+        determine the number of rows. attention: whether `Output.attention` is computed. capacity: as in `State`, for
+        token-by-token decoding. left_padding: as in `State`, for texts of unequal length that are padded on the left.
+        Padding is not attended to. Positions, recurrences and convolutions start at the first token of each row.
+        Outputs at padding are undefined.
         """
         ...
 
     def step(self, tokens: Tensor, state: State) -> tuple[Output, State]:
-        """Read tokens (R, T) int64, which follow those read so far. Teacher forcing reads the target in one step."""
+        """Process tokens (R, T) int64, which follow those processed so far; returns predictions and the new state.
+
+        With teacher forcing, the whole target is processed in one step.
+        """
         ...

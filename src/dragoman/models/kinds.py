@@ -1,7 +1,7 @@
-"""Kinds of models. One record per kind describes what a model is, what it can do, and how to use it.
+"""Kinds of models. One record per kind describes its settings, its abilities and its usage.
 
-To add a kind, write a config whose `build_for` builds the module, and register a record here. Everything else (model
-folders, cards, descriptions, error messages) reads the record.
+To add a kind, define a config whose `build_for` builds the module, and register a record with `register`. Model
+folders, model cards, descriptions and error messages are based on the record.
 """
 
 from collections.abc import Mapping
@@ -26,18 +26,18 @@ VERBS: Mapping[str, str] = {
     "export": "be exported",
     "teach": "be distilled into a student",
 }
-"""The verbs that models can serve, each as it reads after "it cannot"."""
+"""The verbs that models can support, each with the phrase that completes "it cannot" in messages."""
 
 
 @dataclass(frozen=True)
 class ModelKind:
     """The properties of one kind of model.
 
-    name: the value of `model.kind` in config.yaml. config: the class of its settings, which builds it. title: its name
-    in messages, without an article. sides: the texts it processes: `source` is read, `target` is predicted. activity: a
-    verb in the third person for the model card, such as "translates". verbs: the keys of `VERBS` that it serves. use:
-    how to use it, for messages. example: the same for the model card, with `{option}` and `{argument}` where a target
-    language is chosen; if empty, `use` is shown. tokenizers: whether its folder contains any.
+    name: the value of `model.kind` in config.yaml. config: the settings class, which builds the model. title: the name
+    in messages, without an article. sides: the texts that it processes: `source` is the input, `target` is predicted.
+    activity: a verb in the third person for the model card, such as "translates". verbs: the supported keys of `VERBS`.
+    use: usage for messages. example: usage for the model card, with placeholders `{option}` and `{argument}` for the
+    target language; if empty, `use` is shown. tokenizers: whether model folders contain tokenizers.
     """
 
     name: str
@@ -57,18 +57,18 @@ class ModelKind:
 
     @property
     def reads_source(self) -> bool:
-        """Whether it reads a source text."""
+        """Whether the model has a source text."""
         return "source" in self.sides
 
     def languages(self, source: str | None, target: str | None) -> str | None:
-        """The languages of its sides, such as "en → de"; None if all are unknown."""
+        """Return the languages of the sides, such as "en → de", or None if all are unknown."""
         named = {"source": source, "target": target}
         if not any(named[side] for side in self.sides):
             return None
         return " → ".join(named[side] or side for side in self.sides)
 
     def refusal(self, verb: str) -> str:
-        """Return a message that completes a folder's name: why the verb is unavailable, and what to use instead."""
+        """Return the predicate of a message that the verb is not supported, to be appended to the name of a folder."""
         return f"is {self.noun}; it cannot {VERBS[verb]}: use {self.use}"
 
 
@@ -79,9 +79,9 @@ KINDS: dict[str, ModelKind] = {}
 def register(kind: ModelKind) -> ModelKind:
     """Add a kind to the registry and return it. Raises ValueError for an unknown verb and for a name in use."""
     if unknown := kind.verbs - VERBS.keys():
-        raise ValueError(f"unknown verbs: {', '.join(sorted(unknown))}; choose among {', '.join(VERBS)}")
+        raise ValueError(f"unknown verbs {', '.join(sorted(unknown))}; expected some of {', '.join(VERBS)}")
     if KINDS.setdefault(kind.name, kind) != kind:
-        raise ValueError(f"there is another kind of model called {kind.name!r}: choose another name")
+        raise ValueError(f"another kind of model is registered as {kind.name!r}: choose another name")
     return kind
 
 
@@ -114,9 +114,10 @@ LANGUAGE_MODEL = register(
 
 
 def kind_of(section: Mapping[str, Any]) -> ModelKind:
-    """Return the kind of model that a section `model` describes; old translation models do not name their kind.
+    """Return the kind of model described by a `model` section.
 
-    Raises ConfigError for an unknown kind.
+    The default is a translation model, because the folders of old translation models do not contain the kind. Raises
+    ConfigError for an unknown kind.
     """
     name = section.get("kind", TRANSLATION_MODEL.name)
     if name not in KINDS:
@@ -127,5 +128,5 @@ def kind_of(section: Mapping[str, Any]) -> ModelKind:
 
 
 def parse_model(section: Mapping[str, Any], origin: str) -> ModelSettings:
-    """Parse a section `model`. Raises ConfigError as `parse_settings` does."""
+    """Parse a `model` section. Raises ConfigError for invalid settings, like `parse_settings`."""
     return parse_settings(section, kind_of(section).config, origin)

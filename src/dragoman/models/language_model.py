@@ -45,7 +45,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 
-# The presets that `auto` chooses from, each with the largest number of tokens that it is meant for.
+# The presets that `auto` selects from, each with its maximum corpus size in tokens.
 AUTO_PRESETS = {"tiny": 10_000_000, "small": 100_000_000, "medium": 1_000_000_000, "base": inf}
 
 
@@ -54,14 +54,14 @@ class LanguageModelConfig(PresetSettings):
 
     presets: ClassVar = PRESETS
     automatic: ClassVar = AUTO_PRESETS
-    counted: ClassVar = "tokens"
+    size_unit: ClassVar = "tokens"
     families: ClassVar = ("decoder",)
 
     kind: Literal["decoder_only"] = "decoder_only"
     preset: str | None = Field(
         "auto",
-        description="tiny, small, medium, base (12 × 768), large (24 × 1024) or lstm: values for all settings that "
-        "are not given. auto: chosen by the size of the corpus.",
+        description="Preset that provides values for omitted settings: tiny, small, medium, base (12 × 768), large "
+        "(24 × 1024) or lstm. auto: selected by corpus size.",
     )
     width: int = Field(256, ge=2, description="Model width d: size of embeddings and layer inputs.")
     decoder: DecoderConfig = Field(
@@ -70,17 +70,18 @@ class LanguageModelConfig(PresetSettings):
     )
     positions: PositionsConfig | None = Field(
         None,
-        description="Position scheme. If not given: the preset's. null: sinusoidal for a Transformer, otherwise none.",
+        description="Position scheme. If omitted: that of the preset. null: sinusoidal for a Transformer, otherwise "
+        "none.",
         json_schema_extra={"kind": "sinusoidal"},
     )
     dropout: DropoutConfig = Field(
-        DropoutConfig(), description="Dropout rates; a single number sets embedding and residual."
+        DropoutConfig(), description="Dropout rates. A single number sets embedding and residual."
     )
     tie_projection: bool = Field(True, description="Use the embedding table as the output projection.")
 
     @classmethod
     def completed(cls, settings: dict[str, Any]) -> dict[str, Any]:
-        """Disable attention to a source, unless it is set explicitly, which is an error."""
+        """Disable attention to a source. Enabling it explicitly is an error, which `DecoderOnly` raises."""
         decoder = settings.get("decoder")
         if not isinstance(decoder, dict):
             return settings
@@ -93,15 +94,15 @@ class LanguageModelConfig(PresetSettings):
         return DecoderOnly(self, size)
 
     def build_for(self, sizes: VocabularySizes) -> "DecoderOnly":
-        """See `build`; uses the size of the target vocabulary."""
+        """See `build`. The size is that of the target vocabulary."""
         return self.build(sizes.target)
 
 
 class DecoderOnly(nn.Module):
-    """A decoder that reads no source, with its embedding and projection.
+    """A decoder without a source, with its embedding and projection.
 
-    limit: the length limit of its texts. unbounded: whether it reads texts of any length, because it has a recurrence
-    and no positions.
+    limit: the length limit of texts. unbounded: whether texts of any length can be processed, which requires a
+    recurrent decoder without positions.
     """
 
     def __init__(self, config: LanguageModelConfig, size: int) -> None:
@@ -121,7 +122,7 @@ class DecoderOnly(nn.Module):
 
     @property
     def limits(self) -> tuple[LengthLimit]:
-        """The length limit of its texts."""
+        """The length limit of texts."""
         return (self.limit,)
 
     def trial(self, length: int) -> Trial:
@@ -129,7 +130,7 @@ class DecoderOnly(nn.Module):
         device = self.decoder.projection.weight.device
         return Trial((), torch.full((1, length), BOS, dtype=torch.int64, device=device))
 
-    def remember(self, source: tuple[Tensor, ...]) -> None:
+    def encode_source(self, source: tuple[Tensor, ...]) -> None:
         """Return None: a language model has no source."""
 
     def forward(self, inputs: Tensor) -> ProjectedOutput:

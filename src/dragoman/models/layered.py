@@ -18,8 +18,8 @@ from dragoman.text.symbols import PAD
 class ProjectedSource:
     """The source, projected once for all layers.
 
-    mask: (B, S) bool, True at source tokens, None without a source. layers: the projected memory of each layer's
-    attention; None for a layer without attention, and without a source.
+    mask: (B, S) bool, True at source tokens; None without a source. layers: the projected memory for the attention of
+    each layer; None for layers without attention and without a source.
     """
 
     mask: Tensor | None
@@ -27,16 +27,16 @@ class ProjectedSource:
 
     @cached_property
     def padding(self) -> Mask | None:
-        """The mask of source tokens that may be attended to; computed once for all steps."""
+        """The mask of the source tokens, computed once for all steps."""
         return None if self.mask is None else Mask.padding(self.mask)
 
 
 @dataclass(frozen=True)
 class Step:
-    """The input of one step, shared by all layers.
+    """The input of a step, shared by all layers.
 
-    causal: the positions of the tokens. embedded: (R, T, d). padding: mask of the source, None without a source. mask:
-    (R, T) bool, False at padding; None if there is no padding, as in translation.
+    causal: the positions of the tokens. embedded: the embedded tokens (R, T, d). padding: the mask of the source; None
+    without a source. mask: (R, T) bool, False at padding; None if there is no padding, as in translation.
     """
 
     causal: CausalSpan
@@ -46,10 +46,10 @@ class Step:
 
 
 class LayeredDecoder(nn.Module):
-    """Base class: creates the state and runs the layers; subclasses embed tokens and project the result.
+    """The base class of decoders with layers. It creates the state and runs the layers.
 
-    A layer takes states (R, T, d), its own cache, its projected source and the `Step`, and returns the new states and
-    its new cache. Its `cross_attention` is None or an `Attention`.
+    Subclasses implement `step`. A layer is called with states (R, T, d), its cache, its projected source and the
+    `Step`, and returns the new states and its new cache. Its attribute `cross_attention` is an `Attention` or None.
     """
 
     embedding: Embedding
@@ -62,11 +62,11 @@ class LayeredDecoder(nn.Module):
         left_padding: Tensor | None = None,
         capacity: int | None = None,
     ) -> State:
-        """Project the memory once for every layer.
+        """See `Decoder.start`. The memory is projected once for each layer.
 
-        attention: `step` also returns the last layer's attention to the source, averaged over its heads.
+        attention: `step` also returns the attention weights of the last layer over the source, averaged over heads.
         """
-        with recording() if attention else nullcontext():  # recording weights keeps more of the memory
+        with recording() if attention else nullcontext():  # to record weights, some attentions keep additional tensors
             source = self.project_source(memory)
         attended = any(layer is not None for layer in source.layers)
         cache: TensorTree = [None] * len(self.layers)
@@ -81,7 +81,7 @@ class LayeredDecoder(nn.Module):
         )
 
     def project_source(self, memory: Memory | None) -> ProjectedSource:
-        """Project the memory for the attention of every layer."""
+        """Project the memory for the attention of each layer."""
         if memory is None:
             return ProjectedSource(None, [None] * len(self.layers))
         padding, states = Mask.padding(memory.mask), self.source_states(memory)
@@ -92,18 +92,18 @@ class LayeredDecoder(nn.Module):
         )
 
     def source_states(self, memory: Memory) -> Tensor:
-        """Return the states that every layer projects."""
+        """Return the states that each layer projects."""
         return memory.states
 
     def read(self, tokens: Tensor, state: State) -> Step:
-        """Embed the tokens (R, T) that follow those that `state` has read."""
+        """Embed the next tokens (R, T), which follow the tokens processed so far."""
         causal = CausalSpan(state.position, tokens.size(1), tokens.device, state.left_padding, state.capacity)
         mask = tokens != PAD if self.training else None
         embedded = self.embedding(tokens, state.position, left_padding=state.left_padding)
         return Step(causal, embedded, state.memory.padding, mask)
 
-    def through_layers(self, states: Tensor, state: State, step: Step) -> tuple[Tensor, Tensor | None, State]:
-        """Run states (R, T, d) through all layers; returns states, `Output.attention` and the decoder's new state."""
+    def run_layers(self, states: Tensor, state: State, step: Step) -> tuple[Tensor, Tensor | None, State]:
+        """Apply all layers to states (R, T, d); returns the states, `Output.attention` and the new decoder state."""
         cache: list[TensorTree] = []
         with recording() if state.attention else nullcontext() as weights:
             for layer, memory, past in zip(self.layers, state.memory.layers, state.cache, strict=True):

@@ -59,7 +59,7 @@ class ModelConfig(PresetSettings):
 
     presets: ClassVar = PRESETS
     automatic: ClassVar = AUTO_PRESETS
-    counted: ClassVar = "pairs"
+    size_unit: ClassVar = "pairs"
     families: ClassVar = ("encoder", "decoder")
 
     kind: Literal["encoder_decoder"] = "encoder_decoder"
@@ -158,7 +158,7 @@ class Seq2Seq(nn.Module):
         source = tokens if self.vectors is None else torch.zeros(1, length, self.vectors, device=device)
         return Trial((source, torch.ones_like(tokens, dtype=torch.bool)), tokens)
 
-    def remember(self, source: tuple[Tensor, ...]) -> Memory:
+    def encode_source(self, source: tuple[Tensor, ...]) -> Memory:
         """See `encode`."""
         return self.encode(*source)
 

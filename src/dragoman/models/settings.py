@@ -1,4 +1,4 @@
-"""Base classes of the settings of whole models, with and without presets."""
+"""Base classes of model settings, with and without presets."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
@@ -11,48 +11,48 @@ from dragoman.models.assembly import without_storage
 from dragoman.text.tokenizers import VocabularySizes
 
 _FEW = 8
-"""Vocabulary size of a model that is only built to check that its parts are compatible."""
+"""Vocabulary size of models that are built only to check whether their parts are compatible."""
 
 
 class ModelSettings(Config):
-    """The base class of the settings of a model of any kind."""
+    """The base class of model settings."""
 
     kind: str
 
     def build_for(self, sizes: VocabularySizes) -> Any:
         """Build the nn.Module, initialised from torch's default generator.
 
-        Raises ConfigError for settings that are incompatible with one another or with these vocabularies.
+        Raises ConfigError for settings that are incompatible with each other or with the vocabularies.
         """
         raise NotImplementedError
 
     def resolved(self, size: int) -> Self:
-        """Return the settings with values for everything that depends on the size of the training corpus."""
+        """Return the settings with all values filled in that depend on the size of the training corpus."""
         return self
 
-    def chosen_as(self, stored: Self) -> Self:
-        """Return the settings with everything that depends on the training corpus taken from a stored run."""
+    def with_stored_choices(self, stored: Self) -> Self:
+        """Return the settings with all values that depend on the training corpus copied from a stored run."""
         return self
 
 
 class PresetSettings(ModelSettings):
-    """The base class of settings whose `preset` sets values, which the other keys override one by one.
+    """The base class of model settings with presets. Explicit settings override the values of a preset individually.
 
-    presets: values by name; each has a dropout rate and every field of `families`. A preset's positions apply to
-    families that support them; others use their default. automatic: the presets that `auto` chooses from, each with the
-    largest corpus size that it is meant for. counted: the unit of a corpus's size.
+    presets: values by preset name, including a dropout rate and all fields of `families`. The positions of a preset
+    apply only to families that support them; other families use their default. automatic: the presets that `auto`
+    selects from, each with its maximum corpus size. size_unit: the unit of corpus sizes, such as pairs.
     """
 
     presets: ClassVar[Mapping[str, dict[str, Any]]]
     automatic: ClassVar[Mapping[str, float]]
-    counted: ClassVar[str]
+    size_unit: ClassVar[str]
     families: ClassVar[tuple[str, ...]]
 
-    preset: str | None = Field("auto", description="Name of a preset: values for all settings that are not given.")
+    preset: str | None = Field("auto", description="Name of a preset, which provides values for omitted settings.")
 
     @classmethod
     def completed(cls, settings: dict[str, Any]) -> dict[str, Any]:
-        """Return the settings with values that this kind of model implies."""
+        """Return the settings with the values that this kind of model implies."""
         return settings
 
     @classmethod
@@ -80,13 +80,13 @@ class PresetSettings(ModelSettings):
         if isinstance(filled["dropout"], dict):
             rate = preset["dropout"]
             filled["dropout"] = {"embedding": rate, "residual": rate, **filled["dropout"]}
-        if "positions" in preset and "positions" not in values and not cls._makes_a_model(filled):
+        if "positions" in preset and "positions" not in values and not cls._is_valid_model(filled):
             del filled["positions"]
         return cls.completed(filled)
 
     @classmethod
-    def _makes_a_model(cls, settings: dict[str, Any]) -> bool:
-        """Whether the settings describe a valid model without a preset."""
+    def _is_valid_model(cls, settings: dict[str, Any]) -> bool:
+        """Return whether the settings describe a valid model without a preset."""
         try:
             cls.model_validate({**settings, "preset": None})
         except ValueError:
@@ -99,37 +99,37 @@ class PresetSettings(ModelSettings):
         return {"embedding": value, "residual": value} if isinstance(value, int | float) else value
 
     @model_validator(mode="after")
-    def _can_be_built(self) -> Self:
-        """Detect incompatible parts before any data is read, by building one layer without storage."""
-        one_layer = {part: getattr(self, part).shallow() for part in self.families}
+    def _check_buildable(self) -> Self:
+        """Detect incompatible parts before data is loaded, by building one layer of each side without storage."""
+        one_layer = {part: getattr(self, part).with_one_layer() for part in self.families}
         try:
             with without_storage():
                 self.model_copy(update=one_layer).build_for(VocabularySizes(_FEW, _FEW))
         except ConfigError as error:
-            if self.preset != "auto" or not self._suits_a_preset():
+            if self.preset != "auto" or not self._is_valid_with_some_preset():
                 raise ValueError(str(error)) from None
         return self
 
-    def _suits_a_preset(self) -> bool:
-        """Whether the settings can be built with at least one preset that `auto` chooses from."""
+    def _is_valid_with_some_preset(self) -> bool:
+        """Return whether the settings are valid with at least one of the presets that `auto` selects from."""
         for preset in self.automatic:
             try:
-                self.of_preset(preset)
+                self.with_preset(preset)
             except ValueError:
                 continue
             return True
         return False
 
-    def of_preset(self, preset: str | None) -> Self:
-        """Complete the settings that were given explicitly with a preset. Raises pydantic's ValidationError."""
+    def with_preset(self, preset: str | None) -> Self:
+        """Combine the explicit settings with those of `preset`. Raises ValidationError if they are incompatible."""
         return type(self).model_validate({**self.model_dump(exclude_unset=True), "preset": preset})
 
-    def chosen_as(self, stored: Self) -> Self:
-        """Return the settings with `preset: auto` replaced by the preset that a stored run has chosen."""
-        return self if self.preset != "auto" else self.of_preset(stored.preset)
+    def with_stored_choices(self, stored: Self) -> Self:
+        """Return the settings with `preset: auto` replaced by the preset of a stored run."""
+        return self if self.preset != "auto" else self.with_preset(stored.preset)
 
     def resolved(self, size: int) -> Self:
-        """Return the settings with `preset: auto` replaced by the preset for a corpus of `size` units (see `counted`).
+        """Return the settings with `preset: auto` replaced by the preset for a corpus of `size` pairs or tokens.
 
         Raises ConfigError if the other settings are incompatible with that preset.
         """
@@ -137,10 +137,10 @@ class PresetSettings(ModelSettings):
             return self
         preset = next(name for name, largest in self.automatic.items() if size <= largest)
         try:
-            return self.of_preset(preset)
+            return self.with_preset(preset)
         except ValidationError as error:
             reasons = "; ".join(detail["msg"].removeprefix("Value error, ") for detail in error.errors())
             raise ConfigError(
-                f"model.preset=auto is {preset} for {size:,} {self.counted}, which is incompatible with the other "
-                f"settings of the model: {reasons}; or choose another preset"
+                f"model.preset=auto selects {preset} for {size:,} {self.size_unit}, which is incompatible with the "
+                f"other settings of the model ({reasons}): change these settings, or choose another preset"
             ) from None

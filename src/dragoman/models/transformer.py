@@ -189,5 +189,5 @@ class TransformerDecoder(LayeredDecoder):
     def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
         """Read tokens (R, T); the first is at `state.position`."""
         step = self.read(tokens, state)
-        states, attention, after = self.through_layers(step.embedded, state, step)
+        states, attention, after = self.run_layers(step.embedded, state, step)
         return ProjectedOutput(self.norm(states, step.mask), self.projection, attention), after

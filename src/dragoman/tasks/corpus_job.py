@@ -14,7 +14,7 @@ from dragoman.data.batches.plan import BatchPlan, plan_epoch
 from dragoman.data.preparation.pipeline import PreparedCorpora
 from dragoman.inspect.describe import count_operations
 from dragoman.metrics.metric import Metric
-from dragoman.models.footprint import SHORT_TRIAL, evaluate, measure, refined
+from dragoman.models.footprint import SHORT_TRIAL, evaluate, measure, refine_footprint
 from dragoman.models.settings import ModelSettings
 from dragoman.text.tokenizers import Tokenizers, VocabularySizes
 from dragoman.training.ranks.ranks import Runtime
@@ -55,7 +55,7 @@ def activation_bytes(model: Any, tokens: int, longest: int, free: int) -> int:
     the measurement may use.
     """
     footprint = measure(model, min(longest, SHORT_TRIAL), training=True)
-    footprint = refined(footprint, model, longest, training=True, free=free)
+    footprint = refine_footprint(footprint, model, longest, training=True, free=free)
     decoder = getattr(model, "decoder", None)
     vocabulary: int = 0 if decoder is None else decoder.projection.weight.size(0)
     logits = min(tokens, _ROWS_OF_LOGITS) * vocabulary * _COPIES_OF_LOGITS

@@ -17,8 +17,7 @@ from dragoman.base.settings.load import (
     read_document,
 )
 from dragoman.checkpoint.folder import folder_kind, read_config, read_meta
-from dragoman.inspect.describe import Description
-from dragoman.inspect.describe import describe as describe_model
+from dragoman.inspect.describe import Description, describe_model
 from dragoman.inspect.description_text import as_json, numbers_text, parts_table
 from dragoman.models.kinds import kind_of, parse_model
 from dragoman.models.seq2seq import ModelConfig
@@ -176,7 +175,7 @@ def _with_preset(config: PresetSettings, pairs: int | None) -> tuple[PresetSetti
         return config, []
     if config.preset != "auto":
         return config, [f"preset {config.preset}"]
-    if config.counted == "tokens":
+    if config.size_unit == "tokens":
         config = config.resolved(TOKENS)
         return config, [f"preset auto is {config.preset} for {TOKENS:,} tokens of text (assumed; model.preset chooses)"]
     config = config.resolved(pairs or PAIRS)

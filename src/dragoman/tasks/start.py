@@ -104,7 +104,7 @@ def compare_section(run: RunConfig, name: str, section: type[C], origin: Origin)
     if name not in run.model_fields_set:
         return stored, []
     if isinstance(given, PresetSettings):
-        given = given.chosen_as(stored)  # type: ignore[arg-type]
+        given = given.with_stored_choices(stored)  # type: ignore[arg-type]
     before, now = flatten(stored.model_dump(mode="json")), flatten(given.model_dump(mode="json"))
     return given, [
         f"{name}.{key} ({now.get(key)!r} here, {before.get(key)!r} there)"

@@ -77,7 +77,7 @@ class RunConfig(Config):
     train: LoopConfig = Field(LoopConfig(), description="Training loop.")
     out: Path = Field(description="Folder of the run; at the end of training, it is a model folder.")
 
-    def chosen_as(self, stored: Self) -> Self:
+    def with_stored_choices(self, stored: Self) -> Self:
         """Return the settings, with the settings that depend on the data copied from the stored run."""
         return self
 

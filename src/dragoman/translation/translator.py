@@ -18,7 +18,7 @@ from dragoman.control.control import Control
 from dragoman.control.glossary import Glossary
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.inspect.attention import AttentionMap
-from dragoman.inspect.inspection import Inspection, check_text, check_tokens, inspected
+from dragoman.inspect.inspection import Inspection, build_inspection, check_text, check_tokens
 from dragoman.text.symbols import tag_languages
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.alignment import Aligner, Alignment, AttentionAligner, AttentionChoice
@@ -362,7 +362,7 @@ class Translator:
             best = self._best(source, request)
             target, pair = self._codec.translation(best).text, pair._replace(target=best.tokens)
         check_tokens(len(pair.target))
-        return inspected(source, target, engine.attention(pair.source, pair.target), engine.without_weights())
+        return build_inspection(source, target, engine.attention(pair.source, pair.target), engine.without_weights())
 
     def _best(self, source: str, request: Request) -> Hypothesis:
         (row,) = self._codec.rows([(source, request)], first=1)

@@ -43,7 +43,7 @@ class BatchConfig(Config):
         sizes = (tokens for most, tokens in _TOKENS_OF_FEW.items() if pairs is not None and pairs < most)
         return self.model_copy(update={"tokens": next(sizes, _TOKENS)})
 
-    def chosen_as(self, stored: "BatchConfig") -> "BatchConfig":
+    def with_stored_choices(self, stored: "BatchConfig") -> "BatchConfig":
         """Use the token budget of a stored run, unless it is given."""
         return self if self.tokens is not None else self.model_copy(update={"tokens": stored.tokens})
 

@@ -32,7 +32,7 @@ SHADES = LinearSegmentedColormap.from_list("attention", ["#ffffff", "#d5e4f3", "
 RESOLUTION = 140
 """Resolution of a PNG in pixels per inch."""
 
-_OF_SVG: dict[Any, Any] = {
+_SVG_SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",  # keep text as text: it is searchable, and browsers have fonts for any script
     "svg.hashsalt": "dragoman",  # equal figures give equal bytes
     "font.sans-serif": [FIRST],  # in an SVG, followed by the browser's own sans-serif font
@@ -49,12 +49,12 @@ def new_figure(width: float, height: float, layout: str | None = "constrained") 
 def save(figure: Figure, *paths: Path) -> None:
     """Write a figure to PNG or SVG files, by suffix."""
     texts = figure.findobj(Text)
-    families = covering("".join(text.get_text() for text in texts if isinstance(text, Text))).families
+    families = find_fonts("".join(text.get_text() for text in texts if isinstance(text, Text))).families
     for text in texts:
         text.set_fontfamily([*families, "sans-serif"])
     for path in paths:
         buffer = BytesIO()
-        with boxes(), matplotlib.rc_context(_OF_SVG):
+        with ignore_missing_glyphs(), matplotlib.rc_context(_SVG_SETTINGS):
             if path.suffix == ".svg":
                 figure.savefig(buffer, format="svg", metadata={"Date": None})
             else:
@@ -62,7 +62,7 @@ def save(figure: Figure, *paths: Path) -> None:
         atomic_write(path, buffer.getvalue())
 
 
-def frame(axes: Axes) -> None:
+def draw_frame(axes: Axes) -> None:
     """Draw thin grey lines around a heat map."""
     for spine in axes.spines.values():
         spine.set_color(GRID)
@@ -83,7 +83,7 @@ class Coverage(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def covering(text: str) -> Coverage:
+def find_fonts(text: str) -> Coverage:
     """Find the fonts that `text` needs. Further fonts are opened only for characters that the first one lacks."""
     families = [FIRST]
     missing = {character for character in text if character.isprintable()} - _characters(font_manager.findfont(FIRST))
@@ -97,17 +97,17 @@ def covering(text: str) -> Coverage:
 
 
 @contextmanager
-def boxes() -> Iterator[None]:
+def ignore_missing_glyphs() -> Iterator[None]:
     """Suppress matplotlib's warnings about characters that no font contains; it draws boxes for them."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")
         yield
 
 
-def inches(text: str, points: float) -> float:
+def text_width(text: str, points: float) -> float:
     """Return the width of a line of text in inches; a wide character that no font contains counts as a square."""
-    with boxes():
-        properties = _properties(points, covering(text).families)
+    with ignore_missing_glyphs():
+        properties = _properties(points, find_fonts(text).families)
         width: float = _renderer().get_text_width_height_descent(text, properties, False)[0]  # type: ignore[no-untyped-call]
     wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
     return max(width / _POINTS, wide * points / _POINTS)

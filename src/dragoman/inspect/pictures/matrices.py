@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from dragoman.inspect.pictures.figure import INK, QUIET, SHADES, SIGNED, frame, new_figure, save
+from dragoman.inspect.pictures.figure import INK, QUIET, SHADES, SIGNED, draw_frame, new_figure, save
 
 
 def draw_matrices(
@@ -44,7 +44,7 @@ def draw_matrices(
         panel.tick_params(labelsize=8, colors=QUIET, length=0)
         for axis in (panel.xaxis, panel.yaxis):
             axis.set_major_locator(MaxNLocator(6, integer=True))
-        frame(panel)
+        draw_frame(panel)
         panels.append(panel)
     bar = figure.colorbar(image, ax=panels, fraction=0.04, pad=0.02, aspect=30)
     bar.outline.set_visible(False)

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
-from dragoman.inspect.pictures.figure import GRID, INK, QUIET, inches, new_figure
+from dragoman.inspect.pictures.figure import GRID, INK, QUIET, new_figure, text_width
 from dragoman.text.pieces import readable
 
 _LARGEST_CELL, _SMALLEST_CELL = 0.36, 0.125
@@ -57,7 +57,7 @@ class Names:
         points = min(9.0, round(52 * cell * every, 1))
         texts = tuple(_short(token) for token in tokens[::every])
         longest = sorted(texts, key=len)[-_MEASURED:]
-        return cls(texts, every, points, max(inches(text, points) for text in longest) + 0.08)
+        return cls(texts, every, points, max(text_width(text, points) for text in longest) + 0.08)
 
 
 @dataclass(frozen=True)
@@ -89,12 +89,12 @@ class Sheet:
         return cls(rows, columns, queries, keys, cell, named=cell >= _SMALLEST_CELL)
 
     @cached_property
-    def rows_named(self) -> Names:
+    def row_labels(self) -> Names:
         """The labels to the left of a panel."""
         return Names.of(self.queries, self.cell)
 
     @cached_property
-    def columns_named(self) -> Names:
+    def column_labels(self) -> Names:
         """The labels above a panel."""
         return Names.of(self.keys, self.cell)
 
@@ -113,12 +113,12 @@ class Sheet:
         """Inches to the left of a panel, for its labels and the slanted labels of its neighbour."""
         if not self.named:
             return _GAP
-        return max(self.rows_named.length, self.columns_named.length * cos(radians(_TURN))) + _GAP
+        return max(self.row_labels.length, self.column_labels.length * cos(radians(_TURN))) + _GAP
 
     @property
     def above(self) -> float:
         """Inches above a panel, for its heading and column labels."""
-        names = self.columns_named.length * sin(radians(_TURN)) + 0.08 if self.named else 0.0
+        names = self.column_labels.length * sin(radians(_TURN)) + 0.08 if self.named else 0.0
         return names + _HEADING
 
     @property
@@ -168,7 +168,7 @@ class Sheet:
     def _name(self, axes: Axes, x: float, y: float) -> None:
         """Write labels beside and above a panel; drawing them as ticks would take several times as long."""
         down, across = self.height / len(self.queries), self.width / len(self.keys)
-        rows, columns = self.rows_named, self.columns_named
+        rows, columns = self.row_labels, self.column_labels
         for index, text in enumerate(rows.texts):
             middle = y + (index * rows.every + 0.5) * down
             written = axes.text(x - 0.05, middle, text, ha="right", va="center", fontsize=rows.points, color=INK)

@@ -114,7 +114,7 @@ class LanguageModelRun(RunConfig):
     train: LanguageModelLoopConfig = Field(LanguageModelLoopConfig(), description="Training loop.")
     search: SamplingConfig = Field(SamplingConfig(), description="Default generation settings of the trained model.")
 
-    def chosen_as(self, stored: Self) -> Self:
+    def with_stored_choices(self, stored: Self) -> Self:
         """Return the settings with an automatic preset and batch size taken from the stored run."""
-        data = self.data.model_copy(update={"batch": self.data.batch.chosen_as(stored.data.batch)})
-        return self.model_copy(update={"data": data, "model": self.model.chosen_as(stored.model)})
+        data = self.data.model_copy(update={"batch": self.data.batch.with_stored_choices(stored.data.batch)})
+        return self.model_copy(update={"data": data, "model": self.model.with_stored_choices(stored.model)})

@@ -220,10 +220,10 @@ class TranslationRun(RunConfig):
         new = [tag for tag in dict.fromkeys(wanted) if tag not in tokenizers.tags]
         return tokenizers.with_tags([*tokenizers.tags, *new]) if new else tokenizers
 
-    def chosen_as(self, stored: Self) -> Self:
+    def with_stored_choices(self, stored: Self) -> Self:
         """Return the settings with an automatic preset and batch size taken from the stored run."""
-        data = self.data.model_copy(update={"batch": self.data.batch.chosen_as(stored.data.batch)})
-        return self.model_copy(update={"data": data, "model": self.model.chosen_as(stored.model)})
+        data = self.data.model_copy(update={"batch": self.data.batch.with_stored_choices(stored.data.batch)})
+        return self.model_copy(update={"data": data, "model": self.model.with_stored_choices(stored.model)})
 
     @model_validator(mode="before")
     @classmethod

@@ -18,7 +18,7 @@ from dragoman.decode.prompts import Prompts
 from dragoman.decode.sampling import sample, uniforms
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.inspect.attention import AttentionMap, attention_maps, source_attention, without_weights
-from dragoman.models.footprint import SHORT_TRIAL, Footprint, evaluate, measure, refined
+from dragoman.models.footprint import SHORT_TRIAL, Footprint, evaluate, measure, refine_footprint
 from dragoman.models.interface import LengthLimits, Memory, SourceModel
 from dragoman.nn.attention.interface import Attention
 from dragoman.text.symbols import EOS
@@ -145,7 +145,7 @@ class TorchEngine:
     def _decoding_bytes(self, rows: Sequence[Row], free: int) -> int:
         """Estimate the bytes that decoding rows needs at the largest step, in float32."""
         length = max(len(row.source) for row in rows) + 1
-        self._footprint = refined(self._footprint, self.model, length, training=False, free=free)
+        self._footprint = refine_footprint(self._footprint, self.model, length, training=False, free=free)
         decoding = rows[0].decoding
         hypotheses = max(map(_hypotheses, rows))
         logits = _SAMPLING_LOGITS if isinstance(decoding, Sampling) else _SEARCH_LOGITS
