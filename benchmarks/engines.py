@@ -62,7 +62,7 @@ def untrained(folder: Path, preset: str, made: Path) -> Path:
 
 def engine(folder: Path, threads: int, name: str, precision: str) -> Contender:
     translator = Translator.load(folder, "cpu", name, precision, threads)
-    translator.report_cut = False
+    translator.warn_unfinished = False
     return lambda texts, beam, batch: translator.translate(texts, beam=beam, batch_size=batch)
 
 

@@ -15,7 +15,7 @@ from dragoman import Translator, translate_file
 from dragoman.cli.main import main
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.division import divide
-from dragoman.translation.alignment import AttentionChoice, pharaoh
+from dragoman.translation.alignment import AttentionChoice, format_pharaoh
 
 LIMITED = {"preset": "tiny", "width": 16, "positions": {"kind": "learned", "limit": 24}}
 COMMAND = ["translate", "model", "-i", "in", "--beam", "1", "--batch-size", "2"]
@@ -72,10 +72,10 @@ def test_long_lines_stop_are_divided_or_left_blank(capfd: pytest.CaptureFixture[
     assert main([*COMMAND, "--on-error", "blank"]) == 0
     blank = capfd.readouterr()
     assert [bool(line) for line in blank.out.split("\n")[:-1]] == [True, False, True, False, False, True]
-    assert "2 line(s) longer than the model can read were left blank: line 2, 5" in blank.err
+    assert "2 line(s) exceeding the model's maximum length were left blank: line 2, 5" in blank.err
     assert main([*COMMAND, "--on-error", "replace", "--scores"]) == 0
     told = capfd.readouterr()
-    assert "2 line(s) longer than the model can read were translated in parts: line 2, 5" in told.err
+    assert "2 line(s) exceeding the model's maximum length were translated in parts: line 2, 5" in told.err
     scores, found = zip(*(line.split("\t") for line in told.out.split("\n")[:-1]), strict=True)
     translator = Translator.load("model", "cpu")
     parts = divide(long, lambda part: len(translator.tokenizers.source.encode(part)) <= 23)
@@ -129,7 +129,7 @@ def test_each_token_of_a_line_in_parts_has_its_score(capfd: pytest.CaptureFixtur
 def test_several_models_have_no_alignment(capfd: pytest.CaptureFixture[str]) -> None:
     Path("in").write_text("a dog\n")
     assert main([*COMMAND, "--ensemble", "model", "--alignments", "links"]) == 2
-    assert "ensembles and exported models have no attention" in " ".join(capfd.readouterr().err.split())
+    assert "ensembles and exported models do not show attention" in " ".join(capfd.readouterr().err.split())
     assert not Path("links").exists()
 
 
@@ -147,7 +147,7 @@ def test_alignments_are_written_next_to_the_translations(capfd: pytest.CaptureFi
         if len(translator.tokenizers.target.encode(found[line])) > 23:  # its last token was never read
             assert links[line] == ""
             continue
-        assert links[line] == pharaoh(translator.align([source], [found[line]])[0])
+        assert links[line] == format_pharaoh(translator.align([source], [found[line]])[0])
     assert links[0] and links[3] and links[5]
     assert links[1] == links[2] == links[4] == ""
     assert "are too long to be aligned: their alignments are blank: line" in told.err
@@ -156,9 +156,9 @@ def test_alignments_are_written_next_to_the_translations(capfd: pytest.CaptureFi
     assert main([*command, "other", "--alignment-layer", "1", "--alignment-head", "2"]) == 0
     source, target = "the man sees a\ufffd dog", found[3]
     expected = translator.align([source], [target], AttentionChoice(1, 2))[0]
-    assert Path("other").read_text().split("\n")[3] == pharaoh(expected)
+    assert Path("other").read_text().split("\n")[3] == format_pharaoh(expected)
     for options, told_of in (
-        (["-o", "links"], "is also the file of --output"),
+        (["-o", "links"], "is the same file as --output"),
         (["--alignment-layer", "9"], "there is no layer 9"),
     ):
         assert main([*command, "links", *options]) != 0
@@ -171,7 +171,7 @@ def test_the_alignment_file_is_resumed(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("dragoman.translation.files.translated_file.KEEP_EVERY", 0.0)
+    monkeypatch.setattr("dragoman.translation.files.translated_file.COMMIT_INTERVAL", 0.0)
     lines = [b"the dog %d" % number if number % 3 else b"a \xff dog %d" % number for number in range(15)]
     Path("in").write_bytes(b"\n".join(lines) + b"\n")
     command = [*COMMAND, "--on-error", "replace"]

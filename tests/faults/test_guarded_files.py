@@ -32,14 +32,14 @@ def working_folder(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     shutil.copytree(folder, tmp_path / "model")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("dragoman.translation.translator.WINDOW_BATCHES", 1)
-    monkeypatch.setattr("dragoman.translation.files.translated_file.KEEP_EVERY", 0.0)
+    monkeypatch.setattr("dragoman.translation.files.translated_file.COMMIT_INTERVAL", 0.0)
     Path("in").write_text("".join(f"{line}\n" for line in LINES))
 
 
 def reported(text: str) -> dict[str, int]:
     """Return the number of lines by the guard's action."""
     found = re.findall(r"warning: ([\d,]+) line\(s\) (.+?)(?:: line|, all before)", " ".join(text.split()))
-    return {what: int(count) for count, what in found if "end unfinished" not in what}
+    return {what: int(count) for count, what in found if "have unfinished" not in what}
 
 
 def test_each_kind_is_counted_and_nothing_else_changes(capfd: pytest.CaptureFixture[str]) -> None:
@@ -117,7 +117,7 @@ def test_each_part_of_a_divided_line_is_guarded(tmp_path: Path, capfd: pytest.Ca
     ran = capfd.readouterr()
     assert ran.out.count("\n") == 2
     counted = reported(ran.err)
-    assert counted.pop("longer than the model can read were translated in parts") == 1
+    assert counted.pop("exceeding the model's maximum length were translated in parts") == 1
     assert any("repeated a phrase" in what for what in counted) and any("other numbers" in what for what in counted)
 
 

@@ -28,7 +28,7 @@ Stop = Callable[[int], None]
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`in` with six windows, committed one at a time; a prefix for every second line; a model."""
     monkeypatch.setattr("dragoman.translation.translator.WINDOW_BATCHES", 1)
-    monkeypatch.setattr("dragoman.translation.files.translated_file.KEEP_EVERY", 0.0)
+    monkeypatch.setattr("dragoman.translation.files.translated_file.COMMIT_INTERVAL", 0.0)
     monkeypatch.chdir(tmp_path)
     shutil.copytree(MODEL, "model")
     Path("in").write_text("".join(f"the {DOERS[number % 5]} runs {number}.\n" for number in range(LINES)))
@@ -89,7 +89,7 @@ def test_a_stopped_translation_resumes_to_the_same_bytes(
         assert main([*command, "--resume"]) == code
         told = " ".join(capfd.readouterr().err.split())
         kept = line // WINDOW * WINDOW
-        assert f"interrupted after line {kept}; " in told and "Resume with the same command and --resume" in told
+        assert f"interrupted after line {kept}: " in told and "Resume with the same command and --resume" in told
         assert not Path(out).exists()
         with Path(f"{out}.partial/text").open("ab") as text:
             text.write(b"half a wind")  # written, but not committed
@@ -168,7 +168,7 @@ def test_work_before_a_broken_line_is_kept_until_it_is_fixed(failure: Callable[.
     good = Path("in").read_bytes()
     Path("in").write_bytes(good.replace(b"runs 14.", b"runs \xff."))
     told = failure(*GREEDY, code=1)
-    assert "keeps the first 12 lines. After fixing the cause" in told and "in, line 15: broken UTF-8" in told
+    assert "contains the first 12 lines. After fixing the cause" in told and "in, line 15: broken UTF-8" in told
     Path("in").write_bytes(good)
     assert main([*GREEDY, "--resume"]) == 0
     assert main([*GREEDY[:-1], "whole"]) == 0

@@ -60,7 +60,7 @@ def translator(kind: str, limit: int | None = None) -> Translator:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
         model = tiny_config(tie_embeddings=False, **positions).build(tokenizers.source.size, tokenizers.target.size)
-    return Translator.of(LoadedModel(model, tokenizers, Meta(step=0), {}), torch.device("cpu"), report_cut=False)
+    return Translator.of(LoadedModel(model, tokenizers, Meta(step=0), {}), torch.device("cpu"), warn_unfinished=False)
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"), max_size=6)
@@ -221,7 +221,7 @@ def test_placeholders_are_read_and_restored() -> None:
     kind = translator("bpe")
     control = Control.of(keep=["url", "markup", "emoji"])
     text = "<b>two</b> dogs (https://a.b/c) 3 🐶🐶"
-    ((row,),) = (kind._codec.rows([(text, kind.request(keep=["url", "markup", "emoji"]))], 1),)
+    ((row,),) = (kind._codec.encode_rows([(text, kind.request(keep=["url", "markup", "emoji"]))], 1),)
     assert row.text == "4 two 7 dogs (22) 3 55 66" or row.text.split()[1] == "two"
     assert not any(span in row.text for span in ("<b>", "https", "🐶"))
     (translation,) = kind.translate([text], keep=["url", "markup", "emoji"], search=SHORT)

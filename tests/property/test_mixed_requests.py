@@ -84,7 +84,7 @@ def translator() -> Translator:
                 torch.nn.init.normal_(parameter, std=0.5)
         model.decoder.projection.weight[[EOS, UNK]] *= 1.5
     meta = Meta(step=1, target_languages=("de", "fr"))
-    return Translator.of(LoadedModel(model, tokenizers, meta, {}), torch.device("cpu"), report_cut=False)
+    return Translator.of(LoadedModel(model, tokenizers, meta, {}), torch.device("cpu"), warn_unfinished=False)
 
 
 def same(found: list[Translation], expected: list[Translation]) -> None:

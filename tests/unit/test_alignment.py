@@ -20,7 +20,7 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 from dragoman.text.vocabularies.sentencepiece import SentencePieceTokenizer, pieces_of
 from dragoman.text.words import word_indices, word_spans
-from dragoman.translation.alignment import AttentionAligner, AttentionChoice, pharaoh
+from dragoman.translation.alignment import AttentionAligner, AttentionChoice, format_pharaoh
 from dragoman.translation.engines.torch import AttentionTorchEngine
 from dragoman.translation.translator import Translator
 
@@ -152,7 +152,7 @@ def test_pieces_of_weight_become_links_of_words() -> None:
     links = AttentionAligner(engine, tokenizers).align([source], [source], 1)[0]
     sides = word_indices(tokenizers.source, source)
     assert links == tuple(sorted({(sides[-1 - place], word) for place, word in enumerate(sides)}))
-    assert pharaoh(((0, 0), (1, 2))) == "0-0 1-2"
+    assert format_pharaoh(((0, 0), (1, 2))) == "0-0 1-2"
     assert target.split() == source.split()[::-1]
 
 

@@ -35,7 +35,7 @@ TRANSLATIONS = dict(PAIRS)
 def translator() -> Translator:
     """A translator into German. The English text makes it the reverse model of German → English."""
     loaded = Translator.load(MODEL, "cpu")
-    loaded.report_cut = False
+    loaded.warn_unfinished = False
     return loaded
 
 
@@ -282,7 +282,7 @@ def test_sampling_is_seeded(mono: Path) -> None:
         (["--max-ratio", "0.5"], "max_ratio"),
         (["--min-score", "1"], "min_score"),
         (["--tags", "law"], "no tag 'law'"),
-        (["--to", "fr"], "writes one language, de: leave out --to fr"),
+        (["--to", "fr"], "one target language, de: leave out --to fr"),
         (["--input", "nowhere"], "There is no file nowhere"),
         (["--input", "empty"], "empty is empty"),
         (["--out", "nowhere/bt.tsv"], "the output folder nowhere does not exist"),

@@ -154,7 +154,7 @@ def test_invalid_lines_are_repaired_or_left_blank(
         ('{"s": "a"}', "there is no field 't'"),
         ('{"t": 1}', "is not text, but int"),
         ('{"t": "a", "translation": "b"}', "already has a field 'translation'"),
-        ('{"t": "a \\ud800"}', "half of a surrogate pair"),
+        ('{"t": "a \\ud800"}', "escaped lone surrogate"),
     ],
 )
 def test_an_invalid_object_is_located(tmp_path: Path, line: str, message: str) -> None:
@@ -167,7 +167,7 @@ def test_an_invalid_object_is_located(tmp_path: Path, line: str, message: str) -
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"s": ["a"]}, "has no column 't'; choose one of its columns"),
+        ({"s": ["a"]}, "has no column 't': choose one of its columns"),
         ({"t": ["a"], "translation": ["b"]}, "already has a column 'translation'"),
         ({"t": [1]}, "does not contain strings, but int64"),
     ],
@@ -236,8 +236,8 @@ def test_invalid_files_and_folders_are_reported_before_a_model_is_loaded(tmp_pat
         "no such file": ("none.txt", "out", {}),
         "no file matches": ("*.csv", "out", {}),
         "is empty": ("empty", "out", {}),
-        "would be the same file": (["a.txt", "x/a.txt"], "out", {}),
-        "would be lost": ("a.txt", ".", {}),
+        "would have the same output file": (["a.txt", "x/a.txt"], "out", {}),
+        "would overwrite it": ("a.txt", ".", {}),
         "--source-field can only be used with files that have fields": ("a.txt", "out", {"source_field": "t"}),
         "name the field to translate": ("b.jsonl", "out", {}),
         "choose another": ("b.jsonl", "out", {"source_field": "t", "target_field": "t"}),
@@ -255,10 +255,10 @@ def test_a_folder_with_other_content_is_not_touched(model: Path, tmp_path: Path)
     out = tmp_path / "out"
     out.mkdir()
     (out / "letter.txt").write_text("dear")
-    with pytest.raises(ConfigError, match="contains letter.txt, and no manifest to resume from"):
+    with pytest.raises(ConfigError, match="contains letter.txt, but no manifest"):
         translate_shards(model, tmp_path / "a.txt", out, **HOW)
     (out / "manifest.jsonl").write_text("my manifest\n")
-    with pytest.raises(ConfigError, match="is not a manifest of dragoman"):
+    with pytest.raises(ConfigError, match="is not a dragoman manifest"):
         translate_shards(model, tmp_path / "a.txt", out, **HOW)
     assert (out / "manifest.jsonl").read_text() == "my manifest\n"
 
@@ -283,7 +283,7 @@ def test_actors_share_the_processors() -> None:
     assert Actors.of([8, 4, 0, 4], None, None) == Actors(4, 4)
     assert Actors.of([8, 4], None, 3) == Actors(3, 3)
     assert Actors.of([8, 4], 2, 1) == Actors(2, 1)
-    with pytest.raises(ConfigError, match="processors for 2"):
+    with pytest.raises(ConfigError, match="processors suffice for 2"):
         Actors.of([2], 3, 1)
     with pytest.raises(ConfigError, match="no machine of the cluster has more than 4"):
         Actors.of([4, 4], None, 8)

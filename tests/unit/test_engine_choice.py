@@ -102,7 +102,7 @@ def test_without_the_package(
 @pytest.mark.parametrize(
     ("engine", "precision", "message"),
     [
-        ("torch", "int8", "does not compute in int8: choose native, ctranslate2"),
+        ("torch", "int8", "does not support int8: choose the engine native, ctranslate2"),
         ("tensor", None, "unknown engine 'tensor': use auto, native, ctranslate2, cuda, torch"),
         ("auto", "int4", "unknown precision 'int4'"),
     ],
@@ -115,7 +115,7 @@ def test_unknown_names_are_refused(model: Path, engine: str, precision: str | No
 def test_an_exported_folder_has_one_engine(model: Path, tmp_path: Path) -> None:
     out = tmp_path / "exported"
     assert main(["export", str(model), "--to", "ctranslate2", "--out", str(out), "--quantization", "int8"]) == 0
-    with pytest.raises(ConfigError, match="give the model folder"):
+    with pytest.raises(ConfigError, match="needs the model folder"):
         Translator.load(out, engine="torch")
     assert Translator.load(out, engine="ctranslate2", precision="float32").translate(SOURCES)
     if not torch.cuda.is_available():
@@ -144,14 +144,14 @@ def test_a_gpu_has_its_own_engine(
         assert isinstance(chosen.preferred, CudaEngine)
         assert isinstance(chosen.preferred, ContinuousEngine)
     assert made == [torch.float16, torch.float32, torch.float16, torch.bfloat16]
-    with pytest.raises(ConfigError, match="does not compute in int8: choose native, ctranslate2"):
+    with pytest.raises(ConfigError, match="does not support int8: choose the engine native, ctranslate2"):
         choose_engine(loaded, gpu, "cuda", "int8")
     assert isinstance(choose_engine(loaded, gpu, "auto", "int8"), TorchEngine)
     assert "no engine can compute in int8" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="--device cuda"):
         choose_engine(loaded, CPU, "cuda")
     assert isinstance(choose_engine(loaded, CPU, "auto", "float16"), TorchEngine)
-    assert "cuda: the engine cuda computes on a GPU" in capsys.readouterr().err
+    assert "cuda: the cuda engine runs on a GPU" in capsys.readouterr().err
 
 
 def test_a_model_that_the_gpu_engine_does_not_decode(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

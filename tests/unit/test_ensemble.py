@@ -148,15 +148,15 @@ def test_other_vocabularies_and_other_engines_are_refused(folders: list[Path], t
     write_tiny_model(tmp_path / "backward")
     card = Meta(step=3, source_language="de", target_language="en")
     (tmp_path / "backward" / "meta.json").write_text(dump_meta(card))
-    with pytest.raises(ModelError, match="one reads en and .*backward de: they cannot translate together"):
+    with pytest.raises(ModelError, match="source language of .*one is en, but that of .*backward is de"):
         Translator.load([folders[0], tmp_path / "backward"], "cpu")
     assert isinstance(Translator.load([folders[0]], "cpu").engine, AttentionEngine)
     assert not isinstance(Translator.load(folders, "cpu").engine, AttentionEngine)
     with pytest.raises(ConfigError, match="at least one folder"):
         Translator.load([], "cpu")
-    with pytest.raises(ConfigError, match="native computes one model"):
+    with pytest.raises(ConfigError, match="native engine does not support ensembles"):
         Translator.load(folders, "cpu", "native")
-    with pytest.raises(ConfigError, match="ensembles and exported models have no attention"):
+    with pytest.raises(ConfigError, match="ensembles and exported models do not show attention"):
         Translator.load(folders, "cpu").attention(SOURCES[0])
     with pytest.raises(ModelError, match="the model folder .* does not exist"):
         Translator.load([folders[0], tmp_path / "nowhere"], "cpu")
@@ -174,7 +174,7 @@ def test_the_command_line_translates_scores_and_evaluates(
     printed, told = capfd.readouterr()
     assert printed == (tmp_path / "out").read_text()
     assert printed.count("\n") == len(TEXTS)
-    assert told.count("several models are computed by PyTorch") == 1
+    assert told.count("the torch engine computes ensembles") == 1
     pair = ["--source", str(tmp_path / "source")]
     assert main(["score", *together, *pair, "--target", str(tmp_path / "target")]) == 0
     assert len(capfd.readouterr().out.splitlines()) == len(TARGETS)

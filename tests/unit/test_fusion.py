@@ -83,7 +83,7 @@ def test_the_command_line_and_its_errors(
     assert main([*verb, "--language-model", model]) == 1
     assert main([*verb, "--language-model", str(tmp_path / "nowhere")]) == 1
     write_tiny_language_model(tmp_path / "other", text={"subword": {"kind": "bpe", "size": 270}})
-    with pytest.raises(ModelError, match="another vocabulary .*data.vocabulary_of"):
+    with pytest.raises(ModelError, match="vocabulary of the language model .*data.vocabulary_of"):
         Translator.load(folders[0], "cpu").translate(TEXTS, search=fused_with(tmp_path / "other"))
     translator = Translator.load(folders[0], "cpu")
     request = translator.request(search=fused_with(folders[1]), prefix="ein Hund rennt im Park " * 5)

@@ -189,7 +189,7 @@ def test_a_search_without_repetition_can_write_a_phrase_twice_in_a_row_and_not_t
 
 def test_sampling_is_refused() -> None:
     guarded, _ = translator(lambda row: ["ein Hund"])
-    with pytest.raises(ConfigError, match="a guard repeats the search"):
+    with pytest.raises(ConfigError, match="cannot be combined with a guard"):
         guarded.request(guard=True, sampling=Sampling())
 
 

@@ -13,7 +13,7 @@ from tiny_model import tiny_tokenizers
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.metrics.registry import ngram_metrics
-from dragoman.translation.reranking.choice import chosen
+from dragoman.translation.reranking.choice import apply_choice
 from dragoman.translation.reranking.minimum_risk import MinimumRisk
 from dragoman.translation.result import Translation
 
@@ -86,8 +86,8 @@ def test_lists_are_processed_in_order_and_an_error_follows_earlier_results() -> 
     choice, sources = MinimumRisk(), [""] * len(lists)
     expected = choice.choose(sources, lists)
     for size in (1, 3, 4, 9):
-        assert list(chosen(choice, sources, found(4), size)) == expected
-    stream = chosen(choice, sources, found(3), 2)
+        assert list(apply_choice(choice, sources, found(4), size)) == expected
+    stream = apply_choice(choice, sources, found(3), 2)
     assert [next(stream) for _ in range(3)] == expected[:3]
     with pytest.raises(DataError, match="too long"):
         next(stream)

@@ -10,7 +10,7 @@ from tiny_model import SOURCES, write_tiny_model
 
 from dragoman import Translator, translate_document, translate_file
 from dragoman.base.errors import ConfigError, DataError, TooLongError
-from dragoman.translation.alignment import Alignment, AttentionChoice, pharaoh
+from dragoman.translation.alignment import Alignment, AttentionChoice, format_pharaoh
 from dragoman.translation.engine import Row
 
 WORDS = {"a": "EINEM", "dog": "HUND", "cat": "KATZE", "chases": "JAGT"}
@@ -67,7 +67,7 @@ def test_a_file_of_alignments(folder: Path, capfd: pytest.CaptureFixture[str]) -
     translate_file("model", "in", "out", alignments="links", aligner=aligner, batch_size=3)
     sources, targets = Path("in").read_text().splitlines(), Path("out").read_text().splitlines()
     expected = [
-        pharaoh(tuple(aligner.links(*pair))) if len(pair[0].split()) <= 7 else ""
+        format_pharaoh(tuple(aligner.links(*pair))) if len(pair[0].split()) <= 7 else ""
         for pair in zip(sources, targets, strict=True)
     ]
     assert Path("links").read_text().splitlines() == expected
@@ -78,7 +78,7 @@ def test_a_file_of_alignments(folder: Path, capfd: pytest.CaptureFixture[str]) -
 
 
 def test_a_file_is_resumed_with_the_same_aligner_only(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.translation.files.translated_file.KEEP_EVERY", 0.0)
+    monkeypatch.setattr("dragoman.translation.files.translated_file.COMMIT_INTERVAL", 0.0)
     monkeypatch.setattr("dragoman.translation.translator.WINDOW_BATCHES", 1)
 
     class Failing(DiagonalAligner):

@@ -114,9 +114,10 @@ def test_a_decoder_reports_the_end_of_its_positions(
     found = list(translator.stream_nbest([short, long], Request(SearchConfig(beam=2, minimum_length=50))))
     assert [len(each[0].tokens) for each in found] == [limit, limit] and not found[1][0].finished
     warning = (
-        f"2 line(s) have translations that reached the model's {limit} target positions (model.target_positions.limit)"
+        f"2 line(s) have unfinished translations that reached the model's maximum of {limit} target tokens "
+        "(model.target_positions.limit)"
     )
-    assert f"{warning} and end unfinished: line 1, 2" in capsys.readouterr().err
+    assert f"{warning}: line 1, 2" in capsys.readouterr().err
     (tmp_path / "source").write_text(f"{SHORT}\n{SHORT}\n")
     (tmp_path / "target").write_text(f"{short}\n{LONG}\n")
     command = ["score", str(folder), "--source", str(tmp_path / "source"), "--target", str(tmp_path / "target")]

@@ -137,7 +137,7 @@ def test_an_unreachable_head_is_reported(monkeypatch: pytest.MonkeyPatch, addres
         raise ConnectionError("ray client connection timeout")
 
     monkeypatch.setattr(pytest.importorskip("ray"), "init", init)
-    with pytest.raises(ConfigError, match=f"no Ray cluster answers at {address}") as raised, join_cluster(address):
+    with pytest.raises(ConfigError, match=f"no Ray cluster responds at {address}") as raised, join_cluster(address):
         pass
     assert ("RAY_AUTH_MODE=token" in str(raised.value)) == token
 

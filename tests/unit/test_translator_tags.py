@@ -90,8 +90,8 @@ def test_tags_are_never_generated(several: Translator) -> None:
 @pytest.mark.parametrize(
     ("to", "tags", "message"),
     [
-        (None, [], r"several languages: choose one with --to .*: de, fr"),
-        ("it", [], r"does not write 'it'; choose from de, fr"),
+        (None, [], r"several target languages: choose one with --to .*: de, fr"),
+        ("it", [], r"no target language 'it': choose one of de, fr"),
         ("de", ["law"], r"no tag 'law'; its tags are to:de, to:fr, bt"),
         ("de", ["to:fr"], "'to:fr' names a target language"),
     ],
@@ -112,16 +112,16 @@ def test_a_model_with_one_language_needs_no_tag() -> None:
     one = translator(Meta(step=1, target_languages=("de",)))
     assert one.translate(SOURCES) == one.translate(SOURCES, to="de") == list(one.stream(SOURCES))
     assert one.translate(SOURCES) == translator().translate(SOURCES, to="de")
-    with pytest.raises(ConfigError, match="does not write 'fr'; choose from de"):
+    with pytest.raises(ConfigError, match="no target language 'fr': choose one of de"):
         one.translate(SOURCES, to="fr")
 
 
 def test_a_model_without_languages_accepts_no_tag() -> None:
     plain = translator(Meta(step=1, target_language="de"), tokenizers(tags=()))
     assert plain.translate(SOURCES, to="de") == plain.translate(SOURCES)
-    with pytest.raises(ConfigError, match="writes one language, de: leave out --to fr"):
+    with pytest.raises(ConfigError, match="one target language, de: leave out --to fr"):
         plain.translate(SOURCES, to="fr")
-    with pytest.raises(ConfigError, match="no languages to choose"):
+    with pytest.raises(ConfigError, match="no choice of target languages"):
         translator(Meta(step=1), tokenizers(tags=("bt",))).translate(SOURCES, to="fr")
 
 

@@ -144,7 +144,7 @@ def test_words_of_a_prefix_are_kept_with_every_setting() -> None:
 def test_without_attention_unknowns_are_forbidden_and_requesting_them_is_an_error() -> None:
     tokenizers = vocabularies()
     assert "Xaver" not in replaced(tokenizers, "Xaver Zoe", [UNK, 5], None)
-    with pytest.raises(ConfigError, match="no attention over the source"):
+    with pytest.raises(ConfigError, match="needs attention over the source"):
         replaced(tokenizers, "Xaver Zoe", [UNK, 5], None, unknown="copy")
 
 
@@ -155,7 +155,7 @@ def test_real_decoders_without_attention(decoder: dict[str, Any]) -> None:
     memory = model.encode(*pad(tokenizers.source.encode_batch(TEXTS), after=(EOS,)))
     for unknown, allowed in ((None, True), ("forbid", True), ("copy", False)):
         config = SearchConfig.model_validate({"beam": 2, "length_margin": 2, "unknown": unknown})
-        with nullcontext() if allowed else pytest.raises(ConfigError, match="no attention over the source"):
+        with nullcontext() if allowed else pytest.raises(ConfigError, match="needs attention over the source"):
             sentences = [Sentence(text, config) for text in TEXTS]
             found = UnknownWords(tokenizers).search(Eager(model.decoder), memory, sentences)
             assert not any(UNK in best.tokens for best, *_ in found)
@@ -290,7 +290,7 @@ def attended_positions(model: Seq2Seq, memory: Memory, tokens: Sequence[int]) ->
 
 @pytest.mark.parametrize("name", DECODERS)
 def test_a_few_steps_at_a_time_give_the_same_attention(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.translation.unknown_words._WEIGHTS", 1)
+    monkeypatch.setattr("dragoman.translation.unknown_words._MAX_WEIGHTS", 1)
     test_words_are_those_that_single_steps_attend_to(name)
 
 
@@ -356,7 +356,7 @@ def test_a_source_of_vectors_has_no_words_to_show(capsys: pytest.CaptureFixture[
     config = SearchConfig.model_validate({"beam": 1, "unknown": "copy"})
     ((best,),) = UnknownWords(tokenizers).search(decoder, memory, [Sentence("[[1, 2], [3, 4]]", config)])
     assert UNK not in best.tokens
-    assert "a source of vectors has no words" in capsys.readouterr().err
+    assert "sources of this model are vectors" in capsys.readouterr().err
 
 
 def test_from_the_command_line(tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def backtranslate(
     check(text, output)
     with quietly(quiet):
         translator = Translator.load(model, device, threads=threads)
-        translator.report_cut = False  # the filters count truncated translations
+        translator.warn_unfinished = False  # the filters count truncated translations
         _check_direction(translator, language)
         request = translator.request(beam=beam, length_penalty=length_penalty, sampling=sampling, to=to, tags=tags)
         counts = BackTranslation(model, text, output, request, rules, batch_size).run(translator)

@@ -249,7 +249,7 @@ def distill(
         )
         distillation.check(resume)
         translator = Translator.load(teacher, device, engine, precision, threads)
-        translator.report_cut = False  # the filters count truncated translations
+        translator.warn_unfinished = False  # the filters count truncated translations
         corpora = distillation.teacher_pairs(translator)
         for pairs in corpora:
             _translate(pairs, translator)

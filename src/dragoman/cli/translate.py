@@ -48,12 +48,12 @@ class StandardOutput:
         self.counts: Mapping[str, int] = {}
 
     @property
-    def watched(self) -> bool:
-        """Whether stdout is a terminal."""
+    def is_visible(self) -> bool:
+        """Return whether stdout is a terminal."""
         return sys.stdout.isatty()
 
-    def follow(self, name: str, lines: Iterable[str], path: Path | None) -> Iterator[str]:
-        """Yield all lines of an input unchanged."""
+    def remaining_lines(self, name: str, lines: Iterable[str], path: Path | None) -> Iterator[str]:
+        """Yield all lines of an input."""
         return iter(lines)
 
     def write(self, lines: int, texts: Iterable[bytes], counts: Mapping[str, int]) -> None:

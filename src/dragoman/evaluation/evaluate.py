@@ -13,7 +13,7 @@ from dragoman.metrics.bootstrap import Comparison, paired_bootstrap
 from dragoman.metrics.metric import Need, Score
 from dragoman.metrics.registry import computable_metrics, metric_of
 from dragoman.metrics.summed import SummedMetric
-from dragoman.translation.files.lines import Lines, name_of, read_together
+from dragoman.translation.files.lines import Lines, name_of, read_parallel
 
 if TYPE_CHECKING:
     from dragoman.translation.request import RequestSettings
@@ -142,7 +142,7 @@ def evaluate(
         metric_of(each).require(inputs)
     _check(model, references, systems, source, settings)
     given = [*references, *systems, *([] if source is None else [("source", source)])]
-    texts = read_together(*given)
+    texts = read_parallel(*given)
     sources = None if source is None else texts.pop()
     known, outputs = texts[: len(references)], texts[len(references) :]
     named = list(zip((name for name, _ in systems), outputs, strict=True))

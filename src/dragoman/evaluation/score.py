@@ -12,7 +12,7 @@ from dragoman.base.settings.load import parse_settings
 from dragoman.data.corpora.corpus import TextCorpusConfig
 from dragoman.data.corpora.documents import read_texts
 from dragoman.metrics.text_score import TextScore
-from dragoman.translation.files.lines import Lines, name_of, read_together
+from dragoman.translation.files.lines import Lines, name_of, read_parallel
 
 if TYPE_CHECKING:
     from dragoman.generation.language_model import LanguageModel
@@ -97,7 +97,7 @@ def _of_pairs(
 ) -> Scores:
     from dragoman.translation.translator import Translator
 
-    sources, targets = read_together(("source", source), ("target", target))
+    sources, targets = read_parallel(("source", source), ("target", target))
     opened = model if isinstance(model, Translator) else Translator.load(model, device, threads=threads)
     with in_files(name_of(source, "source"), name_of(target, "target")):
         scores = opened.score(sources, targets, batch_size, to=to, tags=tags)

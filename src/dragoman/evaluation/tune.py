@@ -11,7 +11,7 @@ from dragoman.base.log import quietly, warn
 from dragoman.base.machine.device import use_threads
 from dragoman.base.settings.load import Overrides
 from dragoman.metrics.registry import ngram_metrics
-from dragoman.translation.files.lines import Lines, name_of, read_together
+from dragoman.translation.files.lines import Lines, name_of, read_parallel
 from dragoman.translation.reranking.config import (
     RerankingConfig,
     RerankingLanguageModelConfig,
@@ -82,7 +82,7 @@ def tune(
     if restarts < 0:
         raise ConfigError(f"--restarts must be at least 0, not {restarts}")
     use_threads(threads)
-    sources, references = read_together(("source", source), ("reference", reference))
+    sources, references = read_parallel(("source", source), ("reference", reference))
     config = RerankingConfig(
         nbest=nbest,
         reverse=None if reverse is None else ReverseConfig(folder=Path(reverse)),

@@ -22,31 +22,31 @@ Alignment = tuple[tuple[int, int], ...]
 class Aligner(Protocol):
     """Aligns the words of sentences with the words of their translations.
 
-    `Translator.align`, `dragoman translate --alignments`, markup in documents and the server's word links all use it.
+    `Translator.align`, `dragoman translate --alignments`, document markup and the server's word links use an aligner.
     """
 
     def align(self, sources: Sequence[str], targets: Sequence[str], batch_size: int) -> list[Alignment]:
-        """Return the alignment of each source with the target at the same position; a blank text has no links.
+        """Return the alignment of each source with the target at the same position. A blank text has no links.
 
-        There are as many sources as targets. batch_size: maximum number of pairs computed together; it doesn't change
-        the result. Raises LineError with the position of a pair that cannot be aligned, such as one that is too long,
-        and ConfigError if nothing can be aligned at all.
+        sources and targets have the same length. batch_size: maximum number of pairs computed together; it doesn't
+        change the result. Raises LineError with the position of a pair that cannot be aligned, such as a pair that is
+        too long, and ConfigError if the model does not support alignment.
         """
         ...
 
     def settings(self) -> Mapping[str, Any]:
-        """Return everything that the alignments depend on, apart from the texts, as JSON values.
+        """Return all settings that affect the alignments, as JSON values.
 
-        A file of alignments is resumed only if these are unchanged.
+        An alignment file is resumed only if these settings are unchanged.
         """
         ...
 
 
 @dataclass(frozen=True)
 class AttentionChoice:
-    """Selects the decoder attention that alignments are read from. Layers and heads are counted from 1.
+    """Selects the decoder attention that yields alignments. Layers and heads are numbered from 1.
 
-    layer: None selects the penultimate layer, or the only one. head: None averages all heads.
+    layer: None selects the penultimate layer, or the only layer. head: None averages all heads.
     """
 
     layer: int | None = None
@@ -54,10 +54,10 @@ class AttentionChoice:
 
 
 class AttentionAligner:
-    """Reads alignments from the decoder's attention to the source while it predicts the target by forced decoding.
+    """Derives alignments from the decoder's attention over the source during forced decoding of the target.
 
-    Each target piece is linked to the source piece with the largest weight; tags, the source's end of sentence and
-    whitespace do not count. Words are linked if any of their pieces are (Garg et al. 2019, section 3).
+    Each target piece is linked to the source piece with the largest weight. Tags, the source's end of sentence and
+    whitespace are ignored. Two words are linked if any of their pieces are linked (Garg et al. 2019, section 3).
     """
 
     def __init__(
@@ -75,21 +75,21 @@ class AttentionAligner:
     def align(self, sources: Sequence[str], targets: Sequence[str], batch_size: int) -> list[Alignment]:
         """See `Aligner.align`.
 
-        Raises TooLongError for a pair that exceeds the model's positions, and ConfigError if the engine or the model
-        has no such attention, or if sources are vectors.
+        Raises TooLongError for a pair that exceeds the model's maximum length, and ConfigError if the engine or the
+        model does not provide the selected attention, or if the sources are vectors.
         """
         if self._tokenizers.reads_vectors:
-            raise ConfigError("cannot align words: this model reads vectors, and vectors have no words")
-        pairs = self._codec.pairs(sources, targets, self._tags)
+            raise ConfigError("cannot align words: the sources of this model are vectors, which have no words")
+        pairs = self._codec.encode_pairs(sources, targets, self._tags)
         engine, layer, head = attention_engine(self._engine), self._choice.layer, self._choice.head
         weights = engine.source_attention(pairs, batch_size, layer, head) if pairs else []
         return [
-            _linked_words(
-                each[:, len(self._tags) :],
+            _link_words(
+                matrix[:, len(self._tags) :],
                 word_indices(self._tokenizers.source, source),
                 word_indices(self._tokenizers.target, target),
             )
-            for each, source, target in zip(weights, sources, targets, strict=True)
+            for matrix, source, target in zip(weights, sources, targets, strict=True)
         ]
 
     def settings(self) -> Mapping[str, Any]:
@@ -104,7 +104,7 @@ def align_each(
 
     Raises ConfigError if the aligner does.
     """
-    found: list[Alignment | None] = [None] * len(sources)
+    alignments: list[Alignment | None] = [None] * len(sources)
     positions = list(range(len(sources)))
     while positions:
         try:
@@ -115,18 +115,20 @@ def align_each(
             del positions[error.index]
             continue
         for position, alignment in zip(positions, aligned, strict=True):
-            found[position] = alignment
+            alignments[position] = alignment
         break
-    return found
+    return alignments
 
 
-def pharaoh(alignment: Alignment) -> str:
-    """Format an alignment as a line of a Pharaoh file, such as `0-0 1-2`."""
+def format_pharaoh(alignment: Alignment) -> str:
+    """Return an alignment in the Pharaoh format, such as `0-0 1-2`."""
     return " ".join(f"{source}-{target}" for source, target in alignment)
 
 
-def _linked_words(weights: np.ndarray, source: Sequence[int | None], target: Sequence[int | None]) -> Alignment:
-    """Return the links. weights: (T, S); source, target: the word that each piece belongs to, None for whitespace."""
+def _link_words(weights: np.ndarray, source: Sequence[int | None], target: Sequence[int | None]) -> Alignment:
+    """Return the links between words. weights: attention, (T, S). source, target: the index of each piece's word, None
+    for whitespace.
+    """
     visible = [position for position, word in enumerate(source) if word is not None]
     if not visible:
         return ()

@@ -1,4 +1,4 @@
-"""The registry of engines, and the choice among them."""
+"""The engine registry, and the functions that choose an engine."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ from dragoman.translation.engines.torch import AttentionTorchEngine
 from dragoman.translation.ensemble import open_ensemble
 
 Precision = Literal["float32", "float16", "bfloat16", "int8"]
-"""Number format of matrix products. All but float32 are faster and less exact: some translations differ."""
+"""Number format of matrix products. Formats other than float32 are faster, but change some translations."""
 
 _HALF = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
@@ -33,11 +33,11 @@ _HALF = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.b
 class EngineKind:
     """A named engine and how to build it.
 
-    make: builds it for a model on a device, with a number of threads. Raises ConfigError or ModelError if the engine
-    cannot compute the model here. precisions: supported precisions. automatic: precisions for which `auto` chooses it;
-    float32 may be among them only if the engine is exact, so that its translations are those of TorchEngine, up to
-    near-ties. fallback: whether the reference computes what the engine refuses even if the engine was chosen by name.
-    default: the precision if none is chosen.
+    make: builds the engine for a model on a device, with a number of threads; raises ConfigError or ModelError if the
+    engine does not support the model or the device. precisions: supported precisions. automatic: precisions for which
+    `auto` may choose the engine; they include float32 only if the engine returns the translations of TorchEngine, up to
+    near-ties. fallback: True if the reference engine computes unsupported requests even when this engine was chosen by
+    name. default: the precision if none is requested.
     """
 
     name: str
@@ -49,7 +49,7 @@ class EngineKind:
 
 
 def _torch(loaded: LoadedModel, device: torch.device, precision: Precision, threads: int) -> Engine:
-    """Return PyTorch's engine; PyTorch sets its own number of threads."""
+    """Return PyTorch's engine. PyTorch sets the number of threads itself."""
     return _reference(loaded, device)
 
 
@@ -66,7 +66,7 @@ def _ctranslate2(loaded: LoadedModel, device: torch.device, precision: Precision
 
 def _cuda(loaded: LoadedModel, device: torch.device, precision: Precision, threads: int) -> Engine:
     if device.type != "cuda":
-        raise ConfigError(f"the engine cuda computes on a GPU, not on {device}: use --device cuda")
+        raise ConfigError(f"the cuda engine runs on a GPU, not on {device}: use --device cuda")
     return CudaEngine(loaded.model, loaded.tokenizers, _reference(loaded, device), _HALF[precision])
 
 
@@ -82,10 +82,10 @@ ENGINES: Sequence[EngineKind] = (
 def open_engine(
     folders: Sequence[Path], device: str | None, name: str, precision: str | None, threads: int | None
 ) -> tuple[Engine, LoadedModel | Exported]:
-    """Return the engine for a model folder, for a folder that `dragoman export` wrote, or for several as an ensemble.
+    """Return the engine for a model folder, a folder written by `dragoman export`, or an ensemble of several folders.
 
-    Arguments are as in `Translator.load`. Raises what `open_ensemble`, `open_exported`, `load_model_folder` and
-    `choose_engine` raise.
+    Arguments are as in `Translator.load`. Raises the same errors as `open_ensemble`, `open_exported`,
+    `load_model_folder` and `choose_engine`.
     """
     if len(folders) != 1:
         return open_ensemble(folders, device, name, precision)
@@ -104,35 +104,36 @@ def choose_engine(
     precision: str | None = None,
     threads: int | None = None,
 ) -> Engine:
-    """Return the engine with this name or, for `auto`, the fastest installed one that can compute the model.
+    """Return the engine with this name or, for `auto`, the fastest installed engine that supports the model.
 
-    With `auto`, requests that this engine refuses go to the reference, with a warning. precision: None means float32 on
-    a CPU and float16 on a GPU. threads: None means one per processor. Raises ConfigError for an unknown name or
-    precision, or a precision that the engine does not support, and what `EngineKind.make` raises.
+    With `auto`, requests that this engine does not support are passed to the reference engine, with a warning.
+    precision: None means float32 on a CPU and float16 on a GPU. threads: None means one per processor. Raises
+    ConfigError for an unknown name or precision, or a precision that the engine does not support, and the same errors
+    as `EngineKind.make`.
     """
-    chosen, threads = _precision(precision), threads or _threads()
+    requested, threads = _check_precision(precision), threads or _default_threads()
     if name != "auto":
-        kind = _named(name)
-        wanted = chosen or kind.default
-        if wanted not in kind.precisions:
-            supporting = ", ".join(each.name for each in ENGINES if wanted in each.precisions)
+        kind = _find_engine(name)
+        chosen = requested or kind.default
+        if chosen not in kind.precisions:
+            supporting = ", ".join(each.name for each in ENGINES if chosen in each.precisions)
             raise ConfigError(
-                f"the engine {name} does not compute in {wanted}: choose {supporting}, or --precision float32"
+                f"the {name} engine does not support {chosen}: choose the engine {supporting}, or --precision float32"
             )
-        engine = kind.make(loaded, device, wanted, threads)
+        engine = kind.make(loaded, device, chosen, threads)
         return PreferredEngine(engine, _reference(loaded, device)) if kind.fallback else engine
     reference = _reference(loaded, device)
     reasons = []
     for kind in ENGINES[:-1]:
-        if (wanted := chosen or kind.default) in kind.automatic:
+        if (chosen := requested or kind.default) in kind.automatic:
             try:
-                return PreferredEngine(kind.make(loaded, device, wanted, threads), reference)
+                return PreferredEngine(kind.make(loaded, device, chosen, threads), reference)
             except (ConfigError, ModelError) as error:
                 reasons.append(f"{kind.name}: {error}")
             except NoCompilerError as error:
                 info(f"translating without the native engine, the fastest one: {error}")
-    if chosen is not None and chosen not in ENGINES[-1].precisions:
-        warn(f"computing in float32, since no engine can compute in {chosen}. {'; '.join(reasons)}")
+    if requested is not None and requested not in ENGINES[-1].precisions:
+        warn(f"computing in float32, because no engine can compute in {requested}. {'; '.join(reasons)}")
     elif device.type == "cuda":
         info(f"translating with PyTorch in float32: {reasons[-1]}")
     return reference
@@ -145,23 +146,23 @@ def open_exported(
     precision: str | None = None,
     threads: int | None = None,
 ) -> tuple[Engine, Exported]:
-    """Return the engine of a folder that `dragoman export` wrote. precision: None means that of the stored weights.
+    """Return the engine of a folder written by `dragoman export`. precision: None for the precision of its weights.
 
-    Raises ConfigError for another engine or a device that is not a CPU, and what `open_folder` raises.
+    Raises ConfigError for another engine or a device that is not a CPU, and the same errors as `open_folder`.
     """
     if name not in ("auto", "ctranslate2"):
-        _named(name)
+        _find_engine(name)
         raise ConfigError(
-            f"{folder} was exported for ctranslate2: with --engine {name} give the model folder that it was made from"
+            f"{folder} was exported for CTranslate2: --engine {name} needs the model folder from which it was exported"
         )
     _check_cpu(choose_device(device or "cpu"), "ctranslate2")
-    workers = threads or _threads()
-    exported = open_folder(folder, Computing(_precision(precision) or "default", workers))
+    workers = threads or _default_threads()
+    exported = open_folder(folder, Computing(_check_precision(precision) or "default", workers))
     return CTranslate2Engine(exported, workers), exported
 
 
-def _threads() -> int:
-    """Return one thread per processor, unless OMP_NUM_THREADS is set."""
+def _default_threads() -> int:
+    """Return PyTorch's number of threads if OMP_NUM_THREADS is set, else the number of available processors."""
     return torch.get_num_threads() if "OMP_NUM_THREADS" in os.environ else available_cores()
 
 
@@ -169,14 +170,14 @@ def _reference(loaded: LoadedModel, device: torch.device) -> AttentionTorchEngin
     return AttentionTorchEngine(loaded.model, loaded.tokenizers, device)
 
 
-def _named(name: str) -> EngineKind:
+def _find_engine(name: str) -> EngineKind:
     for kind in ENGINES:
         if kind.name == name:
             return kind
     raise ConfigError(f"unknown engine '{name}': use auto, {', '.join(kind.name for kind in ENGINES)}")
 
 
-def _precision(name: str | None) -> Precision | None:
+def _check_precision(name: str | None) -> Precision | None:
     if name is None or name in get_args(Precision):
         return name  # type: ignore[return-value]
     raise ConfigError(f"unknown precision '{name}': use {', '.join(get_args(Precision))}")
@@ -184,4 +185,4 @@ def _precision(name: str | None) -> Precision | None:
 
 def _check_cpu(device: torch.device, name: str) -> None:
     if device.type != "cpu":
-        raise ConfigError(f"the engine {name} computes on the CPU, not on {device}: use --device cpu")
+        raise ConfigError(f"the {name} engine runs on the CPU, not on {device}: use --device cpu")

@@ -1,4 +1,4 @@
-"""`Codec`: turns texts and requests into an engine's rows, and its hypotheses into translations."""
+"""`Codec`: converts texts and requests to an engine's rows, and its hypotheses to translations."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.vocabularies.vectors import VectorError
 from dragoman.translation.constraints.codec import ConstrainedSource, ConstraintCodec
 from dragoman.translation.engine import ExpectedConstraints, Pair, Prefix, Row
-from dragoman.translation.request import Decoding, Request, Sampling, check_pairs
+from dragoman.translation.request import Decoding, Request, Sampling, TextRequest, check_pairs
 from dragoman.translation.result import Translation
 from dragoman.translation.unknown_words import unknown_words
 
@@ -27,11 +27,11 @@ class Codec:
         self._tokenizers, self._limits = tokenizers, limits
         self.constraints = ConstraintCodec(tokenizers)
 
-    def rows(self, lines: Sequence[tuple[str, Request]], first: int) -> list[Row]:
-        """Return one row per text; blank texts have no source. first: the number of the first line.
+    def encode_rows(self, lines: Sequence[TextRequest], first: int) -> list[Row]:
+        """Return one row per text. The row of a blank text has an empty source. first: the number of the first line.
 
         Raises VectorError for an invalid vector, ConfigError for an unknown tag, LineError if the required phrases
-        exceed the model's positions or are required of a blank text.
+        exceed the model's maximum length, or if a blank text has required phrases.
         """
         decodings = {each: self._without_tags(each) for each in {request.decoding for _, request in lines}}
         tags = {each: self._source.tag_ids(each) for each in {request.tags for _, request in lines}}
@@ -40,12 +40,12 @@ class Codec:
             self._constrained(first + index, text, prefixes[index], request.control)
             for index, (text, request) in enumerate(lines)
         ]
-        filled = [index for index, (text, _) in enumerate(lines) if text.strip()]
+        nonblank = [index for index, (text, _) in enumerate(lines) if text.strip()]
         try:
-            encoded = self._source.encode_inlined([constrained[index].line for index in filled])
+            encoded = self._source.encode_inlined([constrained[index].line for index in nonblank])
         except VectorError as error:
-            raise VectorError(first + filled[error.index] - 1, error.reason) from None
-        ids = dict(zip(filled, encoded, strict=True))
+            raise VectorError(first + nonblank[error.index] - 1, error.reason) from None
+        ids = dict(zip(nonblank, encoded, strict=True))
         return [
             Row(
                 number=first + index,
@@ -60,62 +60,63 @@ class Codec:
             for index, (text, request) in enumerate(lines)
         ]
 
-    def enforced(self, row: Row) -> Row:
-        """Return the row with its expected constraints enforced by the search."""
+    def enforce_constraints(self, row: Row) -> Row:
+        """Return a copy of the row whose expected constraints are enforced by the search."""
         constraints, forbidden = row.expected
         return row._replace(
-            constraints=constraints, decoding=_without(row.decoding, forbidden), expected=ExpectedConstraints(())
+            constraints=constraints, decoding=_forbid(row.decoding, forbidden), expected=ExpectedConstraints(())
         )
 
     def _decoding(self, decoding: Decoding, constrained: ConstrainedSource) -> Decoding:
         if constrained.free is None:
-            return _without(decoding, constrained.forbidden)
-        return _with(decoding, constrained.free)
+            return _forbid(decoding, constrained.forbidden)
+        return _allow(decoding, constrained.free)
 
     def _expected(self, constrained: ConstrainedSource) -> ExpectedConstraints:
         if constrained.free is None:
             return ExpectedConstraints(())
         return ExpectedConstraints(constrained.constraints, (*constrained.forbidden, *constrained.free))
 
-    def part(self, row: Row, text: str, phrases: tuple[Phrase, ...]) -> Row:
-        """Return a row for a part of a row's text, without the prefix. phrases: required in its translation."""
+    def encode_part(self, row: Row, text: str, phrases: tuple[Phrase, ...]) -> Row:
+        """Return a row for `text`, a part of a row's text, without the prefix. phrases: required in its translation."""
         constraints = self._constrained(row.number, text, Prefix(), Control(phrases)).constraints
         source = [*row.source[: row.tags], *self._source.encode(text)]
         return row._replace(text=text, source=source, prefix=Prefix(), constraints=constraints)
 
-    def pairs(self, sources: Sequence[str], targets: Sequence[str], tags: Sequence[str]) -> list[Pair]:
+    def encode_pairs(self, sources: Sequence[str], targets: Sequence[str], tags: Sequence[str]) -> list[Pair]:
         """Return one pair per source and target.
 
         Raises DataError if the numbers of sources and targets differ, TooLongError for a pair that exceeds the model's
-        positions.
+        maximum length.
         """
         check_pairs(sources, targets)
-        before = self._source.tag_ids(tags)
-        read = [_tagged(before, ids) for ids in self._source.encode_batch(sources)]
-        write = self._target.encode_batch(targets)
-        pairs = [Pair(number, *sides) for number, sides in enumerate(zip(read, write, strict=True), start=1)]
+        tag_ids = self._source.tag_ids(tags)
+        source_ids = [_tagged(tag_ids, ids) for ids in self._source.encode_batch(sources)]
+        target_ids = self._target.encode_batch(targets)
+        both = zip(source_ids, target_ids, strict=True)
+        pairs = [Pair(number, source, target) for number, (source, target) in enumerate(both, start=1)]
         for pair in pairs:
             self.check_length(pair.number, pair.source, pair.target)
         return pairs
 
     def check_length(self, number: int, source: Sequence[int], target: Sequence[int]) -> None:
-        """Raise TooLongError if the model has too few positions for these tokens."""
-        if (found := first_exceeded(self._limits, len(source), len(target))) is not None:
-            limit, length = found
+        """Raise TooLongError if the tokens exceed the model's maximum length. number: of the line, from 1."""
+        if (exceeded := first_exceeded(self._limits, len(source), len(target))) is not None:
+            limit, length = exceeded
             reason = f"{limit.describe(length)}: shorten it, or train a model with a larger {limit.setting}"
             raise TooLongError(number - 1, reason, limit.side)
 
     def fits(self, text: str, request: Request) -> bool:
-        """Return whether the text, with its tags and placeholders, fits the model's positions."""
-        (row,) = self.rows([(text, request)], first=1)
+        """Return whether the text, with its tags and placeholders, is within the model's maximum length."""
+        (row,) = self.encode_rows([(text, request)], first=1)
         return self.has_positions_for(row.source, ())
 
     def has_positions_for(self, source: Sequence[int], target: Sequence[int]) -> bool:
-        """Return whether the tokens fit the model's positions."""
+        """Return whether the tokens are within the model's maximum lengths."""
         return first_exceeded(self._limits, len(source), len(target)) is None
 
-    def translation(self, hypothesis: Hypothesis, constraints: tuple[Constraint, ...] = ()) -> Translation:
-        """Return a hypothesis as a translation, with unknown words replaced. constraints: of its row."""
+    def decode(self, hypothesis: Hypothesis, constraints: tuple[Constraint, ...] = ()) -> Translation:
+        """Return a hypothesis as a translation, with unknown words replaced. constraints: those of its row."""
         return Translation(
             self.constraints.decode(hypothesis, constraints),
             hypothesis.score,
@@ -131,20 +132,21 @@ class Codec:
         """Return the number of tokens of a text in the target vocabulary."""
         return len(self._target.encode(text))
 
-    def blank(self, row: Row) -> Translation:
+    def blank_translation(self, row: Row) -> Translation:
         """Return the translation of a blank text, which is its prefix."""
-        return self.translation(Hypothesis(row.prefix.ids, 0.0, 0.0, True, row.prefix.unknown))
+        return self.decode(Hypothesis(row.prefix.ids, 0.0, 0.0, True, row.prefix.unknown))
 
     def _constrained(self, number: int, text: str, prefix: Prefix, control: Control | None) -> ConstrainedSource:
         if control is None:
             return ConstrainedSource(InlineText((text,)))
         if control.phrases and not text.strip():
-            raise LineError(number - 1, "a blank line cannot have required phrases: leave them out")
+            raise LineError(number - 1, "a blank line cannot have required phrases: remove the phrases")
         if not text.strip():
             return ConstrainedSource(InlineText((text,)))
         if self._tokenizers.reads_vectors and (control.keep is not None or control.glossary is not None):
             raise ConfigError(
-                "this model reads vectors, which have no words to keep or to look up in a glossary: leave them out"
+                "the sources of this model are vectors, which have no words to keep or to look up in a glossary: "
+                "remove --keep and --glossary"
             )
         positions = self._limits.target.positions
         max_tokens = None if positions is None else positions - len(prefix.ids)
@@ -154,12 +156,12 @@ class Codec:
             raise LineError(number - 1, str(error)) from None
 
     def _without_tags(self, decoding: Decoding) -> Decoding:
-        """Forbid tags, which no translation contains."""
-        never = tuple(self._target.tag_ids(self._target.tags))
+        """Return the decoding with all tags forbidden in the translation."""
+        tag_ids = tuple(self._target.tag_ids(self._target.tags))
         if isinstance(decoding, Sampling):
-            config = decoding.config.model_copy(update={"forbid": (*decoding.config.forbid, *never)})
+            config = decoding.config.model_copy(update={"forbid": (*decoding.config.forbid, *tag_ids)})
             return replace(decoding, config=config)
-        return decoding.model_copy(update={"forbid": (*decoding.forbid, *never)})
+        return decoding.model_copy(update={"forbid": (*decoding.forbid, *tag_ids)})
 
     def _prefixes(self, texts: list[str]) -> list[Prefix]:
         if not any(texts):
@@ -175,7 +177,7 @@ def _tagged(tags: list[int], ids: list[int]) -> list[int]:
     return [*tags, *ids] if tags else ids
 
 
-def _with(decoding: Decoding, tokens: tuple[int, ...]) -> Decoding:
+def _allow(decoding: Decoding, tokens: tuple[int, ...]) -> Decoding:
     """Return the decoding with these tokens allowed."""
     if not tokens or isinstance(decoding, Sampling):
         return decoding
@@ -183,7 +185,7 @@ def _with(decoding: Decoding, tokens: tuple[int, ...]) -> Decoding:
     return decoding.model_copy(update={"forbid": forbidden})
 
 
-def _without(decoding: Decoding, tokens: tuple[int, ...]) -> Decoding:
+def _forbid(decoding: Decoding, tokens: tuple[int, ...]) -> Decoding:
     """Return the decoding with these tokens forbidden."""
     if not tokens or isinstance(decoding, Sampling):
         return decoding

@@ -13,17 +13,17 @@ from dragoman.translation.result import Translation
 
 
 def continuous_engine(engine: Engine) -> ContinuousEngine | None:
-    """Return the engine, or the one that it prefers, if it supports continuous batching; else None."""
+    """Return the engine, or the engine that it prefers, if it supports continuous batching; otherwise None."""
     if isinstance(engine, PreferredEngine):
         engine = engine.preferred
     return engine if isinstance(engine, ContinuousEngine) else None
 
 
 class ContinuousTranslation:
-    """Translates plain lines as `WindowTranslation` does, and returns each as soon as it is completed. Must be closed.
+    """Translates plain lines like `WindowTranslation`, but returns each as soon as it is completed. Must be closed.
 
-    Plain lines fit the model, are not refused by the engine, and have a request without control and guard. Others need
-    `WindowTranslation`.
+    A plain line is within the model's maximum length, is supported by the engine, and has a request without control or
+    guard. All other lines need `WindowTranslation`.
     """
 
     def __init__(self, engine: ContinuousEngine, codec: Codec, batch_size: int) -> None:
@@ -35,16 +35,16 @@ class ContinuousTranslation:
 
     @property
     def queued(self) -> int:
-        """The number of submitted lines that were not started at the last call of `completed`."""
+        """Number of submitted lines whose decoding had not started at the last call of `completed`."""
         return 0 if self._session is None else self._session.queued
 
     @property
     def in_progress(self) -> int:
-        """The number of submitted lines that `completed` has not returned."""
+        """Number of submitted lines that `completed` has not yet returned."""
         return len(self._lines)
 
     def submit(self, lines: Sequence[TextRequest]) -> list[TextRequest]:
-        """Queue the plain lines, and return the others, in order. Raises ResourceError."""
+        """Queue the plain lines, and return the other lines, in order. Raises ResourceError if memory is exhausted."""
         rows = self._plain(lines)
         if self._session is None and rows:
             self._session = self._engine.session(list(rows.values()), self._batch_size)
@@ -60,22 +60,22 @@ class ContinuousTranslation:
     def completed(self, timeout: float) -> list[tuple[TextRequest, list[Translation]]]:
         """Return the lines completed since the last call, with their hypotheses.
 
-        timeout: seconds to wait for at least one. Raises ModelError and ResourceError as `Session.completed`.
+        timeout: seconds to wait for at least one line. Raises ModelError and ResourceError like `Session.completed`.
         """
         if self._session is None:
             return []
         return [
-            (self._lines.pop(number), [self._codec.translation(each) for each in hypotheses])
+            (self._lines.pop(number), [self._codec.decode(each) for each in hypotheses])
             for number, hypotheses in self._session.completed(timeout)
         ]
 
     def close(self) -> None:
-        """Drop all lines that are not completed."""
+        """Discard all lines that are not completed."""
         if self._session is not None:
             self._session.close()
 
     def _plain(self, lines: Sequence[TextRequest]) -> dict[int, Row]:
-        """Return the rows of plain lines by index, the longest source first, so that no long one ends last."""
+        """Return the rows of plain lines by index, the longest sources first, so that no long line is left for last."""
         plain = [
             index
             for index, (text, request) in enumerate(lines)
@@ -83,7 +83,9 @@ class ContinuousTranslation:
         ]
         rows: dict[int, Row] = {}
         with suppress(ConfigError, DataError):  # `WindowTranslation` reports the faulty line
-            for index, row in zip(plain, self._codec.rows([lines[each] for each in plain], first=1), strict=True):
+            for index, row in zip(
+                plain, self._codec.encode_rows([lines[each] for each in plain], first=1), strict=True
+            ):
                 if self._codec.has_positions_for(row.source, row.prefix.ids) and self._engine.refusal(row) is None:
                     rows[index] = row
         return dict(sorted(rows.items(), key=lambda item: -len(item[1].source)))

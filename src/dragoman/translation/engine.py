@@ -1,6 +1,7 @@
-"""`Engine`: the protocol for finding hypotheses of rows of ids. Callers handle text; engines run models.
+"""`Engine`: the protocol of inference engines, which generate hypotheses for encoded texts.
 
-Ids are those of a model's vocabularies, without beginning-of-sentence and end-of-sentence symbols.
+Callers encode and decode text; engines run models. Ids are token ids of a model's vocabularies, without
+beginning-of-sentence and end-of-sentence symbols.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,14 +18,14 @@ from dragoman.translation.request import Decoding
 
 
 class Prefix(NamedTuple):
-    """The start of a translation: its ids, and the unknown words in it, one for each UNK among the ids."""
+    """The start of a translation. unknown: the word that each UNK among the ids represents."""
 
     ids: tuple[int, ...] = ()
     unknown: tuple[str, ...] = ()
 
 
 class ExpectedConstraints(NamedTuple):
-    """Constraints that a translation should meet. forbidden: ids that only the constraints may write."""
+    """Constraints that a translation should meet. forbidden: ids that may occur only as part of a constraint."""
 
     constraints: tuple[Constraint, ...]
     forbidden: tuple[int, ...] = ()
@@ -33,10 +34,10 @@ class ExpectedConstraints(NamedTuple):
 class Row(NamedTuple):
     """A source to translate, with all settings of its translation. The result does not depend on other rows.
 
-    number: of the line, from 1, for messages and for random draws. source: the ids of `tags` tags, then those of
-    `text`, in which inline symbols may replace parts; for a source of vectors (S, n) float32. constraints: enforced by
-    the search. expected: not enforced by the engine; the caller checks it and, if it is not met, searches again with
-    constraints.
+    number: the line number, from 1, for messages and random draws. source: the ids of `tags` tags, followed by the ids
+    of `text`, some parts of which may be replaced by inline symbols; for vectors, a float32 array (S, n). constraints:
+    enforced by the search. expected: constraints that the engine does not enforce; the caller checks them and, if they
+    are not met, searches again with `constraints`.
     """
 
     number: int
@@ -50,7 +51,7 @@ class Row(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A source, including its tags, and a target to score. number: of the line, from 1, for messages."""
+    """A source, including its tags, and a target to score. number: the line number, from 1, for messages."""
 
     number: int
     source: Sequence[int]
@@ -58,52 +59,55 @@ class Pair(NamedTuple):
 
 
 class Engine(Protocol):
-    """Finds hypotheses of rows and scores pairs. The rows of one call may have different requests.
+    """Generates hypotheses for rows and scores pairs. The rows of one call may have different requests.
 
-    An engine forms its own batches: it may sort the rows of a call, compute several batches at a time, and refill a
-    batch as its rows are completed. The result of a row does not depend on the other rows, up to rounding.
+    An engine may sort the rows of a call, compute several batches at a time, and refill a batch as its rows are
+    completed. The result of a row does not depend on the other rows, up to rounding.
     """
 
     @property
     def limits(self) -> LengthLimits:
-        """The maximum lengths of source and target. Callers must not exceed them."""
+        """Maximum lengths of source and target. Callers must not exceed them."""
         ...
 
     def refusal(self, row: Row) -> str | None:
-        """Return why the engine cannot compute a row, and what to do instead; None if it can."""
+        """Return the reason why the engine does not support a row, with a remedy; None if it supports the row."""
         ...
 
     def hypotheses(self, rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """Yield the index of each row in `rows` and its hypotheses: at least one, best first, samples in the order
-        drawn.
+        """Yield the index of each row and its hypotheses, of which there is at least one.
 
-        Rows are yielded in any order, as soon as they are completed; the first rows should come early, since texts are
-        written in order. batch_size: maximum number of rows computed together. The caller passes only rows without a
-        `refusal`. The text of each UNK is in `Hypothesis.unknown`. Raises ResourceError for a row that does not fit
-        into memory even alone.
+        Hypotheses are sorted from best to worst; samples are in the order drawn. Rows are yielded in any order, as soon
+        as they are completed. The first rows should be completed early, because translations are written in order.
+        batch_size: maximum number of rows computed together. The caller passes only rows without a `refusal`.
+        `Hypothesis.unknown` contains the text of each UNK. Raises ResourceError if a single row does not fit into
+        memory.
         """
         ...
 
     def scores(self, pairs: Sequence[Pair], batch_size: int) -> list[float]:
-        """Return log p(target, end of sentence | source) of each pair, in nats. Raises ResourceError as above."""
+        """Return log p(target, end of sentence | source) of each pair, in nats.
+
+        Raises ResourceError if a single pair does not fit into memory.
+        """
         ...
 
 
 class Session(Protocol):
-    """Requests that an engine decodes together, while new ones are admitted. Must be closed. Not thread-safe."""
+    """A continuous batch: new requests can join while others are decoded. Must be closed. Not thread-safe."""
 
     @property
     def queued(self) -> int:
-        """The number of requests that were not started at the last call of `completed`."""
+        """Number of requests whose decoding had not started at the last call of `completed`."""
         ...
 
     @property
     def in_progress(self) -> int:
-        """The number of submitted requests that `completed` has not returned."""
+        """Number of submitted requests that `completed` has not yet returned."""
         ...
 
     def accepts(self, request: Any) -> bool:
-        """Return whether a request, from `ContinuousEngine.request`, can join; if not, it needs another session."""
+        """Return whether a request, created by `ContinuousEngine.request`, can join this session."""
         ...
 
     def submit(self, requests: Sequence[Any]) -> None:
@@ -113,24 +117,26 @@ class Session(Protocol):
     def completed(self, timeout: float) -> list[tuple[int, list[Hypothesis]]]:
         """Return the number and the hypotheses of each request completed since the last call.
 
-        timeout: seconds to wait for at least one. Raises ResourceError and ModelError.
+        timeout: seconds to wait for at least one request. Raises ResourceError and ModelError.
         """
         ...
 
     def close(self) -> None:
-        """Drop all requests that are not completed."""
+        """Discard all requests that are not completed."""
         ...
 
 
 @runtime_checkable
 class ContinuousEngine(Engine, Protocol):
-    """An engine that can start rows while it decodes others.
+    """An engine that supports continuous batching.
 
-    Continuous batching: Yu et al. 2022, "Orca: A Distributed Serving System for Transformer-Based Generative Models".
+    Source: Yu et al. 2022, "Orca: A Distributed Serving System for Transformer-Based Generative Models".
     """
 
     def session(self, rows: Sequence[Row], batch_size: int) -> Session:
-        """Open a session with at least one row. batch_size: as in `hypotheses`. Raises ResourceError."""
+        """Open a session with at least one row. batch_size: as in `hypotheses`. Raises ResourceError if memory is
+        exhausted.
+        """
         ...
 
     def request(self, row: Row) -> Any:
@@ -140,33 +146,34 @@ class ContinuousEngine(Engine, Protocol):
 
 @runtime_checkable
 class AttentionEngine(Engine, Protocol):
-    """An engine that can also show what its model attends to."""
+    """An engine that also exposes the attention weights of its model."""
 
     def attention(self, source: Sequence[int], target: Sequence[int]) -> list[AttentionMap]:
-        """Return all attention weights of every layer and head while `target` is predicted from `source`, including
-        tags.
+        """Return the attention weights of every layer and head while `target` is predicted from `source`, which
+        includes tags.
         """
         ...
 
     def source_attention(
         self, pairs: Sequence[Pair], batch_size: int, layer: int | None = None, head: int | None = None
     ) -> list[np.ndarray]:
-        """Return the weights over the source while the target's T tokens are predicted: (T, S) for each pair, in order.
+        """Return the weights over the source, including its tags, while the target's T tokens are predicted: (T, S) for
+        each pair, in order.
 
-        As `inspect.source_attention`, including tags. Raises ResourceError for a pair that does not fit into memory.
+        Weights are as in `inspect.source_attention`. Raises ResourceError for a pair that does not fit into memory.
         """
         ...
 
     def without_weights(self) -> list[str]:
-        """Return one line for each part of the model that has no attention weights to show, with the reason."""
+        """Return a message for each part of the model that has no attention weights, with the reason."""
         ...
 
 
 def attention_engine(engine: Engine) -> AttentionEngine:
-    """Return the engine as one that exposes attention weights. Raises ConfigError if it doesn't."""
+    """Return the engine, typed as an `AttentionEngine`. Raises ConfigError if it does not expose attention weights."""
     if not isinstance(engine, AttentionEngine):
         raise ConfigError(
-            "this engine does not show attention: load a single model folder with --engine torch or auto, since "
-            "ensembles and exported models have no attention to show"
+            "this engine does not show attention: load a single model folder with --engine torch or auto; "
+            "ensembles and exported models do not show attention"
         )
     return engine

@@ -13,33 +13,33 @@ from dragoman.text.tokenizers import Tokenizers
 
 
 class FusedLanguageModels:
-    """Language models of any kind that supports `fuse`, for a translation model with these tokenizers, on a device."""
+    """Loads language models that support `fuse`, for a translation model with these tokenizers, on a device."""
 
     def __init__(self, tokenizers: Tokenizers, device: torch.device) -> None:
         self._tokenizers, self._device = tokenizers, device
         self._decoders: dict[Path, Decoder] = {}
 
     def rule(self, configs: Sequence[FusionConfig | None]) -> LanguageModelFusion | None:
-        """Return the rule for sentences that are searched together; None if none of them has a language model.
+        """Return the fusion rule for a batch of sentences; None if no sentence has a language model.
 
-        configs: one per sentence, None without fusion; all others name the same model. Raises ModelError for a folder
-        of another kind of model, or with another vocabulary.
+        configs: one per sentence, None for a sentence without fusion; all configs name the same language model. Raises
+        ModelError if the folder does not contain a language model, or if its vocabulary differs.
         """
-        wanted = [config for config in configs if config is not None]
-        if not wanted:
+        present = [config for config in configs if config is not None]
+        if not present:
             return None
-        (folder,) = {config.language_model for config in wanted}
-        return LanguageModelFusion(self._decoder(folder), [config.weight for config in wanted])
+        (folder,) = {config.language_model for config in present}
+        return LanguageModelFusion(self._decoder(folder), [config.weight for config in present])
 
     def _decoder(self, folder: Path) -> Decoder:
         if folder not in self._decoders:
             loaded = load_model_folder(folder, self._device, "fuse")
-            theirs, ours = loaded.tokenizers.target, self._tokenizers.target
-            if theirs.fingerprint != ours.fingerprint:
+            fused, target = loaded.tokenizers.target, self._tokenizers.target
+            if fused.fingerprint != target.fingerprint:
                 raise ModelError(
-                    f"the language model {folder} has another vocabulary ({theirs.size:,} entries) than the target of "
-                    f"the translation model ({ours.size:,}), so they cannot choose tokens together: train it with "
-                    "data.vocabulary_of naming the translation model, or rerank with it (dragoman tune)"
+                    f"the vocabulary of the language model {folder} ({fused.size:,} entries) differs from the target "
+                    f"vocabulary of the translation model ({target.size:,}): train the language model with "
+                    "data.vocabulary_of naming the translation model, or use it for reranking (dragoman tune)"
                 )
             self._decoders[folder] = loaded.model.decoder
         return self._decoders[folder]

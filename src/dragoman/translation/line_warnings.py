@@ -1,4 +1,4 @@
-"""`LineWarnings`: counts problems of lines, and reports them at the end by kind, with the first line numbers."""
+"""`LineWarnings`: counts problems in lines, and reports each kind at the end with its first line numbers."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -11,8 +11,8 @@ _SHOWN = 10
 
 
 class LineWarnings:
-    """Collects warnings about lines. counts: the number of lines by kind, including those of an earlier process, whose
-    line numbers are unknown.
+    """Collects warnings about lines. counts: number of lines per kind, including lines of an earlier process, whose
+    numbers are unknown.
     """
 
     def __init__(self, earlier: Mapping[str, int] | None = None) -> None:
@@ -21,13 +21,13 @@ class LineWarnings:
         self._first: dict[str, list[int | str]] = {}
 
     def window(self) -> Counter[str]:
-        """Start and return new counts, which `note` updates until the next call."""
+        """Return new counts, which `note` updates until the next call."""
         self._window = Counter()
         return self._window
 
     def note(self, what: str, line: int | str) -> None:
-        """Count a line. what: the problem, as the end of a sentence that starts with "N line(s)"; line: its number,
-        from 1, or its file and number.
+        """Count a line. what: the problem, as the end of a sentence that starts with "N line(s)"; line: the line
+        number, from 1, or the file and line number.
         """
         self.counts[what] += 1
         self._window[what] += 1
@@ -36,12 +36,12 @@ class LineWarnings:
             shown.append(line)
 
     def note_translation(self, line: int, best: Translation, limit: LengthLimit) -> None:
-        """Note a translation that is unfinished or patched. limit: of targets."""
+        """Count a line whose translation is unfinished or patched. limit: the length limit of targets."""
         if not best.finished:
             reached = "the length limit"
             if limit.positions is not None and len(best.ids) >= limit.positions:
-                reached = f"the model's {limit.positions} target positions ({limit.setting})"
-            self.note(f"have translations that reached {reached} and end unfinished", line)
+                reached = f"the model's maximum of {limit.positions} target tokens ({limit.setting})"
+            self.note(f"have unfinished translations that reached {reached}", line)
         if best.patched:
             self.note(
                 "have translations that were assembled from parts, because no hypothesis met the constraints",
@@ -49,7 +49,7 @@ class LineWarnings:
             )
 
     def note_guard(self, line: int, best: Translation) -> None:
-        """Note each kind of fault that a guard found in a line's translations, and whether it was repaired."""
+        """Count each kind of fault that a guard found in a line's translations, as repaired or not repaired."""
         if best.guarded is not None:
             for what, repaired in best.guarded.outcomes().items():
                 outcome = "repaired by another search" if repaired else "not repaired by any other search"

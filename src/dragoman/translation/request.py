@@ -22,7 +22,7 @@ from dragoman.translation.guard.guard import Guard
 class Sampling:
     """Draws translations from the model's distribution instead of searching.
 
-    seed: determines the draws, together with the number of the line; samples: per line.
+    seed: determines the samples, together with the line number. samples: number of samples per line.
     """
 
     config: SamplingConfig = field(default_factory=SamplingConfig)
@@ -39,14 +39,15 @@ class Sampling:
         samples: int = 1,
         settings: Overrides = (),
     ) -> "Sampling":
-        """Return a sampling with default values for omitted arguments. Raises ConfigError for an invalid value.
+        """Return sampling settings with default values for omitted arguments.
 
-        settings: shared with searches, such as `{"no_repeat_ngram": 3}` or `["search.maximum_length=40"]`.
+        settings: settings that sampling shares with searches, such as `{"no_repeat_ngram": 3}` or
+        `["search.maximum_length=40"]`. Raises ConfigError for an invalid value.
         """
-        given = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-        named = {name: value for name, value in given.items() if value is not None}
+        arguments = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+        named = {name: value for name, value in arguments.items() if value is not None}
         if settings:
-            config = load_settings({"search": named}, _of_search(settings), _SamplingOverrides).search
+            config = load_settings({"search": named}, _search_overrides(settings), _SamplingOverrides).search
         else:
             config = parse_settings(named, SamplingConfig, "sampling")
         return cls(config, 1 if seed is None else seed, samples)
@@ -58,11 +59,11 @@ Decoding = SearchConfig | Sampling
 
 @dataclass(frozen=True)
 class Request:
-    """How a text is translated. `Translator.request` creates requests from the model's own settings.
+    """The settings of a translation. `Translator.request` creates requests from the model's own settings.
 
-    tags: precede the source text, the target language's first. prefix: the start of the translation, without trailing
-    spaces; blank for none. control: what the translation must contain, or None. guard: inspects the translation and
-    repeats the search if it is faulty, or None.
+    tags: tags that precede the source text, the tag of the target language first. prefix: the start of the translation,
+    without trailing spaces; blank for no prefix. control: the requirements of the translation, or None. guard: inspects
+    the translation and repeats the search if the translation is faulty, or None.
     """
 
     decoding: Decoding
@@ -72,14 +73,14 @@ class Request:
     guard: Guard | None = None
 
     def __post_init__(self) -> None:
-        """Raise ConfigError if sampling is combined with control or a guard, which both need a search."""
+        """Raise ConfigError if sampling is combined with control or a guard, both of which need a search."""
         if isinstance(self.decoding, Sampling):
             if self.control is not None:
                 raise ConfigError(
-                    "only a search can meet requirements: leave out sampling, or what translations must contain"
+                    "sampling cannot meet requirements, which need a search: leave out sampling or the requirements"
                 )
             if self.guard is not None:
-                raise ConfigError("a guard repeats the search, and sampling has none: leave out one of the two")
+                raise ConfigError("sampling cannot be combined with a guard, which needs a search: leave out either")
 
     def settings(self) -> dict[str, Any]:
         """Return all settings except the prefix, as nested JSON values."""
@@ -92,13 +93,13 @@ class Request:
         return {"decoding": decoding, "tags": list(self.tags), "control": control, "guard": guard}
 
     def with_details(self, token_scores: bool, tree: bool) -> "Request":
-        """Return a request whose translations also have log-probabilities of tokens, or search trees.
+        """Return a request whose translations also contain token log-probabilities, search trees or both.
 
-        Raises ConfigError for a tree of samples.
+        Raises ConfigError if a tree is requested for sampling.
         """
         if isinstance(self.decoding, Sampling):
             if tree:
-                raise ConfigError("only a search has a tree: leave out --tree or --sample")
+                raise ConfigError("sampling has no search tree: leave out --tree or --sample")
             config = self.decoding.config
             config = config.model_copy(update={"token_scores": config.token_scores or token_scores})
             return replace(self, decoding=replace(self.decoding, config=config))
@@ -113,7 +114,7 @@ TextRequest = tuple[str, Request]
 """A text and the request for its translation."""
 
 Item = TypeVar("Item")
-_FREE = {"requests": "", "prefixes": ", blank for none"}
+_HINTS = {"requests": "", "prefixes": ", blank for no prefix"}
 
 
 class SearchSettings(TypedDict, total=False):
@@ -155,8 +156,8 @@ class _SamplingOverrides(Config):
     search: SamplingConfig = Field(description="Sampling settings.")
 
 
-def _of_search(settings: Overrides) -> list[Override]:
-    """Return search settings with their names in the section `search`."""
+def _search_overrides(settings: Overrides) -> list[Override]:
+    """Return search settings as overrides of the `search` section."""
     if isinstance(settings, Mapping):
         settings = {f"search.{name}": value for name, value in settings.items()}
     return all_overrides(settings)
@@ -171,12 +172,12 @@ def search_config(
     unknown: str | None = None,
     search: Overrides = (),
 ) -> SearchConfig:
-    """Return a model's `own` search settings with these changed. Raises ConfigError for an invalid value.
+    """Return a model's `own` search settings with the given changes. Raises ConfigError for an invalid value.
 
     length_penalty: GNMT's exponent α, `mean` (mean log-probability per token) or `none`. coverage_penalty: β. unknown:
-    `copy` (the source word that an unknown attends to), `forbid`, or the file of a dictionary (word TAB translation) to
-    translate that word with. search: any search settings (docs/settings.md), such as `{"minimum_length": 3}`, or as on
-    the command line, `["search.minimum_length=3"]`.
+    `copy` (copy the source word with the most attention), `forbid`, or a dictionary file (word TAB translation) that
+    translates this word. search: any search settings (docs/settings.md), such as `{"minimum_length": 3}` or, as on the
+    command line, `["search.minimum_length=3"]`.
     """
     settings: dict[str, Any] = {**own, "nbest": nbest}
     settings["beam"] = max(settings.get("beam", SearchConfig().beam), nbest) if beam is None else beam
@@ -185,14 +186,14 @@ def search_config(
     if coverage_penalty is not None:
         settings["coverage_penalty"] = coverage_penalty
     if unknown is not None:
-        plain = unknown in ("copy", "forbid")
-        settings["unknown"] = {"kind": unknown} if plain else {"kind": "dictionary", "path": unknown}
+        is_kind = unknown in ("copy", "forbid")
+        settings["unknown"] = {"kind": unknown} if is_kind else {"kind": "dictionary", "path": unknown}
     if not search:
         return parse_settings(settings, SearchConfig, "search")
-    others = _of_search(search)
-    if any(override.key == ("search", "nbest") for override in others):
-        raise ConfigError("search.nbest cannot be set here: give the number of translations with --nbest")
-    return load_settings({"search": settings}, others, _SearchOverrides).search
+    overrides = _search_overrides(search)
+    if any(override.key == ("search", "nbest") for override in overrides):
+        raise ConfigError("search.nbest cannot be set as a search setting: use --nbest")
+    return load_settings({"search": settings}, overrides, _SearchOverrides).search
 
 
 def _length_penalty(value: float | str) -> dict[str, Any]:
@@ -217,11 +218,11 @@ def check_texts(texts: Sequence[str]) -> None:
 
 
 def check_counts(texts: Sequence[str], others: Sequence[Any], name: str) -> None:
-    """Raise DataError unless there are as many `others` as texts. name: what the others are, for the message."""
+    """Raise DataError unless there are as many `others` as texts. name: plural noun for `others` in the message."""
     if isinstance(texts, str) or isinstance(others, str):
         raise TypeError("texts and prefixes must be lists of strings, not one string")
     if len(texts) != len(others):
-        raise DataError(f"{len(texts)} texts and {len(others)} {name}: give each text one{_FREE[name]}")
+        raise DataError(f"{len(texts)} texts and {len(others)} {name}: give each text one{_HINTS[name]}")
 
 
 def check_pairs(sources: Sequence[str], targets: Sequence[str]) -> None:
@@ -231,8 +232,8 @@ def check_pairs(sources: Sequence[str], targets: Sequence[str]) -> None:
 
 
 def with_requests(texts: Iterable[str], requests: Requests, name: str) -> Iterator[TextRequest]:
-    """Yield each text with its request. Raises DataError if their numbers differ; name: what the requests are, for its
-    message.
+    """Yield each text with its request. Raises DataError if the numbers of texts and requests differ. name: plural noun
+    for the requests in the message.
     """
     if isinstance(requests, Request):
         yield from ((text, requests) for text in texts)
@@ -240,12 +241,12 @@ def with_requests(texts: Iterable[str], requests: Requests, name: str) -> Iterat
     for count, (text, request) in enumerate(zip_longest(texts, requests)):
         if text is None or request is None:
             few, many = ("texts", name) if text is None else (name, "texts")
-            raise DataError(f"{count} {few}, but more {many}: give each text one{_FREE[name]}")
+            raise DataError(f"{count} {few}, but more {many}: give each text one{_HINTS[name]}")
         yield text, request
 
 
 def chunks(items: Iterable[Item], size: int) -> Iterator[tuple[Item, ...]]:
-    """Yield runs of `size` items; the last one may be shorter."""
+    """Yield tuples of `size` consecutive items. The last tuple may be shorter."""
     iterator = iter(items)
     while chunk := tuple(islice(iterator, size)):
         yield chunk

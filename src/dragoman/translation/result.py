@@ -14,14 +14,15 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Translation:
-    """A hypothesis: its text, its ranking score, its log-probability in nats and its ids, without BOS and EOS.
+    """A hypothesis with its text.
 
-    finished: False if the length limit stopped it before its end of sentence. tokenizer: of the target language, which
-    the ids belong to. token_log_probabilities: of each of `tokens` and, if finished, of the end of sentence, in nats;
-    empty unless requested by `token_scores`. tree: the search tree of its text, if requested by `tree`. patched: the
-    text was assembled from parts, because no hypothesis met the constraints; score, ids and the other fields are those
-    of the best hypothesis. guarded: the problems that the guard found in the text's best translation and in this one;
-    None without a guard or without findings.
+    score: the value by which hypotheses are ranked. log_probability: in nats. ids: token ids, without BOS and EOS.
+    tokenizer: the target tokenizer, which defines the ids. finished: False if the length limit was reached before an
+    end of sentence. token_log_probabilities: the log-probability of each token and, if finished, of the end of
+    sentence, in nats; empty unless requested by `token_scores`. tree: the search tree of the source text, if requested
+    by `tree`. patched: True if the text was assembled from parts, because no hypothesis met the constraints; score, ids
+    and the remaining fields are then those of the best hypothesis. guarded: the guard's findings in the first search's
+    best translation and in this translation; None without a guard or without findings.
     """
 
     text: str
@@ -37,7 +38,7 @@ class Translation:
 
     @cached_property
     def tokens(self) -> tuple[str, ...]:
-        """The pieces of `ids`. An unknown word remains <unk>, even if the text has a replacement for it."""
+        """The pieces of `ids`. An unknown word is <unk>, even if the text contains a replacement for it."""
         return tuple(self.tokenizer.pieces(self.ids))
 
 
@@ -49,17 +50,18 @@ class PairScore:
     tokens: int
 
 
-def in_order(count: int, known: dict[int, Result], found: Iterator[tuple[int, Result]]) -> Iterator[Result]:
-    """Yield the results at positions 0 to count − 1, each as soon as those before it are known.
+def restore_order(count: int, known: dict[int, Result], pending: Iterator[tuple[int, Result]]) -> Iterator[Result]:
+    """Yield the results at positions 0 to count − 1 in order, each as soon as all earlier results are available.
 
-    known: results by position; found: positions and results of all others, in any order.
+    known: available results by position. pending: yields the positions and results that are not in `known`, in any
+    order.
     """
-    waiting = dict(known)
+    available = dict(known)
     for position in range(count):
-        while position not in waiting:
+        while position not in available:
             try:
-                other, result = next(found)
+                other, result = next(pending)
             except StopIteration:
                 raise RuntimeError(f"the engine returned nothing for position {position} of {count}") from None
-            waiting[other] = result
-        yield waiting.pop(position)
+            available[other] = result
+        yield available.pop(position)

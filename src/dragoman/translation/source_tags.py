@@ -1,4 +1,4 @@
-"""`SourceTags`: the tags that precede source texts, for a target language and other tags."""
+"""`SourceTags`: determines the tags that precede source texts."""
 
 from collections.abc import Iterable
 
@@ -9,12 +9,12 @@ from dragoman.text.tokenizer import Tokenizer
 
 
 class SourceTags:
-    """Chooses the tags of source texts. languages: target languages to choose from; empty if the model writes only one
-    and has no tag for it.
+    """Determines the tags of source texts. languages: target languages that can be chosen; empty for a model with a
+    single target language that has no tag.
     """
 
     def __init__(self, source: Tokenizer, meta: Meta | None = None) -> None:
-        """meta: contains the model's languages; if it has none, all languages with a tag can be chosen."""
+        """meta: metadata with the model's languages; without them, all languages with a tag can be chosen."""
         self._source = source
         self._only = None if meta is None else meta.target_language
         self.languages = (
@@ -22,9 +22,10 @@ class SourceTags:
         )
 
     def of(self, to: str | None = None, tags: Iterable[str] = ()) -> tuple[str, ...]:
-        """Return the tags that precede a source text, the language's first. `to` can be omitted if there is only one.
+        """Return the tags that precede a source text, the tag of the target language first.
 
-        Raises ConfigError if the language is missing or unknown, and for an unknown tag.
+        to: the target language, which can be omitted if there is only one. Raises ConfigError if the language is
+        missing or unknown, and for an unknown tag.
         """
         if isinstance(tags, str):
             raise TypeError("tags must be a list of strings, not one string")
@@ -33,7 +34,7 @@ class SourceTags:
             if tag.startswith(TO):
                 raise ConfigError(f"{tag!r} names a target language: use --to instead (in Python, to=)")
             if is_inline(tag):
-                raise ConfigError(f"{tag!r} is not a tag: --keep and --glossary insert it where needed")
+                raise ConfigError(f"{tag!r} cannot be used as a tag: --keep and --glossary insert it automatically")
         chosen = source_tags(self._language(to), others)
         self._source.tag_ids(chosen)  # raises for an unknown tag
         return chosen
@@ -43,14 +44,18 @@ class SourceTags:
         if to is None:
             if len(self.languages) > 1:
                 raise ConfigError(
-                    f"this model writes several languages: choose one with --to (in Python, to=): {known}"
+                    f"this model has several target languages: choose one with --to (in Python, to=): {known}"
                 )
             return self.languages[0] if self.languages else None
         if to in self.languages:
             return to
         if self.languages:
-            raise ConfigError(f"this model does not write {to!r}; choose from {known}")
+            raise ConfigError(f"this model has no target language {to!r}: choose one of {known}")
         if to == self._only:
             return None
-        one = f"this model writes one language, {self._only}" if self._only else "this model has no languages to choose"
-        raise ConfigError(f"{one}: leave out --to {to}")
+        reason = (
+            f"this model has one target language, {self._only}"
+            if self._only
+            else "this model has no choice of target languages"
+        )
+        raise ConfigError(f"{reason}: leave out --to {to}")

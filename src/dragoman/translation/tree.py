@@ -1,4 +1,4 @@
-"""The tree of a search as JSON, and `TreeFile`: one such object per line."""
+"""`TreeFile`: writes search trees as JSON, one object per line."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ _DIGITS = 6
 
 
 class TreeFile:
-    """Writes one object per text, in the order of the texts; for a single text, the file is one JSON object."""
+    """Writes one JSON object per text, in the order of the texts."""
 
     def __init__(self, file: IO[bytes], compress: Compress) -> None:
         self._file, self._compress = file, compress
@@ -26,7 +26,7 @@ class TreeFile:
         self._count = 0
 
     def write(self, line: int, source: str, translations: Sequence[Translation]) -> None:
-        """Write the tree of one text; arguments as in `tree_of`."""
+        """Write the search tree of one text. Arguments are as in `tree_of`."""
         text = json.dumps(tree_of(line, source, translations), ensure_ascii=False) + "\n"
         self._buffer.append(text)
         self._count += len(text)
@@ -34,17 +34,16 @@ class TreeFile:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is buffered."""
+        """Write the buffered text to the file."""
         self._file.write(self._compress("".join(self._buffer).encode()))
         self._buffer, self._count = [], 0
 
 
 @contextmanager
 def tree_file(path: Path | None) -> Iterator[TreeFile | None]:
-    """Open a file for writing (plain, .gz, .xz or .zst), which gets its name only after success; yield None if path is
-    None.
+    """Open a file for writing (plain, .gz, .xz or .zst). The file gets its name only after success.
 
-    Raises ResourceError if it cannot be written.
+    Yields None if path is None. Raises ResourceError if the file cannot be written.
     """
     if path is None:
         yield None
@@ -56,10 +55,10 @@ def tree_file(path: Path | None) -> Iterator[TreeFile | None]:
 
 
 def tree_of(line: int, source: str, translations: Sequence[Translation]) -> dict[str, Any]:
-    """Return the tree of one text as JSON values, as described in docs/searching-rules.md.
+    """Return the search tree of one text as JSON values, as described in docs/searching-rules.md.
 
-    line: the text's number, from 1. translations: all requested ones, with `Translation.tree`; a blank text is not
-    searched and has no tree.
+    line: the line number, from 1. translations: all requested translations, with `Translation.tree`; a blank text is
+    not searched and has no tree.
     """
     best = translations[0]
     tree, pieces = best.tree, best.tokenizer.pieces

@@ -1,4 +1,4 @@
-"""`UnknownWords`: a search that replaces unknown words in its outputs by copies or translations of source words."""
+"""`UnknownWords`: replaces unknown words in search results with copies or translations of source words."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,31 +23,31 @@ from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.unknown_words import Translate, UnknownConfig
 from dragoman.translation.constraints.codec import word_edges
 
-_WEIGHTS = 1 << 20
+_MAX_WEIGHTS = 1 << 20
 """Maximum number of attention weights per head in memory at a time."""
 
 
 class Sentence(NamedTuple):
     """A source text with the settings of its search.
 
-    prefix: ids at the start of its output; kept: the words that replace the UNKs among them. tags: the number of tags
-    before the text in the memory. constraints: phrases that its output must contain.
+    prefix: ids at the start of the output. prefix_words: the words that replace the UNKs in the prefix. tags: number of
+    tags before the text in the memory. constraints: phrases that the output must contain.
     """
 
     text: str
     config: SearchConfig
     prefix: Sequence[int] = ()
-    kept: tuple[str, ...] = ()
+    prefix_words: tuple[str, ...] = ()
     tags: int = 0
     constraints: tuple[Constraint, ...] = ()
 
 
 class UnknownWords:
-    """Replaces each UNK of a hypothesis by the word of the prefix, or by a copy or translation of a source word.
+    """Replaces each UNK of a hypothesis with a word of the prefix, or with a copy or translation of a source word.
 
-    The source word is the one with the most decoder attention, summed over its pieces, when the UNK was predicted; the
-    end of sentence does not count. Attention is computed in a forced-decoding pass over the finished hypotheses, so
-    that the search is not slowed down.
+    The source word is the word that receives the most decoder attention, summed over its pieces, when the UNK is
+    predicted; the end of sentence is ignored. Attention is computed in a forced-decoding pass over the finished
+    hypotheses, so that the search is not slowed down.
     """
 
     def __init__(self, tokenizers: Tokenizers) -> None:
@@ -62,46 +62,46 @@ class UnknownWords:
         sentences: Sequence[Sentence],
         fusion: LanguageModelFusion | None = None,
     ) -> list[list[Hypothesis]]:
-        """Run `decode.search.search` for the memory's B sentences, and fill in `Hypothesis.unknown`.
+        """Run `decode.search.search` for the memory's B sentences, and set `Hypothesis.unknown`.
 
-        fusion: one language model for all sentences. Without a setting, unknown words are copied if the vocabulary has
-        any and the decoder attends to the source; otherwise UNK is forbidden. Raises ConfigError for a setting that
-        needs attention if the decoder has none, DataError for a dictionary that cannot be read.
+        fusion: a language model for all sentences. By default, unknown words are copied if the vocabulary cannot encode
+        all text and the decoder attends to the source; otherwise UNK is forbidden. Raises ConfigError for a setting
+        that needs attention if the decoder has no attention, DataError for a dictionary that cannot be read.
         """
         readers = {
             config: self._reader(decoder, memory, config.unknown)
             for config in dict.fromkeys(sentence.config for sentence in sentences)
         }
-        resolved = {one: one if reader is None else _with_unknowns(one) for one, reader in readers.items()}
+        resolved = {each: each if reader is None else _allow_unknown(each) for each, reader in readers.items()}
         configs = [resolved[sentence.config] for sentence in sentences]
         prompts, constraints = self._prompts(decoder, memory, configs, sentences)
         rules: list[Rule] = []
         if fusion is not None:
             prompts, rules = fusion.limit_lengths(prompts), [fusion]
         searched = search(decoder, prompts, configs, rules, constraints)
-        found = [
-            [replace(best, unknown=sentence.kept) for best in hypotheses]
+        results = [
+            [replace(best, unknown=sentence.prefix_words) for best in hypotheses]
             for sentence, hypotheses in zip(sentences, searched, strict=True)
         ]
-        wanted = [
+        incomplete = [
             (row, rank)
             for row, sentence in enumerate(sentences)
-            for rank, hypothesis in enumerate(found[row])
-            if readers[sentence.config] is not None and hypothesis.tokens.count(UNK) > len(sentence.kept)
+            for rank, hypothesis in enumerate(results[row])
+            if readers[sentence.config] is not None and hypothesis.tokens.count(UNK) > len(sentence.prefix_words)
         ]
-        if not wanted:
-            return found
-        tokens = [found[row][rank].tokens for row, rank in wanted]
-        attention = _attention(decoder, memory, [row for row, _ in wanted], tokens)
+        if not incomplete:
+            return results
+        tokens = [results[row][rank].tokens for row, rank in incomplete]
+        attention = _attention(decoder, memory, [row for row, _ in incomplete], tokens)
         assert attention is not None
-        for (row, rank), weights in zip(wanted, attention, strict=True):
+        for (row, rank), weights in zip(incomplete, attention, strict=True):
             sentence = sentences[row]
             translate = readers[sentence.config]
             assert translate is not None
-            words = self._attended(sentence.text, weights[len(sentence.kept) :, sentence.tags :])
-            unknown = (*sentence.kept, *(_translated(word, translate) for word in words))
-            found[row][rank] = replace(found[row][rank], unknown=unknown)
-        return found
+            words = self._attended_words(sentence.text, weights[len(sentence.prefix_words) :, sentence.tags :])
+            unknown = (*sentence.prefix_words, *(_translated(word, translate) for word in words))
+            results[row][rank] = replace(results[row][rank], unknown=unknown)
+        return results
 
     def _prompts(
         self, decoder: Decoder, memory: Memory, configs: Sequence[SearchConfig], sentences: Sequence[Sentence]
@@ -109,22 +109,22 @@ class UnknownWords:
         prefixes = [sentence.prefix for sentence in sentences]
         if not any(sentence.constraints for sentence in sentences):
             return Prompts.of(decoder, memory, configs, prefixes), None
-        needed = [tokens_needed(sentence.constraints) for sentence in sentences]
+        minimum_lengths = [tokens_needed(sentence.constraints) for sentence in sentences]
         constraints = Constraints([sentence.constraints for sentence in sentences], self._edges)
-        return Prompts.of(decoder, memory, configs, prefixes, needed), constraints
+        return Prompts.of(decoder, memory, configs, prefixes, minimum_lengths), constraints
 
     @cached_property
     def _edges(self) -> Edges:
         return word_edges(self._tokenizers.target)
 
     def _reader(self, decoder: Decoder, memory: Memory, config: UnknownConfig | None) -> Translate | None:
-        """Return the function that translates unknown words; None if the search must not write any."""
+        """Return the function that translates unknown words; None if the search must not generate unknown words."""
         if config is not None and config not in self._readers:
             self._readers[config] = config.translate(read_dictionary)
-            if self._readers[config] is not None and (reason := self._without_words()) is not None:
+            if self._readers[config] is not None and (reason := self._reason_without_effect()) is not None:
                 warn(f"search.unknown={config.kind} has no effect: {reason}")
-        chosen = str if config is None else self._readers[config]
-        if chosen is None or self._without_words() is not None:
+        translate = str if config is None else self._readers[config]
+        if translate is None or self._reason_without_effect() is not None:
             return None
         if self._attends is None and len(source_mask(memory)):
             self._attends = _attention(decoder, memory, [0], [(UNK,)]) is not None
@@ -132,22 +132,21 @@ class UnknownWords:
             if config is None:
                 return None
             raise ConfigError(
-                f"search.unknown={config.kind} needs the source word that an unknown attends to, but this "
-                "model's decoder has no attention over the source: set search.unknown=forbid (dragoman translate "
-                "--unknown forbid)"
+                f"search.unknown={config.kind} needs attention over the source, which this model's decoder does not "
+                "have: set search.unknown=forbid (dragoman translate --unknown forbid)"
             )
-        return chosen
+        return translate
 
-    def _without_words(self) -> str | None:
-        """Return why unknown words cannot be replaced, or None if they can."""
+    def _reason_without_effect(self) -> str | None:
+        """Return the reason why unknown words cannot be replaced; None if they can."""
         if self._tokenizers.target.lossless:
             return "this model's vocabulary can encode any text, so no word is unknown"
         if self._tokenizers.reads_vectors:
-            return "a source of vectors has no words that could replace an unknown"
+            return "the sources of this model are vectors, which have no words that could replace an unknown word"
         return None
 
-    def _attended(self, text: str, weights: Tensor) -> list[str]:
-        """Return the word of `text`, with its space, that has the most attention in each row of weights (n, S)."""
+    def _attended_words(self, text: str, weights: Tensor) -> list[str]:
+        """Return the word of `text`, with its space, that receives the most attention in each row of weights (n, S)."""
         owners, words = self._tokenizers.source.words(text)
         if not words:
             return [""] * len(weights)
@@ -157,7 +156,10 @@ class UnknownWords:
 
 
 def read_dictionary(path: Path) -> dict[str, str]:
-    """Read lines of word TAB translation; blank lines are skipped. Raises DataError naming the file and the line."""
+    """Return translations by word, from lines of the form word TAB translation. Blank lines are skipped.
+
+    Raises DataError, with the file and the line number, for an invalid line.
+    """
     words: dict[str, str] = {}
     for number, line in enumerate(open_lines(path), start=1):
         if not line.strip():
@@ -166,15 +168,15 @@ def read_dictionary(path: Path) -> dict[str, str]:
         if has_broken_utf8(line):
             raise DataError(f"{path}, line {number}: broken UTF-8; convert the file (for example with iconv).")
         if len(translations) != 1 or not word or not translations[0]:
-            raise DataError(f"{path}, line {number}: not a word, a tab and its translation: {line[:60]!r}.")
+            raise DataError(f"{path}, line {number}: expected a word, a tab and its translation, not {line[:60]!r}.")
         words.setdefault(word, translations[0])
     if not words:
-        raise DataError(f"{path} is empty; a dictionary has lines of word TAB translation.")
+        raise DataError(f"{path} is empty: each line of a dictionary consists of a word, a tab and its translation.")
     return words
 
 
 def unknown_words(tokenizers: Tokenizers, text: str, ids: Sequence[int]) -> tuple[str, ...]:
-    """Return the words of a target text that the vocabulary lacks, with their spaces; ids: the text's tokens."""
+    """Return the words of a target text that contain UNK, with their spaces. ids: the tokens of the text."""
     if UNK not in ids:
         return ()
     owners, words = tokenizers.target.words(text)
@@ -185,37 +187,38 @@ def unknown_words(tokenizers: Tokenizers, text: str, ids: Sequence[int]) -> tupl
 def _attention(
     decoder: Decoder, memory: Memory, rows: Sequence[int], tokens: Sequence[Sequence[int]]
 ) -> list[Tensor] | None:
-    """Return (n, S) for each hypothesis: the attention while its n UNKs are predicted. rows: their sentences. None if
-    the decoder has no attention.
+    """Return the attention (n, S) while the n UNKs of each hypothesis are predicted; None if the decoder has none.
+
+    rows: the index of each hypothesis's sentence in the memory. tokens: the ids of each hypothesis.
     """
     source = source_mask(memory)
     device = source.device
     sentences = torch.tensor(rows, device=device)
     inputs = torch.full((len(rows), max(map(len, tokens))), BOS, dtype=torch.int64)
     unknown = torch.zeros(inputs.shape, dtype=torch.bool)
-    for row, written in enumerate(tokens):
-        inputs[row, 1 : len(written)] = torch.tensor(written[:-1], dtype=torch.int64)
-        unknown[row, : len(written)] = torch.tensor(written) == UNK
+    for row, output_ids in enumerate(tokens):
+        inputs[row, 1 : len(output_ids)] = torch.tensor(output_ids[:-1], dtype=torch.int64)
+        unknown[row, : len(output_ids)] = torch.tensor(output_ids) == UNK
     inputs, unknown = inputs.to(device), unknown.to(device)
     state = decoder.start(tree_map(lambda part: part[sentences], memory), attention=True)
-    found: list[list[Tensor]] = [[] for _ in rows]
-    # a few steps at a time, so that the weights of a long text are not all in memory
-    size = max(1, _WEIGHTS // max(1, len(rows) * source.size(1)))
-    for some, wanted in zip(torch.split(inputs, size, 1), torch.split(unknown, size, 1), strict=True):
-        output, state = decoder.step(some, state)
+    selected: list[list[Tensor]] = [[] for _ in rows]
+    # several steps at a time, to limit the number of weights in memory
+    size = max(1, _MAX_WEIGHTS // max(1, len(rows) * source.size(1)))
+    for chunk, is_unknown in zip(torch.split(inputs, size, 1), torch.split(unknown, size, 1), strict=True):
+        output, state = decoder.step(chunk, state)
         if output.attention is None:
             return None
         for row, weights in enumerate(output.attention):
-            found[row].append(weights[wanted[row]])
-    return [torch.cat(each) for each in found]
+            selected[row].append(weights[is_unknown[row]])
+    return [torch.cat(each) for each in selected]
 
 
-def _with_unknowns(config: SearchConfig) -> SearchConfig:
+def _allow_unknown(config: SearchConfig) -> SearchConfig:
     """Return the settings with UNK allowed."""
     return config.model_copy(update={"forbid": tuple(token for token in config.forbid if token != UNK)})
 
 
 def _translated(word: str, translate: Translate) -> str:
-    """Return a word's translation with the spaces around the word."""
+    """Return the translation of a word, with the word's leading and trailing spaces."""
     inner = word.strip(" ")
     return word.replace(inner, translate(inner), 1) if inner else word

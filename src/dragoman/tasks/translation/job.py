@@ -152,7 +152,7 @@ class TranslationJob(CorpusJob):
     def validator(self, model: Seq2Seq, device: torch.device) -> ValidationSets:
         """Return a validator that computes loss, BLEU and `train.metric` of each validation set."""
         loaded = LoadedModel(model, self.tokenizers, Meta(step=0), self.run.model_dump(mode="json"))
-        translator = Translator.of(loaded, device, report_cut=False)
+        translator = Translator.of(loaded, device, warn_unfinished=False)
         metrics, beam = validation_metrics(self.run.train.metric), self.run.train.validation_beam
         return ValidationSets(validators(self._held_out, model, translator, beam, metrics), metrics)
 

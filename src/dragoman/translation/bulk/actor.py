@@ -1,4 +1,4 @@
-"""Code that runs on the machines of a cluster: a task that reads shards, and an actor that translates their windows."""
+"""The code that runs on a cluster: a task that reads shards, and an actor that translates windows of records."""
 
 import socket
 from collections.abc import Iterator
@@ -23,7 +23,9 @@ Batch = dict[str, Any]
 
 @dataclass(frozen=True)
 class TranslatedWindow:
-    """A translated window. notes: phrases for the report, with the numbers of the records that they describe."""
+    """A translated window. first: number of the first record. records: number of records. notes: warnings with record
+    numbers.
+    """
 
     first: int
     records: int
@@ -33,7 +35,7 @@ class TranslatedWindow:
 
 @dataclass(frozen=True)
 class EndOfShard:
-    """Marks the end of a shard, after its last window. digest: of the file that was read."""
+    """Marks the end of a shard, after its last window. digest: digest of the input file."""
 
     records: int
     digest: str
@@ -41,16 +43,16 @@ class EndOfShard:
 
 @dataclass(frozen=True)
 class Failure:
-    """An error that the user can correct, sent as a value so that it keeps its place in the order."""
+    """An error that the user can correct. It is sent as a value, so that the order of items is preserved."""
 
     kind: type[DragomanError]
     message: str
 
 
 def read_windows(shards: Batch, job: Job) -> Iterator[Batch]:
-    """Read shards, given by their indices in the job. Yields batches of one row: the index and an item.
+    """Read the shards with these indices in the job, and yield batches of one row: the index and an item.
 
-    The items of a shard are its windows in order, then `EndOfShard`; or `Failure` where it cannot be read further.
+    The items of a shard are its windows in order, then `EndOfShard`. If reading fails, the last item is a `Failure`.
     """
     for index in shards["shard"].tolist():
         shard, records = job.shards[index], 0
@@ -64,10 +66,10 @@ def read_windows(shards: Batch, job: Job) -> Iterator[Batch]:
 
 
 class WindowTranslator:
-    """An actor that holds the model and translates one window after another."""
+    """An actor that loads the model once and translates windows one after another."""
 
     def __init__(self, job: Job) -> None:
-        """Load the model. If that fails, each window is answered with a `Failure`."""
+        """Load the model. If loading fails, each call returns a `Failure`."""
         self._job, self._notes = job, _Notes()
         self._failure: Failure | None = None
         use_threads(job.threads)
@@ -79,7 +81,9 @@ class WindowTranslator:
             self._failure = Failure(type(error), str(error))
 
     def __call__(self, windows: Batch) -> Batch:
-        """Translate a batch of one row from `read_windows`. The new item is a `TranslatedWindow` or a `Failure`."""
+        """Translate a batch of one row from `read_windows`. The returned item is a `TranslatedWindow` or a `Failure`;
+        items other than windows are returned unchanged.
+        """
         (index,), (item,) = windows["shard"].tolist(), windows["item"]
         if not isinstance(item, Window):
             return as_row(index, item)
@@ -91,9 +95,9 @@ class WindowTranslator:
             return as_row(index, Failure(type(error), str(error)))
 
     def _load(self) -> Translator:
-        """Raise ModelError if this machine would translate differently from the one that runs the command."""
+        """Load the model. Raises ModelError if this machine would translate differently from the driver's machine."""
         translator = self._job.load()
-        translator.report_cut = False  # reported in the notes
+        translator.warn_unfinished = False  # reported in the notes
         if different := differences(self._job.settings, self._job.dependencies(translator)):
             raise ModelError(
                 f"{socket.gethostname()} would translate differently from the machine that runs the command: "
@@ -104,7 +108,7 @@ class WindowTranslator:
     def _translate(self, index: int, window: Window) -> TranslatedWindow:
         shard, request, batch_size = self._job.shards[index], self._job.request, self._job.batch_size
         self._notes.entries = []
-        texts, _ = self._faulty.readable(window.texts, {}, window.first)
+        texts, _ = self._faulty.repair(window.texts, {}, window.first)
         hypotheses = self._faulty.translate_window(texts, request, batch_size, window.first)
         translations = []
         with in_files(shard.source):
@@ -117,7 +121,7 @@ class WindowTranslator:
 
 
 class _Notes(LineWarnings):
-    """Collects notes for the machine that runs the command, which reports them."""
+    """Collects warnings, which the machine that runs the command reports."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -129,7 +133,7 @@ class _Notes(LineWarnings):
 
 
 def as_row(index: int, item: Any) -> Batch:
-    """Return a batch of one row: the index of a shard in the job, and an item, which Ray Data sends unchanged."""
+    """Return a batch of one row: the index of a shard in the job, and an item that Ray Data does not convert."""
     items = np.empty(1, dtype=object)
     items[0] = item
     return {"shard": np.array([index]), "item": items}

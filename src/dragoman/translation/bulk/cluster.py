@@ -1,4 +1,4 @@
-"""Joins a Ray cluster, and computes the number of actors that fit on it."""
+"""Functions that join a Ray cluster and compute the number of actors that fit on it."""
 
 import logging
 import os
@@ -14,26 +14,26 @@ from dragoman.base.packages import import_optional
 
 AUTO, LOCAL = "auto", "local"
 _CLIENT = "ray://"
-_TOKEN = "; if the cluster requires a token, set RAY_AUTH_MODE=token"
+_TOKEN = ". If the cluster requires a token, set RAY_AUTH_MODE=token"
 
 
 @dataclass(frozen=True)
 class Actors:
-    """The actors of a run. threads: per actor, each on a separate processor."""
+    """The actors of a run. count: number of actors. threads: number of threads per actor, each on its own processor."""
 
     count: int
     threads: int
 
     @classmethod
     def of(cls, processors: Sequence[int], count: int | None, threads: int | None) -> "Actors":
-        """Choose the number of actors. processors: per machine.
+        """Choose the numbers of actors and threads. processors: number of processors of each machine.
 
-        threads: None for all processors of the smallest machine, which then has one actor. count: None for as many as
-        fit. Raises ConfigError if more are requested.
+        threads: None for the number of processors of the smallest machine. count: None for as many actors as fit.
+        Raises ConfigError if the cluster has too few processors.
         """
         available = [each for each in processors if each]
         if not available:
-            raise ConfigError("the cluster has no processors to translate with: start its machines with --num-cpus")
+            raise ConfigError("the cluster has no available processors: start its machines with --num-cpus")
         threads = threads or min(available)
         fitting = sum(each // threads for each in available)
         if not fitting:
@@ -42,18 +42,19 @@ class Actors:
             )
         if count is not None and count > fitting:
             raise ConfigError(
-                f"--actors {count} with {threads} thread(s) each: the cluster has processors for {fitting}; use fewer"
+                f"--actors {count} with {threads} thread(s) each: processors suffice for {fitting} actor(s) only"
             )
         return cls(count or fitting, threads)
 
 
 @contextmanager
 def join_cluster(address: str) -> Iterator[Any]:
-    """Yield the module ray, connected to a cluster: `auto`, `local`, HOST:PORT, or ray://HOST:PORT for Ray's client.
+    """Yield the `ray` module, connected to a cluster.
 
-    An existing connection of this process is used and kept. auto: the cluster on this machine or at RAY_ADDRESS; if
-    there is none, start a cluster of this machine only, like `local`. Raises ConfigError if Ray is not installed or no
-    cluster answers.
+    address: `auto`, `local`, HOST:PORT, or ray://HOST:PORT for Ray's client. `auto` uses the cluster on this machine or
+    at RAY_ADDRESS; if there is none, it starts a cluster on this machine only, like `local`. If the process already has
+    a connection, this connection is used and stays open. Raises ConfigError if Ray is not installed or the cluster does
+    not respond.
     """
     ray = import_optional("ray", "ray", "ray[data]")
     import_optional("ray.data", "ray", "ray[data]")
@@ -92,20 +93,20 @@ def _join(ray: Any, address: str) -> None:
             if address != AUTO or "RAY_ADDRESS" in os.environ:
                 resolved = _resolved(address)
                 raise ConfigError(
-                    f"no Ray cluster answers at {resolved} ({error}): start one with ray start --head, or see --cluster"
-                    f"{_TOKEN if resolved.startswith(_CLIENT) else ''}"
+                    f"no Ray cluster responds at {resolved} ({error}): start one with ray start --head, or change "
+                    f"--cluster{_TOKEN if resolved.startswith(_CLIENT) else ''}"
                 ) from None
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     with _silent_stderr(), _local_only():
         ray.init(address="local", include_dashboard=False, _node_ip_address="127.0.0.1", **how)
-    info(f"No Ray cluster is running here: translating with this machine's {processors(ray)[0]} processor(s).")
+    info(f"No Ray cluster is running: translating with the {processors(ray)[0]} processor(s) of this machine.")
 
 
 @contextmanager
 def _local_only() -> Iterator[None]:
-    """Make a cluster that is started in this context listen on this machine only.
+    """Restrict a cluster that is started in this context to connections from this machine.
 
-    By default, its ports would be open to the network without a password.
+    By default, Ray's ports are open to the network without a password.
     """
     constants, name = (
         import_optional("ray._private.ray_constants", "ray", "ray[data]"),
@@ -121,7 +122,7 @@ def _local_only() -> Iterator[None]:
 
 @contextmanager
 def _silent_stderr() -> Iterator[None]:
-    """Discard stderr, to which Ray's library prints its log level."""
+    """Discard output to stderr, where Ray's library prints its log level."""
     sys.stderr.flush()
     before, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:

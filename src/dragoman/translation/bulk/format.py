@@ -1,4 +1,4 @@
-"""`ShardFormat`: reads and writes the records of a kind of shard; `TextLines`: one text per line."""
+"""`ShardFormat`: reads and writes the records of shards; `TextLines`: the format with one text per line."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +15,9 @@ from dragoman.translation.files.lines import one_line, read_any_lines, read_line
 
 @dataclass(frozen=True)
 class Window:
-    """Consecutive records. first: the number of the first, from 1. texts: one per record. rest: data for the output."""
+    """Consecutive records. first: number of the first record, from 1. texts: one text per record. rest: further data
+    that the format needs for the output.
+    """
 
     first: int
     texts: list[str]
@@ -23,23 +25,23 @@ class Window:
 
 
 Part = Any
-"""The output of a window, as the format writes it: bytes, or an Arrow record batch."""
+"""The output of a window: bytes or an Arrow record batch, depending on the format."""
 
 
 class ShardFormat(ABC):
-    """A kind of shard. Formats are sent to other machines, so they are frozen dataclasses of plain values."""
+    """A file format of shards. Formats are sent to other machines, so they are frozen dataclasses of plain values."""
 
     @abstractmethod
     def windows(self, path: Path, size: int, on_error: OnError) -> Iterator[Window]:
-        """Yield all records of a shard, in windows of `size`; the last may be shorter.
+        """Yield all records of a shard, in windows of `size` records. The last window may be shorter.
 
-        on_error: `stop` raises DataError for invalid UTF-8; otherwise the texts contain invalid bytes as lone
-        surrogates (`surrogateescape`). Raises DataError, with file and line, for unreadable records.
+        on_error: `stop` raises DataError for invalid UTF-8; with other values, invalid bytes become lone surrogates
+        (`surrogateescape`). Raises DataError, with file and line, for unreadable records.
         """
 
     @abstractmethod
     def part(self, window: Window, translations: list[str], name: str) -> Part:
-        """Return records with their translations. name: of the output; its suffix gives the compression."""
+        """Return the records with their translations. name: the output file; its suffix sets the compression."""
 
     @abstractmethod
     def writer(self, source: Path, target: Path) -> AbstractContextManager[Callable[[Part], object]]:
@@ -47,7 +49,7 @@ class ShardFormat(ABC):
 
 
 class LinesFormat(ShardFormat):
-    """A format whose records are lines. Parts are compressed where they are translated, as members of the output."""
+    """A format whose records are lines. Each actor compresses its parts, which become members of the output file."""
 
     @abstractmethod
     def lines(self, window: Window, translations: list[str]) -> Iterable[str]:
@@ -63,27 +65,27 @@ class LinesFormat(ShardFormat):
         """Yield a function that appends the bytes of each part."""
         with target.open("wb") as file:
             yield file.write
-            if not file.tell():  # without any member, an empty file would not be a valid compressed file
+            if not file.tell():  # a compressed file without members would be invalid
                 file.write(compressor_for(target)(b""))
 
 
 @dataclass(frozen=True)
 class TextLines(LinesFormat):
-    """One text per line, plain or compressed; the output has its translation on the same line."""
+    """One text per line, plain or compressed. Line n of the output is the translation of line n."""
 
     def windows(self, path: Path, size: int, on_error: OnError) -> Iterator[Window]:
         """See `ShardFormat.windows`."""
         read = read_lines if on_error == "stop" else read_any_lines
-        return (Window(first, lines) for first, lines in runs(read(path), size))
+        return (Window(first, lines) for first, lines in numbered_chunks(read(path), size))
 
     def lines(self, window: Window, translations: list[str]) -> Iterator[str]:
         """Return the translations, each on one line."""
         return map(one_line, translations)
 
 
-def runs(lines: Iterable[Any], size: int) -> Iterator[tuple[int, list[Any]]]:
-    """Yield lists of `size` lines, the last possibly shorter, each with the number of its first line, from 1."""
+def numbered_chunks(lines: Iterable[Any], size: int) -> Iterator[tuple[int, list[Any]]]:
+    """Yield lists of `size` lines, each with the number of its first line, from 1. The last list may be shorter."""
     iterator, first = iter(lines), 1
-    while run := list(islice(iterator, size)):
-        yield first, run
-        first += len(run)
+    while chunk := list(islice(iterator, size)):
+        yield first, chunk
+        first += len(chunk)

@@ -1,4 +1,4 @@
-"""`Job`: everything that a machine needs to translate; `Shard`: an input file with its output; formats by file name."""
+"""`Job`: the settings and shards of a run on a cluster; `Shard`: an input file and its output file."""
 
 import glob
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from dragoman.translation.translator import WINDOW_BATCHES, Translator
 _CHUNK = 1 << 20
 
 Inputs = str | Path | Sequence[str | Path]
-"""A file, a folder of files or a pattern such as `part-*.en.zst`, or several of these."""
+"""One or more files, folders of files, or patterns such as `part-*.en.zst`."""
 _COMPRESSED = (".gz", ".xz", ".zst")
 WITH_FIELDS: dict[str, type[JsonLines] | type[Parquet]] = {
     ".jsonl": JsonLines,
@@ -33,7 +33,7 @@ TARGET_FIELD = "translation"
 
 @dataclass(frozen=True)
 class Shard:
-    """An input file and its output file, of the same name. Paths are absolute, and the same on all machines."""
+    """An input file and its output file, which have the same name. Paths are absolute and identical on all machines."""
 
     source: Path
     target: Path
@@ -41,16 +41,16 @@ class Shard:
 
     @property
     def name(self) -> str:
-        """The name of both files."""
+        """The file name of the input and the output."""
         return self.source.name
 
 
 @dataclass(frozen=True)
 class Job:
-    """The job that all machines of a cluster share.
+    """The settings and shards of a run, which are sent to all machines of a cluster.
 
-    models: folders, as absolute paths. shards: the shards that are not completed. threads: per actor. settings:
-    everything that the translations depend on, as found on the machine that runs the command.
+    models: model folders, as absolute paths. shards: the shards that are not completed. threads: number of threads per
+    actor. settings: all values that determine the translations, as computed on the machine that runs the command.
     """
 
     models: tuple[Path, ...]
@@ -65,7 +65,7 @@ class Job:
 
     @property
     def window(self) -> int:
-        """Records per window, which an actor translates in one call."""
+        """Number of records per window. An actor translates one window per call."""
         return WINDOW_BATCHES * self.batch_size
 
     def load(self) -> Translator:
@@ -73,18 +73,18 @@ class Job:
         return Translator.load(self.models, "cpu", self.engine, self.precision, self.threads)
 
     def dependencies(self, translator: Translator) -> dict[str, Any]:
-        """Return everything that the translations depend on, as found on this machine, as JSON values."""
+        """Return all values that determine the translations, as computed on this machine, as JSON values."""
         translation = LineTranslation(translator, self.request, None, None, self.batch_size, on_error=self.on_error)
         return {**translation.settings(), "model": fingerprint_of(self.models), "precision": self.precision}
 
 
 def shards_of(inputs: Inputs, output: Path, source_field: str | None, target_field: str | None) -> list[Shard]:
-    """Return the shards in the given order; shards of a folder or pattern are sorted by name.
+    """Return the shards in the given order. The shards of a folder or pattern are sorted by name.
 
-    output: the folder of the output. Raises DataError for a file that is missing or would be overwritten, and for two
-    files of the same name; ConfigError as `format_of`, and for field names if no file has fields.
+    output: the output folder. Raises DataError for a file that is missing or would be overwritten, and for two files
+    with the same name; ConfigError like `format_of`, and if fields are named but no file has fields.
     """
-    found: dict[str, Shard] = {}
+    shards: dict[str, Shard] = {}
     output = output.absolute()
     for path in _files(inputs):
         path = path.absolute()
@@ -94,34 +94,35 @@ def shards_of(inputs: Inputs, output: Path, source_field: str | None, target_fie
             raise DataError(f"{path} has the name of the manifest in --output: rename it")
         shard = Shard(path, output / path.name, format_of(path, source_field, target_field))
         if shard.target.resolve() == path.resolve():
-            raise DataError(f"--output {output} is the folder of {path.name}, which would be lost: choose another")
-        other = found.setdefault(path.name, shard)
+            raise DataError(f"--output {output} is the folder of {path.name} and would overwrite it: choose another")
+        other = shards.setdefault(path.name, shard)
         if other.source != path:
             raise DataError(
-                f"{other.source} and {path} have the same name, and would be the same file of --output: rename one"
+                f"{other.source} and {path} have the same name and would have the same output file: rename one of them"
             )
-    if all(isinstance(shard.format, TextLines) for shard in found.values()):
+    if all(isinstance(shard.format, TextLines) for shard in shards.values()):
         fields = {"--source-field": source_field, "--target-field": target_field}
         reject_options(fields, f"with files that have fields ({', '.join(WITH_FIELDS)})")
-    return list(found.values())
+    return list(shards.values())
 
 
 def digest(path: Path) -> str:
-    """Return a digest of a file's bytes. Raises DataError if it cannot be read."""
-    found = blake2b(digest_size=16)
+    """Return a hexadecimal digest of a file's bytes. Raises DataError if the file cannot be read."""
+    state = blake2b(digest_size=16)
     try:
         with path.open("rb") as file:
             while chunk := file.read(_CHUNK):
-                found.update(chunk)
+                state.update(chunk)
     except OSError as error:
         raise DataError(f"Cannot read {path}: {error.strerror or error}.") from error
-    return found.hexdigest()
+    return state.hexdigest()
 
 
 def format_of(path: Path, source_field: str | None, target_field: str | None) -> ShardFormat:
-    """Return the format of a file by its suffix: JSON Lines or Parquet, with named fields; otherwise lines of text.
+    """Return the format of a file according to its suffix: JSON Lines, Parquet or, for any other suffix, lines of text.
 
-    target_field: None for `translation`. Raises ConfigError if the source field is missing or both are the same.
+    target_field: None for `translation`. Raises ConfigError if a JSON Lines or Parquet file has no source field, or if
+    both fields are the same.
     """
     ending = path.with_suffix("").suffix if path.suffix in _COMPRESSED else path.suffix
     kind = WITH_FIELDS.get(ending)
@@ -131,12 +132,12 @@ def format_of(path: Path, source_field: str | None, target_field: str | None) ->
         raise ConfigError(f"{path}: name the field to translate with --source-field")
     target_field = target_field or TARGET_FIELD
     if target_field == source_field:
-        raise ConfigError(f"--target-field {target_field} is the field to translate: choose another")
+        raise ConfigError(f"--target-field {target_field} is also the source field: choose another field")
     return kind(source_field, target_field)
 
 
 def with_absolute_paths(request: Request) -> Request:
-    """Return the request with absolute paths to the files of its search, so that other machines find them."""
+    """Return the request with absolute paths to the files of its search settings, for use on other machines."""
     changes: dict[str, Any] = {}
     for field, name in (("unknown", "path"), ("fusion", "language_model")):
         part = getattr(request.decoding, field, None)
@@ -149,17 +150,17 @@ def with_absolute_paths(request: Request) -> Request:
 
 
 def _files(inputs: Inputs) -> Iterator[Path]:
-    for given in [inputs] if isinstance(inputs, str | Path) else inputs:
-        path = Path(given)
+    for entry in [inputs] if isinstance(inputs, str | Path) else inputs:
+        path = Path(entry)
         if path.is_dir():
             inside = sorted(each for each in path.iterdir() if each.is_file() and not each.name.startswith("."))
             files = [each for each in inside if each.name != MANIFEST]
             if not files:
                 raise DataError(f"the folder {path} is empty: check --input")
-        elif not path.exists() and glob.has_magic(str(given)):
-            files = sorted(Path(each) for each in glob.glob(str(given)))
+        elif not path.exists() and glob.has_magic(str(entry)):
+            files = sorted(Path(each) for each in glob.glob(str(entry)))
             if not files:
-                raise DataError(f"no file matches {given}: check --input")
+                raise DataError(f"no file matches {entry}: check --input")
         else:
             files = [path]
         yield from files

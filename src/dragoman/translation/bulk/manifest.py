@@ -1,4 +1,4 @@
-"""`Manifest`: the record of completed shards in an output folder and of their settings, from which a run resumes."""
+"""`Manifest`: records the completed shards and the settings of an output folder, so that a run can be resumed."""
 
 import fcntl
 import json
@@ -14,11 +14,13 @@ from dragoman.base.files import remove_stale_temporaries, sync, unwritable
 from dragoman.base.journal import differences
 
 MANIFEST = "manifest.jsonl"
-"""The name of the file, which has one line with the settings, then one per completed shard."""
+"""Name of the manifest file. Its first line contains the settings; each other line describes a completed shard."""
 
 
 class CompletedShard(NamedTuple):
-    """A completed shard. digest: of the input file. size: of the output, in bytes. counts: of each kind of note."""
+    """A completed shard. digest: digest of the input file. size: size of the output file in bytes. counts: number of
+    records by warning.
+    """
 
     digest: str
     records: int
@@ -27,17 +29,17 @@ class CompletedShard(NamedTuple):
 
 
 class Manifest:
-    """The manifest of an output folder, as a context manager for one process at a time.
+    """The manifest of an output folder, as a context manager. Only one process at a time can open it.
 
-    A line is appended and flushed to disk once its shard is in place; an incomplete line of a killed run is removed. If
-    no shard was completed, the file is removed at the end.
+    When a shard is complete, its line is appended and flushed to disk. An incomplete line of a killed run is removed.
+    If no shard was completed, the file is removed on exit.
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
-        """folder: of the output, created if missing. settings: everything that the translations depend on.
+        """folder: the output folder, created if missing. settings: all values that determine the translations.
 
-        Raises ConfigError, with the names of the differences, if the folder contains other files or shards with other
-        settings, or if another process uses it; ResourceError if it cannot be written.
+        Raises ConfigError if the folder contains other files, if its shards have other settings (the message names
+        them), or if another process uses the folder; ResourceError if the folder cannot be written.
         """
         self.folder, self._path = folder, folder / MANIFEST
         self.completed: dict[str, CompletedShard] = {}
@@ -71,7 +73,7 @@ class Manifest:
         self._file.close()
 
     def add(self, name: str, shard: CompletedShard) -> None:
-        """Record a shard whose output is in place. Raises ResourceError."""
+        """Record a shard whose output is complete. Raises ResourceError if the file cannot be written."""
         self._append({"shard": name, **shard._asdict()})
         self.completed[name] = shard
 
@@ -90,38 +92,36 @@ class Manifest:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise ConfigError(
-                f"another process is writing to {self.folder}: wait for it, or choose another --output"
+                f"another process is writing to {self.folder}: wait until it ends, or choose another --output"
             ) from None
 
     def _check_empty(self) -> None:
         others = [path.name for path in self.folder.iterdir() if not path.name.startswith(".")]
         if others:
-            raise ConfigError(
-                f"{self.folder} contains {min(others)}, and no manifest to resume from: choose another --output"
-            )
+            raise ConfigError(f"{self.folder} contains {min(others)}, but no manifest: choose another --output")
 
-    def _read(self, now: Mapping[str, Any]) -> None:
-        """Read the shards that earlier runs completed; start a new manifest if there are none."""
+    def _read(self, settings: Mapping[str, Any]) -> None:
+        """Read the shards that earlier runs completed. Starts a new manifest if there are no such shards."""
         self._file.seek(0)
         text = self._file.read()
-        whole = text.rpartition(b"\n")[0] + b"\n"
-        if len(whole) < len(text) or whole == b"\n":
-            self._file.truncate(len(whole) if len(whole) > 1 else 0)  # the incomplete line of a killed process
+        complete = text.rpartition(b"\n")[0] + b"\n"
+        if len(complete) < len(text) or complete == b"\n":
+            self._file.truncate(len(complete) if len(complete) > 1 else 0)  # the incomplete line of a killed process
         try:
-            first, *others = [json.loads(line) for line in whole.splitlines() if line] or [{"settings": {}}]
-            before: Mapping[str, Any] = first["settings"]
+            first, *others = [json.loads(line) for line in complete.splitlines() if line] or [{"settings": {}}]
+            recorded: Mapping[str, Any] = first["settings"]
             self.completed = {
                 entry["shard"]: CompletedShard(**{name: entry[name] for name in CompletedShard._fields})
                 for entry in others
             }
         except (ValueError, KeyError, TypeError):
             raise ConfigError(
-                f"{self._path} is not a manifest of dragoman: choose another --output, or move it away"
+                f"{self._path} is not a dragoman manifest: choose another --output, or move the file"
             ) from None
         if not self.completed:
             self._file.truncate(0)
-            self._append({"settings": now})
-        elif different := differences(before, now):
+            self._append({"settings": settings})
+        elif different := differences(recorded, settings):
             raise ConfigError(
                 f"{self.folder} contains {len(self.completed):,} shard(s) with other settings: {', '.join(different)}. "
                 "Resume with the same options, or choose another --output"

@@ -1,4 +1,4 @@
-"""`Parquet`: tables with a column to translate; the translation becomes a new column."""
+"""`Parquet`: the Parquet format. The translation of a column becomes a new column."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,18 +13,18 @@ from dragoman.translation.bulk.format import Part, ShardFormat, Window
 from dragoman.translation.files.faulty_lines import OnError
 
 _GROUP = 1 << 16
-"""Rows per row group of the output."""
+"""Number of rows per row group of the output."""
 
 
 @dataclass(frozen=True)
 class Parquet(ShardFormat):
-    """source: the column of strings to translate. target: the new column, which becomes the last one."""
+    """Parquet tables. source: the column to translate, which contains strings. target: name of the new last column."""
 
     source: str
     target: str
 
     def windows(self, path: Path, size: int, on_error: OnError) -> Iterator[Window]:
-        """See `ShardFormat.windows`; rows count as lines. Nulls have an empty text."""
+        """See `ShardFormat.windows`. Each row is a record. The text of a null is empty."""
         first = 1
         with self._open(path) as file:
             for batch in file.iter_batches(batch_size=size):
@@ -33,7 +33,7 @@ class Parquet(ShardFormat):
                 first += batch.num_rows
 
     def part(self, window: Window, translations: list[str], name: str) -> Part:
-        """Return the record batch with one more column; the writer compresses it."""
+        """Return the record batch with the new column. The writer compresses it."""
         arrow = import_optional("pyarrow", "ray")
         batch = window.rest
         schema = batch.schema.append(arrow.field(self.target, arrow.string()))
@@ -41,30 +41,33 @@ class Parquet(ShardFormat):
 
     @contextmanager
     def writer(self, source: Path, target: Path) -> Iterator[Callable[[Part], object]]:
-        """Yield a function that writes with the schema, metadata and compression of the shard, in groups of 65,536."""
+        """Yield a function that writes record batches with the schema, metadata and compression of the shard.
+
+        Row groups of the output have 65,536 rows.
+        """
         arrow, parquet = import_optional("pyarrow", "ray"), import_optional("pyarrow.parquet", "ray", "pyarrow")
         with self._open(source) as file:
             schema = file.schema_arrow.append(arrow.field(self.target, arrow.string()))
             groups = file.metadata.num_row_groups
             codec = file.metadata.row_group(0).column(0).compression if groups else "SNAPPY"
-        waiting: list[Any] = []
+        buffered: list[Any] = []
         with parquet.ParquetWriter(target, schema, compression=codec.replace("UNCOMPRESSED", "NONE")) as out:
 
             def flush() -> None:
-                out.write_table(arrow.Table.from_batches(waiting, schema), row_group_size=_GROUP)
-                waiting.clear()
+                out.write_table(arrow.Table.from_batches(buffered, schema), row_group_size=_GROUP)
+                buffered.clear()
 
             def write(part: Any) -> None:
-                waiting.append(part)
-                if sum(batch.num_rows for batch in waiting) >= _GROUP:
+                buffered.append(part)
+                if sum(batch.num_rows for batch in buffered) >= _GROUP:
                     flush()
 
             yield write
-            if waiting:
+            if buffered:
                 flush()
 
     def _open(self, path: Path) -> Any:
-        """Open the file. Raises DataError if it is not Parquet or lacks the columns that are needed."""
+        """Open the file. Raises DataError if it is not a Parquet file or its columns are unsuitable."""
         arrow, parquet = import_optional("pyarrow", "ray"), import_optional("pyarrow.parquet", "ray", "pyarrow")
         try:
             file = parquet.ParquetFile(path)
@@ -74,13 +77,13 @@ class Parquet(ShardFormat):
         with _closing_on_error(file):
             if self.source not in names:
                 raise DataError(
-                    f"{path} has no column {self.source!r}; choose one of its columns with --source-field: "
-                    f"{', '.join(names)}"
+                    f"{path} has no column {self.source!r}: choose one of its columns with --source-field "
+                    f"({', '.join(names)})"
                 )
             if self.target in names:
                 raise DataError(
                     f"{path} already has a column {self.target!r}, which the translation would replace: choose "
-                    "another with --target-field"
+                    "another column with --target-field"
                 )
             kind = file.schema_arrow.field(self.source).type
             if not (arrow.types.is_string(kind) or arrow.types.is_large_string(kind)):

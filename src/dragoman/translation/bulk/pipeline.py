@@ -1,4 +1,4 @@
-"""The Ray Data pipeline: tasks that read shards, and actors that translate them; run directly or through a relay."""
+"""The Ray Data pipeline: tasks read shards and actors translate them. It is run directly or through a relay."""
 
 import warnings
 from collections.abc import Iterator
@@ -12,15 +12,15 @@ from dragoman.translation.bulk.cluster import Actors
 from dragoman.translation.bulk.job import Job
 
 _READERS = 2
-"""Shards that are read at the same time: the current one, and the start of the next."""
-_WAITING = 2
-"""Windows that are assigned to an actor at the same time, so that it always has one."""
+"""Number of shards that are read at the same time: the current shard and the next."""
+_QUEUED = 2
+"""Number of windows that are assigned to an actor at the same time, so that it never waits for work."""
 _RETRIES = 3
-"""Number of retries of a window whose actor's process has ended; after that, the window is considered the cause."""
+"""Number of retries of a window after the process of its actor has ended. After that, the run fails."""
 
 
 def run(job: Job, actors: Actors) -> Iterator[tuple[int, Any]]:
-    """Yield the results of all windows of a job, in order: the index of the shard, and an item of `WindowTranslator`.
+    """Yield the results of all windows of a job, in order: the index of the shard and the item of `WindowTranslator`.
 
     Raises ResourceError if the processes of actors end repeatedly.
     """
@@ -29,13 +29,13 @@ def run(job: Job, actors: Actors) -> Iterator[tuple[int, Any]]:
         import_optional("ray.exceptions", "ray", "ray[data]"),
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # copying reads all settings, including deprecated ones
+        warnings.simplefilter("ignore", DeprecationWarning)  # the copy accesses deprecated settings
         context = data.DataContext.get_current().copy()
     context.execution_options.preserve_order = True
     context.enable_progress_bars = context.print_on_execution_start = False
     context.target_max_block_size = 1  # each window is a block, and thus a task
     with data.DataContext.current(context), warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # max_task_retries has no other name yet
+        warnings.simplefilter("ignore", DeprecationWarning)  # max_task_retries is deprecated without a replacement
         rows = (
             data.from_items([{"shard": index} for index in range(len(job.shards))], override_num_blocks=len(job.shards))
             .map_batches(
@@ -50,7 +50,7 @@ def run(job: Job, actors: Actors) -> Iterator[tuple[int, Any]]:
                 fn_constructor_args=[job],
                 batch_size=1,
                 num_cpus=actors.threads,
-                compute=data.ActorPoolStrategy(size=actors.count, max_tasks_in_flight_per_actor=_WAITING),
+                compute=data.ActorPoolStrategy(size=actors.count, max_tasks_in_flight_per_actor=_QUEUED),
                 max_restarts=-1,
                 max_task_retries=_RETRIES,
             )
@@ -61,29 +61,30 @@ def run(job: Job, actors: Actors) -> Iterator[tuple[int, Any]]:
     except exceptions.RayActorError as error:
         raise ResourceError(
             f"the process of an actor ended {_RETRIES + 1} times at the same lines, possibly for lack of memory: "
-            f"use a smaller --batch-size or fewer --actors. Ray says: {error}"
+            f"use a smaller --batch-size or fewer --actors. Ray's message: {error}"
         ) from None
 
 
 def is_client(ray: Any) -> bool:
-    """Whether the cluster is reached through Ray's client (ray://…)."""
+    """Return whether the process is connected to the cluster through Ray's client (ray://…)."""
     return bool(ray.util.client.ray.is_connected())
 
 
 def run_through_relay(ray: Any, job: Job, actors: Actors) -> Iterator[tuple[int, Any]]:
-    """Like `run`, for a command outside the cluster: Ray Data does not work through Ray's client, so an actor runs it.
+    """Like `run`, but for a process outside the cluster. An actor runs the pipeline, because Ray Data does not support
+    Ray's client.
 
     Also raises ResourceError if the connection to the cluster is lost.
     """
     exceptions = import_optional("ray.exceptions", "ray", "ray[data]")
-    # reserves no processor: the actors that translate use all of them
+    # the relay reserves no processor, because the translating actors use all of them
     relay = ray.remote(num_cpus=0)(Relay).remote(job, actors)
     try:
         pending = relay.next_item.remote()
         while (item := ray.get(pending)) is not None:
             if isinstance(item, Failure):
                 raise item.kind(item.message)
-            pending = relay.next_item.remote()  # fetched while the caller writes this one
+            pending = relay.next_item.remote()  # fetched while the caller writes the current item
             yield item
     except (exceptions.RayActorError, exceptions.RaySystemError, ConnectionError) as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
@@ -104,7 +105,7 @@ class Relay:
         self._rows = run(job, actors)
 
     def next_item(self) -> tuple[int, Any] | Failure | None:
-        """Return the next item of `run`; a Failure if it raised an error; None after the last."""
+        """Return the next item of `run`, a `Failure` if it raised an error, or None after the last item."""
         try:
             return next(self._rows, None)
         except DragomanError as error:

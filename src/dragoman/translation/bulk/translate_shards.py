@@ -1,4 +1,4 @@
-"""`translate_shards`: translates many files on the machines of a Ray cluster; a killed run can be resumed."""
+"""`translate_shards`: translates many files on a Ray cluster. An interrupted run can be resumed."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ from dragoman.translation.translator import Translator
 
 @dataclass(frozen=True)
 class TranslatedShards:
-    """The result of `translate_shards`. shards, records: totals of the folder, including earlier calls."""
+    """The result of `translate_shards`. shards, records: total numbers in the folder, including earlier calls."""
 
     folder: Path
     shards: int
@@ -50,36 +50,37 @@ def translate_shards(
     quiet: bool = False,
     **settings: Unpack[RequestSettings],
 ) -> TranslatedShards:
-    """Translate files with Ray Data, as `dragoman translate --cluster` does; each output has the name of its input.
+    """Translate files with Ray Data, as `dragoman translate --cluster` does. Each output has the name of its input.
 
-    A shard of N records becomes a shard of N records, in order. A call that was stopped is resumed by calling again:
-    completed shards are skipped. model: a folder, or several for an ensemble; models, inputs and output have the same
-    paths on all machines. inputs: files, folders and patterns, of text lines, JSON Lines (.jsonl) and Parquet
-    (.parquet); lines may be compressed. output: a folder for the results and their manifest.
+    An output has as many records as its input, in the same order. To resume an interrupted call, repeat it: completed
+    shards are skipped. model: a folder, or several for an ensemble; models, inputs and output have the same paths on
+    all machines. inputs: files, folders or patterns, with lines of text, JSON Lines (.jsonl) or Parquet (.parquet);
+    lines may be compressed. output: a folder for the results and their manifest.
 
-    cluster: as in `join_cluster`. actors: processes that hold the model (default: as many as fit). threads: per actor
-    (default: the processors of the smallest machine). source_field, target_field: for JSON Lines and Parquet, the field
-    to translate and the new field for the translation (default: translation); other fields are kept. sampling: draw one
-    translation per record instead of searching. The others are as in `translate_file`.
+    cluster: as in `join_cluster`. actors: number of processes, each with a copy of the model (default: as many as fit).
+    threads: number of threads per actor (default: the number of processors of the smallest machine). source_field,
+    target_field: for JSON Lines and Parquet, the field to translate and the new field for the translation (default:
+    translation); other fields are kept. sampling: draw one translation per record instead of searching. The remaining
+    arguments are as in `translate_file`.
 
     Raises DataError for files that are missing, unreadable or changed; ConfigError for invalid settings and for a
     folder with other content; ModelError if a machine has a different model; ResourceError if the disk is full or
     actors end repeatedly; Interrupted after Ctrl-C or SIGTERM. Completed shards are kept.
     """
     output = Path(output).absolute()
-    given = (model,) if isinstance(model, str | Path) else tuple(model)
-    folders = tuple(Path(folder).absolute() for folder in given)
+    models = (model,) if isinstance(model, str | Path) else tuple(model)
+    folders = tuple(Path(folder).absolute() for folder in models)
     if sampling is not None and sampling.samples != 1:
-        raise ConfigError("only one translation per record is written: sample one translation")
+        raise ConfigError("only one translation per record is written: set the number of samples to 1")
     shards = shards_of(inputs, output, source_field, target_field)
-    checked = on_error_of(on_error)
+    checked_on_error = on_error_of(on_error)
     with quietly(quiet):
         translator = Translator.load(folders, "cpu", engine, precision)
-        FaultyLines(translator, checked)
+        FaultyLines(translator, checked_on_error)  # raises ConfigError if the model does not support `on_error`
         request = with_absolute_paths(translator.request(sampling=sampling, **settings))
-        job = Job(folders, (), request, batch_size, engine, precision, 1, checked, {})
+        job = Job(folders, (), request, batch_size, engine, precision, 1, checked_on_error, {})
         job = replace(job, settings=job.dependencies(translator))
-        del translator  # the actors load their own
+        del translator  # free its memory: each actor loads the model itself
         recorded = {**job.settings, "source_field": source_field, "target_field": target_field}
         with Manifest(output, recorded) as manifest:
             remaining = tuple(_remaining(shards, manifest))
@@ -93,7 +94,7 @@ def translate_shards(
 
 
 def _remaining(shards: Sequence[Shard], manifest: Manifest) -> Iterator[Shard]:
-    """Return the shards to translate. Raises ConfigError if the input or output of a completed shard has changed."""
+    """Yield the shards to translate. Raises ConfigError if the input or output of a completed shard has changed."""
     with Progress("Checking completed shards", "shards", len(shards), lines=False) as progress:
         for index, shard in enumerate(shards):
             progress.update(index)
@@ -110,12 +111,12 @@ def _remaining(shards: Sequence[Shard], manifest: Manifest) -> Iterator[Shard]:
 
 def _run(job: Job, manifest: Manifest, shards: int, cluster: str, actors: int | None, threads: int | None) -> None:
     """Translate the shards of a job. shards: their number, including completed shards."""
-    before = shards - len(job.shards)
-    if before:
-        info(f"Resuming: {before:,} of {shards:,} shards are completed.")
-    again = {shard.name for shard in job.shards}
-    noted = LineWarnings(
-        sum((Counter(shard.counts) for name, shard in manifest.completed.items() if name not in again), Counter())
+    completed = shards - len(job.shards)
+    if completed:
+        info(f"Resuming: {completed:,} of {shards:,} shards are completed.")
+    remaining = {shard.name for shard in job.shards}
+    line_warnings = LineWarnings(
+        sum((Counter(shard.counts) for name, shard in manifest.completed.items() if name not in remaining), Counter())
     )
     try:
         with join_cluster(cluster) as ray, signals_raise():
@@ -127,26 +128,28 @@ def _run(job: Job, manifest: Manifest, shards: int, cluster: str, actors: int | 
                 Progress("Translating", "lines", closes=True) as progress,
             ):
                 for index, shard in enumerate(job.shards):
-                    _write(shard, _items(rows, index), manifest, noted, progress, f"{before + index:,} of {shards:,}")
+                    done = f"{completed + index:,} of {shards:,}"
+                    _write(shard, _items(rows, index), manifest, line_warnings, progress, done)
     except Signal as stop:
         raise Interrupted(
-            f"interrupted; {len(manifest.completed):,} of {shards:,} shards are completed. Run it again to resume",
+            f"interrupted: {len(manifest.completed):,} of {shards:,} shards are completed. Repeat the command to "
+            "resume",
             stop.number,
         ) from None
     finally:
-        noted.report()
+        line_warnings.report()
 
 
 def _write(
     shard: Shard,
     items: Iterator[TranslatedWindow | EndOfShard],
     manifest: Manifest,
-    noted: LineWarnings,
+    line_warnings: LineWarnings,
     progress: Progress,
     done: str,
 ) -> None:
-    """Write a shard, and record it in the manifest. done: `N of M`, for the progress line."""
-    records, counts = 0, noted.window()
+    """Write a shard, and record it in the manifest. done: number of completed shards, as `N of M`, for the progress."""
+    records, counts = 0, line_warnings.window()
     with atomic_file(shard.target) as file, shard.format.writer(shard.source, file) as write:
         for item in items:
             if isinstance(item, EndOfShard):
@@ -157,7 +160,7 @@ def _write(
             write(item.part)
             records += item.records
             for what, number in item.notes:
-                noted.note(what, f"{shard.name}:{number}")
+                line_warnings.note(what, f"{shard.name}:{number}")
             progress.update(
                 progress.done + item.records, f"{progress.done + item.records:,} lines, {done} shards completed"
             )
@@ -168,12 +171,12 @@ def _write(
 
 def _items(rows: Iterator[tuple[int, Any]], index: int) -> Iterator[TranslatedWindow | EndOfShard]:
     """Yield the items of the shard with this index, up to its end. Raises the error of a `Failure`."""
-    for place, item in rows:
-        if place != index:
+    for shard_index, item in rows:
+        if shard_index != index:
             break
         if isinstance(item, Failure):
             raise item.kind(item.message)
         yield item
         if isinstance(item, EndOfShard):
             return
-    raise RuntimeError(f"no end of the remaining shard {index}")
+    raise RuntimeError(f"the results of remaining shard {index} are incomplete")

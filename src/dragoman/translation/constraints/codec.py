@@ -34,7 +34,7 @@ _CLOSING = tuple(sign.encode() for sign in ".,;:!?)]}%…-")
 class Rendering(NamedTuple):
     """The text that replaces the tokens of an alternative in a translation.
 
-    before, after: the space that belongs to the tokens. joined_before, joined_after: whether spaces there are removed.
+    before, after: spaces that belong to the tokens. joined_before, joined_after: True if adjacent spaces are removed.
     """
 
     text: str
@@ -46,11 +46,11 @@ class Rendering(NamedTuple):
 
 @dataclass(frozen=True)
 class ConstrainedSource:
-    """A text encoded for a constrained search. line: the source, with placeholders; forbidden: ids that only
-    constraints may write.
+    """A text encoded for a constrained search. line: the source, with placeholders. forbidden: ids that may occur only
+    as part of a constraint.
 
-    free: ids that the model may also write, if it has learned to meet the constraints itself; None if the search must
-    enforce them.
+    free: further ids that may be generated, for a model that was trained to meet the constraints; None if the search
+    must enforce the constraints.
     """
 
     line: InlineText
@@ -60,8 +60,8 @@ class ConstrainedSource:
 
 
 class ConstraintCodec:
-    """Encodes and decodes with a pair of vocabularies. Required phrases appear in translations exactly as given, even
-    if the vocabulary lacks some of their characters.
+    """Encodes and decodes constraints with a pair of vocabularies. Required phrases appear in translations exactly as
+    given, even if the vocabulary lacks some of their characters.
     """
 
     def __init__(self, tokenizers: Tokenizers) -> None:
@@ -70,10 +70,10 @@ class ConstraintCodec:
         self._symbols = frozenset(symbol.id for symbol in self._placeholders.symbols)
 
     def encode(self, requirements: Requirements, max_tokens: int | None) -> ConstrainedSource:
-        """Return the source that the model reads and the constraints that the search must enforce.
+        """Return the encoded source and the constraints that the search must enforce.
 
-        Kept spans are dropped if the constraints need more than `max_tokens` (None: no limit). Raises ConfigError if
-        the required phrases alone need more.
+        Kept spans are omitted if the constraints need more than `max_tokens` tokens (None: no limit). Raises
+        ConfigError if the required phrases alone exceed this limit.
         """
         required = tuple(self._constraint(phrase) for phrase in requirements.required)
         masked = self._placeholders.mask(requirements)
@@ -81,8 +81,8 @@ class ConstraintCodec:
         if max_tokens is not None and tokens_needed((*required, *kept)) > max_tokens:
             if (needed := tokens_needed(required)) > max_tokens:
                 raise ConfigError(
-                    f"the phrases that its translation must contain need up to {needed} tokens, but the model has "
-                    f"positions for {max_tokens}: require fewer, or train a model with more"
+                    f"the required phrases need up to {needed} tokens, but the translation can have at most "
+                    f"{max_tokens}: require fewer phrases, or train a model with more positions"
                 )
             return ConstrainedSource(InlineText((requirements.text,)), required)
         constraints = (*required, *kept)
@@ -123,7 +123,7 @@ class ConstraintCodec:
         held = Automaton(constraints, self._edges).positions(hypothesis.tokens)
         mark = next(sign for sign in map(chr, _PRIVATE) if sign not in plain)
         parts = self._target.decode(*self._marked(hypothesis, held, mark)).split(mark)
-        if len(parts) != len(held) + 1:  # a vocabulary dropped or doubled the mark; none is known to
+        if len(parts) != len(held) + 1:  # the vocabulary dropped or duplicated the mark; no known vocabulary does so
             return [plain], []
         return parts, [alternative for _, alternative in held]
 
@@ -183,7 +183,7 @@ class ConstraintCodec:
     def _alternative(self, ids: Sequence[int], shown: Rendering) -> Alternative:
         written = tuple(ids) or (UNK,)
         opens, closes = bool(self._edges.opens[written[0]]), bool(self._edges.closes[written[-1]])
-        if UNK in (written[0], written[-1]):  # its text is known here
+        if UNK in (written[0], written[-1]):  # the text of this UNK is known
             opens = opens or (written[0] == UNK and not shown.before and is_word_character(shown.text[0]))
             closes = closes and not shown.after
         return Alternative(written, opens, closes, shown)
@@ -207,7 +207,7 @@ def _written_once(
 
 
 def _distinct(ways: Iterable[Alternative]) -> Constraint:
-    """Return the alternatives without repeated ids; the first one counts."""
+    """Return the alternatives without duplicates: of alternatives with equal ids, only the first is kept."""
     found: dict[tuple[int, ...], Alternative] = {}
     for way in ways:
         found.setdefault(way.ids, way)
@@ -228,5 +228,5 @@ def _is_word(surface: bytes, position: int) -> bool:
     if not surface:
         return False
     character = surface.decode("utf-8", "surrogateescape")[position]
-    # part of a character: whether it can be a non-ASCII letter of two bytes, as in Latin, Greek and Cyrillic
+    # for part of a character, test if it can belong to a two-byte letter, as in Latin, Greek and Cyrillic
     return is_word_character(character) if character < "\udc80" or character > "\udcff" else character < "\udce0"

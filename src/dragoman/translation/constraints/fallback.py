@@ -1,4 +1,4 @@
-"""`ConstraintFallback`: ensures that translations meet their requirements, whatever the model does."""
+"""`ConstraintFallback`: ensures that translations meet their requirements even if no hypothesis does."""
 
 from collections import Counter
 from collections.abc import Generator, Sequence
@@ -16,11 +16,11 @@ Part = tuple[int, int]
 
 
 class ConstraintFallback:
-    """Keeps the hypotheses that meet all requirements; if none does, constructs a translation that does.
+    """Selects the hypotheses that meet all requirements; if there are none, constructs such a translation.
 
-    These are tried in order: repeat the search with the constraints enforced, if the first search left them to a model
-    that has learned to meet them; translate the parts between kept spans separately and join them; copy these parts
-    from the source, with the glossary's terms translated.
+    The following methods are tried in order. If the constraints were not enforced in the first search, the search is
+    repeated with the constraints enforced. Then the parts between kept spans are translated separately and joined.
+    Finally, these parts are copied from the source, with the glossary's terms translated.
     """
 
     def __init__(self, codec: Codec) -> None:
@@ -35,25 +35,28 @@ class ConstraintFallback:
         if found := self._meeting(row, requirements, hypotheses):
             return found
         if row.expected.constraints:
-            row = self._codec.enforced(row)
+            row = self._codec.enforce_constraints(row)
             answer = yield Search([row])
             assert answer is not None
             (hypotheses,) = answer
             if found := self._meeting(row, requirements, hypotheses):
                 return found
-        best = self._codec.translation(hypotheses[0], row.constraints)
+        best = self._codec.decode(hypotheses[0], row.constraints)
         text = yield from self._assembled(row, requirements)
         return [replace(best, text=text, patched=True)]
 
     def meeting(self, row: Row, source: str, control: Control, hypotheses: Sequence[Hypothesis]) -> list[Translation]:
-        """Return the hypotheses of a row that meet all requirements, as translations. source: as above."""
+        """Return the hypotheses of a row that meet all requirements, as translations.
+
+        source: the row's text, without placeholders.
+        """
         return self._meeting(row, control.requirements(source), hypotheses)
 
     def _meeting(self, row: Row, requirements: Requirements, hypotheses: Sequence[Hypothesis]) -> list[Translation]:
         codec, constraints = self._codec.constraints, row.expected.constraints or row.constraints
         if row.expected.constraints:  # the search did not enforce them
             hypotheses = [each for each in hypotheses if codec.meets_all(each, constraints)]
-        found = [(each, self._codec.translation(each, constraints)) for each in hypotheses]
+        found = [(each, self._codec.decode(each, constraints)) for each in hypotheses]
         return [
             translation
             for hypothesis, translation in found
@@ -69,13 +72,13 @@ class ConstraintFallback:
         rows = {
             index: self._part_row(row, requirements, parts[index])
             for index, text in enumerate(texts)
-            if any(map(str.isalnum, text))  # punctuation alone stays as it is
+            if any(map(str.isalnum, text))  # parts with punctuation only are copied unchanged
         }
         if rows:
             answer = yield Search(list(rows.values()))
             assert answer is not None
             for (index, part_row), hypotheses in zip(rows.items(), answer, strict=True):
-                found = self._codec.translation(hypotheses[0], part_row.constraints).text.strip()
+                found = self._codec.decode(hypotheses[0], part_row.constraints).text.strip()
                 if requirements.keep is not None and requirements.keep.find(found):
                     texts[index] = _copied(requirements, parts[index])
                 else:
@@ -90,13 +93,13 @@ class ConstraintFallback:
     def _part_row(self, row: Row, requirements: Requirements, part: Part) -> Row:
         start, end = part
         terms = tuple(term.phrase for term in requirements.terms if start <= term.start < end)
-        return self._codec.part(row, requirements.text[start:end].strip(), terms)
+        return self._codec.encode_part(row, requirements.text[start:end].strip(), terms)
 
     def _joined(self, row: Row, requirements: Requirements, parts: Sequence[str]) -> str:
         """Join parts and spans alternately, with the prefix at the start and missing phrases at the end."""
         spans = [*(span.text for span in requirements.spans), ""]
         text = "".join(part for pair in zip(parts, spans, strict=True) for part in pair)
-        prefix = self._codec.blank(row).text
+        prefix = self._codec.blank_translation(row).text
         if prefix and not text.startswith(prefix):
             text = f"{prefix} {text}"
         for phrase, times in Counter(requirements.required).items():

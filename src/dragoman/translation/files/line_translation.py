@@ -1,4 +1,4 @@
-"""`LineTranslation`: translates lines, and formats the output."""
+"""`LineTranslation`: translates the lines of a file and formats the output."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,19 +17,19 @@ from dragoman.control.phrase import read_phrases
 from dragoman.data.corpora.lines import count_lines
 from dragoman.decode.rules.fusion import FusionConfig
 from dragoman.text.symbols import EOS
-from dragoman.translation.alignment import Aligner, align_each, pharaoh
+from dragoman.translation.alignment import Aligner, align_each, format_pharaoh
 from dragoman.translation.files.faulty_lines import FaultyLines, OnError
 from dragoman.translation.files.lines import one_line, read_any_lines, read_lines, windows
 from dragoman.translation.line_warnings import LineWarnings
 from dragoman.translation.request import Request
-from dragoman.translation.reranking.choice import Choice, chosen
+from dragoman.translation.reranking.choice import Choice, apply_choice
 from dragoman.translation.result import Translation
 from dragoman.translation.translator import Translator
 from dragoman.translation.tree import TreeFile
 
 _CONTENTS = {
-    "prefix": "is the start of translation n, or blank for none",
-    "constraints": "has the phrases that translation n must contain, or is blank for none",
+    "prefix": "must contain the start of translation n, or be blank",
+    "constraints": "must contain the phrases required in translation n, or be blank",
 }
 
 
@@ -38,73 +38,77 @@ class Destination(Protocol):
 
     @property
     def lines(self) -> int:
-        """The number of completed input lines."""
+        """Number of completed input lines."""
         ...
 
     @property
-    def watched(self) -> bool:
-        """Whether the user can watch the translations appear, so that no progress is displayed."""
+    def is_visible(self) -> bool:
+        """True if the user sees the translations as they are written, so that no progress is displayed."""
         ...
 
-    def follow(self, name: str, lines: Iterable[str], path: Path | None) -> Iterator[str]:
-        """Yield the remaining lines of an input. name: of the input; path: None for stdin."""
+    def remaining_lines(self, name: str, lines: Iterable[str], path: Path | None) -> Iterator[str]:
+        """Yield the lines of an input that are not completed. name: of the input. path: its file, None for stdin."""
         ...
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """The number of completed lines by warning."""
+        """Number of completed lines by warning."""
         ...
 
     def write(self, lines: int, texts: Iterable[bytes], counts: Mapping[str, int]) -> None:
-        """Write the output of the next lines. counts: as above, for these lines; filled while `texts` is read."""
+        """Write the output of the next lines.
+
+        lines: number of lines. counts: number of these lines by warning; updated while `texts` is consumed.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class AlignmentWriter:
-    """Writes alignments to a companion of the file of translations."""
+    """Writes alignments to a companion file of the translations."""
 
     aligner: Aligner
     batch_size: int
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings that determine the file, as JSON values."""
+        """Return the settings that determine the alignment file, as JSON values."""
         return {"written": True, **self.aligner.settings()}
 
     def check(self) -> None:
-        """Raise ConfigError if nothing can be aligned, before a line is read."""
+        """Raise ConfigError, before a line is read, if the model does not support alignment."""
         self.aligner.align(["a"], ["a"], 1)
 
-    def after(
+    def write_after(
         self,
         texts: Iterable[bytes],
         sources: Sequence[str],
         targets: Sequence[str],
         first: int,
-        noted: LineWarnings,
+        warnings: LineWarnings,
         companion: Companion,
     ) -> Iterator[bytes]:
-        """Yield `texts`, then write a line such as `0-0 1-2` per source and target, which are complete by then.
+        """Yield `texts`, then write the alignment of each source and target to the companion, such as `0-0 1-2`.
 
-        A pair that cannot be aligned gets a blank line and a warning. first: the number of the first line.
+        targets: may still grow while `texts` is consumed. first: the number of the first line. A pair that cannot be
+        aligned gets a blank line and a warning.
         """
         yield from texts
-        found = align_each(self.aligner, sources, targets, self.batch_size)
-        for index, alignment in enumerate(found):
+        alignments = align_each(self.aligner, sources, targets, self.batch_size)
+        for index, alignment in enumerate(alignments):
             if alignment is None:
-                noted.note("are too long to be aligned: their alignments are blank", first + index)
-        companion.write("".join(f"{pharaoh(each or ())}\n" for each in found))
+                warnings.note("are too long to be aligned: their alignments are blank", first + index)
+        companion.write("".join(f"{format_pharaoh(each or ())}\n" for each in alignments))
 
 
 @dataclass(frozen=True)
 class LineTranslation:
     """Translates the lines of a file.
 
-    source: None for stdin. prefix: a file with the start of each translation. nbest: hypotheses written per line.
-    scores: write the log-probability before the text; token_scores: write the tokens and their log-probabilities after
-    it. trees: receives the search trees. choice: orders the hypotheses before they are written. constraints: a file
-    with the phrases of each line. alignments: writes the alignment of the best hypothesis. on_error: as in
-    `FaultyLines`.
+    source: the input file, None for stdin. prefix: a file with the start of each translation. nbest: number of
+    hypotheses written per line. scores: write the log-probability before the text. token_scores: write the tokens and
+    their log-probabilities after the text. trees: receives the search trees. choice: orders the hypotheses before they
+    are written. constraints: a file with the phrases that each translation must contain. alignments: writes the
+    alignment of the best hypothesis. on_error: as in `FaultyLines`.
     """
 
     translator: Translator
@@ -129,8 +133,8 @@ class LineTranslation:
     @property
     def _parallel_files(self) -> dict[str, Path]:
         """The files that are read in parallel with the source, by name."""
-        given = {"prefix": self.prefix, "constraints": self.constraints}
-        return {name: path for name, path in given.items() if path is not None}
+        paths = {"prefix": self.prefix, "constraints": self.constraints}
+        return {name: path for name, path in paths.items() if path is not None}
 
     def settings(self) -> dict[str, Any]:
         """Return all settings that determine the output, apart from the inputs, as JSON values."""
@@ -151,63 +155,64 @@ class LineTranslation:
         }
 
     def progress(self, out: Destination) -> Progress:
-        """Return the progress display, which is hidden if lines are typed or the translations are watched."""
+        """Return the progress display, which is hidden if lines are typed or the translations are visible."""
 
         def count() -> int | None:
             return count_lines(self.source) if self.source is not None and self.source.is_file() else None
 
-        typed = self.source is None and sys.stdin.isatty()
-        return Progress("Translating", "lines", count, done=out.lines, shown=not (typed or out.watched), closes=True)
+        is_typed = self.source is None and sys.stdin.isatty()
+        shown = not (is_typed or out.is_visible)
+        return Progress("Translating", "lines", count, done=out.lines, shown=shown, closes=True)
 
     def write(self, out: Destination, progress: Progress, companion: Companion | None = None) -> None:
-        """Translate the remaining lines. Raises DataError if the files' numbers of lines differ, and as
-        `translate_window`.
+        """Translate the remaining lines, and write the output.
 
-        companion: receives alignments.
+        companion: receives alignments. Raises DataError if the files have different numbers of lines, and the same
+        errors as `Translator.translate_window`.
         """
-        noted = LineWarnings(out.counts)
-        faulty = FaultyLines(self.translator, self.on_error, noted, self.choice)
-        self.translator.report_cut = self.source is None
+        warnings = LineWarnings(out.counts)
+        faulty = FaultyLines(self.translator, self.on_error, warnings, self.choice)
+        self.translator.warn_unfinished = self.source is None
         try:
-            for given, parallel in self._windows(out):
-                first, counts = out.lines + 1, noted.window()
-                window, parallel = faulty.readable(given, parallel, first)
+            for lines, parallel in self._windows(out):
+                first, counts = out.lines + 1, warnings.window()
+                window, parallel = faulty.repair(lines, parallel, first)
                 requests = self._requests(parallel, first)
-                found = faulty.translate_window(window, requests, self.batch_size, first, progress)
+                results = faulty.translate_window(window, requests, self.batch_size, first, progress)
                 if self.choice is not None:
-                    found = chosen(self.choice, window, found, self.batch_size)
+                    results = apply_choice(self.choice, window, results, self.batch_size)
                 best: list[str] = []
-                texts = self._texts(window, found, first, noted, best)
+                texts = self._format_window(window, results, first, warnings, best)
                 if self.alignments is not None and companion is not None:
-                    texts = self.alignments.after(texts, window, best, first, noted, companion)
+                    texts = self.alignments.write_after(texts, window, best, first, warnings, companion)
                 out.write(len(window), texts, counts)
         finally:
-            noted.report()
+            warnings.report()
 
-    def _texts(
+    def _format_window(
         self,
         window: list[str],
-        found: Iterator[list[Translation]],
+        results: Iterator[list[Translation]],
         first: int,
-        noted: LineWarnings,
+        warnings: LineWarnings,
         best: list[str],
     ) -> Iterator[bytes]:
         """Yield the output of each line, and append the text of its best hypothesis to `best`."""
-        for line, (text, hypotheses) in enumerate(zip(window, found, strict=True), start=first):
-            if self.source is not None:  # the standard input may never end, so there is no report
-                noted.note_translation(line, hypotheses[0], self.translator.engine.limits.target)
-            noted.note_guard(line, hypotheses[0])
+        for line, (text, hypotheses) in enumerate(zip(window, results, strict=True), start=first):
+            if self.source is not None:  # the standard input may never end, so its warnings are not collected
+                warnings.note_translation(line, hypotheses[0], self.translator.engine.limits.target)
+            warnings.note_guard(line, hypotheses[0])
             best.append(one_line(hypotheses[0].text))
             if self.trees is not None:
                 self.trees.write(line, text, hypotheses)
-            yield self._text(line, hypotheses).encode()
+            yield self._format(line, hypotheses).encode()
 
-    def _text(self, line: int, hypotheses: list[Translation]) -> str:
+    def _format(self, line: int, hypotheses: list[Translation]) -> str:
         if self.nbest > 1:
             rows = [[str(line - 1), one_line(each.text), f"{each.score:.6f}"] for each in hypotheses]
         else:
-            before = [f"{hypotheses[0].log_probability:.6f}"] if self.scores else []
-            rows = [[*before, one_line(hypotheses[0].text)]]
+            score = [f"{hypotheses[0].log_probability:.6f}"] if self.scores else []
+            rows = [[*score, one_line(hypotheses[0].text)]]
         if self.token_scores:
             rows = [[*row, *token_columns(each)] for row, each in zip(rows, hypotheses, strict=False)]
         return "".join((" ||| " if self.nbest > 1 else "\t").join(row) + "\n" for row in rows)
@@ -226,38 +231,41 @@ class LineTranslation:
         ]
 
     def _control(self, line: str, number: int) -> Control | None:
-        """Return the control with the phrases of a line. Raises DataError if they are invalid."""
+        """Return the request's control with the phrases of a line added. Raises DataError if they are invalid."""
         try:
             phrases = read_phrases(line)
         except ConfigError as error:
             raise DataError(f"{self.constraints}, line {number}: {error}") from None
-        known = self.request.control
-        return replace(known or Control(), phrases=phrases) if phrases else known
+        control = self.request.control
+        return replace(control or Control(), phrases=phrases) if phrases else control
 
     def _windows(self, out: Destination) -> Iterator[tuple[list[str], Mapping[str, list[str]]]]:
-        """Yield consecutive lines with those of the other files. Raises DataError with both counts if these differ.
+        """Yield windows of consecutive lines, each with the parallel lines of the other files by name.
 
-        Only the lines read so far are counted for the standard input, which may never end.
+        Raises DataError, with both counts, if the files have different numbers of lines. For the standard input, which
+        may never end, only the lines read so far are counted.
         """
         from dragoman.translation.translator import WINDOW_BATCHES
 
         size, count = WINDOW_BATCHES * self.batch_size, out.lines
         read = read_lines if self.on_error == "stop" else read_any_lines
-        lines = out.follow("input", read(self.source), self.source)
-        others = {name: out.follow(name, read_lines(path), path) for name, path in self._parallel_files.items()}
+        lines = out.remaining_lines("input", read(self.source), self.source)
+        others = {
+            name: out.remaining_lines(name, read_lines(path), path) for name, path in self._parallel_files.items()
+        }
         for window in windows(lines, size, self.source):
             count += len(window)
-            given = {name: list(islice(each, len(window))) for name, each in others.items()}
-            for name, some in given.items():
-                if len(some) < len(window):
-                    known = f"at least {count}" if self.source is None else str(count + sum(1 for _ in lines))
-                    raise self._unequal(name, known, count - len(window) + len(some))
-            if self.source is not None and len(window) < size:  # the last window: report before it is translated
-                self._check_ends(others, count)
-            yield window, given
-        self._check_ends(others, count)
+            parallel = {name: list(islice(each, len(window))) for name, each in others.items()}
+            for name, others_window in parallel.items():
+                if len(others_window) < len(window):
+                    total = f"at least {count}" if self.source is None else str(count + sum(1 for _ in lines))
+                    raise self._unequal(name, total, count - len(window) + len(others_window))
+            if self.source is not None and len(window) < size:  # raise the error before the last window is translated
+                self._check_exhausted(others, count)
+            yield window, parallel
+        self._check_exhausted(others, count)
 
-    def _check_ends(self, others: Mapping[str, Iterator[str]], count: int) -> None:
+    def _check_exhausted(self, others: Mapping[str, Iterator[str]], count: int) -> None:
         """Raise DataError if another file has more lines than `count`."""
         for name, lines in others.items():
             if more := sum(1 for _ in lines):
@@ -271,7 +279,10 @@ class LineTranslation:
 
 
 def token_columns(translation: Translation) -> list[str]:
-    """Return the tokens, the end of sentence included, and their log-probabilities (nats), joined by spaces."""
+    """Return two columns: the tokens, including the end of sentence, and their log-probabilities in nats.
+
+    The values of a column are separated by spaces.
+    """
     ids = (*translation.ids, *([EOS] if translation.finished and translation.token_log_probabilities else []))
     pieces = [piece.replace(" ", "␣") for piece in translation.tokenizer.pieces(ids)]
     return [" ".join(pieces), " ".join(f"{each:.6f}" for each in translation.token_log_probabilities)]

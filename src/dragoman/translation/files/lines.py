@@ -1,4 +1,4 @@
-"""Functions that read lines from files, from the standard input, or from lists."""
+"""Functions that read lines from files, the standard input or lists."""
 
 import os
 import queue
@@ -19,55 +19,58 @@ PATIENCE = 0.05
 def read_any_lines(path: Path | None) -> Iterator[str]:
     """Yield the lines of a file (plain or compressed), or of stdin if None, split at line feeds only.
 
-    Bytes that are not UTF-8 become lone surrogates. Raises DataError for a missing file.
+    Invalid UTF-8 bytes are decoded to lone surrogates. Raises DataError for a missing file.
     """
     return open_lines(path) if path is not None else _standard_input()
 
 
 def read_lines(path: Path | None) -> Iterator[str]:
-    """As `read_any_lines`. Raises DataError for a missing file, and with the line for bytes that are not UTF-8."""
+    """Like `read_any_lines`, but also raises DataError, with the line number, for bytes that are not UTF-8."""
     for number, line in enumerate(read_any_lines(path), start=1):
         if has_broken_utf8(line):
-            where = "standard input" if path is None else path
+            origin = "standard input" if path is None else path
             raise DataError(
-                f"{where}, line {number}: broken UTF-8. Convert the text first, for example: iconv -f latin1 -t utf-8"
+                f"{origin}, line {number}: broken UTF-8. Convert the text first, for example: iconv -f latin1 -t utf-8"
             )
         yield line
 
 
 Lines = str | Path | Sequence[str]
-"""A file with one text per line, plain or compressed; or a list of texts."""
+"""A file with one text per line, plain or compressed, or a list of texts."""
 
 
-def given_lines(lines: Lines) -> list[str]:
-    """Return the texts as a list. Raises DataError as `read_lines`."""
+def load_lines(lines: Lines) -> list[str]:
+    """Return the texts as a list. Raises the same errors as `read_lines`."""
     return list(read_lines(Path(lines))) if isinstance(lines, str | Path) else list(lines)
 
 
-def name_of(lines: Lines, otherwise: str) -> str:
-    """Return a name for messages: the path of the file, or `otherwise` for a list."""
-    return str(lines) if isinstance(lines, str | Path) else otherwise
+def name_of(lines: Lines, default: str) -> str:
+    """Return a name for messages: the path of a file, or `default` for a list."""
+    return str(lines) if isinstance(lines, str | Path) else default
 
 
-def read_together(*named: tuple[str, Lines]) -> list[list[str]]:
-    """Return the texts of several parallel inputs. Raises DataError if their numbers differ or are 0."""
-    sides = [(name_of(lines, name), given_lines(lines)) for name, lines in named]
+def read_parallel(*named: tuple[str, Lines]) -> list[list[str]]:
+    """Return the texts of several parallel inputs. Raises DataError if their numbers of texts differ or are 0."""
+    sides = [(name_of(lines, name), load_lines(lines)) for name, lines in named]
     first, texts = sides[0]
     for name, others in sides:
         if len(others) != len(texts):
             raise DataError(
                 f"{first} has {len(texts)} lines and {name} has {len(others)}: "
-                "line n of one must belong to line n of the other"
+                "line n of one must correspond to line n of the other"
             )
     if not texts:
-        raise DataError(f"{first} is empty: give at least one line")
+        raise DataError(f"{first} is empty: at least one line is needed")
     return [texts for _, texts in sides]
 
 
 def windows(lines: Iterable[str], size: int, path: Path | None) -> Iterator[list[str]]:
-    """Yield chunks of at most `size` lines. For a pipe or terminal, a chunk ends early if no further line arrives."""
+    """Yield chunks of at most `size` lines. For a pipe or terminal, a chunk ends early if no further line arrives.
+
+    path: the file that the lines are read from, None for the standard input.
+    """
     if path is None and not S_ISREG(os.fstat(sys.stdin.fileno()).st_mode):
-        yield from _as_they_come(lines, size)
+        yield from _arriving_windows(lines, size)
         return
     iterator = iter(lines)
     while window := list(islice(iterator, size)):
@@ -75,7 +78,7 @@ def windows(lines: Iterable[str], size: int, path: Path | None) -> Iterator[list
 
 
 def one_line(text: str) -> str:
-    """Return a text without line feeds, so that a translation never takes more than one line."""
+    """Replace line breaks with spaces, so that a translation is always one line."""
     return text.replace("\r\n", " ").replace("\n", " ")
 
 
@@ -84,11 +87,11 @@ def _standard_input() -> Iterator[str]:
     while line := sys.stdin.buffer.readline(LONGEST_LINE + 1):
         number += 1
         if len(line) > LONGEST_LINE:
-            raise DataError(f"standard input, line {number}: longer than {LONGEST_LINE} bytes; is this text?")
+            raise DataError(f"standard input, line {number}: longer than {LONGEST_LINE} bytes. Is the input text?")
         yield decode_line(line.removesuffix(b"\n"), first=number == 1)
 
 
-def _as_they_come(lines: Iterable[str], size: int) -> Iterator[list[str]]:
+def _arriving_windows(lines: Iterable[str], size: int) -> Iterator[list[str]]:
     arrived: queue.Queue[str | BaseException | None] = queue.Queue(maxsize=2 * size)
 
     def read() -> None:

@@ -1,4 +1,4 @@
-"""`translate_file`: translates a file of any size; a killed call can be resumed."""
+"""`translate_file`: translates a file of any size. An interrupted call can be resumed."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -20,7 +20,7 @@ from dragoman.translation.files.options import (
     LineFiles,
     check_names,
     check_paths,
-    take,
+    extract_options,
 )
 from dragoman.translation.files.translated_file import translated_file
 from dragoman.translation.tree import tree_file
@@ -28,8 +28,10 @@ from dragoman.translation.tree import tree_file
 
 @dataclass(frozen=True)
 class TranslatedText:
-    """path: the file, None if the lines went elsewhere. lines: number of translated lines, including those of earlier
-    calls.
+    """The result of `translate_file`.
+
+    path: the output file, None if the target was a `Destination`. lines: number of translated lines, including lines of
+    earlier calls.
     """
 
     path: Path | None
@@ -48,54 +50,55 @@ def translate_file(
 ) -> TranslatedText:
     """Translate a file line by line, as `dragoman translate` does: one line per input line.
 
-    Memory does not grow with the file. model: a folder, or several for an ensemble. source: plain text, .gz, .xz or
-    .zst; None: the standard input. target: compressed according to its suffix; the file is complete or does not exist.
-    resume: resume an interrupted call with the same arguments. on_error: how to treat lines that are not UTF-8 or are
-    longer than the model can read, as in `FaultyLines`. settings: beam, length_penalty, coverage_penalty, unknown,
-    search, to, tags, glossary, keep, keep_patterns and guard, as in `Translator.request`; and the fields of
-    `EngineOptions` (inference engine), `HypothesisOptions` (output) and `LineFiles` (further files), as documented
-    there.
+    Memory use does not depend on the file size. model: a folder, or several for an ensemble. source: plain text, .gz,
+    .xz or .zst; None for the standard input. target: the output file, compressed according to its suffix, which exists
+    only once it is complete; or a `Destination`. resume: resume an interrupted call with the same arguments. on_error:
+    how to handle lines that are not UTF-8 or exceed the model's maximum length, as in `FaultyLines`. settings: beam,
+    length_penalty, coverage_penalty, unknown, search, to, tags, glossary, keep, keep_patterns and guard, as in
+    `Translator.request`; and the fields of `EngineOptions` (inference engine), `HypothesisOptions` (output) and
+    `LineFiles` (further files).
 
-    Raises DataError for files that are missing, unreadable or of unequal length, ConfigError for invalid settings, and
-    for unfinished work of this or another call in the folder next to the target; ModelError and ResourceError as
-    `Translator`; Interrupted after Ctrl-C or SIGTERM, with completed lines kept.
+    Raises DataError for files that are missing, unreadable or of unequal length; ConfigError for invalid settings, and
+    if the folder next to the target contains unfinished work; ModelError and ResourceError like `Translator`;
+    Interrupted after Ctrl-C or SIGTERM, after which completed lines are kept.
     """
     request_settings: dict[str, Any] = {**settings}
-    computing, hypotheses = take(EngineOptions, request_settings), take(HypothesisOptions, request_settings)
-    files = take(LineFiles, request_settings)
+    engine = extract_options(EngineOptions, request_settings)
+    hypotheses = extract_options(HypothesisOptions, request_settings)
+    files = extract_options(LineFiles, request_settings)
     check_names(request_settings)
-    use_threads(computing.threads)
+    use_threads(engine.threads)
     source, target = None if source is None else Path(source), Path(target) if isinstance(target, str) else target
-    faults = on_error_of(on_error)
+    checked_on_error = on_error_of(on_error)
     check_paths(source, target, resume)
     files.check(source, target, resume)
     if hypotheses.sampling is not None:
         reject_options({"--constraints": files.constraints}, "without --sample")
     reranking = hypotheses.reranking()
     with quietly(quiet), ExitStack() as open_files:
-        translator = computing.load(model, files.aligner)
-        choice = hypotheses.choice(reranking, translator, computing)
+        translator = engine.load(model, files.aligner)
+        choice = hypotheses.choice(reranking, translator, engine)
         request = translator.request(
-            nbest=hypotheses.searched(reranking), sampling=hypotheses.sampling, **request_settings
+            nbest=hypotheses.search_nbest(reranking), sampling=hypotheses.sampling, **request_settings
         ).with_details(hypotheses.token_scores, files.tree is not None)
         alignments = None
         if files.alignments is not None:
-            alignments = AlignmentWriter(translator.aligner_of(request.tags, files.attention), computing.batch_size)
+            alignments = AlignmentWriter(translator.aligner_of(request.tags, files.attention), engine.batch_size)
             alignments.check()
         translation = LineTranslation(
             translator,
             request,
             source,
             files.prefix,
-            computing.batch_size,
-            nbest=hypotheses.written(choice),
+            engine.batch_size,
+            nbest=hypotheses.output_nbest(choice),
             scores=hypotheses.scores,
             token_scores=hypotheses.token_scores,
             trees=open_files.enter_context(tree_file(files.tree)),
             choice=choice,
             constraints=files.constraints,
             alignments=alignments,
-            on_error=faults,
+            on_error=checked_on_error,
         )
         if not isinstance(target, Path):
             companion = None
@@ -104,9 +107,9 @@ def translate_file(
             with in_files(source, files.prefix), translation.progress(target) as progress:
                 translation.write(target, progress, companion)
             return TranslatedText(None, target.lines)
-        decisive = {**translation.settings(), "model": fingerprint_of(model), "precision": computing.precision}
+        recorded = {**translation.settings(), "model": fingerprint_of(model), "precision": engine.precision}
         with (
-            translated_file(target, translation.inputs, decisive, resume, files.alignments) as file,
+            translated_file(target, translation.inputs, recorded, resume, files.alignments) as file,
             in_files(source, files.prefix),
             translation.progress(file) as progress,
         ):

@@ -18,11 +18,11 @@ DESCRIPTIONS: dict[Kind, str] = {
     "script": "were in a wrong script",
     "numbers": "had other numbers than their source",
 }
-"""How summaries describe translations with findings of each kind."""
+"""Descriptions of translations with findings of each kind, as the end of a sentence that starts with "N line(s)"."""
 
 
 class Finding(NamedTuple):
-    """A fault of a translation. kind: its detector; what: the phrase, letters or numbers concerned."""
+    """A fault in a translation. kind: the kind of fault. what: the affected phrase, letters or numbers."""
 
     kind: Kind
     what: str
@@ -47,7 +47,7 @@ class GuardOutcome:
         return {DESCRIPTIONS[kind]: kind not in left for kind in kinds}
 
 
-def merged(parts: Iterable[GuardOutcome | None]) -> GuardOutcome | None:
+def merge_outcomes(parts: Iterable[GuardOutcome | None]) -> GuardOutcome | None:
     """Return the outcome of a text that was translated in parts; None if nothing was found in any part."""
     some = [part for part in parts if part is not None]
     if not some:
@@ -59,8 +59,8 @@ def merged(parts: Iterable[GuardOutcome | None]) -> GuardOutcome | None:
 
 @dataclass(frozen=True)
 class Guard:
-    """Inspects translations. scripts: of the target language, empty if unknown; two_languages: whether source and
-    target languages differ, so that a copy is a fault.
+    """Inspects translations. scripts: the scripts of the target language, empty if unknown. two_languages: True if the
+    source and target languages differ, so that a copy is a fault.
     """
 
     scripts: frozenset[str] = frozenset()
@@ -80,7 +80,7 @@ class Guard:
         return tuple(Finding(kind, what) for kind, what in found if what is not None)
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings as JSON values."""
+        """Return the settings of the guard as JSON values."""
         return {"scripts": sorted(self.scripts), "two_languages": self.two_languages}
 
 

@@ -15,7 +15,7 @@ _HALF_A_DAY = 12
 
 
 def changed_numbers(source: str, output: str) -> str | None:
-    """Return the source's numbers that are missing from the output, joined by commas; None if nothing is wrong.
+    """Return the source's numbers that are missing from the output, joined by commas; None if no number is missing.
 
     Numbers are compared by their digits: `1,000.5`, `1.000,5` and `1 000,5` are the same. A missing number larger than
     20 is reported; a smaller one only if the output has another number that the source doesn't have, since it may be
@@ -62,7 +62,7 @@ def _digits(text: str) -> list[str]:
 
 
 def _same(number: str, other: str) -> bool:
-    """Return whether translators may write one number for the other."""
+    """Return whether one number is an acceptable translation of the other."""
     if number.rstrip("0") == other.rstrip("0") and max(len(number), len(other)) > 3:
         return True
     long, short = max(number, other, key=len), min(number, other, key=len)

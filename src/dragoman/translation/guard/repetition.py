@@ -7,18 +7,18 @@ from typing import NamedTuple
 from dragoman.text.words import split_units
 
 _LONG_WORD = 12
-"""Number of characters from which repetitions within a word count, as in `lalalalalala`."""
+"""Minimum number of characters of a word in which repetitions are detected, as in `lalalalalala`."""
 
 
 class _Run(NamedTuple):
-    """A phrase and how many complete copies of it follow one another."""
+    """A phrase and the number of its consecutive complete copies."""
 
     phrase: str
     times: int
 
 
 def repeated_phrase(source: str, output: str, fewest: int = 2) -> str | None:
-    """Return the phrase whose consecutive copies cover most of the output, if they form a loop, else None.
+    """Return the phrase whose consecutive copies cover most of the output; None if no copies form a loop.
 
     Phrases consist of words, or of characters in scripts without spaces and within words of at least 12 characters. The
     number of copies that form a loop depends on the phrase: 2 if it has at least 12 letters and digits in four words, 3

@@ -18,24 +18,25 @@ from dragoman.translation.rounds import Search, Steps
 
 _BEAM = 5
 _SHORTEST_RUN = 3
-"""Number of tokens. Shorter runs occur twice in correct translations."""
+"""Minimum length, in tokens, of a run that may not be repeated. Shorter runs occur twice in correct translations."""
 
 _SMALLEST_SHARE = 0.5
 """Minimum length, as a share of the source's tokens, of the translation that replaces an empty one."""
 
 
 class OtherSearch(NamedTuple):
-    """A search to try. name: as in docs/guard.md; request: the first request with other search settings."""
+    """A further search. name: its name in docs/guard.md. request: the first request with other search settings."""
 
     name: str
     request: Request
 
 
 class GuardRetry:
-    """Keeps the hypotheses without findings, and searches a text again if all have findings.
+    """Selects hypotheses without findings, and searches a text again if all hypotheses have findings.
 
-    The first search with a hypothesis without findings provides the result. If there is none, the result is the
-    hypothesis with the fewest findings; ties go to the earlier search, then to the better score.
+    The result is a hypothesis without findings from the earliest possible search. If no search returns such a
+    hypothesis, the result is the hypothesis with the fewest findings; ties are broken by the earlier search, then by
+    the better score.
     """
 
     def __init__(self, engine: Engine, codec: Codec, constraints: ConstraintFallback) -> None:
@@ -43,7 +44,7 @@ class GuardRetry:
         self._engine, self._codec, self._constraints = engine, codec, constraints
 
     def translations(self, number: int, text: str, request: Request, first: list[Translation]) -> Steps:
-        """Return the translations of a text. number: of its line, from 1; first: the results of the first search."""
+        """Return the translations of a text. number: the line number, from 1. first: the first search's results."""
         guard = request.guard
         assert guard is not None
         findings = [guard.findings(text, each.text) for each in first]
@@ -58,11 +59,11 @@ class GuardRetry:
             answer = None if row is None else (yield Search([row], optional=True))
             if row is None or answer is None:
                 continue
-            given = self._acceptable(row, text, other.request, answer[0])
-            given = [each for each in given if each.finished or not best[0].finished]
-            if given:
-                left = [guard.findings(text, each.text) for each in given]
-                ordered = _ordered(given, left, findings[0], other.name)
+            candidates = self._acceptable(row, text, other.request, answer[0])
+            candidates = [each for each in candidates if each.finished or not best[0].finished]
+            if candidates:
+                left = [guard.findings(text, each.text) for each in candidates]
+                ordered = _ordered(candidates, left, findings[0], other.name)
                 if _count_left(ordered[0]) < _count_left(best[0]):
                     config = request.decoding
                     assert isinstance(config, SearchConfig)
@@ -72,9 +73,9 @@ class GuardRetry:
         return best
 
     def _row(self, number: int, text: str, request: Request) -> Row | None:
-        """Return the row for a request, or None if the engine cannot search it."""
+        """Return the row for a request, or None if the engine does not support the row."""
         try:
-            (row,) = self._codec.rows([(text, request)], number)
+            (row,) = self._codec.encode_rows([(text, request)], number)
             self._codec.check_length(row.number, row.source, row.prefix.ids)
         except (ConfigError, DataError):
             return None
@@ -82,7 +83,7 @@ class GuardRetry:
 
     def _acceptable(self, row: Row, text: str, request: Request, hypotheses: list[Hypothesis]) -> list[Translation]:
         if request.control is None:
-            return [self._codec.translation(each) for each in hypotheses]
+            return [self._codec.decode(each) for each in hypotheses]
         return self._constraints.meeting(row, text, request.control, hypotheses)
 
 
@@ -110,7 +111,7 @@ def other_searches(
         shortest = max(first.minimum_length, 1), max(first.minimum_factor, _SMALLEST_SHARE)
         yield OtherSearch("longer", searched(minimum_length=shortest[0], minimum_factor=shortest[1]))
     if loops := [finding.what for finding in findings if finding.kind == "repetition"]:
-        # three copies in a row contain a run of twice the phrase's length twice, so that two copies at most are allowed
+        # three consecutive copies contain each run of twice the phrase's length twice, so two copies are allowed
         run = max(_SHORTEST_RUN, 2 * min(map(count_tokens, loops)))
         if first.no_repeat_ngram:
             run = min(run, first.no_repeat_ngram)

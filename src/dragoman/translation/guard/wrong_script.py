@@ -1,4 +1,4 @@
-"""Detects letters of scripts that the target language is not written in."""
+"""Detects letters of scripts that the target language does not use."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -13,9 +13,9 @@ _FEWEST_LETTERS = 10
 def foreign_letters(source: str, output: str, usual: Iterable[str]) -> str | None:
     """Return the output's distinct letters of scripts that neither the source nor the target language uses.
 
-    If there are none, but the output is mainly in the source's script, the letters of that script are returned. None if
-    nothing is wrong. usual: the target language's scripts (`usual_scripts`); if empty, nothing is reported. Scripts are
-    the first words of the letters' Unicode names.
+    If there are no such letters, but the output is mainly in the source's script, the letters of this script are
+    returned. Returns None if there is no fault. usual: the target language's scripts (`usual_scripts`); if empty, no
+    fault is reported. A script is the first word of a letter's Unicode name.
     """
     known = frozenset(usual)
     if not known or (output.isascii() and "LATIN" in known):
@@ -33,8 +33,9 @@ def foreign_letters(source: str, output: str, usual: Iterable[str]) -> str | Non
 def usual_scripts(target: Tokenizer) -> frozenset[str]:
     """Return the target language's scripts: those of at least 1% of its vocabulary's entries.
 
-    Entries of a single byte don't count, since vocabularies that can write any text have all of them. A vocabulary
-    shared by both languages gives the scripts of both. Empty if no entry of several bytes has letters.
+    Entries of a single byte are ignored, because byte-level vocabularies contain all of them. For a vocabulary shared
+    by both languages, the scripts of both are returned. The result is empty if no entry of several bytes contains
+    letters.
     """
     counts = Counter[str]()
     for number in range(target.size):

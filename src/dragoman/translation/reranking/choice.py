@@ -9,7 +9,7 @@ from dragoman.translation.result import Translation
 
 
 class Choice(Protocol):
-    """Orders hypotheses by criteria that cannot be computed at single steps of a search."""
+    """Orders complete hypotheses by criteria that cannot be computed during a search."""
 
     def choose(self, sources: Sequence[str], found: Sequence[list[Translation]]) -> list[list[Translation]]:
         """Return all hypotheses of each text, best first, with the score that orders them.
@@ -24,12 +24,12 @@ class Choice(Protocol):
 
 
 def ordered(hypotheses: Sequence[Translation], scores: Sequence[float]) -> list[Translation]:
-    """Return the hypotheses with these scores, in descending order."""
+    """Return the hypotheses with these scores, in descending order of score."""
     order = sorted(range(len(hypotheses)), key=lambda row: -scores[row])
     return [replace(hypotheses[row], score=float(scores[row])) for row in order]
 
 
-def chosen(
+def apply_choice(
     choice: Choice, sources: Sequence[str], found: Iterable[list[Translation]], size: int
 ) -> Iterator[list[Translation]]:
     """Apply `choice` to each text's hypotheses, `size` texts at a time, in order.

@@ -19,9 +19,9 @@ UNREADABLE = -1e6
 
 
 class Features:
-    """Features: model, log p(y | x); length, tokens of y; reverse, log p(x | y); language_model, log p(y).
+    """Computes features: model, log p(y | x); length, tokens of y; reverse, log p(x | y); language_model, log p(y).
 
-    The end of sentence counts in each feature. names: the features of the config, in the order of the columns.
+    Each log-probability includes the end of sentence. names: the features of the config, in column order.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Features:
             self._language_model = LanguageModel.load(config.language_model.folder, device, "score")
 
     def of(self, sources: Sequence[str], found: Sequence[Sequence[Translation]]) -> list[NDArray[np.float64]]:
-        """Return (N, F) for each text's N hypotheses. Hypotheses with the same text are scored once."""
+        """Return the features (N, F) of each text's N hypotheses. Hypotheses with the same text are scored once."""
         pairs = [(source, each.text) for source, its in zip(sources, found, strict=True) for each in its]
         columns = {
             "model": [each.log_probability for its in found for each in its],

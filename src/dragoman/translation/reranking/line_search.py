@@ -28,7 +28,7 @@ class WeightedScore(NamedTuple):
 
 
 def corpus_score(lists: Lists, weights: NDArray[np.float64], metric: SummedMetric) -> float:
-    """Return the corpus score of the best hypothesis of each sentence; the first of equal ones."""
+    """Return the corpus score of the best hypothesis of each sentence. Ties are broken by the first hypothesis."""
     chosen = [int(np.argmax(features @ weights)) for features in lists.features]
     sums = np.sum([each[row] for each, row in zip(lists.statistics, chosen, strict=True)], axis=0)
     return float(metric.corpus(sums))
@@ -60,11 +60,11 @@ def envelope(levels: NDArray[np.float64], slopes: NDArray[np.float64]) -> tuple[
 def search_line(
     lists: Lists, weights: NDArray[np.float64], direction: NDArray[np.float64], metric: SummedMetric
 ) -> WeightedScore:
-    """Return the best of all weights + γ · direction. The score is constant between values of γ at which a best
-    hypothesis changes.
+    """Return the best weights on the line weights + γ · direction.
 
-    γ is the middle of the interval with the best score (the widest of several); in an open interval it is 1 beyond the
-    last change.
+    The score is constant between the values of γ at which the best hypothesis of a sentence changes. The returned γ is
+    the middle of the interval with the best score (the widest interval if there are several). In an unbounded interval
+    it lies 1 beyond the outermost change.
     """
     sums: Statistics = np.zeros(lists.statistics[0].shape[1], np.int64)
     corners: list[float] = []
@@ -91,14 +91,14 @@ def search_weights(
 ) -> WeightedScore:
     """Return the best weights found by line searches along one feature at a time, from `start` and from random weights.
 
-    Scaled so that the first feature's weight is 1 if it is positive, otherwise the largest absolute weight. Never worse
-    than `start`.
+    The weights are scaled so that the first weight is 1 or, if it is not positive, so that the largest absolute weight
+    is 1. Their score is never worse than that of `start`.
     """
     generator = np.random.default_rng(seed)
     starts = [start, *generator.uniform(-0.5, 1, (restarts, len(start)))]
     best = WeightedScore(start, corpus_score(lists, start, metric))
     for each in starts:
-        found = _climbed(lists, each, metric)
+        found = _climb(lists, each, metric)
         if found.score > best.score + _GAIN:
             best = found
     scaled = _scaled(best.weights)
@@ -106,15 +106,15 @@ def search_weights(
     return WeightedScore(scaled, score) if score >= best.score - _GAIN else best  # rounding may break a tie otherwise
 
 
-def _climbed(lists: Lists, start: NDArray[np.float64], metric: SummedMetric) -> WeightedScore:
+def _climb(lists: Lists, start: NDArray[np.float64], metric: SummedMetric) -> WeightedScore:
     """Repeat line searches until none along a single feature improves the score."""
-    here = WeightedScore(start, corpus_score(lists, start, metric))
+    current = WeightedScore(start, corpus_score(lists, start, metric))
     while True:
-        lines = [search_line(lists, here.weights, direction, metric) for direction in np.eye(len(start))]
+        lines = [search_line(lists, current.weights, direction, metric) for direction in np.eye(len(start))]
         best = max(lines, key=lambda line: line.score)
-        if best.score <= here.score + _GAIN:
-            return here
-        here = best
+        if best.score <= current.score + _GAIN:
+            return current
+        current = best
 
 
 def _scaled(weights: NDArray[np.float64]) -> NDArray[np.float64]:

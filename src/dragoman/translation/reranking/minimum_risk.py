@@ -33,18 +33,18 @@ class MinimumRisk:
         self._utility, self._weights = known[utility], weights
 
     def choose(self, sources: Sequence[str], found: Sequence[list[Translation]]) -> list[list[Translation]]:
-        """As in `Choice.choose`; the score is the expected utility, 0 to 100."""
+        """See `Choice.choose`. The score is the expected utility, from 0 to 100."""
         return [ordered(hypotheses, self.expected(hypotheses).tolist()) for hypotheses in found]
 
     def expected(self, hypotheses: Sequence[Translation]) -> NDArray[np.float64]:
-        """(N,): the expected utility of each hypothesis of one text."""
+        """Return the expected utility (N,) of each hypothesis of one text."""
         texts: dict[str, int] = {}
         which = np.array([texts.setdefault(each.text, len(texts)) for each in hypotheses])
         shares = np.bincount(which, self._shares([each.log_probability for each in hypotheses]), len(texts))
         return np.asarray((self._utility.pairwise(list(texts)) @ shares)[which])
 
     def settings(self) -> dict[str, Any]:
-        """As in `Choice.settings`."""
+        """See `Choice.settings`."""
         return {"utility": self._utility.key, "weights": self._weights}
 
     def _shares(self, log_probabilities: Sequence[float]) -> NDArray[np.float64]:

@@ -35,14 +35,14 @@ class Reranker:
     ) -> "Reranker":
         """Load the models of a config.
 
-        config: a file as written by `dragoman tune`, or its content; translator: generates the hypotheses. Raises
-        ConfigError for an invalid file, and what `Features` raises.
+        config: a file written by `dragoman tune`, or its content. translator: generates the hypotheses. Raises
+        ConfigError for an invalid file, and the same errors as `Features`.
         """
         read = config if isinstance(config, RerankingConfig) else read_reranking(Path(config))
         return cls(read, Features(read, translator.meta, device, threads, batch_size))
 
     def choose(self, sources: Sequence[str], found: Sequence[list[Translation]]) -> list[list[Translation]]:
-        """As in `Choice.choose`; the score is the weighted sum."""
+        """See `Choice.choose`. The score is the weighted sum of features."""
         rows = [row for row, its in enumerate(found) if len(its) > 1]
         features = self._features.of([sources[row] for row in rows], [found[row] for row in rows])
         chosen = list(found)
@@ -51,7 +51,7 @@ class Reranker:
         return chosen
 
     def settings(self) -> dict[str, Any]:
-        """As in `Choice.settings`."""
+        """See `Choice.settings`."""
         named = (self.config.reverse, self.config.language_model)
         folders = [each.folder for each in named if each is not None]
         content = self.config.model_dump(mode="json", exclude={"tuned"})
@@ -59,7 +59,7 @@ class Reranker:
 
 
 def read_reranking(path: Path) -> RerankingConfig:
-    """Read a config from YAML. Raises ConfigError for a missing file, and for an unknown key, by its name."""
+    """Read a config from YAML. Raises ConfigError for a missing file or an unknown key."""
     return load_settings(path, (), RerankingConfig)
 
 
