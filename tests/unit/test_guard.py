@@ -4,7 +4,7 @@ import pytest
 from tiny_model import tiny_tokenizers
 
 from dragoman.translation.guard.copied import is_copied
-from dragoman.translation.guard.guard import Finding, GuardOutcome, merged
+from dragoman.translation.guard.guard import Finding, GuardOutcome, merge_outcomes
 from dragoman.translation.guard.numbers import changed_numbers
 from dragoman.translation.guard.repetition import repeated_phrase
 from dragoman.translation.guard.wrong_script import foreign_letters, usual_scripts
@@ -109,7 +109,7 @@ def test_findings_in_a_text_in_parts() -> None:
         GuardOutcome((loop, numbers), (numbers,), "wide"),
         GuardOutcome((), ()),
     ]
-    whole = merged(parts)
+    whole = merge_outcomes(parts)
     assert whole == GuardOutcome((loop, loop, numbers), (numbers,), "list, wide")
     assert whole.outcomes() == {"repeated a phrase": True, "had other numbers than their source": False}
-    assert merged([None, None]) is None
+    assert merge_outcomes([None, None]) is None
