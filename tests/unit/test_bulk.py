@@ -287,7 +287,7 @@ def test_actors_share_the_processors() -> None:
         Actors.of([2], 3, 1)
     with pytest.raises(ConfigError, match="no machine of the cluster has more than 4"):
         Actors.of([4, 4], None, 8)
-    with pytest.raises(ConfigError, match="no processors"):
+    with pytest.raises(ConfigError, match="no available processors"):
         Actors.of([0], None, None)
 
 

@@ -51,8 +51,7 @@ from dragoman.translation.window import WindowTranslation
 
 __all__ = ["WINDOW_BATCHES", "PairScore", "Request", "Sampling", "Translation", "Translator"]
 
-WINDOW_BATCHES = 16
-"""Number of batches of lines that `stream` reads ahead."""
+WINDOW_BATCHES = 16  # number of batches of lines that `stream` reads ahead
 
 
 class Translator:
@@ -107,10 +106,7 @@ class Translator:
 
     @classmethod
     def of(cls, loaded: LoadedModel, device: torch.device, warn_unfinished: bool = True) -> "Translator":
-        """Return a translator for a model in memory, in evaluation mode, with PyTorch's engine on `device`.
-
-        warn_unfinished: warn of unfinished translations.
-        """
+        """Return a translator for a model in memory, in evaluation mode, with PyTorch's engine on `device`."""
         opened = AttentionTorchEngine(loaded.model, loaded.tokenizers, device)
         return cls(opened, loaded.tokenizers, loaded.meta, loaded.config.get("search"), warn_unfinished)
 
@@ -235,10 +231,7 @@ class Translator:
         prefixes: Iterable[str] | None = None,
         **settings: Unpack[RequestSettings],
     ) -> Iterator[str]:
-        """Yield one translation per line, in order, while lines are read; a limited number of lines is in memory.
-
-        Arguments are as in `translate`.
-        """
+        """Like `translate`, but yield translations while lines are read, with a limited number of lines in memory."""
         resolved = self._resolve_requests(requests, prefixes, settings)
         text_requests = with_requests(lines, resolved, "requests" if prefixes is None else "prefixes")
         for best in self._windows(chunks(text_requests, WINDOW_BATCHES * batch_size), batch_size):
@@ -279,9 +272,8 @@ class Translator:
         return self._windows([tuple(text_requests)], batch_size, first, progress)
 
     def continuous(self, batch_size: int = 64) -> ContinuousTranslation | None:
-        """Start continuous batching of at most `batch_size` lines; return None if the engine doesn't support it.
-
-        The result must be closed before the translator is used for anything else.
+        """Start continuous batching of at most `batch_size` lines; return None if the engine doesn't support it. Close
+        the result before any other translation.
         """
         check_batch_size(batch_size)
         engine = continuous_engine(self.engine)
