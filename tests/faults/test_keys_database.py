@@ -80,7 +80,7 @@ def test_a_forked_process_opens_its_own_connection(tmp_path: Path) -> None:
         taken, done = threading.Event(), threading.Event()
 
         def hold() -> None:
-            with keys._database.reading():
+            with keys._database.connection():
                 taken.set()
                 done.wait(30)
 
@@ -185,7 +185,7 @@ def add_forever(keys: Keys, added: list[str]) -> None:
 
 def test_sqlites_error_for_a_full_disk(tmp_path: Path) -> None:
     with Keys(tmp_path / "keys.db") as keys:
-        with keys._database.reading() as connection:
+        with keys._database.connection() as connection:
             connection.execute("PRAGMA max_page_count = 5")
         added: list[str] = []
         with pytest.raises(ResourceError, match="the disk is full"):
@@ -251,7 +251,7 @@ def test_a_database_of_another_program_is_not_touched(tmp_path: Path) -> None:
 
 def test_a_newer_database_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "keys.db"
-    with Keys(path) as keys, keys._database.reading() as connection:
+    with Keys(path) as keys, keys._database.connection() as connection:
         connection.execute("PRAGMA user_version = 2")
     with pytest.raises(DataError, match="created by a newer dragoman"):
         Keys(path)

@@ -76,7 +76,7 @@ def test_forms_as_well_as_json() -> None:
         (b'{"q": "a", "source": "en", "target": "de", "alternatives": -1}', "application/json", 400, "alternatives"),
         (b"q=%ff&source=en&target=de", "application/x-www-form-urlencoded", 400, "not valid UTF-8"),
         (b"&".join([b"q=a"] * 1001), "application/x-www-form-urlencoded", 400, "not a valid form"),
-        (b"hello", "text/plain", 400, "JSON or a form"),
+        (b"hello", "text/plain", 400, "unsupported content type"),
         (b"x" * 1_000_001, "application/json", 413, "1,000,000 bytes"),
     ],
 )
