@@ -14,7 +14,8 @@ from word_documents import document, packed, paragraph, parts, run
 
 from dragoman.base.errors import DataError
 from dragoman.documents.document import translate_document
-from dragoman.documents.formats.word import package, word
+from dragoman.documents.formats import archive
+from dragoman.documents.formats.word import word
 
 pytest.importorskip("sentencex")
 
@@ -65,7 +66,7 @@ def test_a_false_size_unpacks_no_more_than_declared() -> None:
 
 
 def test_too_much_text_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word, "MAX_XML_BYTES", 10_000)
+    monkeypatch.setattr(archive, "MAX_XML_BYTES", 10_000)
     with pytest.raises(DataError, match=r"bytes of unpacked text and formatting, but at most 10,000 are read"):
         translated(with_part(MAIN, b"<a/>" * 5_000))
 
@@ -164,5 +165,5 @@ def test_any_damage_is_reported_or_harmless() -> None:
 
 
 def test_limits_are_those_of_the_page() -> None:
-    assert (package.MAX_BASE_BYTES, package.MAX_BYTES_PER_PACKED_BYTE) == (64 << 20, 10)
-    assert (word.MAX_XML_BYTES, word.MAX_ELEMENTS) == (16 << 20, 200_000)
+    assert (archive.MAX_BASE_BYTES, archive.MAX_BYTES_PER_PACKED_BYTE) == (64 << 20, 10)
+    assert (archive.MAX_XML_BYTES, word.MAX_ELEMENTS) == (16 << 20, 200_000)

@@ -43,6 +43,7 @@ def fetched(service: Any, name: str, content: bytes, **fields: str) -> tuple[str
         ("a.txt", b"A dog.\n\n  Two\tmen\r\n", b"A DOG.\n\n  TWO\tMEN\r\n"),
         ("b c.md", b"# A dog\n\n- *two* `men`\n", b"# A DOG\n\n- *TWO* `men`\n"),
         ("d.HTML", b'<p class="x">a &amp; b</p>', b'<p class="x">A &amp; B</p>'),
+        ("news.en", b"A dog.\n", b"A DOG.\n"),
         ("e.srt", b"1\n00:00:01,000 --> 00:00:02,000\na dog\n", b"1\n00:00:01,000 --> 00:00:02,000\nA DOG\n"),
         ("f.vtt", b"WEBVTT\n\n00:01.000 --> 00:02.000\na dog\n", b"WEBVTT\n\n00:01.000 --> 00:02.000\nA DOG\n"),
     ],
@@ -115,7 +116,9 @@ def entities() -> bytes:
     ("name", "content", "fields", "status", "told"),
     [
         ("a.pdf", b"x", {}, 400, "supported extensions are"),
-        ("a", b"x", {}, 400, "supported extensions are"),
+        ("a.po.bak", b"x", {}, 400, "supported extensions are .txt, .text, .md"),
+        ("a.txt", b"%PDF-1.7 x", {}, 400, "the file: this is a PDF, which cannot be translated as text"),
+        ("a.md.gz", b"\x1f\x8b\x08\0x", {}, 400, "the file: this is a compressed file (gzip)"),
         ("a.txt", b"\xff", {}, 400, "broken UTF-8"),
         ("a.txt", b"x", {"target": "fr"}, 400, "fr is not supported"),
         ("a.docx", b"no archive", {}, 400, ""),

@@ -20,7 +20,7 @@ FormatOption = Annotated[
     typer.Option(
         "--format",
         metavar="text|markdown|html|srt|vtt|docx",
-        help="Format of the document (default: from the suffix of --input, or text).",
+        help="Format of the document (default: from the suffix of --input; text if it has none).",
     ),
 ]
 
@@ -41,12 +41,11 @@ def translate_document(
 
     validate_paths(source, target)
     format = format or detect_format(source)
-    file_format = get_format(format)
     try:
-        done = translate_document(models, read_document(source, file_format, on_error), format=format, **options)
+        done = translate_document(models, read_document(source, format, on_error), format=format, **options)
     except DocumentError as error:
         raise DataError(f"{source or 'standard input'}: {error}") from None
-    write_document(done.content, target, file_format)
+    write_document(done.content, target, get_format(format))
     info(_summary(done))
 
 

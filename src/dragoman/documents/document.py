@@ -13,13 +13,16 @@ from dragoman.base.log import info, warn
 from dragoman.base.machine.device import use_threads
 from dragoman.base.progress import Progress
 from dragoman.data.corpora.lines import read_chunks
-from dragoman.documents.formats.format import Content, Format, ParsedDocument
+from dragoman.documents.formats.format import Content, Format
+from dragoman.documents.formats.recognition import check_content
 from dragoman.documents.formats.union import get_format
+from dragoman.documents.languages import Languages
 from dragoman.documents.pipeline import DocumentPipeline, SegmentedDocument
+from dragoman.text.symbols import tag_languages
 from dragoman.translation.alignment import Alignment, AttentionChoice
 from dragoman.translation.files.faulty_lines import FaultyLines, on_error_of
 from dragoman.translation.files.lines import one_line
-from dragoman.translation.request import RequestSettings, TextRequest
+from dragoman.translation.request import Request, RequestSettings, TextRequest
 from dragoman.translation.result import Translation
 from dragoman.translation.translator import Translator
 
@@ -81,16 +84,20 @@ def translate_document(
     Raises ConfigError for an unknown format, a missing package and inconsistent settings; DocumentError for text that
     is not valid Unicode and bytes that are not such a document; ModelError and ResourceError as `Translator` does.
     """
-    try:
-        parsed: ParsedDocument[Content] = get_format(format).parse(document)
-    except DataError as error:
-        raise DocumentError(str(error)) from None
+    file_format: Format[Content] = get_format(format)
     if isinstance(model, str | Path | Sequence):
         use_threads(threads)
         model = Translator.load(model, device, engine, precision, threads)
     if model.tokenizers.reads_vectors:
         raise ConfigError("this model expects vectors, so it cannot translate a document")
-    pipeline = DocumentPipeline(model, model.request(**settings), _language(model), batch_size, attention)
+    request = model.request(**settings)
+    try:
+        if isinstance(document, bytes):
+            check_content(document, format, "the document")
+        parsed = file_format.parse(document, languages_of(model, request))
+    except DataError as error:
+        raise DocumentError(str(error)) from None
+    pipeline = DocumentPipeline(model, request, _language(model), batch_size, attention)
     segmented = pipeline.segment(parsed)
     translations = _translate(pipeline, segmented, model, batch_size)
     texts = [one_line(each.text) for each in translations]
@@ -105,6 +112,12 @@ def translate_document(
         sum(not each.left for each in guarded),
         sum(bool(each.left) for each in guarded),
     )
+
+
+def languages_of(model: Translator, request: Request) -> Languages:
+    """Return the languages of a request for a model, as far as the model names them."""
+    target = next(iter(tag_languages(request.tags)), model.meta.target_language)
+    return Languages(model.meta.source_language, target)
 
 
 def _language(model: Translator) -> str:
@@ -156,16 +169,20 @@ def _align(
         return [()] * len(texts)
 
 
-def read_document(path: Path | None, format: Format[Content], on_error: str = "stop") -> Content:
+def read_document(path: Path | None, format: str, on_error: str = "stop") -> Any:
     """Read a file, compressed (.gz, .xz, .zst) or not, or standard input; line ends stay as they are.
 
-    on_error: `stop` at broken UTF-8, or `replace` it with U+FFFD. Raises DataError for a file that is missing or
-    unreadable and for broken UTF-8, with the line number; ConfigError for another value of on_error.
+    format: its name. on_error: `stop` at broken UTF-8, or `replace` it with U+FFFD. Raises DataError for a file that is
+    missing, unreadable or evidently of another format, and for broken UTF-8, with the line number; ConfigError for an
+    unknown format and for another value of on_error.
     """
     if on_error_of(on_error) == "blank":
         raise ConfigError("--on-error blank applies to lines, not to documents: use stop or replace")
+    file_format = get_format(format)
     data = sys.stdin.buffer.read() if path is None else b"".join(read_chunks(path))
-    return format.decode(data, str(path or "standard input"), on_error)
+    origin = str(path or "standard input")
+    check_content(data, format, origin)
+    return file_format.decode(data, origin, on_error)
 
 
 def validate_paths(source: Path | None, target: Path | None) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.documents.formats.format import Format
+from dragoman.documents.languages import Languages
 from dragoman.documents.pipeline import DocumentPipeline, SegmentedDocument
 from dragoman.documents.sentences import Sentence
 from dragoman.serving.access.quota import Reservation
@@ -144,10 +145,11 @@ class Service:
         """Translate the texts of a job with one model."""
         translator = step.model.translator
         pipeline = DocumentPipeline(translator, _request(step, job), job.source)
+        languages = Languages(job.source, step.target)
 
         def segment() -> tuple[list[SegmentedDocument[Any]], list[Sentence], list[int]]:
             try:
-                documents = [pipeline.segment(job.format.parse(text)) for text in job.texts]
+                documents = [pipeline.segment(job.format.parse(text, languages)) for text in job.texts]
             except (ConfigError, DataError) as error:
                 raise RequestError(str(error)) from None
             sentences = [sentence for document in documents for sentence in document.sentences]

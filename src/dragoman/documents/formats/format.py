@@ -6,6 +6,7 @@ from typing import Generic, Protocol, TypeVar
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.corpora.lines import has_broken_utf8
+from dragoman.documents.languages import UNKNOWN, Languages
 from dragoman.documents.passage import Passage
 
 Content = TypeVar("Content", str, bytes)
@@ -25,8 +26,8 @@ class ParsedDocument(Generic[Content]):
 class Format(Protocol[Content]):
     """A format of documents that are `Content`."""
 
-    def parse(self, content: Content) -> ParsedDocument[Content]:
-        """Parse a document.
+    def parse(self, content: Content, languages: Languages = UNKNOWN) -> ParsedDocument[Content]:
+        """Parse a document. languages: of the document and of its translation, as far as they are known.
 
         Raises ConfigError for content of the wrong type, and DataError for a document that cannot be read.
         """
@@ -47,11 +48,11 @@ class Format(Protocol[Content]):
 class TextFormat:
     """A format whose documents are UTF-8 text. A byte order mark is kept."""
 
-    def __init__(self, parse_text: Callable[[str], ParsedDocument[str]]) -> None:
+    def __init__(self, parse_text: Callable[[str, Languages], ParsedDocument[str]]) -> None:
         """parse_text: parses valid Unicode without a byte order mark."""
         self._parse_text = parse_text
 
-    def parse(self, content: str) -> ParsedDocument[str]:
+    def parse(self, content: str, languages: Languages = UNKNOWN) -> ParsedDocument[str]:
         """See `Format.parse`."""
         if not isinstance(content, str):
             raise ConfigError("this format is text: pass the document as str, or pass the format of the bytes")
@@ -61,7 +62,7 @@ class TextFormat:
                     f"the document, line {number}: broken UTF-8. Convert it first, or repair it with --on-error replace"
                 )
         mark = content[: content.startswith(_BYTE_ORDER_MARK)]
-        inner = self._parse_text(content[len(mark) :])
+        inner = self._parse_text(content[len(mark) :], languages)
         return ParsedDocument(inner.parts, lambda texts: mark + inner.write(texts))
 
     def decode(self, data: bytes, origin: str, on_error: str) -> str:
@@ -82,4 +83,4 @@ class TextFormat:
 
 def concatenation_format(parts_of: Callable[[str], Iterable[str | Passage]]) -> TextFormat:
     """Return the format of documents that are the concatenation of the parts that `parts_of` splits them into."""
-    return TextFormat(lambda text: ParsedDocument(list(parts_of(text)), "".join))
+    return TextFormat(lambda text, _: ParsedDocument(list(parts_of(text)), "".join))

@@ -1,7 +1,8 @@
 """The document formats by name and by file name extension."""
 
+import re
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import PurePath
 from typing import Any
 
 from dragoman.base.errors import ConfigError
@@ -10,6 +11,7 @@ from dragoman.documents.formats.html import split_html
 from dragoman.documents.formats.markdown import split_markdown
 from dragoman.documents.formats.subtitles import SubRip, WebVtt
 from dragoman.documents.formats.word.word import WordFormat
+from dragoman.documents.languages import is_code
 from dragoman.documents.passage import Passage
 
 
@@ -23,12 +25,14 @@ FORMATS: dict[str, Format[Any]] = {
     "text": concatenation_format(split_text),
     "markdown": concatenation_format(split_markdown),
     "html": concatenation_format(split_html),
-    "srt": TextFormat(SubRip().parse),
-    "vtt": TextFormat(WebVtt().parse),
+    "srt": TextFormat(lambda text, _: SubRip().parse(text)),
+    "vtt": TextFormat(lambda text, _: WebVtt().parse(text)),
     "docx": WordFormat(),
 }
 
 EXTENSIONS = {
+    ".txt": "text",
+    ".text": "text",
     ".md": "markdown",
     ".markdown": "markdown",
     ".html": "html",
@@ -39,6 +43,14 @@ EXTENSIONS = {
     ".docx": "docx",
     ".docm": "docx",
 }
+"""The format of a file by its extension."""
+
+COMPRESSED = (".gz", ".xz", ".zst")
+"""Extensions of compressed files, which are skipped."""
+
+_EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9_+-]{0,15}")
+_OTHER_FILES = (".ts",)
+"""Extensions that are language codes too, but usually something else: TypeScript, and Qt's messages."""
 
 
 def get_format(name: str) -> Format[Any]:
@@ -48,12 +60,28 @@ def get_format(name: str) -> Format[Any]:
     return FORMATS[name]
 
 
-def detect_format(path: Path | None) -> str:
-    """Return the name of the format that a file name's extension indicates, text by default.
+def format_of_name(name: str | PurePath) -> str | None:
+    """Return the name of the format that a file name's extension indicates, None for an unknown extension.
 
-    Extensions of compressed files (.gz, .xz, .zst) are skipped.
+    Files without an extension, and those whose extension is a language code (`news.en`), are text.
     """
-    if path is None:
-        return "text"
-    extensions = [each.lower() for each in path.suffixes if each not in (".gz", ".xz", ".zst")]
-    return EXTENSIONS.get(extensions[-1], "text") if extensions else "text"
+    suffixes = [each for each in PurePath(name).suffixes if each.lower() not in COMPRESSED]
+    extension = suffixes[-1] if suffixes else ""
+    if extension.lower() in EXTENSIONS:
+        return EXTENSIONS[extension.lower()]
+    is_language = is_code(extension[1:]) and extension not in _OTHER_FILES
+    return "text" if is_language or _EXTENSION.fullmatch(extension) is None else None
+
+
+def detect_format(path: PurePath | None) -> str:
+    """Return the name of the format that a file name's extension indicates; None is standard input, which is text.
+
+    Raises ConfigError for an unknown extension.
+    """
+    format = "text" if path is None else format_of_name(path)
+    if format is None:
+        raise ConfigError(
+            f"{path}: the format of such files is unknown. Known are {', '.join(EXTENSIONS)}; name another file's "
+            f"format with --format ({', '.join(FORMATS)}), for example --format text for plain text"
+        )
+    return format

@@ -20,7 +20,8 @@ from starlette.types import Message
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.documents.formats.format import Format
-from dragoman.documents.formats.union import EXTENSIONS, get_format
+from dragoman.documents.formats.recognition import check_content
+from dragoman.documents.formats.union import EXTENSIONS, format_of_name, get_format
 from dragoman.documents.passage import iterate_passages
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.detection.languages import match_code
@@ -36,9 +37,6 @@ from dragoman.serving.http.requests import (
     validate,
 )
 from dragoman.serving.service import Service, TranslationJob
-
-SUPPORTED = {".txt": "text", **EXTENSIONS}
-"""The supported file name extensions and their formats."""
 
 _MAX_NAME_LENGTH = 100
 _DETECTION_PASSAGES = 50
@@ -129,12 +127,14 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         values, name, data = await _read_upload(request, await read_body(request, limits, limits.file_bytes))
         fields = validate(values, FileFields)
         caller = gate.admit(request, fields.api_key)
-        stem, _, extension = name.rpartition(".")
-        extension = f".{extension.lower()}"
-        if extension not in SUPPORTED:
-            raise RequestError(f"Invalid request: file: supported extensions are {', '.join(SUPPORTED)}")
-        format = get_format(SUPPORTED[extension])
+        format_name = format_of_name(name)
+        if format_name is None:
+            raise RequestError(f"Invalid request: file: supported extensions are {', '.join(EXTENSIONS)}")
+        stem, dot, ending = name.rpartition(".") if "." in name else (name, "", "")
+        extension = dot + ending.lower()
+        format = get_format(format_name)
         try:
+            check_content(data, format_name, "the file")
             content = format.decode(data, "the file", "stop")
         except DataError as error:
             raise RequestError(str(error)) from None

@@ -6,11 +6,10 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, BeforeValidator, Field
 
-from dragoman.documents.formats.union import get_format
+from dragoman.documents.formats.union import EXTENSIONS, get_format
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.detection.languages import language_name, match_code
 from dragoman.serving.errors import Forbidden, RequestError
-from dragoman.serving.http.files import SUPPORTED
 from dragoman.serving.http.gate import Gate, KeyFields
 from dragoman.serving.http.requests import (
     AUTO,
@@ -183,7 +182,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
             charLimit=limits.characters,
             frontendTimeout=500,
             filesTranslation=True,
-            supportedFilesFormat=list(SUPPORTED),
+            supportedFilesFormat=list(EXTENSIONS),
             suggestions=suggestions is not None,
             language={
                 "source": {"code": AUTO, "name": "Auto"},

@@ -4,13 +4,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from dragoman.base.errors import ConfigError, DataError
+from dragoman.documents.formats.archive import Archive, check_text_size
 from dragoman.documents.formats.format import ParsedDocument
-from dragoman.documents.formats.word.package import Element, Package, local_name, parse_xml, serialise_xml
+from dragoman.documents.formats.word.package import Element, local_name, parse_xml, serialise_xml
 from dragoman.documents.formats.word.paragraph import Paragraph, replace_forbidden
+from dragoman.documents.languages import UNKNOWN, Languages
 from dragoman.documents.passage import Passage, raw_text
-
-MAX_XML_BYTES = 1 << 24
-"""The maximum number of bytes of XML to read; a book of a thousand pages has fewer."""
 
 MAX_ELEMENTS = 200_000
 """The maximum number of paragraphs, runs and images to read, which take about six seconds."""
@@ -43,11 +42,11 @@ class _Translatable(NamedTuple):
 class WordFormat:
     """Translates paragraphs in the body, tables, text boxes, headers, footers and notes, and image descriptions."""
 
-    def parse(self, content: bytes) -> ParsedDocument[bytes]:
+    def parse(self, content: bytes, languages: Languages = UNKNOWN) -> ParsedDocument[bytes]:
         """See `Format.parse`."""
         if not isinstance(content, bytes):
             raise ConfigError("a Word document is not text: pass its bytes, for example Path(…).read_bytes()")
-        package = Package(content)
+        package = Archive(content, "a Word document (.docx)")
         roots = {name: parse_xml(package.read(name), name) for name in _parts_with_text(package)}
         _check_pieces(sum(1 for root in roots.values() for _ in root.iter(*_PIECES)))
         translatables = [each for root in roots.values() for each in _translatables(root)]
@@ -76,7 +75,7 @@ class WordFormat:
         return content
 
 
-def _parts_with_text(package: Package) -> list[str]:
+def _parts_with_text(package: Archive) -> list[str]:
     """Return the names of the parts with text, the main document first.
 
     Raises DataError if there is no main document or too much text.
@@ -84,22 +83,14 @@ def _parts_with_text(package: Package) -> list[str]:
     sizes = package.sizes
     if _TYPES not in sizes:
         raise DataError("this archive is not a Word document (.docx): it does not declare the types of its parts")
-    _check_size(sizes[_TYPES])
+    check_text_size(sizes[_TYPES])
     types = _types(parse_xml(package.read(_TYPES), _TYPES), sizes)
     main = [name for name, type in types.items() if type in _MAIN]
     if not main:
         raise DataError("this archive is not a Word document (.docx): it has no main document part")
     part_names = [*main, *(name for name, type in types.items() if type in _RELATED)]
-    _check_size(sum(sizes[name] for name in part_names))
+    check_text_size(sum(sizes[name] for name in part_names))
     return part_names
-
-
-def _check_size(size: int) -> None:
-    if size > MAX_XML_BYTES:
-        raise DataError(
-            f"this document has {size:,} bytes of unpacked text and formatting, but at most {MAX_XML_BYTES:,} are read:"
-            " divide it"
-        )
 
 
 def _check_pieces(count: int) -> None:
