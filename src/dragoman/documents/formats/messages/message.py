@@ -1,0 +1,182 @@
+"""`Message`: one message of a program's user interface, as passages; its placeholders and tags are kept."""
+
+import html
+from collections.abc import Iterator, Sequence
+
+import regex
+
+from dragoman.control.keep import KINDS
+from dragoman.documents.formats.messages.icu import first_argument, has_branches, pieces
+from dragoman.documents.passage import Escape, Passage, PassageBuilder, raw_text
+
+MOST_BRANCHES = 32
+"""The maximum number of branches into which the text around plural and select arguments is repeated."""
+
+_C_DIRECTIVE = (
+    r"%(?:[0-9]+\$)?[-+#0']*+(?:[0-9]++|\*(?:[0-9]+\$)?)?(?:\.(?:[0-9]+|\*)?)?(?:hh|h|ll|l|j|z|t|L|q)?"
+    r"[diouxXeEfFgGaAcspn@](?![\p{L}])"
+)
+PLACEHOLDERS = "|".join(
+    [
+        r"\{\{[^{}]{0,90}\}\}",  # i18next, Angular, Handlebars
+        r"[$%#]?\{[^{}]{0,90}\}",  # ICU, Python, Rails, JavaScript, Qt
+        r"'[{}][^']{0,90}'",  # quoted braces of ICU
+        r"\$t\([^()]{0,90}\)",  # i18next
+        r"@(?:\.[a-z]+)?:(?:\([^()]{0,90}\)|[\w.-]*\w)",  # Vue
+        r"%\(\w{1,90}\)[-+ #0]*+[0-9]*+(?:\.[0-9]+)?[a-zA-Z]",  # Python
+        r"%<PRI[a-zA-Z0-9]+>|%[-+0-9]*<[\w.]+>[a-z]",  # C, Ruby
+        _C_DIRECTIVE,
+        r"%[0-9]{1,2}(?![0-9%])|%n(?!\p{L})|%%",  # Qt, KDE
+        r"\$[A-Za-z0-9_@]{1,90}\$|\$[0-9](?![0-9.,])",  # Chrome
+        r"(?<![\p{L}\p{N}-])--[a-z][\w-]*",  # options of a command line
+        KINDS["placeholder"],
+        KINDS["url"],
+        KINDS["email"],
+    ]
+)
+_TOKEN = regex.compile(
+    rf"(?P<comment><!--.{0, 2000}?-->)|(?P<tag></?[\p{{L}}0-9][^<>]{{0,2000}}>)|(?P<kept>{PLACEHOLDERS})"
+    r"|(?P<entity>&(?:\#[0-9]{1,7}|\#x[0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});)"
+    r"|(?P<pipe>[ \t\n]++\|{1,4}(?=[ \t\n]))|(?P<blank>[ \u00a0]+)|(?P<line>\n)|(?P<other>.)",
+    regex.V1 | regex.DOTALL,
+)
+_MNEMONIC = regex.compile(r"(?<![\p{L}\p{N}_&])[_&](?=[\p{L}\p{N}])")
+_ENTITY = regex.compile(r"&(?:amp|lt|gt|quot);")
+_VOID_TAGS = ("img", "wbr", "input", "hr")
+_BEFORE_SYNTAX = regex.compile(r"(?<=\p{L})'(?=[{}<#|])")
+
+
+class Message:
+    """The text of a message.
+
+    text: the message. passages: its translatable parts; several if it has branches for plurals or cases, or
+    alternatives between ` | `. The text around branches is repeated in each, so that whole sentences are translated.
+    is_opaque: whether its branches cannot be separated, so that it has no passages.
+    """
+
+    def __init__(self, text: str, mnemonics: bool = False) -> None:
+        """mnemonics: whether `_` or `&` before a letter marks the key that selects a menu entry."""
+        self.text, self._mnemonics = text, mnemonics
+        self.is_opaque = False
+        self._parts: list[str | Passage] = []
+        try:
+            self._parts = list(self._branches(text, [MOST_BRANCHES]))
+        except ValueError:
+            self._parts, self.is_opaque = [text], True
+        self.passages = [part for part in self._parts if isinstance(part, Passage)]
+
+    def write(self, texts: Sequence[str]) -> str:
+        """Return the translated message, given the text of each passage; the message if they are all unchanged."""
+        if all(raw_text(passage) == text for passage, text in zip(self.passages, texts, strict=True)):
+            return self.text
+        given = iter(texts)
+        written = "".join(part if isinstance(part, str) else next(given) for part in self._parts)
+        # an apostrophe before a brace would begin quoted text
+        quotes = "'{" in self.text or "'}" in self.text
+        return _BEFORE_SYNTAX.sub("’", written) if "{" in self.text and not quotes else written
+
+    def _branches(self, text: str, left: list[int], counts: bool = False) -> Iterator[str | Passage]:
+        """Yield the parts of a message that may have branches.
+
+        left: how many branches may follow, in a list. counts: whether the text is in a branch in which `#` is a number.
+
+        Raises ValueError for an invalid message and for too many branches.
+        """
+        argument = first_argument(text) if has_branches(text) else None
+        if argument is None:
+            yield from self._plain(text, counts)
+            return
+        before, after = text[: argument.begin], text[argument.end :]
+        repeated = has_branches(after) or _has_words(before) or _has_words(after)
+        if repeated and argument.counts and "#" in before + after:
+            raise ValueError("# would become a number")
+        if not repeated:
+            yield before
+        for piece, is_branch in pieces(text, argument):
+            if is_branch:
+                left[0] -= 1
+                if left[0] < 0:
+                    raise ValueError("too many branches")
+                inner = before + piece + after if repeated else piece
+                yield from self._branches(inner, left, counts or argument.counts)
+            else:
+                yield piece
+        if not repeated:
+            yield after
+
+    def _plain(self, text: str, counts: bool) -> Iterator[str | Passage]:
+        found: list[str | Passage] = []
+        builder = PassageBuilder(_escape_of(text))
+        tokens = [(match.lastgroup or "", match[0], match.start()) for match in _TOKEN.finditer(text)]
+        pairs = _paired_tags(tokens)
+        mnemonics = [match.start() for match in _MNEMONIC.finditer(text)] if self._mnemonics else []
+        mnemonic = mnemonics[0] if len(mnemonics) == 1 else None
+        for index, (kind, raw, at) in enumerate(tokens):
+            if at == mnemonic and kind == "other":
+                builder.mark("empty", (raw,))
+            elif kind == "tag":
+                _add_tag(builder, raw, index in pairs)
+            elif kind == "kept" or (counts and raw == "#"):
+                builder.keep(raw, raw)
+            elif kind == "comment":
+                builder.mark("empty", (raw,))
+            elif kind == "entity":
+                shown = html.unescape(raw)
+                builder.keep(raw, raw) if shown == raw else builder.text(" " if shown.isspace() else shown, raw)
+            elif kind == "pipe":
+                builder.finish(found.append)
+                found.append(raw)
+            elif kind == "blank":
+                builder.blank(raw)
+            elif kind == "line":
+                builder.line_break(raw)
+            else:
+                builder.text(raw, raw)
+        builder.finish(found.append)
+        yield from found
+
+
+def _escape_of(text: str) -> Escape:
+    """Return how translations of a message are written: with entities if the message has some for HTML's signs."""
+    if _ENTITY.search(text):
+        return lambda translation, _: html.escape(translation, quote=False)
+    return lambda translation, _: translation
+
+
+def _name(tag: str) -> str:
+    return tag.strip("</> \t\n").partition(" ")[0].rstrip("/").lower()
+
+
+def _is_empty(tag: str) -> bool:
+    return tag.endswith("/>") or _name(tag) in _VOID_TAGS
+
+
+def _paired_tags(tokens: Sequence[tuple[str, str, int]]) -> set[int]:
+    """Return the indices of tags that open or close an element within the message."""
+    waiting: dict[str, list[int]] = {}
+    pairs: set[int] = set()
+    for index, (kind, raw, _) in enumerate(tokens):
+        if kind != "tag" or _is_empty(raw):
+            continue
+        if not raw.startswith("</"):
+            waiting.setdefault(_name(raw), []).append(index)
+        elif waiting.get(_name(raw)):
+            pairs |= {waiting[_name(raw)].pop(), index}
+    return pairs
+
+
+def _add_tag(builder: PassageBuilder, raw: str, is_paired: bool) -> None:
+    name = _name(raw)
+    if name == "br" and not is_paired:
+        builder.line_break(raw)
+    elif _is_empty(raw):
+        builder.mark("empty", (raw,))
+    elif is_paired:
+        builder.mark("close" if raw.startswith("</") else "open", (raw,), name)
+    else:
+        builder.keep(raw, raw)  # such as <file> in a usage message
+
+
+def _has_words(text: str) -> bool:
+    """Whether a part of a message has letters outside its placeholders and tags."""
+    return any(match.lastgroup == "other" and match[0].isalpha() for match in _TOKEN.finditer(text))
