@@ -72,7 +72,9 @@ def test_descriptions_and_metadata_are_kept() -> None:
     assert after["name"] == {"message": "MY DOG", "description": "the name"}
     assert after["hi"] == {**chrome["hi"], "message": "HI $USER$, $1 DOGS"}
     react = {"x.y": {"defaultMessage": "a dog", "description": "the animal"}}
-    assert json.loads(translated(json.dumps(react))) == {"x.y": {"defaultMessage": "A DOG", "description": "the animal"}}
+    assert json.loads(translated(json.dumps(react))) == {
+        "x.y": {"defaultMessage": "A DOG", "description": "the animal"}
+    }
     listed = [{"id": "save", "description": "a button", "defaultMessage": "Save it"}]
     assert json.loads(translated(json.dumps(listed))) == [{**listed[0], "defaultMessage": "SAVE IT"}]
     plain = {"message": "a dog", "description": "an animal", "title": "x y"}
@@ -84,7 +86,9 @@ def test_the_language_of_the_file() -> None:
     assert translated('{"locale": "en", "a": "1"}') == '{"locale": "en", "a": "1"}'
     assert translated('{"locale": "fr", "a": "a b"}') == '{"locale": "fr", "a": "A B"}'
     assert translated('{"@@locale": "en", "a": "a b"}', target=None) == '{"@@locale": "en", "a": "A B"}'
-    assert translated('{"locale": "the place", "a": {"locale": "en"}}') == '{"locale": "THE PLACE", "a": {"locale": "EN"}}'
+    assert (
+        translated('{"locale": "the place", "a": {"locale": "en"}}') == '{"locale": "THE PLACE", "a": {"locale": "EN"}}'
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,7 +110,8 @@ def test_placeholders_and_tags_are_kept(text: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["https://a.b/c d", "src/a/b.png", "camelCase", "SOME_KEY", "me@x.org", "#fff", "a.txt", "12:30", "{x}", "…"]
+    "text",
+    ["https://a.b/c d", "src/a/b.png", "camelCase", "SOME_KEY", "me@x.org", "#fff", "a.txt", "12:30", "{x}", "…"],
 )
 def test_values_that_are_no_messages(text: str) -> None:
     assert message(text.partition(" ")[0]) == text.partition(" ")[0]
@@ -169,7 +174,12 @@ def test_big_files_take_linear_time() -> None:
 
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9) | st.sampled_from([" a dog ", "\n{x} b"]),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=9)
+    | st.sampled_from([" a dog ", "\n{x} b"]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
     max_leaves=8,
 )

@@ -9,6 +9,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.documents.formats.format import Format, TextFormat, concatenation_format
 from dragoman.documents.formats.html import split_html
 from dragoman.documents.formats.markdown import split_markdown
+from dragoman.documents.formats.messages.gettext import GettextFormat
 from dragoman.documents.formats.messages.json import parse_json
 from dragoman.documents.formats.subtitles import SubRip, WebVtt
 from dragoman.documents.formats.word.word import WordFormat
@@ -29,6 +30,7 @@ FORMATS: dict[str, Format[Any]] = {
     "srt": TextFormat(lambda text, _: SubRip().parse(text)),
     "vtt": TextFormat(lambda text, _: WebVtt().parse(text)),
     "docx": WordFormat(),
+    "po": GettextFormat(),
     "json": TextFormat(parse_json),
 }
 
@@ -44,6 +46,8 @@ EXTENSIONS = {
     ".vtt": "vtt",
     ".docx": "docx",
     ".docm": "docx",
+    ".po": "po",
+    ".pot": "po",
     ".json": "json",
     ".arb": "json",
 }

@@ -35,7 +35,7 @@ PLACEHOLDERS = "|".join(
     ]
 )
 _TOKEN = regex.compile(
-    rf"(?P<comment><!--.{0, 2000}?-->)|(?P<tag></?[\p{{L}}0-9][^<>]{{0,2000}}>)|(?P<kept>{PLACEHOLDERS})"
+    rf"(?P<comment><!--.{{0,2000}}?-->)|(?P<tag></?[\p{{L}}0-9][^<>]{{0,2000}}>)|(?P<kept>{PLACEHOLDERS})"
     r"|(?P<entity>&(?:\#[0-9]{1,7}|\#x[0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});)"
     r"|(?P<pipe>[ \t\n]++\|{1,4}(?=[ \t\n]))|(?P<blank>[ \u00a0]+)|(?P<line>\n)|(?P<other>.)",
     regex.V1 | regex.DOTALL,
@@ -113,25 +113,28 @@ class Message:
         mnemonic = mnemonics[0] if len(mnemonics) == 1 else None
         for index, (kind, raw, at) in enumerate(tokens):
             if at == mnemonic and kind == "other":
-                builder.mark("empty", (raw,))
+                builder.add_mark("empty", (raw,))
             elif kind == "tag":
                 _add_tag(builder, raw, index in pairs)
             elif kind == "kept" or (counts and raw == "#"):
-                builder.keep(raw, raw)
+                builder.add_code(raw, raw)
             elif kind == "comment":
-                builder.mark("empty", (raw,))
+                builder.add_mark("empty", (raw,))
             elif kind == "entity":
                 shown = html.unescape(raw)
-                builder.keep(raw, raw) if shown == raw else builder.text(" " if shown.isspace() else shown, raw)
+                if shown == raw:
+                    builder.add_code(raw, raw)
+                else:
+                    builder.add_text(" " if shown.isspace() else shown, raw)
             elif kind == "pipe":
                 builder.finish(found.append)
                 found.append(raw)
             elif kind == "blank":
-                builder.blank(raw)
+                builder.add_blank(raw)
             elif kind == "line":
-                builder.line_break(raw)
+                builder.add_line_break(raw)
             else:
-                builder.text(raw, raw)
+                builder.add_text(raw, raw)
         builder.finish(found.append)
         yield from found
 
@@ -168,13 +171,13 @@ def _paired_tags(tokens: Sequence[tuple[str, str, int]]) -> set[int]:
 def _add_tag(builder: PassageBuilder, raw: str, is_paired: bool) -> None:
     name = _name(raw)
     if name == "br" and not is_paired:
-        builder.line_break(raw)
+        builder.add_line_break(raw)
     elif _is_empty(raw):
-        builder.mark("empty", (raw,))
+        builder.add_mark("empty", (raw,))
     elif is_paired:
-        builder.mark("close" if raw.startswith("</") else "open", (raw,), name)
+        builder.add_mark("close" if raw.startswith("</") else "open", (raw,), name)
     else:
-        builder.keep(raw, raw)  # such as <file> in a usage message
+        builder.add_code(raw, raw)  # such as <file> in a usage message
 
 
 def _has_words(text: str) -> bool:
