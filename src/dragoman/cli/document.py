@@ -19,7 +19,7 @@ FormatOption = Annotated[
     str | None,
     typer.Option(
         "--format",
-        metavar="text|markdown|html|srt|vtt|docx",
+        metavar="text|markdown|html|srt|vtt|docx|po|json",
         help="Format of the document (default: from the suffix of --input; text if it has none).",
     ),
 ]
