@@ -311,11 +311,11 @@ def test_rays_client_needs_its_own_extra(monkeypatch: pytest.MonkeyPatch) -> Non
         (["--cluster", "auto", "--document"], "--document can only be used without --cluster"),
         (["--cluster", "auto", "--device", "cuda"], "--device cuda can only be used without --cluster"),
         (["--cluster", "auto", "--rerank", "w"], "--rerank can only be used without --cluster"),
-        (["--cluster", "auto"], "--cluster translates files"),
+        (["--cluster", "auto"], "--cluster needs input files and an output folder"),
         (["--actors", "2"], "--actors can only be used with --cluster"),
         (["--source-field", "t"], "--source-field can only be used with --cluster"),
         (["-i", "a", "-i", "b"], "more than one --input can only be used with --cluster"),
-        (["--cluster", "auto", "-i", ".", "pyproject.toml"], "For several files use a quoted pattern"),
+        (["--cluster", "auto", "-i", ".", "pyproject.toml"], "To translate several files"),
     ],
 )
 def test_conflicting_options(options: list[str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
