@@ -12,7 +12,7 @@ from tiny_model import SOURCES, tiny_config, write_tiny_model
 from dragoman.base.errors import ConfigError
 from dragoman.data.batches.batch import pad
 from dragoman.decode.search import SearchConfig
-from dragoman.models.footprint import evaluate, measure
+from dragoman.models.footprint import evaluate_polynomial, measure_footprint
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.translation.translator import Translator
 
@@ -72,8 +72,8 @@ def test_the_cache_does_not_grow_with_the_text(encoder: dict[str, Any], decoder:
 
 def test_memory_is_measured() -> None:
     for encoder, decoder in (*FAMILIES, ({"layers": 1, "heads": 2, "experts": {"count": 4}}, CONVOLUTIONAL)):
-        footprint = measure(built(encoder, decoder), 64, training=True)
-        assert evaluate(footprint.training, 64) > evaluate(footprint.training, 32) > 0
+        footprint = measure_footprint(built(encoder, decoder), 64, training=True)
+        assert evaluate_polynomial(footprint.training, 64) > evaluate_polynomial(footprint.training, 32) > 0
 
 
 @torch.no_grad()

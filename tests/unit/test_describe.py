@@ -14,7 +14,7 @@ from dragoman.cli.main import main
 from dragoman.generation.language_model import LanguageModel
 from dragoman.inspect.describe import Description, describe_model
 from dragoman.inspect.description_text import numbers_text, parts_table
-from dragoman.models.footprint import Footprint, evaluate, measure
+from dragoman.models.footprint import Footprint, evaluate_polynomial, measure_footprint
 from dragoman.models.parts import count_parameters
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.symbols import BOS
@@ -31,7 +31,7 @@ def described(settings: dict, vocabulary: int = 40, length: int = 8, depth: int 
 @pytest.fixture
 def unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip the measurement of memory, which runs the model and takes too long for large ones."""
-    monkeypatch.setattr("dragoman.inspect.describe.measure", lambda *_, **__: Footprint(16, (1.0,), (1,), (1,), (1,)))
+    monkeypatch.setattr("dragoman.inspect.describe.measure_footprint", lambda *_, **__: Footprint(16, (1.0,), (1,), (1,), (1,)))
 
 
 def multiply(rows: int, inner: int, columns: int) -> int:
@@ -170,9 +170,9 @@ def test_memory_is_the_memory_used_by_the_model() -> None:
     settings = {"width": 16, "encoder": {"layers": 2, "heads": 2}, "decoder": {"layers": 2, "heads": 2}}
     found = described(settings, vocabulary=60, length=20)
     config = ModelConfig.model_validate({"preset": None, **settings})
-    expected = measure(config.build(60, 60), 20, training=True)
+    expected = measure_footprint(config.build(60, 60), 20, training=True)
     assert found.footprint == expected
-    assert found.memory["training"] == evaluate(expected.training, 20) > 0
+    assert found.memory["training"] == evaluate_polynomial(expected.training, 20) > 0
     assert found.memory["parameters"] == 4 * found.parameters
     assert found.memory["optimised"] == 16 * found.parameters
 
@@ -243,7 +243,7 @@ def test_assumptions_are_stated(tmp_path: Path, capsys: pytest.CaptureFixture) -
     [
         ([], "nothing to describe"),
         (["missing.yaml"], "cannot read the settings missing.yaml"),
-        (["model.preset=huge"], "there is no preset 'huge'"),
+        (["model.preset=huge"], "unknown preset 'huge'"),
         (["model.widht=3"], "did you mean model.width?"),
         (["model.preset=tiny", "model.encoder.heads=7"], "is not divisible by 7 heads"),
         (["model.preset=tiny", "words"], "'words' is not a setting"),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from dragoman.models.footprint import LONG_TRIAL, SHORT_TRIAL, evaluate, measure, refine_footprint
+from dragoman.models.footprint import LONG_TRIAL, SHORT_TRIAL, evaluate_polynomial, measure_footprint, refine_footprint
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 
 FREE = 2**33
@@ -55,46 +55,46 @@ def test_estimates_are_what_the_profiler_counts(kind: str, length: int, tmp_path
     built = model(ENCODERS[kind])
     tokens = torch.randint(4, 10, (1, length))
     keep, results = torch.ones_like(tokens, dtype=torch.bool), []
-    short = measure(built, SHORT_TRIAL, training=True)
+    short = measure_footprint(built, SHORT_TRIAL, training=True)
     footprint = refine_footprint(short, built, length, training=True, free=FREE)
     assert (footprint is short) == (length <= SHORT_TRIAL)
     with torch.no_grad():
         built.eval()
         reading = profiled(lambda: built.encode(tokens, keep), tmp_path)
     training = profiled(lambda: results.append(built.train()(tokens, keep, tokens).hidden), tmp_path)
-    assert 1 < evaluate(footprint.encoding, length) / reading < 2
-    assert 1 < evaluate(footprint.training, length) / training < 2
+    assert 1 < evaluate_polynomial(footprint.encoding, length) / reading < 2
+    assert 1 < evaluate_polynomial(footprint.training, length) / training < 2
 
 
 def test_a_window_wider_than_the_short_trial_is_not_extrapolated_quadratically() -> None:
     built = model({**TRANSFORMER, "attention": {"kind": "window", "window": 256}})
-    short = measure(built, 128, training=False)
-    assert short.measured == 128
-    assert evaluate(short.encoding, 65536) > FREE  # up to a window's length all pairs are compared
+    short = measure_footprint(built, 128, training=False)
+    assert short.measured_length == 128
+    assert evaluate_polynomial(short.encoding, 65536) > FREE  # up to a window's length all pairs are compared
     long = refine_footprint(short, built, 65536, training=False, free=FREE)
-    assert long.measured == LONG_TRIAL
-    assert evaluate(long.encoding, 65536) < 100 * evaluate(long.encoding, 2048)  # all pairs: 1024 times
-    assert evaluate(long.cache, 65536) == pytest.approx(evaluate(long.cache, 2048), rel=0.01)
+    assert long.measured_length == LONG_TRIAL
+    assert evaluate_polynomial(long.encoding, 65536) < 100 * evaluate_polynomial(long.encoding, 2048)  # all pairs: 1024 times
+    assert evaluate_polynomial(long.cache, 65536) == pytest.approx(evaluate_polynomial(long.cache, 2048), rel=0.01)
     assert refine_footprint(long, built, 65536, training=False, free=FREE) is long
 
 
 def test_additive_scores_of_all_pairs_stay_quadratic() -> None:
     built = model({**TRANSFORMER, "attention": {"scorer": {"kind": "additive"}}})
-    short = measure(built, 128, training=False)
+    short = measure_footprint(built, 128, training=False)
     long = refine_footprint(short, built, 1000, training=False, free=FREE)
-    assert long.measured == 1024
-    assert evaluate(long.encoding, 65536) > 500 * evaluate(long.encoding, 2048)
+    assert long.measured_length == 1024
+    assert evaluate_polynomial(long.encoding, 65536) > 500 * evaluate_polynomial(long.encoding, 2048)
 
 
 def test_trials_that_would_not_fit_are_not_run() -> None:
     built = model({**TRANSFORMER, "attention": {"scorer": {"kind": "additive"}}})
-    short = measure(built, 128, training=False)
+    short = measure_footprint(built, 128, training=False)
     assert refine_footprint(short, built, 65536, training=False, free=2**18) is short
 
 
 @pytest.mark.parametrize("kind", ["window", "linear"])
 def test_memory_per_token_is_equal_for_long_and_short_texts(kind: str) -> None:
-    footprint = measure(model({**TRANSFORMER, "attention": {"kind": kind}}), LONG_TRIAL, training=True)
-    assert evaluate(footprint.training, 65536) / 65536 == pytest.approx(
-        evaluate(footprint.training, 2048) / 2048, rel=0.05
+    footprint = measure_footprint(model({**TRANSFORMER, "attention": {"kind": kind}}), LONG_TRIAL, training=True)
+    assert evaluate_polynomial(footprint.training, 65536) / 65536 == pytest.approx(
+        evaluate_polynomial(footprint.training, 2048) / 2048, rel=0.05
     )

@@ -90,8 +90,8 @@ def test_keys_override_a_preset_one_by_one() -> None:
 )
 def test_auto_depends_on_the_text_and_keeps_explicit_settings(tokens: int, preset: str) -> None:
     given: dict[str, Any] = {"decoder": {"layers": 1}, "dropout": 0.0}
-    found = LanguageModelConfig.model_validate(given).resolved(tokens)
+    found = LanguageModelConfig.model_validate(given).resolve(tokens)
     assert found == LanguageModelConfig.model_validate({"preset": preset, **given})
     assert (found.width, found.decoder.layers) == (PRESETS[preset]["width"], 1)
     # 300 is not divisible by the class's default of 8 heads, but by tiny's 4
-    assert LanguageModelConfig.model_validate({"width": 300}).resolved(1).width == 300
+    assert LanguageModelConfig.model_validate({"width": 300}).resolve(1).width == 300

@@ -80,9 +80,9 @@ def test_a_presets_positions_apply_where_they_are_supported(preset: str, given: 
     ("pairs", "preset"), [(1, "tiny"), (100_000, "tiny"), (100_001, "small"), (1_000_000, "small"), (1_000_001, "base")]
 )
 def test_auto_depends_on_the_corpus_and_keeps_explicit_settings(pairs: int, preset: str) -> None:
-    assert ModelConfig().resolved(pairs) == ModelConfig(preset=preset)
+    assert ModelConfig().resolve(pairs) == ModelConfig(preset=preset)
     given: dict[str, Any] = {"width": 64, "encoder": {"layers": 2}, "dropout": {"attention": 0.2}}
-    resolved = ModelConfig.model_validate(given).resolved(pairs)
+    resolved = ModelConfig.model_validate(given).resolve(pairs)
     assert resolved == ModelConfig.model_validate({"preset": preset, **given})
     assert (resolved.width, resolved.encoder.layers, resolved.dropout.attention) == (64, 2, 0.2)
     assert resolved.decoder.layers == PRESETS[preset]["decoder"]["layers"]
@@ -90,7 +90,7 @@ def test_auto_depends_on_the_corpus_and_keeps_explicit_settings(pairs: int, pres
 
 def test_a_named_preset_is_not_changed_by_the_corpus() -> None:
     config = ModelConfig(preset="big")
-    assert config.resolved(10) is config
+    assert config.resolve(10) is config
 
 
 def test_a_dumped_config_reads_back_as_itself() -> None:
@@ -147,8 +147,8 @@ def test_initial_values() -> None:
 def test_auto_needs_a_compatible_preset() -> None:
     """300 is not divisible by the classes' default of 8 heads, but by tiny's 4; 301 by neither."""
     config = ModelConfig.model_validate({"width": 300})
-    assert config.resolved(1000).width == 300
+    assert config.resolve(1000).width == 300
     with pytest.raises(ConfigError, match="auto selects base for 5,000,000 pairs.*is not divisible by"):
-        config.resolved(5_000_000)
+        config.resolve(5_000_000)
     with pytest.raises(ValidationError, match="is not divisible by"):
         ModelConfig.model_validate({"width": 301})

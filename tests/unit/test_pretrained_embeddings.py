@@ -128,8 +128,8 @@ def test_the_source_takes_precedence_in_a_shared_table(tmp_path: Path, capsys: p
     full_stops = entries.count(".")
     assert shares == {"source": round((1 + full_stops) / ordinary, 4), "target": round(2 / ordinary, 4)}
     said = capsys.readouterr().err
-    assert f"{1 + full_stops} of {ordinary} entries of the source's vocabulary" in said
-    assert f"2 of {ordinary} entries of the target's vocabulary ({2 / ordinary:.1%}) are initialised from" in said
+    assert f"{1 + full_stops} of {ordinary} entries of the source vocabulary" in said
+    assert f"2 of {ordinary} entries of the target vocabulary ({2 / ordinary:.1%}) are initialised from" in said
 
 
 def test_files_that_do_not_fit_the_model_or_the_language_are_refused(tmp_path: Path) -> None:
@@ -138,12 +138,12 @@ def test_files_that_do_not_fit_the_model_or_the_language_are_refused(tmp_path: P
     vectors(tmp_path, "foreign", ["hase", "igel"])
     (tmp_path / "zero").write_text(f"cat{' 0' * WIDTH}\ndog{' 0' * WIDTH}\n")
     wide = ModelConfig.model_validate(settings(source=tmp_path / "wide"))
-    with pytest.raises(ConfigError, match="model.embeddings.source: .*12 numbers, but model.width is 8: set"):
+    with pytest.raises(ConfigError, match="model.embeddings.source: .*width 12, but model.width is 8: set"):
         wide.embeddings.check(8)
     wide.embeddings.check(12)
     wide.embeddings.check(None)
     for name, message in (
-        ("foreign", "no vector for any entry of the source's vocabulary"),
+        ("foreign", "no vector for any entry of the source vocabulary"),
         ("zero", "are zero"),
         ("none", "no file"),
     ):
@@ -168,7 +168,7 @@ def test_conflicting_settings_are_refused_before_any_file_is_read() -> None:
 def test_a_preset_chosen_by_the_corpus_keeps_the_embeddings() -> None:
     config = ModelConfig.model_validate({"embeddings": {"source": "en.vec"}, "width": 104})
     assert config.preset == "auto"
-    resolved = config.resolved(1000)
+    resolved = config.resolve(1000)
     assert resolved.preset == "tiny"
     assert (resolved.width, resolved.embeddings.source) == (104, Path("en.vec"))
 

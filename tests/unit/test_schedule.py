@@ -190,7 +190,7 @@ def test_the_rate_is_constant_with_a_moving_average(limited: bool) -> None:
     ],
 )
 def test_a_new_translator_is_averaged_at_a_constant_rate(given: dict[str, Any], kind: str) -> None:
-    schedule = TranslationLoopConfig.model_validate(given).resolved(192).schedule
+    schedule = TranslationLoopConfig.model_validate(given).resolve(192).schedule
     assert schedule is not None and schedule.kind == kind
 
 

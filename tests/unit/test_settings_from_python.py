@@ -110,7 +110,7 @@ def test_a_moved_run_folder_is_still_its_run(tmp_path: Path) -> None:
 
 def test_models_are_described_from_settings_like_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     unmeasured = Footprint(0, *[(0.0,)] * 4)  # memory takes a second to measure
-    monkeypatch.setattr("dragoman.inspect.describe.measure", lambda *_, **__: unmeasured)
+    monkeypatch.setattr("dragoman.inspect.describe.measure_footprint", lambda *_, **__: unmeasured)
     path = recipes(tmp_path)[0]
     whole = describe(path, ["model.width=32"], depth=0).whole
     assert describe(RECIPE, {"model.width": 32}, depth=0).whole == whole

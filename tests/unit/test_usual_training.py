@@ -42,8 +42,8 @@ def test_a_run_with_a_limit_continues_to_it(given: dict[str, Any], patience: int
     ],
 )
 def test_dropout_rises_for_a_new_translator(given: dict[str, Any], epochs: float) -> None:
-    assert TranslationLoopConfig.model_validate(given).resolved(192).dropout_epochs == epochs
-    assert LoopConfig.model_validate(given).resolved(192).dropout_epochs == given.get("dropout_epochs", 0)
+    assert TranslationLoopConfig.model_validate(given).resolve(192).dropout_epochs == epochs
+    assert LoopConfig.model_validate(given).resolve(192).dropout_epochs == given.get("dropout_epochs", 0)
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_open_settings_match_the_chosen_ones() -> None:
     chosen = given.model_copy(
         update={
             "data": given.data.model_copy(update={"batch": batch}),
-            "model": given.model.resolved(50),
-            "train": given.train.resolved(192),
+            "model": given.model.resolve(50),
+            "train": given.train.resolve(192),
         }
     )
     assert (chosen.data.batch.tokens, chosen.model.preset, chosen.train.dropout_epochs) == (512, "tiny", 20)

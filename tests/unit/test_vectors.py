@@ -17,7 +17,7 @@ from dragoman.data.cleaning.rules import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.preparation.prepare import prepare
 from dragoman.models.families import EncoderConfig
-from dragoman.models.footprint import measure
+from dragoman.models.footprint import measure_footprint
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.text.tokenizers import TextConfig, Tokenizers
@@ -135,7 +135,7 @@ def test_the_projection_is_the_formula_and_memory_can_be_estimated() -> None:
     )
     draws = torch.randn(1, 500, 64)
     assert float((fresh.tokens(draws) * fresh.scale).detach().std()) == pytest.approx(1, abs=0.05)
-    assert measure(net, 20, training=True).training[-1] >= 0
+    assert measure_footprint(net, 20, training=True).training[-1] >= 0
 
 
 def test_tied_embeddings_and_a_shared_vocabulary_are_rejected() -> None:

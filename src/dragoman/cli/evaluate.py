@@ -126,9 +126,9 @@ def evaluate(
 
 
 def _is_language_model(model: Path) -> bool:
-    from dragoman.evaluation.score import predicts_texts
+    from dragoman.evaluation.score import is_language_model_folder
 
-    return predicts_texts(model)
+    return is_language_model_folder(model)
 
 
 def _print_perplexities(

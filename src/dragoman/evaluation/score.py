@@ -64,7 +64,7 @@ def score(
 
     use_threads(threads)
     with quietly(quiet):
-        if isinstance(model, LanguageModel) or (isinstance(model, str | Path) and predicts_texts(Path(model))):
+        if isinstance(model, LanguageModel) or (isinstance(model, str | Path) and is_language_model_folder(Path(model))):
             reject_options({"--source": source, "--to": to, "--tags": list(tags)}, "with a translation model")
             texts = _documents(target, documents, heading)
             opened = model if isinstance(model, LanguageModel) else LanguageModel.load(model, device, "score")
@@ -75,8 +75,8 @@ def score(
         return _of_pairs(model, target, source, to, list(tags), batch_size, device, threads)
 
 
-def predicts_texts(folder: Path) -> bool:
-    """Whether the model in a folder predicts texts without a source, as a language model does.
+def is_language_model_folder(folder: Path) -> bool:
+    """Return whether a folder contains a language model, that is, a model without a source.
 
     Raises ModelError for a kind of model that cannot score.
     """

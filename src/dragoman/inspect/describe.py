@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from dragoman.base.errors import ConfigError
-from dragoman.models.footprint import Footprint, evaluate, measure
+from dragoman.models.footprint import Footprint, evaluate_polynomial, measure_footprint
 from dragoman.models.interface import LengthLimit, has_decoder, tensors
 from dragoman.models.parts import count_active_parameters, count_parameters
 from dragoman.models.settings import ModelSettings
@@ -81,7 +81,7 @@ class Description:
     def memory(self) -> dict[str, int]:
         """Bytes in float32 by use: parameters, also with gradients and Adam's moments; the footprint for `length`."""
         activations = {
-            name: evaluate(getattr(self.footprint, name), self.length)
+            name: evaluate_polynomial(getattr(self.footprint, name), self.length)
             for name in ("training", "encoding", "memory", "cache")
         }
         return {
@@ -115,7 +115,7 @@ def describe_model(config: ModelSettings, sizes: VocabularySizes, length: int, d
         sum(parameter.numel() for parameter in parameters if parameter.requires_grad),
         count_model_operations(model, length),
         length,
-        measure(small.to_empty(device="cpu"), length, training=True),
+        measure_footprint(small.to_empty(device="cpu"), length, training=True),
         tuple(model.limits),
         reads_source=bool(model.trial(1).source),
         has_decoder=has_decoder(model),

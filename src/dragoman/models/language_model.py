@@ -25,9 +25,9 @@ _FAMILIES: dict[str, type[DecoderFamily]] = {
 }
 
 
-def _transformer(width: int, layers: int, heads: int, dropout: float, **more: Any) -> dict[str, Any]:
+def _transformer(width: int, layers: int, heads: int, dropout: float, **settings: Any) -> dict[str, Any]:
     stack = {"layers": layers, "heads": heads, "feedforward": 4 * width, "norm": "pre", "activation": "gelu"}
-    return {"width": width, "decoder": {"kind": "transformer", **stack}, "dropout": dropout, **more}
+    return {"width": width, "decoder": {"kind": "transformer", **stack}, "dropout": dropout, **settings}
 
 
 _ROTARY = {"positions": {"kind": "rotary"}}
@@ -35,8 +35,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     "tiny": _transformer(128, 4, 4, 0.2, **_ROTARY),
     "small": _transformer(256, 6, 8, 0.1, **_ROTARY),
     "medium": _transformer(512, 8, 8, 0.1, **_ROTARY),
-    # Radford et al. 2018 (GPT), and the width and depth of GPT-2's second size (Radford et al. 2019)
+    # GPT (Radford et al. 2018)
     "base": _transformer(768, 12, 12, 0.1, positions={"kind": "learned", "limit": 1024}),
+    # width and depth of GPT-2's second size (Radford et al. 2019)
     "large": _transformer(1024, 24, 16, 0.1, positions={"kind": "learned", "limit": 1024}),
     "lstm": {
         "width": 512,
@@ -60,18 +61,18 @@ class LanguageModelConfig(PresetSettings):
     kind: Literal["decoder_only"] = "decoder_only"
     preset: str | None = Field(
         "auto",
-        description="Preset that provides values for omitted settings: tiny, small, medium, base (12 × 768), large "
-        "(24 × 1024) or lstm. auto: selected by corpus size.",
+        description="Preset that provides values for omitted settings: tiny, small, medium, base (12 layers of width "
+        "768), large (24 layers of width 1024), lstm, or auto, which selects a preset by corpus size.",
     )
     width: int = Field(256, ge=2, description="Model width d: size of embeddings and layer inputs.")
     decoder: DecoderConfig = Field(
         TransformerDecoderConfig(cross_attention=None),
-        description="Decoder that generates the text, without attention to a source.",
+        description="Decoder, without attention to a source.",
     )
     positions: PositionsConfig | None = Field(
         None,
-        description="Position scheme. If omitted: that of the preset. null: sinusoidal for a Transformer, otherwise "
-        "none.",
+        description="Position scheme. If omitted, the preset's scheme is used. null: sinusoidal for a Transformer, "
+        "none for other decoders.",
         json_schema_extra={"kind": "sinusoidal"},
     )
     dropout: DropoutConfig = Field(
@@ -80,29 +81,32 @@ class LanguageModelConfig(PresetSettings):
     tie_projection: bool = Field(True, description="Use the embedding table as the output projection.")
 
     @classmethod
-    def completed(cls, settings: dict[str, Any]) -> dict[str, Any]:
-        """Disable attention to a source. Enabling it explicitly is an error, which `DecoderOnly` raises."""
+    def add_implied_settings(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        """Return the settings with attention to a source disabled by default.
+
+        Settings that enable it explicitly are kept, and `DecoderOnly` raises an error for them.
+        """
         decoder = settings.get("decoder")
         if not isinstance(decoder, dict):
             return settings
         kind = decoder.get("kind", "transformer")
-        without = _FAMILIES[kind].without_source if kind in _FAMILIES else {}
-        return {**settings, "decoder": {**without, **decoder}}
+        defaults = _FAMILIES[kind].without_source if kind in _FAMILIES else {}
+        return {**settings, "decoder": {**defaults, **decoder}}
 
     def build(self, size: int) -> "DecoderOnly":
         """Build the model for a vocabulary of `size` entries, initialised from torch's default generator."""
         return DecoderOnly(self, size)
 
     def build_for(self, sizes: VocabularySizes) -> "DecoderOnly":
-        """See `build`. The size is that of the target vocabulary."""
+        """Build the model for the target vocabulary; see `build`."""
         return self.build(sizes.target)
 
 
 class DecoderOnly(nn.Module):
     """A decoder without a source, with its embedding and projection.
 
-    limit: the length limit of texts. unbounded: whether texts of any length can be processed, which requires a
-    recurrent decoder without positions.
+    limit: the maximum text length. unbounded: whether texts of any length can be processed, which requires a recurrent
+    decoder without a position scheme.
     """
 
     def __init__(self, config: LanguageModelConfig, size: int) -> None:
@@ -122,11 +126,11 @@ class DecoderOnly(nn.Module):
 
     @property
     def limits(self) -> tuple[LengthLimit]:
-        """The length limit of texts."""
+        """The maximum text length."""
         return (self.limit,)
 
     def trial(self, length: int) -> Trial:
-        """Return a text of `length` tokens."""
+        """Return the model inputs for a text of `length` tokens."""
         device = self.decoder.projection.weight.device
         return Trial((), torch.full((1, length), BOS, dtype=torch.int64, device=device))
 
@@ -134,6 +138,6 @@ class DecoderOnly(nn.Module):
         """Return None: a language model has no source."""
 
     def forward(self, inputs: Tensor) -> ProjectedOutput:
-        """Predict the next token after each of the inputs (B, T) int64."""
+        """Predict the token that follows each input token. inputs: (B, T) int64."""
         output, _ = self.decoder.step(inputs, self.decoder.start(None))
         return output

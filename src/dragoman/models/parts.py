@@ -1,4 +1,4 @@
-"""Parts of a model, such as the encoder: their parameters, and how many there are."""
+"""Parts of a model, such as the encoder, and parameter counts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,9 +14,9 @@ from dragoman.nn.mixture import Mixture
 class Part:
     """One part of a model.
 
-    name: the path of a module, such as `encoder`, `encoder.embedding` or `decoder.projection`. vocabulary: the side
-    whose vocabulary entries its rows represent; None if the part does not depend on a vocabulary. tensors: its
-    parameters and persistent buffers by full name, tied ones under each of their names.
+    name: module path, such as `encoder`, `encoder.embedding` or `decoder.projection`. vocabulary: the side whose
+    vocabulary entries the rows represent, or None if the part does not depend on a vocabulary. tensors: parameters and
+    persistent buffers by full name; a tied tensor is listed under each of its names.
     """
 
     name: str
@@ -25,40 +25,43 @@ class Part:
 
 
 def parts_of(model: nn.Module) -> dict[str, Part]:
-    """Group a model's tensors into parts by name; each parameter and persistent buffer belongs to exactly one part.
+    """Return a model's parts by name. Each parameter and persistent buffer belongs to exactly one part.
 
-    Embedding tables and projections to a vocabulary are separate parts; everything else belongs to the top-level module
-    that contains it. Tables inside the module `decoder` belong to the target's vocabulary, others to the source's.
+    Embedding tables and vocabulary projections are separate parts. All other tensors belong to the top-level module
+    that contains them. Tables inside the `decoder` module belong to the target vocabulary, other tables to the source
+    vocabulary.
     """
-    rows = _vocabulary_modules(model)
+    vocabulary_modules = _vocabulary_modules(model)
     parts: dict[str, Part] = {}
     for name, tensor in model.state_dict(keep_vars=True).items():
         module = name.rpartition(".")[0]
         top = name.partition(".")[0]
-        part = rows.get(module, top)
-        side: Side | None = None if module not in rows else "target" if top == "decoder" else "source"
+        part = vocabulary_modules.get(module, top)
+        side: Side | None = None
+        if module in vocabulary_modules:
+            side = "target" if top == "decoder" else "source"
         parts.setdefault(part, Part(part, side)).tensors[name] = tensor
     return parts
 
 
 def _vocabulary_modules(model: nn.Module) -> Mapping[str, str]:
-    """The modules that have a row per vocabulary entry, with the names of their parts."""
-    found: dict[str, str] = {}
+    """Return the part name of each module with one row per vocabulary entry, by module name."""
+    part_names: dict[str, str] = {}
     for name, module in model.named_modules():
         if isinstance(module, Embedding) and isinstance(module.tokens, nn.Embedding):
-            found[f"{name}.tokens".lstrip(".")] = name or "embedding"
+            part_names[f"{name}.tokens".lstrip(".")] = name or "embedding"
         elif isinstance(module, Projection):
-            found[name] = name
-    return found
+            part_names[name] = name
+    return part_names
 
 
 def count_parameters(model: nn.Module) -> int:
-    """Count the values in all parameters, including frozen ones; tied ones count once."""
+    """Return the number of values in all parameters, including frozen parameters. Tied parameters count once."""
     return sum(parameter.numel() for parameter in model.parameters())
 
 
 def count_active_parameters(model: nn.Module) -> int:
-    """Count the parameters that a single token uses, that is, without the experts that it is not routed to."""
+    """Return the number of parameters used per token, which excludes experts that the token is not routed to."""
     return count_parameters(model) - sum(
         module.idle_parameters for module in model.modules() if isinstance(module, Mixture)
     )

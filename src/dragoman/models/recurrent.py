@@ -1,4 +1,4 @@
-"""Recurrent encoder, and recurrent decoder with or without attention to the source."""
+"""A recurrent encoder, and a recurrent decoder with or without attention to the source."""
 
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -27,7 +27,7 @@ from dragoman.text.symbols import PAD
 
 
 class _Layers(Config):
-    """Settings that the encoder and the decoder share."""
+    """Settings shared by the encoder and the decoder."""
 
     kind: Literal["recurrent"] = "recurrent"
     cell: CellKind = Field("gru", description="Recurrent unit: rnn (vanilla, tanh), gru or lstm.")
@@ -38,10 +38,13 @@ class _Layers(Config):
 
 
 class RecurrentEncoderConfig(_Layers, EncoderFamily):
-    """h_i = f(x_i, h_{i−1}) (deck 002), by default in both directions (Bahdanau et al. 2015, section 3.2)."""
+    """A recurrent encoder, h_i = f(x_i, h_{i−1}) (deck 002).
+
+    It is bidirectional by default (Bahdanau et al. 2015, section 3.2).
+    """
 
     bidirectional: bool = Field(
-        True, description="Add a second recurrence that reads from right to left; the two states are concatenated."
+        True, description="Add a second recurrence from right to left, and concatenate the states of both directions."
     )
 
     def build(self, context: SideContext) -> "RecurrentEncoder":
@@ -52,7 +55,8 @@ class RecurrentEncoderConfig(_Layers, EncoderFamily):
 class RecurrentEncoder(nn.Module):
     """Embeddings and recurrent layers. Implements `Encoder`. Padding must follow the text.
 
-    If the states are not d wide, as with two directions of width d, a linear layer projects them to width d.
+    If the width of the states differs from d, as with two directions of width d, a linear layer projects them to
+    width d.
     """
 
     timed = (("forward", "encoder"),)
@@ -68,19 +72,19 @@ class RecurrentEncoder(nn.Module):
             config.bidirectional,
             context.dropout.residual,
         )
-        same = self.reader.output_width == width
-        self.output = nn.Identity() if same else nn.Linear(self.reader.output_width, width)
+        is_model_width = self.reader.output_width == width
+        self.output = nn.Identity() if is_model_width else nn.Linear(self.reader.output_width, width)
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Memory:
-        """tokens (B, S) int64, mask (B, S) bool → states (B, S, d) and final states (B, d)."""
+        """Encode tokens (B, S) int64 with mask (B, S) bool as states (B, S, d) and final states (B, d)."""
         states, final = self.reader(self.embedding(tokens, mask=mask), mask)
         return Memory(self.output(states), mask, self.output(final))
 
 
 class RecurrentDecoderConfig(_Layers, DecoderFamily):
-    """h'_t = f(h'_{t−1}, y_{t−1}, c_t) (deck 002): a recurrent decoder that attends to the source at every step.
+    """A recurrent decoder that attends to the source at every step, h'_t = f(h'_{t−1}, y_{t−1}, c_t) (deck 002).
 
-    Defaults of `attention` are those of Bahdanau et al. 2015: no projections and the additive scorer.
+    By default, attention follows Bahdanau et al. 2015: an additive scorer without projections.
     """
 
     recurrent: ClassVar[bool] = True
@@ -91,30 +95,31 @@ class RecurrentDecoderConfig(_Layers, DecoderFamily):
     )
     bridge: BridgeKind = Field(
         "initial",
-        description="Use of the encoder's summary (its last state, or otherwise the mean of its states): for the "
-        "initial state, concatenated to every input, both, or not at all.",
+        description="Use of the encoder's summary, which is its last state, or the mean of its states if there is no "
+        "last state. initial: initial state; concatenate: concatenated to every input; both; none: unused.",
     )
     attention: SourceAttentionConfig | None = Field(
         SoftAttentionConfig(projections=False, scorer=AdditiveConfig()),
-        description="Attention to the source in each step; null: none.",
+        description="Attention to the source at each step; null: none.",
     )
     heads: int = Field(1, ge=1, description="Number of attention heads h.")
 
     @model_validator(mode="before")
     @classmethod
-    def _attend_without_projections(cls, values: Any) -> Any:
-        given = values.get("attention") if isinstance(values, dict) else None
-        if not isinstance(given, dict):
+    def _apply_attention_defaults(cls, values: Any) -> Any:
+        attention = values.get("attention") if isinstance(values, dict) else None
+        if not isinstance(attention, dict):
             return values
         defaults = {"projections": False, "scorer": {"kind": "additive"}}
-        kind = given.get("kind", "soft")
+        kind = attention.get("kind", "soft")
         fields = {
             name
             for group in union_members(SourceAttentionConfig)
             if kind in kinds(group)
             for name in group.model_fields
         }
-        return {**values, "attention": {**{name: value for name, value in defaults.items() if name in fields}, **given}}
+        supported = {name: value for name, value in defaults.items() if name in fields}
+        return {**values, "attention": {**supported, **attention}}
 
     def build(self, context: DecoderContext) -> "RecurrentDecoder":
         """Build the embeddings, layers, attention and vocabulary projection."""
@@ -124,7 +129,7 @@ class RecurrentDecoderConfig(_Layers, DecoderFamily):
 class RecurrentDecoder(nn.Module):
     """Embeddings, recurrent layers, attention and the vocabulary projection. Implements `Decoder`.
 
-    The cache of a hypothesis holds the states of each layer and the wiring's feedback, so its size is constant.
+    The cache of a hypothesis consists of the states of each layer and the wiring's feedback, so its size is constant.
     """
 
     timed = (("start", "decoder"), ("step", "decoder"))
@@ -146,11 +151,11 @@ class RecurrentDecoder(nn.Module):
             if config.bridge in ("initial", "both")
             else None
         )
-        self.concatenates = config.bridge in ("concatenate", "both")
-        attended = 0 if self.cross_attention is None else self.cross_attention.output_width
-        summary = width if self.concatenates else 0
+        self.concatenates_summary = config.bridge in ("concatenate", "both")
+        context_width = 0 if self.cross_attention is None else self.cross_attention.output_width
+        summary_width = width if self.concatenates_summary else 0
         self.wiring = config.wiring.build(
-            WiringSizes(width, hidden, attended, summary, cell, config.layers, dropout.residual)
+            WiringSizes(width, hidden, context_width, summary_width, cell, config.layers, dropout.residual)
         )
         self.dropout = Dropout(dropout.residual)
 
@@ -161,10 +166,10 @@ class RecurrentDecoder(nn.Module):
         left_padding: Tensor | None = None,
         capacity: int | None = None,
     ) -> State:
-        """Compute the initial states from the source's summary, and project the source for attention once.
+        """Compute the initial states from the source's summary, and project the source for attention.
 
-        The cache does not grow, so capacity has no effect. Without a source, the initial states, the summary and
-        the context are zeros.
+        The cache does not grow, so `capacity` has no effect. Without a source, the initial states, the summary and
+        the context vector are zero.
         """
         max_length = self.embedding.positions.limit
         if memory is None:
@@ -172,9 +177,9 @@ class RecurrentDecoder(nn.Module):
         source = memory.states
         padding = Mask.padding(memory.mask)
         states = self._zeros(len(source)) if self.bridge is None else self.bridge(memory.summary)
-        with recording() if attention else nullcontext():  # recording weights keeps more of the memory
+        with recording() if attention else nullcontext():  # some mechanisms keep additional tensors to record weights
             projected = None if self.cross_attention is None else self.cross_attention.project_memory(source, padding)
-        constant = self.wiring.summarise(memory.summary) if self.concatenates else None
+        constant = self.wiring.summarise(memory.summary) if self.concatenates_summary else None
         return State(
             {"mask": memory.mask, "attention": projected, "constant": constant},
             {"states": states, "feed": self.wiring.initial_feed(states[0][0])},
@@ -184,7 +189,7 @@ class RecurrentDecoder(nn.Module):
         )
 
     def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
-        """Read tokens (R, T); the first is at `state.position`."""
+        """Process tokens (R, T), the first of which is at `state.position`."""
         rows, length = tokens.shape
         constant = None if state.memory is None else state.memory["constant"]
         if constant is not None and len(constant) != rows:
@@ -194,18 +199,18 @@ class RecurrentDecoder(nn.Module):
         if past is None:
             states = self._zeros(rows)
             past = {"states": states, "feed": self.wiring.initial_feed(states[0][0])}
-        parts = []
+        outputs = []
         with recording() if state.attention else nullcontext() as weights:
-            for first, last in pairwise(_split_points(state, length)):
-                attend = self._attention(tokens[:, first:last], state)
+            for start, end in pairwise(_split_points(state, length)):
+                attend = self._source_attention(tokens[:, start:end], state)
                 before = past
-                hidden, states, feed = self.wiring(embedded[first:last], constant, attend, past["states"], past["feed"])
-                parts.append(hidden)
+                hidden, states, feed = self.wiring(embedded[start:end], constant, attend, past["states"], past["feed"])
+                outputs.append(hidden)
                 past = {"states": states, "feed": feed}
                 if state.left_padding is not None:
-                    past = _keep_padded_rows(past, before, state.left_padding < state.position + last)
+                    past = _keep_padded_rows(past, before, state.left_padding < state.position + end)
         attention = None if weights is None else mean_over_heads(weights, self.cross_attention, rows)  # type: ignore[arg-type]
-        hidden = parts[0] if len(parts) == 1 else torch.cat(parts)
+        hidden = outputs[0] if len(outputs) == 1 else torch.cat(outputs)
         return ProjectedOutput(self.dropout(hidden.transpose(0, 1)), self.projection, attention), state.after(
             length, past
         )
@@ -215,8 +220,8 @@ class RecurrentDecoder(nn.Module):
         zeros = self.projection.weight.new_zeros(rows, hidden)
         return [(zeros,) * components for _ in range(layers)]
 
-    def _attention(self, tokens: Tensor, state: State) -> Attend | None:
-        """Return the function with which the wiring attends to the source; None without attention."""
+    def _source_attention(self, tokens: Tensor, state: State) -> Attend | None:
+        """Return the function that computes the wiring's attention to the source, or None without attention."""
         attention = self.cross_attention
         if attention is None:
             return None
@@ -227,29 +232,30 @@ class RecurrentDecoder(nn.Module):
         mask = tokens != PAD if self.training else None
 
         def attend(queries: Tensor, first: int) -> Tensor:
-            kept = None if mask is None else mask[:, first : first + queries.size(1)]
-            return attention.cross_attend(queries, memory, padding, kept)
+            query_mask = None if mask is None else mask[:, first : first + queries.size(1)]
+            return attention.cross_attend(queries, memory, padding, query_mask)
 
         return attend
 
 
 def _split_points(state: State, length: int) -> list[int]:
-    """Return the positions, 0 and `length` included, at which a step is split: where the padding of a row ends."""
+    """Return the boundaries of the parts of a step: 0, the end of each row's padding, and `length`."""
     if state.left_padding is None:
         return [0, length]
     ends = {end - state.position for end in state.left_padding.tolist()}
     return sorted({0, length, *(end for end in ends if 0 < end < length)})
 
 
-def _keep_padded_rows(after: TensorTree, before: TensorTree, begun: Tensor) -> TensorTree:
-    """Return the cache `after` a part of a step; rows that are still in their padding keep the cache from `before`.
+def _keep_padded_rows(after: TensorTree, before: TensorTree, is_past_padding: Tensor) -> TensorTree:
+    """Return the cache `after` a part of a step, except that padded rows keep the cache from `before`.
 
-    begun: (R,) bool, True for rows whose text has begun.
+    is_past_padding: (R,) bool, True for rows whose padding has ended.
     """
     if after is None:
         return None
     if isinstance(after, Tensor):
-        return torch.where(begun[:, None], after, before)
+        return torch.where(is_past_padding[:, None], after, before)
     if isinstance(after, dict):
-        return {name: _keep_padded_rows(after[name], before[name], begun) for name in after}
-    return type(after)(_keep_padded_rows(one, other, begun) for one, other in zip(after, before, strict=True))
+        return {name: _keep_padded_rows(after[name], before[name], is_past_padding) for name in after}
+    pairs = zip(after, before, strict=True)
+    return type(after)(_keep_padded_rows(new, old, is_past_padding) for new, old in pairs)

@@ -1,4 +1,4 @@
-"""An encoder and a decoder as one model, with tied or separate embeddings."""
+"""An encoder-decoder model with tied or separate embeddings."""
 
 from math import inf
 from typing import Any, ClassVar, Literal
@@ -33,13 +33,13 @@ def _deep_and_shallow(encoder: int, decoder: int, heads: int, feedforward: int) 
 
 
 PRESETS: dict[str, dict[str, Any]] = {
-    # The layers of Transformer-Tiny (Wu et al. 2021, "Good for Misconceived Reasons"). The other values were chosen by
-    # experiment: 1.5 times as wide as the original, it learns more in the same time; with post-norm it would learn far
-    # less, with sinusoids somewhat less (docs/EXPERIMENTS.md).
+    # The layers of Transformer-Tiny (Wu et al. 2021, "Good for Misconceived Reasons"). The other values were chosen in
+    # experiments (docs/EXPERIMENTS.md). In the same training time, 1.5 times the original width gives higher quality.
+    # Quality is much lower with post-norm, and somewhat lower with sinusoidal positions.
     "tiny": {"width": 192, **_layers(4, 4, 256, "pre"), "positions": {"kind": "rotary"}, "dropout": 0.3},
     "small": {"width": 256, **_layers(3, 4, 1024, "pre"), "positions": {"kind": "rotary"}, "dropout": 0.1},
-    # Fast students of a larger model: a deep encoder, which runs once per text, and one decoder layer, which runs once
-    # per token (Kim et al. 2019; Kasai et al. 2021, "Deep Encoder, Shallow Decoder").
+    # Fast students for distillation. They have a deep encoder, which runs once per text, and a single decoder layer,
+    # which runs once per token (Kim et al. 2019; Kasai et al. 2021, "Deep Encoder, Shallow Decoder").
     "tiny-fast": {"width": 128, **_deep_and_shallow(6, 1, 4, 512), "positions": {"kind": "rotary"}, "dropout": 0.1},
     "small-fast": {"width": 256, **_deep_and_shallow(6, 1, 4, 1024), "positions": {"kind": "rotary"}, "dropout": 0.1},
     # Vaswani et al. 2017, table 3
@@ -48,9 +48,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "rnn": {"width": 256, "encoder": {"kind": "recurrent"}, "decoder": {"kind": "recurrent"}, "dropout": 0.2},
 }
 
-
-# The presets that `auto` chooses from, each with the largest corpus (in pairs) up to which it generalises better than
-# the next larger one: on 29,000 pairs, Wu et al. 2021 find tiny 2.7 BLEU above base.
+# The presets that `auto` selects from, each with its maximum corpus size in pairs. On smaller corpora, a preset
+# generalises better than the next larger one. On 29,000 pairs, tiny is 2.7 BLEU better than base (Wu et al. 2021).
 AUTO_PRESETS = {"tiny": 100_000, "small": 1_000_000, "base": inf}
 
 
@@ -65,58 +64,58 @@ class ModelConfig(PresetSettings):
     kind: Literal["encoder_decoder"] = "encoder_decoder"
     preset: str | None = Field(
         "auto",
-        description="tiny, small, base, big, rnn, or, for students of another model, tiny-fast or small-fast: values "
-        "for all settings that are not given. auto: chosen by the size of the corpus.",
+        description="Preset that provides values for omitted settings: tiny, small, base, big, rnn, tiny-fast or "
+        "small-fast (for distillation), or auto, which selects a preset by corpus size.",
     )
     width: int = Field(256, ge=2, description="Model width d: size of embeddings and layer inputs (paper: 512).")
     encoder: EncoderConfig = Field(TransformerEncoderConfig(), description="Encoder of the source.")
     decoder: DecoderConfig = Field(TransformerDecoderConfig(), description="Decoder of the target.")
     positions: PositionsConfig | None = Field(
         None,
-        description="Position scheme of both sides. If not given: the preset's. null: sinusoidal for a Transformer, "
-        "otherwise none.",
+        description="Position scheme of both sides. If omitted, the preset's scheme is used. null: sinusoidal for a "
+        "Transformer, none for other families.",
         json_schema_extra={"kind": "sinusoidal"},
     )
     target_positions: PositionsConfig | None = Field(
         None,
-        description="Position scheme of the target side if it differs; null: as `positions`.",
+        description="Position scheme of the target side; null: same as `positions`.",
         json_schema_extra={"kind": "sinusoidal"},
     )
     dropout: DropoutConfig = Field(
         DropoutConfig(), description="Dropout rates; a single number sets embedding and residual."
     )
     tie_embeddings: bool = Field(
-        True, description="Share one embedding table between source and target (requires a shared vocabulary)."
+        True, description="Share one embedding table between source and target. Requires a shared vocabulary."
     )
     tie_projection: bool = Field(True, description="Use the target embedding table as the output projection.")
     projection_bias: bool = Field(False, description="Add a learned bias to the logit of each vocabulary entry.")
     scale_embeddings: bool = Field(True, description="Multiply token vectors by √d before positions are added (paper).")
     embeddings: PretrainedConfig = Field(
-        PretrainedConfig(), description="Pretrained word vectors that the embedding tables are initialised with."
+        PretrainedConfig(), description="Pretrained word vectors to initialise the embedding tables."
     )
 
     def build(self, source_size: int, target_size: int, vectors: bool = False) -> "Seq2Seq":
         """Build the model, initialised from torch's default generator.
 
-        vectors: whether the source consists of vectors of `source_size` numbers instead of text. Raises ConfigError if
-        embeddings are tied and the vocabularies have different sizes.
+        vectors: whether the source consists of vectors of length `source_size` instead of text. Raises ConfigError if
+        embeddings are tied but the vocabularies differ in size.
         """
         if self.tie_embeddings and not vectors and source_size != target_size:
             raise ConfigError(
-                f"model.tie_embeddings needs one shared vocabulary, but the source has {source_size} entries and the "
-                f"target {target_size}: set text.shared=true, or model.tie_embeddings=false"
+                f"model.tie_embeddings requires a shared vocabulary, but the source vocabulary has {source_size} "
+                f"entries and the target vocabulary {target_size}: set text.shared=true or model.tie_embeddings=false"
             )
         return Seq2Seq(self, source_size, target_size, vectors)
 
     def build_for(self, sizes: VocabularySizes) -> "Seq2Seq":
-        """See `build`."""
+        """Build the model for these vocabulary sizes; see `build`."""
         return self.build(*sizes)
 
 
 class Seq2Seq(nn.Module):
-    """An encoder and a decoder. Built by `ModelConfig.build`.
+    """An encoder-decoder model. Built by `ModelConfig.build`.
 
-    vectors: the width of the vectors that the encoder reads; None if it reads tokens.
+    vectors: the width of the source vectors, or None if the source consists of tokens.
     """
 
     def __init__(self, config: ModelConfig, source_size: int, target_size: int, vectors: bool = False) -> None:
@@ -124,7 +123,7 @@ class Seq2Seq(nn.Module):
         width, rate = config.width, config.dropout.embedding
         self.vectors = source_size if vectors else None
         if vectors and config.tie_embeddings:
-            raise ConfigError("a source of vectors has no embedding table to tie: set model.tie_embeddings=false")
+            raise ConfigError("a vector source has no embedding table to tie: set model.tie_embeddings=false")
         source = VectorProjection(source_size, width) if vectors else token_table(source_size, width)
         target = source if config.tie_embeddings else token_table(target_size, width)
         weight = target.weight if config.tie_projection else token_table(target_size, width).weight
@@ -133,14 +132,14 @@ class Seq2Seq(nn.Module):
         target_scheme = resolve_scheme(config.target_positions or config.positions, config.decoder, "decoder")
         check_decodable(target_scheme, "target_positions")
         if vectors and config.embeddings.source is not None:
-            raise ConfigError("a source of vectors has no embedding table to load: remove model.embeddings.source")
+            raise ConfigError("a vector source has no embedding table to load: remove model.embeddings.source")
         config.embeddings.freeze(source, target, projection)
         source_embedding = Embedding(source, source_scheme.build_embedding(width), rate, config.scale_embeddings)
         target_embedding = Embedding(target, target_scheme.build_embedding(width), rate, config.scale_embeddings)
-        own = "positions" if config.target_positions is None else "target_positions"
+        target_setting = "positions" if config.target_positions is None else "target_positions"
         self.limits = LengthLimits(
             LengthLimit("source", source_embedding.positions.limit, "model.positions.limit"),
-            LengthLimit("target", target_embedding.positions.limit, f"model.{own}.limit"),
+            LengthLimit("target", target_embedding.positions.limit, f"model.{target_setting}.limit"),
         )
         with prefix_errors("encoder"):
             self.encoder = config.encoder.build(SideContext(source_embedding, width, config.dropout, source_scheme))
@@ -152,21 +151,24 @@ class Seq2Seq(nn.Module):
         initialise_linear_layers(self)
 
     def trial(self, length: int) -> Trial:
-        """Return a sentence pair with `length` tokens, or vectors, per side."""
+        """Return the model inputs for a sentence pair with `length` tokens (or source vectors) per side."""
         device = self.decoder.projection.weight.device
         tokens = torch.full((1, length), BOS, dtype=torch.int64, device=device)
         source = tokens if self.vectors is None else torch.zeros(1, length, self.vectors, device=device)
         return Trial((source, torch.ones_like(tokens, dtype=torch.bool)), tokens)
 
     def encode_source(self, source: tuple[Tensor, ...]) -> Memory:
-        """See `encode`."""
+        """Encode the source inputs; see `encode`."""
         return self.encode(*source)
 
     def encode(self, tokens: Tensor, mask: Tensor) -> Memory:
-        """tokens (B, S) int64 or vectors (B, S, n) float32, mask (B, S) bool → the memory for the decoder."""
+        """Encode tokens (B, S) int64 or vectors (B, S, n) float32 with mask (B, S) bool; returns the decoder's memory."""
         return self.encoder(tokens, mask)  # type: ignore[no-any-return]
 
     def forward(self, source: Tensor, source_mask: Tensor, inputs: Tensor) -> ProjectedOutput:
-        """Teacher forcing: predict the next token after each target input (B, T); the source is as in `encode`."""
+        """Predict the token that follows each target input token (teacher forcing).
+
+        source, source_mask: as in `encode`. inputs: (B, T) int64.
+        """
         output, _ = self.decoder.step(inputs, self.decoder.start(self.encode(source, source_mask)))
         return output

@@ -26,7 +26,7 @@ class ModelSettings(Config):
         """
         raise NotImplementedError
 
-    def resolved(self, size: int) -> Self:
+    def resolve(self, size: int) -> Self:
         """Return the settings with all values filled in that depend on the size of the training corpus."""
         return self
 
@@ -51,7 +51,7 @@ class PresetSettings(ModelSettings):
     preset: str | None = Field("auto", description="Name of a preset, which provides values for omitted settings.")
 
     @classmethod
-    def completed(cls, settings: dict[str, Any]) -> dict[str, Any]:
+    def add_implied_settings(cls, settings: dict[str, Any]) -> dict[str, Any]:
         """Return the settings with the values that this kind of model implies."""
         return settings
 
@@ -68,7 +68,7 @@ class PresetSettings(ModelSettings):
             return values
         name = values.get("preset", "auto")
         if name in (None, "auto"):
-            return cls.completed(values)
+            return cls.add_implied_settings(values)
         if name not in cls.presets:
             raise ValueError(f"unknown preset '{name}': expected one of {', '.join(cls.presets)}")
         preset = cls.presets[name]
@@ -82,7 +82,7 @@ class PresetSettings(ModelSettings):
             filled["dropout"] = {"embedding": rate, "residual": rate, **filled["dropout"]}
         if "positions" in preset and "positions" not in values and not cls._is_valid_model(filled):
             del filled["positions"]
-        return cls.completed(filled)
+        return cls.add_implied_settings(filled)
 
     @classmethod
     def _is_valid_model(cls, settings: dict[str, Any]) -> bool:
@@ -128,7 +128,7 @@ class PresetSettings(ModelSettings):
         """Return the settings with `preset: auto` replaced by the preset of a stored run."""
         return self if self.preset != "auto" else self.with_preset(stored.preset)
 
-    def resolved(self, size: int) -> Self:
+    def resolve(self, size: int) -> Self:
         """Return the settings with `preset: auto` replaced by the preset for a corpus of `size` pairs or tokens.
 
         Raises ConfigError if the other settings are incompatible with that preset.

@@ -1,4 +1,4 @@
-"""Encoders without word order, as baselines: the mean or the sum of the embeddings."""
+"""Baseline encoders without word order: the mean or the sum of the embeddings."""
 
 from typing import Literal
 
@@ -10,7 +10,10 @@ from dragoman.nn.embedding import Embedding
 
 
 class MeanEncoderConfig(EncoderFamily):
-    """v = (1/S) Σ_i e_i over the S tokens' embeddings (deck 001, "basic combination"). `encoder: {kind: mean}`."""
+    """The mean of the embeddings of S tokens, v = (1/S) Σ_i e_i (deck 001, "basic combination").
+
+    Selected by `encoder: {kind: mean}`.
+    """
 
     kind: Literal["mean"] = "mean"
 
@@ -20,7 +23,10 @@ class MeanEncoderConfig(EncoderFamily):
 
 
 class SumEncoderConfig(EncoderFamily):
-    """v = Σ_i e_i over the tokens' embeddings (deck 001, "basic combination"). `encoder: {kind: sum}`."""
+    """The sum of the tokens' embeddings, v = Σ_i e_i (deck 001, "basic combination").
+
+    Selected by `encoder: {kind: sum}`.
+    """
 
     kind: Literal["sum"] = "sum"
 
@@ -32,7 +38,7 @@ class SumEncoderConfig(EncoderFamily):
 class SimpleEncoder(nn.Module):
     """Represents the whole text by one vector. Implements `Encoder`.
 
-    The memory holds the vector at each of the S positions, because attention and the maximum output length depend
+    The memory contains the vector at each of the S positions, because attention and the maximum output length depend
     on the number of source positions.
     """
 
@@ -44,7 +50,7 @@ class SimpleEncoder(nn.Module):
         self.divide = divide
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Memory:
-        """tokens (B, S) int64, mask (B, S) bool → states (B, S, d), equal at all positions."""
+        """Encode tokens (B, S) int64 with mask (B, S) bool as states (B, S, d), equal at all positions."""
         embedded = self.embedding(tokens, mask=mask).masked_fill(~mask.unsqueeze(2), 0.0)
         vector = embedded.sum(1)
         if self.divide:

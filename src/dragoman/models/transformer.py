@@ -24,7 +24,7 @@ from dragoman.nn.residual import NormOrder, Residual, final_norm, require_output
 
 
 class _Layers(Config):
-    """Settings that the encoder and the decoder share."""
+    """Settings shared by the encoder and the decoder."""
 
     kind: Literal["transformer"] = "transformer"
     layers: int = Field(6, ge=1, description="Number of layers N (paper: 6).")
@@ -34,8 +34,8 @@ class _Layers(Config):
     activation: Activation = Field("relu", description="Feed-forward activation: relu (paper), gelu, swish or swiglu.")
     experts: ExpertsConfig | None = Field(
         None,
-        description="Mixture of experts: several feed-forward networks, a few of which process each token; null: a "
-        "single network.",
+        description="Mixture of experts: several feed-forward networks, a few of which process each token. null: one "
+        "feed-forward network.",
     )
     norm: NormOrder = Field("post", description="Position of the normalisation: post (paper) or pre.")
     normalisation: NormConfig = Field(LayerNormConfig(), description="Kind of normalisation.")
@@ -82,7 +82,7 @@ class TransformerDecoderConfig(_Layers, DecoderFamily):
     without_source: ClassVar[Mapping[str, Any]] = {"cross_attention": None}
 
     cross_attention: SourceAttentionConfig | None = Field(
-        SoftAttentionConfig(), description="Attention to the source; null: none, in a language model."
+        SoftAttentionConfig(), description="Attention to the source; null: none, as in a language model."
     )
 
     def build(self, context: DecoderContext) -> "TransformerDecoder":
@@ -120,7 +120,7 @@ class TransformerEncoder(nn.Module):
         self.norm = final_norm(context.width, config.norm, config.normalisation)
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Memory:
-        """tokens (B, S) int64, mask (B, S) bool → states (B, S, d)."""
+        """Encode tokens (B, S) int64 with mask (B, S) bool as states (B, S, d)."""
         padding = Mask.padding(mask)
         states = self.embedding(tokens, mask=mask)
         for layer in self.layers:
@@ -129,9 +129,9 @@ class TransformerEncoder(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Masked self-attention, attention to the source, and a feed-forward network, each in a residual connection.
+    """Masked self-attention, attention to the source, and a feed-forward network, each inside a residual connection.
 
-    A language model, and a step without a source, have no attention to the source.
+    Attention to the source is omitted in a language model and in a step without a source.
     """
 
     def __init__(self, config: TransformerDecoderConfig, context: DecoderContext) -> None:
@@ -140,8 +140,8 @@ class DecoderLayer(nn.Module):
         self.compilable = self.self_attention.compilable
         self.cross_attention = None
         if config.cross_attention is not None:
-            source = config.cross_attention.build(context.attention_sizes(config.heads))
-            self.cross_attention = require_output_width(source, context.width)
+            cross_attention = config.cross_attention.build(context.attention_sizes(config.heads))
+            self.cross_attention = require_output_width(cross_attention, context.width)
         self.feedforward = config.build_feedforward(context)
         self.around_self_attention = config.build_residual(context)
         if config.cross_attention is not None:
@@ -151,12 +151,15 @@ class DecoderLayer(nn.Module):
     def forward(
         self, states: Tensor, cache: TensorTree, memory: TensorTree | None, step: Step
     ) -> tuple[Tensor, TensorTree]:
-        """states (R, T, d), self-attention's cache of R rows, the projected memory of B rows → states, cache."""
-        seen: list[TensorTree] = []
+        """Return the new states (R, T, d) and the new self-attention cache.
+
+        states: (R, T, d). cache: the self-attention cache with R rows. memory: the projected source with B rows.
+        """
+        new_caches: list[TensorTree] = []
 
         def attend_self(states: Tensor) -> Tensor:
-            states, after = self.self_attention.causal_self_attend(states, cache, step.causal, step.mask)
-            seen.append(after)
+            states, new_cache = self.self_attention.causal_self_attend(states, cache, step.causal, step.mask)
+            new_caches.append(new_cache)
             return states
 
         def attend_source(states: Tensor) -> Tensor:
@@ -167,7 +170,7 @@ class DecoderLayer(nn.Module):
         states = self.around_self_attention(states, attend_self, mask)
         if memory is not None:
             states = self.around_cross_attention(states, attend_source, mask)
-        return self.around_feedforward(states, lambda states: self.feedforward(states, mask), mask), seen[0]
+        return self.around_feedforward(states, lambda states: self.feedforward(states, mask), mask), new_caches[0]
 
 
 class TransformerDecoder(LayeredDecoder):
@@ -183,11 +186,11 @@ class TransformerDecoder(LayeredDecoder):
         self.projection = context.projection
 
     def source_states(self, memory: Memory) -> Tensor:
-        """The states of the memory, converted once to the number type of matrix products."""
+        """Return the memory's states in the precision of matrix products."""
         return cast_for_matmul(memory.states)
 
     def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:
-        """Read tokens (R, T); the first is at `state.position`."""
+        """Process tokens (R, T), the first of which is at `state.position`."""
         step = self.read(tokens, state)
         states, attention, after = self.run_layers(step.embedded, state, step)
         return ProjectedOutput(self.norm(states, step.mask), self.projection, attention), after

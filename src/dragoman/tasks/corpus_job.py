@@ -14,7 +14,7 @@ from dragoman.data.batches.plan import BatchPlan, plan_epoch
 from dragoman.data.preparation.pipeline import PreparedCorpora
 from dragoman.inspect.describe import count_operations
 from dragoman.metrics.metric import Metric
-from dragoman.models.footprint import SHORT_TRIAL, evaluate, measure, refine_footprint
+from dragoman.models.footprint import SHORT_TRIAL, evaluate_polynomial, measure_footprint, refine_footprint
 from dragoman.models.settings import ModelSettings
 from dragoman.text.tokenizers import Tokenizers, VocabularySizes
 from dragoman.training.ranks.ranks import Runtime
@@ -54,12 +54,12 @@ def activation_bytes(model: Any, tokens: int, longest: int, free: int) -> int:
     The estimate is measured on the model with short examples. longest: tokens of the longest example; free: bytes that
     the measurement may use.
     """
-    footprint = measure(model, min(longest, SHORT_TRIAL), training=True)
+    footprint = measure_footprint(model, min(longest, SHORT_TRIAL), training=True)
     footprint = refine_footprint(footprint, model, longest, training=True, free=free)
     decoder = getattr(model, "decoder", None)
     vocabulary: int = 0 if decoder is None else decoder.projection.weight.size(0)
     logits = min(tokens, _ROWS_OF_LOGITS) * vocabulary * _COPIES_OF_LOGITS
-    return int(tokens / longest * evaluate(footprint.training, longest)) + logits * _FLOAT
+    return int(tokens / longest * evaluate_polynomial(footprint.training, longest)) + logits * _FLOAT
 
 
 class ValidationSets:
@@ -99,7 +99,7 @@ class CorpusJob(Job):
         """
         data = self.run.data
         batch = data.batch.with_size() if examples is None else data.batch.with_size(examples)
-        data, model = data.model_copy(update={"batch": batch}), self.run.model.resolved(size)
+        data, model = data.model_copy(update={"batch": batch}), self.run.model.resolve(size)
         self.run = self.run.model_copy(update={"data": data, "model": model})
 
     @property

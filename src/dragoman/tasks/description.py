@@ -176,9 +176,9 @@ def _with_preset(config: PresetSettings, pairs: int | None) -> tuple[PresetSetti
     if config.preset != "auto":
         return config, [f"preset {config.preset}"]
     if config.size_unit == "tokens":
-        config = config.resolved(TOKENS)
+        config = config.resolve(TOKENS)
         return config, [f"preset auto is {config.preset} for {TOKENS:,} tokens of text (assumed; model.preset chooses)"]
-    config = config.resolved(pairs or PAIRS)
+    config = config.resolve(pairs or PAIRS)
     why = "of --pairs" if pairs else "assumed; --pairs says otherwise"
     return config, [f"preset auto is {config.preset} for a corpus of {pairs or PAIRS:,} pairs ({why})"]
 

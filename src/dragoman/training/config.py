@@ -129,7 +129,7 @@ class LoopConfig(Config):
         """Choose a schedule that ends with the run if the length of the run is limited."""
         return {"schedule": "cosine"} if any(settings.get(limit) is not None for limit in _LIMITS) else {}
 
-    def resolved(self, width: int) -> Self:
+    def resolve(self, width: int) -> Self:
         """Return the settings with `schedule` and `dropout_epochs` set. width: the model width d."""
         averaged = self.ema is not None and self.start is None  # fine-tuning needs a decaying rate
         schedule = self.schedule or default_schedule(width, self.limited, averaged)

@@ -173,10 +173,10 @@ class TranslationLoopConfig(LoopConfig):
         "output.",
     )
 
-    def resolved(self, width: int) -> Self:
+    def resolve(self, width: int) -> Self:
         """Return the settings with a dropout rate that rises at first, unless the run starts from a trained model."""
         rising = _DROPOUT_EPOCHS if self.dropout_epochs is None and self.start is None else self.dropout_epochs
-        return super().resolved(width).model_copy(update={"dropout_epochs": rising or 0.0})
+        return super().resolve(width).model_copy(update={"dropout_epochs": rising or 0.0})
 
     @model_validator(mode="after")
     def _own_output_is_read(self) -> "TranslationLoopConfig":

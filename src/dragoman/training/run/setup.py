@@ -176,7 +176,7 @@ def _choose_machine_settings(job: Job, ranks: Ranks) -> RunConfig:
     device, config = ranks.device, job.run.train
     chosen = choose_precision(config.precision, device)
     precision = next(name for name, dtype in PRECISIONS.items() if dtype == chosen)
-    train = config.resolved(job.model_width).model_copy(
+    train = config.resolve(job.model_width).model_copy(
         update={
             "precision": precision,
             "device": device.type if ranks.distributed else str(device),

@@ -18,7 +18,7 @@ from dragoman.decode.prompts import Prompts
 from dragoman.decode.sampling import sample, uniforms
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.inspect.attention import AttentionMap, attention_maps, source_attention, without_weights
-from dragoman.models.footprint import SHORT_TRIAL, Footprint, evaluate, measure, refine_footprint
+from dragoman.models.footprint import SHORT_TRIAL, Footprint, evaluate_polynomial, measure_footprint, refine_footprint
 from dragoman.models.interface import LengthLimits, Memory, SourceModel
 from dragoman.nn.attention.interface import Attention
 from dragoman.text.symbols import EOS
@@ -152,10 +152,10 @@ class TorchEngine:
         # outputs are rarely longer; if they are and do not fit, the batch is split
         limit = max(length, *(len(row.prefix.ids) for row in rows)) + max(_margin(row.decoding) for row in rows)
         # a cache exists twice while it is reordered
-        cache = 2 * hypotheses * evaluate(self._footprint.cache, limit)
-        memory = evaluate(self._footprint.memory, length)
+        cache = 2 * hypotheses * evaluate_polynomial(self._footprint.cache, limit)
+        memory = evaluate_polynomial(self._footprint.memory, length)
         vocabulary = logits * 4 * hypotheses * self._tokenizers.target.size
-        return len(rows) * (max(evaluate(self._footprint.encoding, length), cache + vocabulary) + memory)
+        return len(rows) * (max(evaluate_polynomial(self._footprint.encoding, length), cache + vocabulary) + memory)
 
     def _scoring_bytes(self, pairs: Sequence[Pair], free: int) -> int:
         """Estimate the bytes of the logits, which are computed in chunks."""
@@ -164,7 +164,7 @@ class TorchEngine:
 
     @cached_property
     def _footprint(self) -> Footprint:
-        return measure(self.model, SHORT_TRIAL, training=False)
+        return measure_footprint(self.model, SHORT_TRIAL, training=False)
 
     def _free_bytes(self) -> int:
         if self._device.type == "cuda":
