@@ -59,7 +59,9 @@ def configured(choice: Choice, level: str) -> ModelConfig:
 @pytest.fixture(autouse=True)
 def _unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip memory, which has separate tests for every family."""
-    monkeypatch.setattr("dragoman.inspect.describe.measure_footprint", lambda *_, **__: Footprint(16, (1.0,), (1,), (1,), (1,)))
+    monkeypatch.setattr(
+        "dragoman.inspect.describe.measure_footprint", lambda *_, **__: Footprint(16, (1.0,), (1,), (1,), (1,))
+    )
 
 
 def check_sums(found: Description) -> None:

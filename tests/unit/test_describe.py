@@ -31,7 +31,9 @@ def described(settings: dict, vocabulary: int = 40, length: int = 8, depth: int 
 @pytest.fixture
 def unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip the measurement of memory, which runs the model and takes too long for large ones."""
-    monkeypatch.setattr("dragoman.inspect.describe.measure_footprint", lambda *_, **__: Footprint(16, (1.0,), (1,), (1,), (1,)))
+    monkeypatch.setattr(
+        "dragoman.inspect.describe.measure_footprint", lambda *_, **__: Footprint(16, (1.0,), (1,), (1,), (1,))
+    )
 
 
 def multiply(rows: int, inner: int, columns: int) -> int:

@@ -73,7 +73,9 @@ def test_a_window_wider_than_the_short_trial_is_not_extrapolated_quadratically()
     assert evaluate_polynomial(short.encoding, 65536) > FREE  # up to a window's length all pairs are compared
     long = refine_footprint(short, built, 65536, training=False, free=FREE)
     assert long.measured_length == LONG_TRIAL
-    assert evaluate_polynomial(long.encoding, 65536) < 100 * evaluate_polynomial(long.encoding, 2048)  # all pairs: 1024 times
+    assert evaluate_polynomial(long.encoding, 65536) < 100 * evaluate_polynomial(
+        long.encoding, 2048
+    )  # 1024 times if quadratic
     assert evaluate_polynomial(long.cache, 65536) == pytest.approx(evaluate_polynomial(long.cache, 2048), rel=0.01)
     assert refine_footprint(long, built, 65536, training=False, free=FREE) is long
 

@@ -70,9 +70,7 @@ def measure_footprint(model: Any, longest: int, training: bool) -> Footprint:
             model.eval()
             with torch.no_grad():
                 encoding, memory, cache = _measure_inference(model, trial)
-            measurements.append(
-                (_BLOCK_OVERHEAD * training_memory.peak, _BLOCK_OVERHEAD * encoding, memory, cache)
-            )
+            measurements.append((_BLOCK_OVERHEAD * training_memory.peak, _BLOCK_OVERHEAD * encoding, memory, cache))
     finally:
         model.train(was_training)
         torch.set_rng_state(state)

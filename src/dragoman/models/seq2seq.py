@@ -162,7 +162,7 @@ class Seq2Seq(nn.Module):
         return self.encode(*source)
 
     def encode(self, tokens: Tensor, mask: Tensor) -> Memory:
-        """Encode tokens (B, S) int64 or vectors (B, S, n) float32 with mask (B, S) bool; returns the decoder's memory."""
+        """Return the memory of tokens (B, S) int64 or vectors (B, S, n) float32; mask is (B, S) bool."""
         return self.encoder(tokens, mask)  # type: ignore[no-any-return]
 
     def forward(self, source: Tensor, source_mask: Tensor, inputs: Tensor) -> ProjectedOutput:
