@@ -14,8 +14,8 @@ from dragoman.data.corpora.lines import open_lines
 from dragoman.lecture.grammar.corpus import generate
 from dragoman.text.symbols import UNK
 from dragoman.text.vocabularies.subword_nmt import (
-    OLDEST,
-    USUAL,
+    VERSION_0_1,
+    VERSION_0_2,
     Codes,
     SubwordNMTConfig,
     SubwordNMTTokenizer,
@@ -137,12 +137,12 @@ PAIR = st.tuples(SYMBOL, st.one_of(SYMBOL, SYMBOL.map(lambda symbol: symbol + "<
 @given(
     merges=st.lists(PAIR, min_size=1, max_size=25),
     words=st.lists(st.text(alphabet="ab<", min_size=1, max_size=12), min_size=1, max_size=6),
-    version=st.sampled_from([OLDEST, USUAL]),
+    version=st.sampled_from([VERSION_0_1, VERSION_0_2]),
 )
 def test_any_merges_in_any_order_split_text_as_the_program_does(
     merges: list[tuple[str, str]], words: list[str], version: tuple[int, ...]
 ) -> None:
-    header = "#version: 0.2\n" if version == USUAL else ""
+    header = "#version: 0.2\n" if version == VERSION_0_2 else ""
     text = " ".join(words)
     (expected,) = original(header + "\n".join(" ".join(pair) for pair in merges), [text])
     tokenizer = SubwordNMTTokenizer(Codes(version, tuple(merges)), "ab<")

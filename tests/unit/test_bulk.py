@@ -167,7 +167,7 @@ def test_an_invalid_object_is_located(tmp_path: Path, line: str, message: str) -
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"s": ["a"]}, "has no column 't': choose one of its columns"),
+        ({"s": ["a"]}, "has no column 't', which --source-field names: expected one of s"),
         ({"t": ["a"], "translation": ["b"]}, "already has a column 'translation'"),
         ({"t": [1]}, "does not contain strings, but int64"),
     ],

@@ -104,7 +104,11 @@ def test_documents_under_a_language_model(tmp_path: Path) -> None:
             DataError,
             "reference 1 has 3 lines and reference 2",
         ),
-        ({"reference": REFERENCE, "hypothesis": FIRST, "metric": ["blue"]}, ConfigError, "there is no metric 'blue'"),
+        (
+            {"reference": REFERENCE, "hypothesis": FIRST, "metric": ["blue"]},
+            ConfigError,
+            "unknown metric 'blue': expected one of",
+        ),
         ({"reference": REFERENCE, "hypothesis": FIRST, "beam": 3}, ConfigError, "--beam can only be used with a model"),
         ({"reference": "nowhere.de", "hypothesis": FIRST}, DataError, "There is no file nowhere.de"),
         ({"model": "m", "reference": REFERENCE}, ConfigError, "give the sentences to translate"),
@@ -135,9 +139,9 @@ def test_averages_and_exports_do_not_overwrite_anything(tmp_path: Path) -> None:
     assert dragoman.average([tmp_path / "a", str(tmp_path / "b")], tmp_path / "mean") == tmp_path / "mean"
     with pytest.raises(ConfigError, match="is one of the models to average"):
         dragoman.average([tmp_path / "a", tmp_path / "b"], tmp_path / "b")
-    with pytest.raises(ConfigError, match="unknown format 'onnx': choose one of ctranslate2, marian"):
+    with pytest.raises(ConfigError, match="unknown format 'onnx': expected one of ctranslate2, marian"):
         dragoman.export(tmp_path / "a", tmp_path / "c", to="onnx")
-    with pytest.raises(ConfigError, match="unknown quantization 'int4': choose one of float32, int8"):
+    with pytest.raises(ConfigError, match="unknown quantization 'int4': expected one of float32, int8"):
         dragoman.export(tmp_path / "a", tmp_path / "c", quantization="int4")
     with pytest.raises(ConfigError, match="--quantization can only be used with --to ctranslate2"):
         dragoman.export(tmp_path / "a", tmp_path / "c", to="marian", quantization="int8")

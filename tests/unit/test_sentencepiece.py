@@ -65,7 +65,9 @@ def test_special_symbols_cannot_be_spelt(learned: SentencePieceTokenizer) -> Non
 
 
 def test_files_and_pickles_restore_it(learned: SentencePieceTokenizer, tmp_path: Path) -> None:
-    other = SentencePieceTokenizer(learned.model, learned.entries[::-1], joint=True, tidy=True, places=[7, 8, 9, 3])
+    other = SentencePieceTokenizer(
+        learned.model, learned.entries[::-1], joint=True, tidy=True, original_ids=[7, 8, 9, 3]
+    )
     for tokenizer in (learned, learned.with_tags(["to:de", "bt"]), other):
         tokenizer.save(tmp_path / "tokenizer.json")
         for again in (load_tokenizer(tmp_path / "tokenizer.json"), pickle.loads(pickle.dumps(tokenizer))):
@@ -73,7 +75,11 @@ def test_files_and_pickles_restore_it(learned: SentencePieceTokenizer, tmp_path:
             assert again.document() == tokenizer.document()
             assert again.fingerprint == tokenizer.fingerprint
             assert again.encode_batch(LINES) == tokenizer.encode_batch(LINES)
-            assert (again.joint, again.tidy, again.places) == (tokenizer.joint, tokenizer.tidy, tokenizer.places)
+            assert (again.joint, again.tidy, again.original_ids) == (
+                tokenizer.joint,
+                tokenizer.tidy,
+                tokenizer.original_ids,
+            )
     assert other.decode(other.encode("A dog .")) == "A dog."
 
 
@@ -120,7 +126,7 @@ def test_two_languages_share_entries_and_not_the_model(learned: SentencePieceTok
     english, german = learn(LINES[:1] * 9, 40), learn(LINES[1:2] * 9, 60)
     entries = sorted({*english.entries, *german.entries})
     pair = Tokenizers(*(SentencePieceTokenizer(each.model, entries, joint=True) for each in (english, german)))
-    assert pair.shared and not pair.alike
+    assert pair.shared and not pair.has_single_tokenizer
     tagged = pair.with_tags(["to:de"])
     assert tagged.source.size == tagged.target.size == len(entries) + 5
     tagged.save(tmp_path)

@@ -84,7 +84,7 @@ def test_a_translator_takes_a_language_models_decoder(capsys: pytest.CaptureFixt
     assert "decoder.embedding.tokens.weight" not in new
     assert any(".cross_attention." in name for name in new)
     assert not [name for name in new if name.startswith("decoder.") and "cross_attention" not in name]
-    assert job.tokenizers is not None and job.tokenizers.alike
+    assert job.tokenizers is not None and job.tokenizers.has_single_tokenizer
     assert "parameters of decoder (decoder.layers.0.cross_attention" in " ".join(capsys.readouterr().err.split())
 
 

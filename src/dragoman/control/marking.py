@@ -156,9 +156,9 @@ def insert_symbols(text: str, spans: PlaceholderSpans, terms: list[MarkedTerm]) 
     ):
         line.write(text[position:start])
         if is_term:
-            line.term(text[start:end], inserted)
+            line.write_term(text[start:end], inserted)
         else:
-            line.mark(inserted)
+            line.write_symbol(inserted)
         position = end
     line.write(text[position:])
-    return line.written()
+    return line.build()

@@ -33,7 +33,7 @@ class Sentences:
 
     @classmethod
     def of(cls, sentences: Sequence[Sequence[int] | NDArray[Any]]) -> "Sentences":
-        """Concatenate at least one sentence."""
+        """Concatenate a list of at least one sentence."""
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
         shape = next((np.shape(sentence) for sentence in sentences if len(sentence)), (0,))
         kind = np.int64 if len(shape) == 1 else np.float32
@@ -95,7 +95,7 @@ class Dataset:
         return tuple(side.ids for side in self.take(np.array([row])))
 
     def __str__(self) -> str:
-        """The amount of data, for messages."""
+        """Return the amount of data, for messages."""
         return f"{len(self):,} tokenised pairs"
 
     @property

@@ -31,7 +31,7 @@ _SECONDS_TO_END = 2
 
 
 def available_cores() -> int:
-    """Number of processors that this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -182,7 +182,7 @@ def _serve(descriptor: int) -> None:
 
 
 def _portable(error: Exception) -> Exception:
-    """A picklable exception: of the same kind if users can act on it, otherwise a RuntimeError with its traceback."""
+    """Return a picklable exception: one of the same class for errors of dragoman, else a RuntimeError with the traceback."""
     if isinstance(error, DragomanError):
         kind = next((kind for kind in _PLAIN if isinstance(error, kind)), DragomanError)
         return kind(str(error))

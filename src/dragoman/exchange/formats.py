@@ -64,7 +64,7 @@ def export(
     """
     model, out = Path(model), Path(out)
     if to not in WRITERS:
-        raise ConfigError(f"unknown format {to!r}: choose one of {', '.join(WRITERS)}")
+        raise ConfigError(f"unknown format {to!r}: expected one of {', '.join(WRITERS)}")
     with quietly(quiet):
         WRITERS[to](model, out, quantization)
     return out
@@ -73,7 +73,7 @@ def export(
 def _write_ctranslate2(model: Path, out: Path, quantization: str | None) -> None:
     kind, kinds = quantization or "float32", get_args(Quantization)
     if kind not in kinds:
-        raise ConfigError(f"unknown quantization {kind!r}: choose one of {', '.join(kinds)}")
+        raise ConfigError(f"unknown quantization {kind!r}: expected one of {', '.join(kinds)}")
     loaded = load_model_folder(model, torch.device("cpu"), "export")
     export_to_ctranslate2(loaded, model, out, cast(Quantization, str(kind)))
 

@@ -141,7 +141,7 @@ def moses_tokenise(lines: Iterable[str], language: str) -> list[str]:
         ) from error
     known = sorted({code for code in NonbreakingPrefixes().available_langs.values() if len(code) < 4})
     if language not in known:
-        raise ConfigError(f"Moses has no tokenisation rules for '{language}': choose one of {', '.join(known)}")
+        raise ConfigError(f"Moses has no tokenisation rules for '{language}': expected one of {', '.join(known)}")
     normalise = MosesPunctNormalizer(lang=language).normalize
     tokenise = MosesTokenizer(lang=language).tokenize
     # sacremoses is a port of a Perl script. That script reads lines with their newline, and one of its rules for

@@ -31,7 +31,7 @@ METRICS: dict[str, Metric] = {
 def metric_of(key: str) -> Metric:
     """Return the metric with this key. For an unknown key, raises a ConfigError that lists all keys."""
     if key not in METRICS:
-        raise ConfigError(f"there is no metric {key!r}: choose one of {', '.join(METRICS)}")
+        raise ConfigError(f"unknown metric {key!r}: expected one of {', '.join(METRICS)}")
     return METRICS[key]
 
 

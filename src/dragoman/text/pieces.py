@@ -1,4 +1,4 @@
-"""Word boundaries, and the display of pieces: `Ni@@ ki@@ tin .` as in subword-nmt, stray bytes as <E2>."""
+"""Word boundaries, and the display of pieces: `Ni@@ ki@@ tin .` as in subword-nmt, with stray bytes as <E2>."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ WORDS = (
     r"|\s+(?!\S)"  # whitespace except the last character, which belongs to the next word
     r"|\s+"
 )
-"""Pattern of words; no learned symbol crosses their boundaries. Letters and punctuation are separated, so that no
+"""Pattern of a word. No learned symbol crosses a word boundary. Letters and punctuation are separated, so that no
 symbol can spell `</s>`."""
 
 
 def words_splitter() -> Split:
-    """A pre-tokeniser of the library that splits a text into `WORDS` without loss."""
+    """Return a pre-tokeniser of the `tokenizers` library that splits a text into `WORDS` without loss."""
     return Split(Regex(WORDS), "isolated")
 
 
@@ -27,9 +27,10 @@ BLANK = "␣"
 
 
 def byte_values() -> dict[str, int]:
-    """The byte of each character of the library's byte alphabet (the table of GPT-2).
+    """Return the byte of each character of the library's byte alphabet (the byte table of GPT-2).
 
-    Printable Latin-1 characters represent themselves; the other bytes, in order, are the characters from U+0100 on.
+    Printable Latin-1 characters represent themselves. The other bytes are represented by the characters from U+0100
+    on, in order.
     """
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in set(printable)]
@@ -40,9 +41,9 @@ def byte_values() -> dict[str, int]:
 
 
 def display(pieces: Sequence[bytes]) -> list[str]:
-    """Return one string per piece; `@@` marks pieces that are continued within the same word.
+    """Return one string per piece. `@@` marks pieces that are continued within the same word.
 
-    The space before a word is not shown; other spaces are shown as ␣.
+    The space before a word is omitted. Other spaces are shown as ␣.
     """
     ends = _word_ends(b"".join(pieces))
     shown: list[str] = []
@@ -58,7 +59,7 @@ def display(pieces: Sequence[bytes]) -> list[str]:
 
 
 def _word_ends(data: bytes) -> set[int]:
-    """Byte positions at which words end. Each byte of an incomplete character counts as one character."""
+    """Return the byte positions at which words end. Each byte of an incomplete character counts as one character."""
     text = data.decode("utf-8", "surrogateescape")
     widths = [1 if "\udc80" <= character <= "\udcff" else len(character.encode()) for character in text]
     whole = "".join("\ufffd" if "\udc80" <= character <= "\udcff" else character for character in text)
@@ -72,7 +73,7 @@ def _word_ends(data: bytes) -> set[int]:
 
 
 def readable(piece: bytes) -> str:
-    """Return a piece as text, with spaces as ␣, and control characters and bytes of incomplete characters as <E2>."""
+    """Return a piece as text. Spaces are shown as ␣, control characters and bytes of incomplete characters as <E2>."""
     shown = []
     for character in piece.decode("utf-8", "surrogateescape"):
         if "\udc80" <= character <= "\udcff":

@@ -1,7 +1,7 @@
-"""Vocabulary entries that never result from text: special symbols, tags, and inline symbols.
+"""Vocabulary entries that are never produced by splitting text: special symbols, tags, and inline symbols.
 
-Every vocabulary has the four special symbols at ids 0 to 3. Tags and inline symbols have its last ids; they are never
-divided, and decode to nothing.
+In every vocabulary, the four special symbols have the ids 0 to 3, and tags and inline symbols have the last ids. Tags
+and inline symbols are never split, and decoding removes them.
 """
 
 import re
@@ -16,34 +16,34 @@ SPECIAL_SYMBOLS = ("<pad>", "<s>", "</s>", "<unk>")
 
 
 TO = "to:"
-"""Prefix of the tags of target languages. Source: Johnson et al. 2017, section 3, who write <2de>."""
+"""Prefix of target-language tags. Source: Johnson et al. 2017, section 3, who write <2de>."""
 
 
 _INLINE = re.compile("⟨(?:[1-9][0-9]?|term|as|/term)⟩")
 
 
 def is_inline(tag: str) -> bool:
-    """Whether a tag of a vocabulary is an inline symbol, which messages do not list among the tags."""
+    """Return whether a tag of a vocabulary is an inline symbol. Messages do not list inline symbols among the tags."""
     return _INLINE.fullmatch(tag) is not None
 
 
 def symbol(tag: str) -> str:
-    """The symbol of a tag in vocabularies and figures, such as `<bt>`; inline symbols are unchanged, such as `⟨1⟩`."""
+    """Return the symbol of a tag in vocabularies and figures, such as `<bt>`. Inline symbols (`⟨1⟩`) are unchanged."""
     return tag if is_inline(tag) else f"<{tag}>"
 
 
 def language_tag(language: str) -> str:
-    """The tag of a target language, such as `to:de`."""
+    """Return the tag of a target language, such as `to:de`."""
     return TO + language
 
 
 def tag_languages(tags: Iterable[str]) -> tuple[str, ...]:
-    """The target languages among `tags`, in order."""
+    """Return the target languages among `tags`, in order."""
     return tuple(tag.removeprefix(TO) for tag in tags if tag.startswith(TO))
 
 
 def source_tags(language: str | None, tags: Sequence[str] = ()) -> tuple[str, ...]:
-    """The tags of a source text: the tag of its target language first, then the others in the given order."""
+    """Return the tags of a source text: first the tag of its target language, then `tags` in the given order."""
     return (*(() if language is None else (language_tag(language),)), *tags)
 
 
@@ -51,7 +51,7 @@ def check_tag(tag: str) -> str:
     """Return the tag. Raises ValueError if it is not a valid tag."""
     name = tag.removeprefix(TO)
     if not name or any(character.isspace() or character in "<>," or not character.isprintable() for character in tag):
-        raise ValueError(f"{tag!r} is not a valid tag: a tag is one word without <, > and commas, such as bt, or to:de")
+        raise ValueError(f"{tag!r} is not a valid tag: expected one word without <, > and commas, such as bt or to:de")
     if symbol(tag) in SPECIAL_SYMBOLS:
         raise ValueError(
             f"{tag!r} is not a valid tag: {symbol(tag)} is a special symbol of every vocabulary; choose another name"
@@ -79,23 +79,27 @@ MAX_PLACEHOLDERS = 99
 
 
 def placeholder_symbol(number: int) -> str:
-    """A placeholder for a span that is the same in both languages: ⟨1⟩, ⟨2⟩ …"""
+    """Return a placeholder for a span that is the same in both languages: ⟨1⟩, ⟨2⟩ …"""
     return f"⟨{number}⟩"
 
 
 def placeholder_symbols(tags: Iterable[str]) -> tuple[str, ...]:
-    """The placeholders among the tags of a vocabulary."""
+    """Return the placeholder symbols among the tags of a vocabulary."""
     return tuple(tag for tag in tags if is_inline(tag) and tag not in TERMINOLOGY)
 
 
 class InlineText(NamedTuple):
-    """A text with inline symbols: `symbols[i]` is between `parts[i]` and `parts[i + 1]`, which include their spaces."""
+    """A text with inline symbols.
+
+    parts: the text between the symbols, including spaces. symbols: `symbols[i]` is between `parts[i]` and
+    `parts[i + 1]`.
+    """
 
     parts: tuple[str, ...]
     symbols: tuple[str, ...] = ()
 
     def text(self, replacements: Mapping[str, str]) -> str:
-        """The text with symbols replaced; symbols without a replacement are removed."""
+        """Return the text with its symbols replaced. Symbols without a replacement are removed."""
         return self.parts[0] + "".join(
             replacements.get(symbol, "") + part for symbol, part in zip(self.symbols, self.parts[1:], strict=True)
         )
@@ -112,25 +116,26 @@ class InlineWriter:
         """Append text."""
         self.parts[-1] += text
 
-    def mark(self, symbol: str) -> None:
+    def write_symbol(self, symbol: str) -> None:
         """Append a symbol."""
         self.symbols.append(symbol)
         self.parts.append("")
 
-    def term(self, source: str, target: str) -> None:
-        """Append a term with its translation (Dinu et al. 2019, append; with symbols instead of factors).
+    def write_term(self, source: str, target: str) -> None:
+        """Append a term with its translation.
 
-        The preceding space is moved after the first symbol, so that source and target are split like ordinary words.
+        Source: the "append" method of Dinu et al. 2019, with symbols instead of factors. A preceding space is moved
+        after the first symbol, so that source and target are split like ordinary words.
         """
-        begins = not self.symbols and not self.parts[0]
-        apart = self.parts[-1].endswith(" ")
+        is_first = not self.symbols and not self.parts[0]
+        follows_space = self.parts[-1].endswith(" ")
         self.parts[-1] = self.parts[-1].removesuffix(" ")
-        self.mark(TERM)
-        self.write(f" {source}" if apart or begins else source)
-        self.mark(AS)
+        self.write_symbol(TERM)
+        self.write(f" {source}" if follows_space or is_first else source)
+        self.write_symbol(AS)
         self.write(f" {target}")
-        self.mark(END)
+        self.write_symbol(END)
 
-    def written(self) -> InlineText:
+    def build(self) -> InlineText:
         """Return the complete text."""
         return InlineText(tuple(self.parts), tuple(self.symbols))

@@ -1,4 +1,4 @@
-"""`Tokenizer`: converts text to ids and back; the base class of all kinds of vocabularies."""
+"""`Tokenizer`: the base class of all vocabulary kinds, which convert text to ids and back."""
 
 import hashlib
 import json
@@ -27,16 +27,17 @@ class Tokenizer(ABC):
     kind: ClassVar[str]
     lossless: ClassVar[bool] = False
     added_space: ClassVar[Literal["first", "last"] | None] = "first"
-    """Position at which the surfaces of a text contain a space that the text does not have."""
+    """Word to which encoding adds a space that the text does not contain, the first or the last; None: no space."""
     joint: bool = False
-    """Whether the tokenizer of the other language splits differently but has the same vocabulary."""
+    """True if the tokenizer of the other language has the same vocabulary but splits differently."""
     dropout: float = 0.0
     tags: tuple[str, ...] = ()
 
     def __init__(self, symbols: Sequence[str], surfaces: Sequence[bytes]) -> None:
-        """symbols: names of the entries; surfaces: the UTF-8 of each entry, empty for special symbols.
+        """symbols: names of the entries. surfaces: the UTF-8 bytes of each entry, empty for special symbols.
 
-        Each word of a text includes the preceding space, even the first word; decoding removes this `added_space`.
+        The surface of a word includes the preceding space. A space is added before the first word and removed by
+        decoding; see `added_space`.
         """
         self._symbols = list(symbols)
         self._surfaces = list(surfaces)
@@ -48,7 +49,7 @@ class Tokenizer(ABC):
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The name of each entry, by id."""
+        """The names of the entries, in the order of their ids."""
         return tuple(self._symbols)
 
     @property
@@ -56,7 +57,7 @@ class Tokenizer(ABC):
         return len(self._symbols) - len(self.tags)
 
     def with_tags(self, tags: Sequence[str]) -> Self:
-        """The same tokenizer with these tags, in order, as the last ids."""
+        """Return a copy of the tokenizer in which these tags, in order, have the last ids."""
         tagged = copy(self)
         tagged.tags = tuple(dict.fromkeys(tags))
         tagged._symbols = [*self._symbols[: self._first_tag], *map(symbol, tagged.tags)]
@@ -64,14 +65,14 @@ class Tokenizer(ABC):
         return tagged
 
     def tag_ids(self, tags: Sequence[str]) -> list[int]:
-        """The id of each tag. Raises ConfigError for an unknown tag."""
+        """Return the id of each tag. Raises ConfigError for an unknown tag."""
         for tag in tags:
             if tag not in self.tags:
-                named = [each for each in self.tags if not is_inline(each)]
-                known = f"its tags are {', '.join(named)}" if named else "it has no tags"
+                listed = [each for each in self.tags if not is_inline(each)]
+                known = f"its tags are {', '.join(listed)}" if listed else "it has no tags"
                 raise ConfigError(
                     f"the vocabulary has no tag {tag!r}; {known}. A vocabulary contains the tags of text.tags and of "
-                    "the corpora that it was trained on"
+                    "the corpora from which it was learned"
                 )
         return [self._first_tag + self.tags.index(tag) for tag in tags]
 
@@ -91,8 +92,8 @@ class Tokenizer(ABC):
     def encode_continuation(self, texts: Sequence[str]) -> list[list[int]]:
         """Encode texts that continue other texts.
 
-        If a text is divided before a space between two words, the concatenated ids of both parts are those of the whole
-        text.
+        If a text is divided before a space between two words, the concatenated ids of its parts equal the ids of the
+        whole text.
         """
         return self.encode_batch(texts)
 
@@ -108,9 +109,9 @@ class Tokenizer(ABC):
         ]
 
     def decode(self, ids: Iterable[int], unknown: Sequence[str] = ()) -> str:
-        """Decode ids; special symbols and tags are skipped, bytes of incomplete characters become U+FFFD.
+        """Decode ids. Special symbols and tags are skipped, and bytes of incomplete characters become U+FFFD.
 
-        unknown: replacements for the UNKs among `ids`, in order, each with its space as in `words`.
+        unknown: replacements for the UNKs among `ids`, in order, each including its space as in `words`.
         """
         replacements = iter(unknown)
         parts = [
@@ -119,15 +120,15 @@ class Tokenizer(ABC):
             else self._surfaces[int(number)]  # other special symbols have no surface
             for number in ids
         ]
-        return self._without_added_space(b"".join(parts).decode("utf-8", "replace"))
+        return self._remove_added_space(b"".join(parts).decode("utf-8", "replace"))
 
-    def _without_added_space(self, text: str) -> str:
+    def _remove_added_space(self, text: str) -> str:
         if self.added_space is None:
             return text
         return text.removeprefix(" ") if self.added_space == "first" else text.removesuffix(" ")
 
     def surface(self, number: int) -> bytes:
-        """The UTF-8 of an id, possibly part of a character; empty for special symbols and tags."""
+        """Return the UTF-8 bytes of an id, which may be part of a character; empty for special symbols and tags."""
         return self._surfaces[number]
 
     def decode_batch(self, batch: Iterable[Iterable[int]]) -> list[str]:
@@ -135,7 +136,7 @@ class Tokenizer(ABC):
         return [self.decode(ids) for ids in batch]
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """One readable string per id, in the style of subword-nmt: `Ni@@`, `ki@@`, `tin`, `.`; stray bytes as <E2>."""
+        """Return a readable string per id, as in subword-nmt (`Ni@@`, `ki@@`, `tin`, `.`), with stray bytes as <E2>."""
         shown: list[str] = []
         run: list[bytes] = []
         for number in ids:
@@ -149,15 +150,15 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def words(self, text: str) -> tuple[list[int], list[str]]:
-        """Return the index of the word for each id of `encode(text)`, and the words of the text with their spaces.
+        """Return the word index of each id of `encode(text)`, and the words of the text including their spaces.
 
-        A word is the unit that becomes one UNK; in a vocabulary of characters, it is a single character.
+        A word is the unit that is replaced by one UNK. In a character vocabulary, it is a single character.
         """
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Return the span of the word for each id of `encode(text)`: (start, end) in characters, without spaces.
+        """Return the (start, end) of the word of each id of `encode(text)`, in characters and without spaces.
 
-        Words that consist of spaces, and further pieces of a single character, have empty spans.
+        Words that consist of spaces have empty spans, and so do all pieces of a character except the first.
         """
         indices, words = self.words(text)
         visible = [position for position, character in enumerate(text) if not character.isspace()]
@@ -171,22 +172,23 @@ class Tokenizer(ABC):
     def whole_words(self) -> list[str | None]:
         """Return the whole word that each id represents; None for parts of words and special symbols.
 
-        Letters and digits count as a whole word only with the preceding space, other characters even without it.
+        Letters and digits are a whole word only with a preceding space. Other characters are a whole word even without
+        one.
         """
-        return [_whole(surface) for surface in self._surfaces]
+        return [_whole_word(surface) for surface in self._surfaces]
 
     def with_dropout(self, dropout: float) -> "Tokenizer":
-        """The same tokenizer with another rate for `resample`. Only byte-level BPE supports rates above 0."""
+        """Return the tokenizer with this rate for `resample`. Only byte-level BPE supports rates above 0."""
         if dropout:
             raise ValueError(f"a vocabulary of kind {self.kind} does not support resampling")
         return self
 
     def resample(self, ids: Iterable[int], rng: np.random.Generator, dropout: float | None = None) -> list[int]:
-        """Resample the ids of a text if the kind supports it; by default they are returned unchanged."""
+        """Resample the ids of a text. Kinds that do not support resampling return them unchanged."""
         return list(ids)
 
     def document(self) -> str:
-        """The JSON that `load_tokenizer` reads."""
+        """Return the JSON document that `load_tokenizer` reads."""
         text = self._document()
         if not self.tags:
             return text
@@ -194,41 +196,41 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def _document(self) -> str:
-        """The JSON without tags, as `read` expects it."""
+        """Return the JSON document without tags, in the form that `read` expects."""
 
     @classmethod
     @abstractmethod
     def read(cls, document: dict[str, Any], path: Path) -> Self:
-        """Create a tokenizer from a parsed document without tags. path: its file, for messages.
+        """Create a tokenizer from a parsed document without tags. path: file of the document, for messages.
 
         Raises ModelError if the document is invalid.
         """
 
     def save(self, path: Path) -> None:
-        """Write one JSON file."""
+        """Write the tokenizer to a JSON file."""
         atomic_write(Path(path), self.document())
 
     def _check(self, path: Path, needs: str, fits: bool = True) -> None:
         """Raise ModelError unless `fits` is true and the special symbols come first."""
         if not fits or tuple(self._symbols[: len(SPECIAL_SYMBOLS)]) != SPECIAL_SYMBOLS:
             raise ModelError(
-                f"{path} is not a dragoman tokenizer: it needs {needs} whose ids 0–3 are {SPECIAL_SYMBOLS}."
+                f"{path} is not a dragoman tokenizer: expected {needs} whose ids 0–3 are {SPECIAL_SYMBOLS}."
             )
 
 
 def check_unicode(texts: Sequence[str]) -> None:
-    """Raise DataError for the first text with a lone surrogate, with its position."""
+    """Raise DataError if a text contains a lone surrogate. The message states the text and the position."""
     for number, text in enumerate(texts, start=1):
         try:
             text.encode("utf-8")
         except UnicodeEncodeError as error:
             raise DataError(
                 f"Text {number} contains a lone surrogate (U+{ord(text[error.start]):04X}) at character "
-                f"{error.start + 1}, which is not valid Unicode; read it with errors='replace'."
+                f"{error.start + 1}, which is not valid Unicode. Read the text with errors='replace'."
             ) from error
 
 
-def _whole(surface: bytes) -> str | None:
+def _whole_word(surface: bytes) -> str | None:
     try:
         text = surface.decode("utf-8")
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""`Tokenizers`: the tokenizers of source and target; the same object if both languages are split alike."""
+"""`Tokenizers`: the tokenizers of source and target, which may be a single object."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ SOURCE_FILE, TARGET_FILE = "tokenizer.source.json", "tokenizer.target.json"
 
 
 class TextConfig(Config):
-    """Tokenisation: the conversion of text to ids."""
+    """Tokenisation, which converts text to ids."""
 
     subword: SubwordConfig = Field(
         default=BPEConfig(), description="Kind of vocabulary: subwords, words or characters."
@@ -33,25 +33,27 @@ class TextConfig(Config):
     )
     tags: tuple[Tag, ...] = Field(
         default=(),
-        description="Tags of the source vocabulary in addition to those of the corpora, reserved for later use: words "
-        "such as bt or domain-law, and to:de for a target language. They are not counted in "
+        description="Tags that are added to the source vocabulary for later use, in addition to the tags of the "
+        "corpora: words such as bt or domain-law, and to:de for a target language. They are not counted in "
         "text.subword.size.",
     )
     vectors: VectorsConfig | None = Field(
         default=None,
-        description="The source is not text: each line is a JSON list of feature vectors. null: the source is text.",
+        description="Source of feature vectors instead of text: each line is a JSON list of vectors. null: the source "
+        "is text.",
     )
 
     @model_validator(mode="before")
     @classmethod
-    def _vectors_share_nothing(cls, values: Any) -> Any:
-        """Check that settings of the source vocabulary are not combined with feature vectors."""
+    def _disable_sharing_for_vectors(cls, values: Any) -> Any:
+        """Set `shared` to false by default if the source consists of feature vectors."""
         if isinstance(values, dict) and values.get("vectors") is not None:
             return {"shared": False, **values}
         return values
 
     @model_validator(mode="after")
-    def _one_vocabulary(self) -> "TextConfig":
+    def _check_vectors(self) -> "TextConfig":
+        """Check that settings of the source vocabulary are not combined with feature vectors."""
         if self.vectors is not None and self.shared:
             raise ValueError("vectors have no vocabulary to share: set text.shared=false, or remove it")
         if self.vectors is not None and self.tags:
@@ -60,9 +62,10 @@ class TextConfig(Config):
 
 
 class VocabularySizes(NamedTuple):
-    """Numbers of entries of the vocabularies of both sides.
+    """Sizes of the source and target vocabularies.
 
-    vectors: whether the source consists of feature vectors, with `source` components, instead of text.
+    vectors: whether the source consists of feature vectors instead of text; `source` is then the number of components
+    of a vector.
     """
 
     source: int
@@ -72,19 +75,19 @@ class VocabularySizes(NamedTuple):
 
 @dataclass(frozen=True)
 class Tokenizers:
-    """A pair of tokenizers; the same object if both languages are split alike."""
+    """The tokenizers of source and target, which are the same object if both languages are tokenised identically."""
 
     source: Tokenizer
     target: Tokenizer
 
     @property
     def shared(self) -> bool:
-        """Whether both languages share a vocabulary, even if they are split differently."""
-        return self.alike or (self.source.joint and self.target.joint)
+        """Return whether both languages share a vocabulary, even if their tokenizers differ."""
+        return self.has_single_tokenizer or (self.source.joint and self.target.joint)
 
     @property
-    def alike(self) -> bool:
-        """Whether both languages use the same tokenizer."""
+    def has_single_tokenizer(self) -> bool:
+        """Return whether both languages use the same tokenizer."""
         return self.source is self.target
 
     @property
@@ -94,7 +97,7 @@ class Tokenizers:
 
     @property
     def reads_vectors(self) -> bool:
-        """Whether the source consists of feature vectors instead of text."""
+        """Return whether the source consists of feature vectors instead of text."""
         return isinstance(self.source, VectorSequences)
 
     @property
@@ -103,15 +106,16 @@ class Tokenizers:
         return self.source.tags
 
     def with_tags(self, tags: Sequence[str]) -> "Tokenizers":
-        """The same pair with these tags in the source vocabulary.
+        """Return the tokenizers with these tags in the source vocabulary.
 
-        A shared vocabulary has them on both sides; a separate target vocabulary gets the placeholders among them.
+        A shared vocabulary contains the tags on both sides. A separate target vocabulary contains only the placeholder
+        symbols among them.
         """
         source = self.source.with_tags(tags)
         if self.shared:
-            return Tokenizers(source, source if self.alike else self.target.with_tags(tags))
-        spans = placeholder_symbols(tags)
-        return Tokenizers(source, self.target.with_tags(spans) if spans else self.target)
+            return Tokenizers(source, source if self.has_single_tokenizer else self.target.with_tags(tags))
+        placeholders = placeholder_symbols(tags)
+        return Tokenizers(source, self.target.with_tags(placeholders) if placeholders else self.target)
 
     @property
     def fingerprint(self) -> str:
@@ -119,14 +123,14 @@ class Tokenizers:
         return f"{self.source.fingerprint}:{self.target.fingerprint}"
 
     def with_dropout(self, dropout: float) -> "Tokenizers":
-        """The same pair with another rate for `resample`."""
+        """Return the tokenizers with this rate for `resample`."""
         source = self.source.with_dropout(dropout)
-        return Tokenizers(source, source if self.alike else self.target.with_dropout(dropout))
+        return Tokenizers(source, source if self.has_single_tokenizer else self.target.with_dropout(dropout))
 
     def save(self, folder: Path) -> None:
         """Write `tokenizer.json`, or `tokenizer.source.json` and `tokenizer.target.json`."""
         folder = Path(folder)
-        if self.alike:
+        if self.has_single_tokenizer:
             self.source.save(folder / SHARED_FILE)
         else:
             self.source.save(folder / SOURCE_FILE)
@@ -149,7 +153,7 @@ class Tokenizers:
 
 
 def train_tokenizers(config: TextConfig, sources: Iterable[str], targets: Iterable[str]) -> Tokenizers:
-    """Learn vocabularies from the two sides of a corpus; `sources` is read completely before `targets`.
+    """Learn vocabularies from the two sides of a corpus. `sources` is read completely before `targets`.
 
     The tags of `config` are added to the source vocabulary, and to the target vocabulary if it is shared.
     """

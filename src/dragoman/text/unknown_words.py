@@ -1,4 +1,4 @@
-"""Settings for words that are not in the vocabulary: how translations show them."""
+"""Settings for the treatment of words that are not in the vocabulary."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,7 +9,7 @@ from pydantic import Field
 from dragoman.base.settings.config import Config
 
 Translate = Callable[[str], str]
-"""Maps a source word, without spaces, to the text that replaces an UNK that attended to it."""
+"""Maps a source word, without spaces, to the replacement for an UNK whose attention is highest at this word."""
 
 ReadDictionary = Callable[[Path], Mapping[str, str]]
 
@@ -20,7 +20,7 @@ class ForbidUnknownConfig(Config):
     kind: Literal["forbid"] = "forbid"
 
     def translate(self, read: ReadDictionary) -> Translate | None:
-        """Return None, because there is nothing to replace."""
+        """Return None, because translations never contain UNK."""
         return None
 
 
@@ -32,19 +32,19 @@ class CopyUnknownConfig(Config):
     kind: Literal["copy"] = "copy"
 
     def translate(self, read: ReadDictionary) -> Translate | None:
-        """Return a function that copies the word."""
+        """Return a function that copies the source word."""
         return str
 
 
 class DictionaryUnknownConfig(Config):
     """Each UNK is replaced by the dictionary translation of the source word with the highest attention weight, or by
-    a copy of that word if it has none.
+    a copy of that word if the dictionary does not contain it.
     """
 
     kind: Literal["dictionary"] = "dictionary"
     path: Path = Field(
-        description="Dictionary: lines of word TAB translation, also .gz, .xz or .zst. Of repeated words, the first "
-        "counts."
+        description="Dictionary file with one entry per line: word TAB translation; plain, .gz, .xz or .zst. If a word "
+        "is repeated, its first entry is used."
     )
 
     def translate(self, read: ReadDictionary) -> Translate | None:

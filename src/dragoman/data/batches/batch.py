@@ -40,16 +40,16 @@ class TargetBatch:
         return (self.inputs,)
 
     def repeat_rows(self) -> Self:
-        """All rows twice, one copy after the other."""
+        """Return all rows twice, one copy after the other."""
         doubled = self._mapped(lambda tensor: torch.cat([tensor, tensor]))
         return replace(doubled, target_tokens=2 * self.target_tokens, rows=2 * self.rows)
 
     def to(self, device: torch.device) -> Self:
-        """The same batch on `device`; from pinned memory the copy is asynchronous."""
+        """Return the same batch on `device`; from pinned memory the copy is asynchronous."""
         return self._mapped(lambda tensor: tensor.to(device, non_blocking=True))
 
     def pin_memory(self) -> Self:
-        """The same batch in page-locked memory, for asynchronous copies to a GPU."""
+        """Return the same batch in page-locked memory, for asynchronous copies to a GPU."""
         return self._mapped(torch.Tensor.pin_memory)
 
     def _mapped(self, function: Callable[[Tensor], Tensor]) -> Self:

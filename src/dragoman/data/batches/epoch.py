@@ -53,7 +53,7 @@ class EpochRows:
         return len(self._bounds) - 1
 
     def block(self, number: int) -> NDArray[np.int64]:
-        """The rows of a block, numbered over all parts, in no particular order."""
+        """Return the rows of a block, numbered over all parts, in no particular order."""
         positions = np.arange(self._bounds[number], self._bounds[number + 1])
         if self._order is not None:
             positions = self._order.at(positions)
@@ -68,7 +68,7 @@ class EpochRows:
         return np.concatenate(rows)
 
     def _of_part(self, index: int, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The chunks of a part at these positions of its share of the epoch."""
+        """Return the chunks of a part at these positions of its share of the epoch."""
         count = self._chunks[index]
         if float(self._parts[index].weight).is_integer():
             return positions % count
@@ -82,11 +82,11 @@ class EpochRows:
 def epoch_weights(
     corpora: Sequence[CorpusConfig | TextCorpusConfig], sizes: Sequence[int], temperature: float | None
 ) -> list[float]:
-    """Number of times that an epoch reads each corpus, from its configured weight or by temperature sampling.
+    """Return the number of times that an epoch reads each corpus: its weight, or the result of temperature sampling.
 
     sizes: number n of pairs or tokens of each corpus. With a temperature T, an epoch of Σn is divided among the corpora
-    in proportion to n^(1/T) (Arivazhagan et al. 2019, section 4.2): T = 1 keeps their proportions, a high T equalises
-    them. Raises ConfigError if both weights and a temperature are given.
+    in proportion to n^(1/T) (Arivazhagan et al. 2019, section 4.2). T = 1 keeps the proportions of the corpora, and a
+    high T equalises them. Raises ConfigError if both weights and a temperature are set.
     """
     if temperature is None:
         return [corpus.weight for corpus in corpora]

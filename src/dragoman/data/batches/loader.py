@@ -36,7 +36,7 @@ class Loader(Generic[B]):
     collate: Callable[..., B] = collate  # type: ignore[assignment]
 
     def __len__(self) -> int:
-        """Number of batches from `start` on."""
+        """Return the number of batches from `start` on."""
         return max(len(self.plan.batches) - self.start, 0)
 
     def __iter__(self) -> Iterator[B]:

@@ -30,7 +30,7 @@ class Permutation:
         self._keys = rng.integers(0, 2**63, ROUNDS).tolist()
 
     def at(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The numbers at these positions of the permutation."""
+        """Return the numbers at these positions of the permutation."""
         if self._table is not None:
             return self._table[positions]
         numbers = self._encrypted(positions.astype(np.uint64))
@@ -48,7 +48,7 @@ class Permutation:
 
 
 def mixed(numbers: NDArray[np.uint64], key: int) -> NDArray[np.uint64]:
-    """A 64-bit hash of each number: splitmix64's output at this position of the sequence with seed `key`."""
+    """Return a 64-bit hash of each number: splitmix64's output at this position of the sequence with seed `key`."""
     value = (numbers + np.uint64(1)) * np.uint64(_GAMMA) + np.uint64(key)
     value = (value ^ (value >> np.uint64(30))) * _MULTIPLIERS[0]
     value = (value ^ (value >> np.uint64(27))) * _MULTIPLIERS[1]

@@ -131,7 +131,7 @@ class BlockBatches(Sequence[NDArray[np.int64]]):
         return self.block(number)[index - first]
 
     def block(self, number: int) -> list[NDArray[np.int64]]:
-        """The batches of a block, in training order."""
+        """Return the batches of a block, in training order."""
         if number not in self._kept:
             rng = self._generator(number)
             rows, _, starts = self._cut(number, rng)
@@ -142,13 +142,13 @@ class BlockBatches(Sequence[NDArray[np.int64]]):
         return self._kept[number]
 
     def _generator(self, number: int) -> np.random.Generator:
-        """The random generator of a block. The plan of a single block is the same as before blocks were introduced."""
+        """Return the random generator of a block. A single block has the same plan as in versions without blocks."""
         return np.random.default_rng(self._seed if len(self._rows) == 1 else (*self._seed, number))
 
     def _cut(
         self, number: int, rng: np.random.Generator
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """The rows of a block in batch order, the number of symbols of each side, and the start of each batch.
+        """Return the rows of a block in batch order, the number of symbols of each side, and the start of each batch.
 
         Rows are sorted by target length, then by source length, with ties in random order, and cut where the budget is
         full. Source lengths alternate between ascending and descending order, so that neighbours have similar lengths
@@ -164,7 +164,7 @@ class BlockBatches(Sequence[NDArray[np.int64]]):
 
 
 def _starts(widths: NDArray[np.int64], config: BatchConfig) -> NDArray[np.int64]:
-    """The start of each batch. widths: length of the longest side of each row, in batch order."""
+    """Return the start of each batch. widths: length of the longest side of each row, in batch order."""
     assert config.tokens is not None
     most = config.sentences or len(widths)
     starts = []

@@ -31,7 +31,7 @@ def in_blocks(items: Iterator[Item]) -> Iterator[list[Item]]:
 
 
 def block_file(folder: Path, number: int) -> Path:
-    """The path of a block."""
+    """Return the path of a block."""
     return folder / f"{number:06}.npz"
 
 
@@ -49,7 +49,7 @@ def read_block(path: Path, *names: str) -> list[NDArray[Any]]:
 
 
 def is_whole_block(path: Path) -> bool:
-    """Whether an undamaged block exists, stored by an earlier call that was killed."""
+    """Return whether an undamaged block exists, stored by an earlier call that was killed."""
     try:
         read_block(path, "lines")
     except (OSError, ValueError, KeyError, zipfile.BadZipFile):
@@ -65,7 +65,7 @@ def pack_texts(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int6
 
 
 def unpack_texts(joined: NDArray[np.uint8], ends: NDArray[np.int64], chosen: NDArray[np.intp]) -> list[str]:
-    """The texts with the indices `chosen` among those concatenated by `pack_texts`."""
+    """Return the texts with the indices `chosen` among those concatenated by `pack_texts`."""
     content = joined.tobytes()
     starts = ends - np.diff(ends, prepend=0)
     return [

@@ -23,12 +23,12 @@ BETWEEN = 1 + RULES.index("duplicates_between")
 
 
 def open_verdicts(folder: Path) -> NDArray[np.uint8]:
-    """The verdict on each item of the corpus with blocks in `folder`, memory-mapped; 0: kept."""
+    """Return the verdict on each item of the corpus with blocks in `folder`, memory-mapped; 0: kept."""
     return np.memmap(folder / _VERDICTS, dtype=np.uint8, mode="r")
 
 
 def text_bytes(folder: Path, starts: NDArray[np.int64], side: str) -> int:
-    """Number of bytes of UTF-8 of the kept texts of a side. folder, starts: as in `CleanedCorpus`."""
+    """Return the number of bytes of UTF-8 of the kept texts of a side. folder, starts: as in `CleanedCorpus`."""
     verdicts, total = open_verdicts(folder), 0
     for number in range(len(starts) - 1):
         before, ends = read_block(block_file(folder, number), "verdicts", f"{side}_ends")
@@ -82,7 +82,7 @@ class CleanedCorpus:
         return self.report.kept
 
     def verdicts(self, number: int) -> NDArray[np.uint8]:
-        """The verdict on each item of a block; 0: kept."""
+        """Return the verdict on each item of a block; 0: kept."""
         return self._verdicts[self.starts[number] : self.starts[number + 1]]
 
     def _judge(self, config: CleaningConfig | TextCleaningConfig) -> None:
@@ -96,7 +96,7 @@ class CleanedCorpus:
             self._judge_scripts(config)
 
     def _digests(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64]]]:
-        """Yield per block the indices and digests of the items that break no rule on their own."""
+        """Yield the indices and digests, block by block, of the items that individually break no rule."""
         for number in range(len(self)):
             verdicts, digests = read_block(block_file(self.folder, number), "verdicts", "digests")
             yield self.starts[number] + np.flatnonzero(verdicts == 0), digests
@@ -145,7 +145,7 @@ class CleanedCorpus:
         return CleaningReport.of_files(self.folder, self._total(), counts, self.unit)
 
     def _counted(self, number: int) -> NDArray[np.uint8]:
-        """The verdicts on a block that count in the report."""
+        """Return the verdicts on a block that count in the report."""
         return self.verdicts(number)
 
     def _total(self) -> int:
@@ -185,7 +185,7 @@ class CleanedTextCorpus(CleanedCorpus):
             worst = found
 
     def _digests(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64]]]:
-        """Yield per block the starts of the kept documents, and digests over those of their passages."""
+        """Yield the starts of the kept documents, block by block, and digests of the digests of their passages."""
         first, whole = 0, blake2b()
         for number in range(len(self)):
             before, begins, ends, found = read_block(

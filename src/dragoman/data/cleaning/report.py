@@ -93,7 +93,7 @@ class CleaningReport:
 
     @staticmethod
     def file(folder: Path, rule: str) -> Path:
-        """The path of a rule's line numbers, stored as int64."""
+        """Return the path of a rule's line numbers, stored as int64."""
         return folder / f"dropped.{rule}.bin"
 
     @classmethod

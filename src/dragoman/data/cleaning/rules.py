@@ -47,7 +47,7 @@ def dominant_script(text: str) -> str | None:
 
 @lru_cache(maxsize=1)
 def known_scripts() -> frozenset[str]:
-    """All scripts that `script` returns for the Basic Multilingual Plane."""
+    """Return all scripts that `script` returns for the Basic Multilingual Plane."""
     return frozenset(name for code in range(0x10000) if (name := script(chr(code))) is not None)
 
 
@@ -155,19 +155,22 @@ class Rules(ABC):
 
     @abstractmethod
     def violated_rule(self, item: Any) -> str | None:
-        """The first rule that an item breaks, or None. Raises DataError for invalid UTF-8 if `broken_utf8` is error."""
+        """Return the first rule that an item breaks, or None.
+
+        Raises DataError for invalid UTF-8 if `broken_utf8` is error.
+        """
 
     def block_arrays(self, items: Sequence[Any]) -> dict[str, NDArray[Any]]:
         """Arrays that a block stores for its items in addition to their lines."""
         return {}
 
     def script_texts(self, item: Any) -> tuple[str, ...]:
-        """The text of each side whose script is checked."""
+        """Return the text of each side whose script is checked."""
         texts: tuple[str, ...] = item.texts
         return texts
 
     def digest(self, item: Any) -> bytes:
-        """A digest of 16 bytes; by the birthday bound, 1e10 different items collide with probability 1e-19."""
+        """Return a digest of 16 bytes; by the birthday bound, 1e10 different items collide with probability 1e-19."""
         first, *others = item.texts
         text = f"{len(first)}:{first}{''.join(others)}" if others else first
         return blake2b(text.encode(), digest_size=16).digest()
@@ -186,7 +189,10 @@ class PairRules(Rules):
         self.config, self.origin, self.vectors = config, origin, vectors
 
     def violated_rule(self, pair: Pair) -> str | None:
-        """The first rule that a pair breaks, or None. Raises DataError for invalid UTF-8 if `broken_utf8` is error."""
+        """Return the first rule that a pair breaks, or None.
+
+        Raises DataError for invalid UTF-8 if `broken_utf8` is error.
+        """
         config = self.config
         source, target = pair.source, pair.target
         if not pair.complete:
@@ -220,7 +226,7 @@ class PairRules(Rules):
         return None
 
     def script_texts(self, pair: Pair) -> tuple[str, ...]:
-        """The text of each side; vectors have no script."""
+        """Return the text of each side; vectors have no script."""
         return ("", pair.target) if self.vectors else pair.texts
 
 
@@ -288,7 +294,7 @@ class TextRules(Rules):
         self.config, self.origin = config, origin
 
     def violated_rule(self, passage: Passage) -> str | None:
-        """The first rule that a passage breaks, or None.
+        """Return the first rule that a passage breaks, or None.
 
         Raises DataError for invalid UTF-8 if `broken_utf8` is error.
         """
@@ -309,7 +315,7 @@ class TextRules(Rules):
         return None
 
     def block_arrays(self, passages: Sequence[Passage]) -> dict[str, NDArray[Any]]:
-        """Whether each passage starts and ends its document."""
+        """Return whether each passage starts and ends its document."""
         return {
             "begins": np.array([passage.begins for passage in passages], bool),
             "ends": np.array([passage.ends for passage in passages], bool),

@@ -74,7 +74,7 @@ def in_passages(line: int, parts: Iterable[str]) -> Iterator[Passage]:
 
 
 def broken_line(passage: Passage) -> int:
-    """The line of the first invalid UTF-8 in a passage that has any."""
+    """Return the line of the first invalid UTF-8 in a passage that has any."""
     try:
         passage.text.encode("utf-8")
     except UnicodeEncodeError as error:

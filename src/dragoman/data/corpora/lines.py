@@ -71,7 +71,7 @@ def decode_line(line: bytes, first: bool) -> str:
 
 
 def has_broken_utf8(text: str) -> bool:
-    """Whether a line from `open_lines` contains invalid UTF-8."""
+    """Return whether a line from `open_lines` contains invalid UTF-8."""
     if text.isascii():
         return False
     try:

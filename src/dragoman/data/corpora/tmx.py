@@ -128,5 +128,5 @@ class _Units:
 
 
 def _matches(code: str, wanted: str) -> bool:
-    """Whether a variant's language is the wanted one or a regional variety of it."""
+    """Return whether a variant's language is the wanted one or a regional variety of it."""
     return code == wanted or re.split("[-_]", code, maxsplit=1)[0] == wanted

@@ -90,7 +90,7 @@ class CorpusContents:
         self._large = sum(path.stat().st_size for path in corpus.files) > _SMALL
 
     def cleaned(self, cleaning: AnyCleaning, vectors: bool) -> str:
-        """Fingerprint of the cleaned text."""
+        """Return the fingerprint of the cleaned text."""
         return _digest(
             "cleaned",
             repr(self.corpus.selection),
@@ -101,7 +101,7 @@ class CorpusContents:
         )
 
     def tokenised(self, cleaning: AnyCleaning, text: TextConfig | Tokenizers, sample: int, more: str = "") -> str:
-        """Fingerprint of the token ids. more: description of all other data that determine them."""
+        """Return the fingerprint of the token ids. more: description of all other data that determine them."""
         parts = [
             _FORMAT[self._large and isinstance(text, TextConfig)],
             repr(self.corpus.selection),
@@ -125,7 +125,7 @@ class CorpusContents:
         sample: int,
         temperature: float | None,
     ) -> str:
-        """Fingerprint of a vocabulary learned from several corpora."""
+        """Return the fingerprint of a vocabulary learned from several corpora."""
         parts = [f"{each.cleaned(cleaning, text.vectors is not None)} {each.corpus.weight}" for each in contents]
         parts += [file_digest(path, contents[0]._folder) for path in text.subword.files]
         return _digest("vocabulary", _subwords(text, sample), repr(temperature), *parts)

@@ -103,15 +103,15 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
         """Return a function that tokenises the blocks in the folder `source` into the folder `work`."""
 
     def before(self, index: int) -> Sequence[int]:
-        """Indices of the earlier corpora whose pairs are dropped from this one."""
+        """Return the indices of the earlier corpora whose pairs are dropped from this one."""
         return ()
 
     def more(self, corpus: Corpus) -> str:
-        """Description of other data that determine the ids than text, cleaning and tokenizers, for the fingerprint."""
+        """Return a string for the fingerprint that describes data other than text, cleaning and tokenizers."""
         return ""
 
     def marked(self, function: BlockTokeniser, blocks: int) -> dict[str, dict[str, int]]:
-        """Counts of inserted symbols, for the report."""
+        """Return the counts of inserted symbols, for the report."""
         return {}
 
     def run(self) -> PreparedCorpora:
@@ -150,7 +150,7 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
         return [part[0] for part in found], found[0][1], [part[2] for part in found]
 
     def _vocabulary(self, text: TextConfig, make: bool) -> Tokenizers | None:
-        """The vocabulary of several corpora, stored in a folder of its own."""
+        """Return the vocabulary of several corpora, stored in a folder of its own."""
         settings = text, self.sample, self.temperature
         path = self.folder / CorpusContents.vocabulary(self.contents, self.cleaning, *settings)[:16]
         if path.exists():
@@ -244,7 +244,7 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
         return self.cleaned[index]
 
     def _unfinished(self, index: int) -> Path:
-        """Folder of the blocks until the corpus is prepared; after a kill, the next preparation resumes from them."""
+        """Return the folder of a corpus's blocks during preparation. After a kill, the next preparation reuses them."""
         fingerprint = self.contents[index].cleaned(self.cleaning, self.vectors)
         return self.folder / f".{fingerprint[:16]}.unfinished"
 

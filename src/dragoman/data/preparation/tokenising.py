@@ -167,7 +167,7 @@ class PairTokeniser:
             yield Rows(lines, (Sentences(*sides[:2]), Sentences(*sides[2:])), too_long)
 
     def marked(self, blocks: int) -> dict[str, int]:
-        """Counts of inserted symbols in the blocks, by the names in `MARKED`; empty without a `marking`."""
+        """Return the counts of inserted symbols in the blocks, by the names in `MARKED`; empty without a `marking`."""
         if self.marking is None:
             return {}
         total = sum((read_block(block_file(self.folder, number), "marked")[0] for number in range(blocks)), start=0)
@@ -181,7 +181,7 @@ class PairTokeniser:
         start: int,
         marked: Counter[str],
     ) -> Iterator[tuple[Any, Any]]:
-        """Ids of both sides of the pairs from `start` on. The counts `marked` are updated."""
+        """Return the ids of both sides of the pairs from `start` on. The counts `marked` are updated."""
         part = slice(start, start + PAIRS_AT_ONCE)
         if self.marking is not None:
             texts = zip(sources[part], targets[part], lines[part].tolist(), strict=True)
@@ -269,7 +269,7 @@ class TextTokeniser:
 
 
 def _at_once(texts: Sequence[str]) -> Iterator[slice]:
-    """Slices of a list of texts that are tokenised together."""
+    """Return the slices of a list of texts that are tokenised together."""
     start = size = 0
     for place, text in enumerate(texts, start=1):
         size += len(text)
@@ -279,7 +279,10 @@ def _at_once(texts: Sequence[str]) -> Iterator[slice]:
 
 
 def excerpt_lengths(documents: NDArray[np.int64], block: int) -> NDArray[np.int64]:
-    """Number of labels of each excerpt. documents: number of labels per document; block: maximum per excerpt."""
+    """Return the number of labels of each excerpt.
+
+    documents: number of labels of each document. block: maximum number of labels per excerpt.
+    """
     counts = -(-documents // block)
     lengths = np.full(counts.sum(), block)
     lengths[np.cumsum(counts) - 1] += documents - counts * block

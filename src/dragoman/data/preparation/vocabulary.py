@@ -44,7 +44,7 @@ class Sample:
             yield from texts
 
     def bytes(self, side: str) -> int:
-        """Number of bytes of UTF-8 of all kept texts of a side, independent of the rate."""
+        """Return the number of bytes of UTF-8 of all kept texts of a side, independent of the rate."""
         return text_bytes(self.folder, self.starts, side)
 
     def first_draws(self, side: str, slots: NDArray[np.uint32]) -> None:

@@ -17,7 +17,7 @@ from dragoman.exchange.huggingface import ADDED, CONFIG, SPECIAL, TOKENIZER, rea
 from dragoman.exchange.marian.architecture import MarianSettings
 from dragoman.text.symbols import BOS, EOS, PAD, SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizers import Tokenizers
-from dragoman.text.vocabularies.sentencepiece import SentencePieceTokenizer, code, tag_of
+from dragoman.text.vocabularies.sentencepiece import SentencePieceTokenizer, language_code, tag_of
 
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
 SOURCE_MODEL, TARGET_MODEL = "source.spm", "target.spm"
@@ -53,7 +53,7 @@ class MarianVocabulary:
         first = len(SPECIAL_SYMBOLS)
         here = (*range(first), *range(first + len(entries), first + len(ordinary)))
         return SentencePieceTokenizer(
-            model, entries, joint=joint, tidy=tidy, places=None if places == here else places
+            model, entries, joint=joint, tidy=tidy, original_ids=None if places == here else places
         ).with_tags(list(tags.values()))
 
 
@@ -162,7 +162,7 @@ def _content(token: Any) -> Any:
 
 def rows(tokenizer: SentencePieceTokenizer) -> list[int]:
     """Return dragoman's id for each Marian id. If decoders start with padding, it maps to the beginning of sentence."""
-    size, places = tokenizer.size, tokenizer.places
+    size, places = tokenizer.size, tokenizer.original_ids
     if places is None:
         return list(range(size))
     first = len(SPECIAL_SYMBOLS)
@@ -178,9 +178,13 @@ def rows(tokenizer: SentencePieceTokenizer) -> list[int]:
 
 def symbols(tokenizer: SentencePieceTokenizer) -> dict[str, int]:
     """Return the content of `vocab.json`: Marian's ids by symbol."""
-    tags = [code(tag) for tag in tokenizer.tags]
+    tags = [language_code(tag) for tag in tokenizer.tags]
     here = ["<pad>", BEGIN, "</s>", "<unk>", *tokenizer.entries, *tags]
-    names = {BOS: "<pad>"} if tokenizer.places is not None and tokenizer.places[PAD] == tokenizer.places[BOS] else {}
+    names = (
+        {BOS: "<pad>"}
+        if tokenizer.original_ids is not None and tokenizer.original_ids[PAD] == tokenizer.original_ids[BOS]
+        else {}
+    )
     return {names.get(number, here[number]): place for place, number in enumerate(rows(tokenizer))}
 
 

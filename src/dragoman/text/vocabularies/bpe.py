@@ -24,7 +24,7 @@ from dragoman.text.symbols import SPECIAL_SYMBOLS
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.vocabularies.bpe_dropout import MergeTable
 from dragoman.text.vocabularies.config import LARGEST_SIZE, VocabularyConfig, default_size
-from dragoman.text.vocabularies.hugging_face import HuggingFaceTokenizer, pipeline, trained
+from dragoman.text.vocabularies.hugging_face import HuggingFaceTokenizer, pipeline, train
 
 SMALLEST_SIZE = len(SPECIAL_SYMBOLS) + 256
 """Number of special symbols and bytes, which are enough to represent any text."""
@@ -41,7 +41,7 @@ class BytePairTokenizer(HuggingFaceTokenizer):
     needs: ClassVar[str] = "a byte-level BPE"
 
     def __init__(self, library: Library, dropout: float = 0.0) -> None:
-        """library: a tokenizer as created by `BPEConfig.learn`. dropout: rate of `resample`, in [0, 1)."""
+        """library: a tokenizer created by `BPEConfig.learn`. dropout: rate for `resample`, in [0, 1)."""
         super().__init__(library)
         self._merges: MergeTable | None = None
         self.dropout = dropout
@@ -56,13 +56,13 @@ class BytePairTokenizer(HuggingFaceTokenizer):
         return sha256((self._library.to_str() + tags).encode()).hexdigest()
 
     def with_dropout(self, dropout: float) -> "BytePairTokenizer":
-        """The same tokenizer with another rate for `resample`."""
+        """Return a copy of the tokenizer with this rate for `resample`."""
         other = copy(self)
         other.dropout = dropout
         return other
 
     def decode(self, ids: Iterable[int], unknown: Sequence[str] = ()) -> str:
-        """Decode ids; special symbols and tags are skipped, bytes of incomplete characters become U+FFFD."""
+        """Decode ids. Special symbols and tags are skipped, and bytes of incomplete characters become U+FFFD."""
         if unknown:
             return super().decode(ids, unknown)
         ordinary = [int(number) for number in ids if len(SPECIAL_SYMBOLS) <= number < self._first_tag]
@@ -70,10 +70,10 @@ class BytePairTokenizer(HuggingFaceTokenizer):
         return text
 
     def resample(self, ids: Iterable[int], rng: np.random.Generator, dropout: float | None = None) -> list[int]:
-        """Resample the ids of a text by BPE-dropout at `dropout` (default: this tokenizer's own rate).
+        """Resample the ids of a text by BPE-dropout. Tags and inline symbols are kept.
 
-        The result depends only on the arguments. ids must be those of a whole text; its tags and inline symbols are
-        kept.
+        ids: the ids of a whole text. dropout: dropout rate; None for the rate of the tokenizer. The result depends
+        only on the arguments.
         """
         if self._merges is None:
             model: dict[str, Any] = json.loads(self._library.to_str())["model"]
@@ -90,7 +90,7 @@ class BytePairTokenizer(HuggingFaceTokenizer):
         return resampled
 
     def _document(self) -> str:
-        """The library's JSON. Files of this kind, which was the first, do not name their kind."""
+        """Return the library's JSON document. Files of this kind, which was the first, do not contain a kind."""
         text: str = self._library.to_str(pretty=True)
         return text
 
@@ -112,10 +112,9 @@ class BPEConfig(VocabularyConfig):
     size: int | None = Field(
         default=None,
         ge=SMALLEST_SIZE,
-        description="Vocabulary size, including the 4 special symbols and the 256 bytes. null: by the size of the "
-        "corpus: 6,000 below 100,000 pairs, 16,000 below 1,000,000, otherwise 32,000. A small corpus may "
-        "yield fewer. Source of the default: Sennrich & Zhang 2019 (small vocabularies for small "
-        "corpora).",
+        description="Vocabulary size, including the 4 special symbols and the 256 bytes. null: 6,000 for corpora with "
+        "fewer than 100,000 pairs, 16,000 with fewer than 1,000,000, and 32,000 for larger corpora. A small corpus may "
+        "yield fewer entries. Source of the default: Sennrich & Zhang 2019 (small vocabularies for small corpora).",
     )
     min_frequency: int = Field(
         default=2,
@@ -136,16 +135,17 @@ class BPEConfig(VocabularyConfig):
         return self.dropout
 
     def with_size(self, pairs: int) -> "BPEConfig":
-        """Set the vocabulary size for a corpus of `pairs` sentence pairs, if none is given."""
+        """Return the settings with a vocabulary size for `pairs` sentence pairs, unless a size is set."""
         return self if self.size is not None else self.model_copy(update={"size": default_size(pairs)})
 
     def learn(self, texts: Iterable[str]) -> BytePairTokenizer:
-        """Learn merges from `texts`; if no size is set, that for a large corpus is used.
+        """Learn merges from `texts`. Without a size, the default size for large corpora is used.
 
-        The same texts in the same order give the same tokenizer, byte for byte.
+        The file of the tokenizer depends only on the texts and their order.
 
-        Every text is prefixed with a space, so that words are split alike at the start of a sentence and inside it;
-        decoding removes exactly one space. There is no normalisation, so decoding restores the exact text.
+        Every text is prefixed with a space, so that a word is split in the same way at the start of a sentence and
+        inside a sentence. Decoding removes exactly one space. There is no normalisation, so decoding restores the exact
+        text.
         """
         byte_level = ByteLevel(add_prefix_space=False, use_regex=False)
         library = pipeline(BPE(), PreTokenizerSequence([words_splitter(), byte_level]))
@@ -157,4 +157,4 @@ class BPEConfig(VocabularyConfig):
             initial_alphabet=sorted(ByteLevel.alphabet()),
             show_progress=False,
         )
-        return BytePairTokenizer(trained(library, trainer, texts), self.dropout)
+        return BytePairTokenizer(train(library, trainer, texts), self.dropout)

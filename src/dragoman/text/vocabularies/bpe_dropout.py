@@ -1,6 +1,6 @@
 """BPE-dropout, which skips merges of a word at random, with a seeded random generator.
 
-The subword library also supports dropout, but its random generator cannot be seeded.
+The `tokenizers` library also supports BPE-dropout, but its random generator cannot be seeded.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,10 @@ NO_MERGE = 1 << 60
 
 @dataclass(frozen=True)
 class _Word:
-    """A word: ids of its bytes, ids of its pieces without dropout, and the (position, merged id) of each merge."""
+    """The split of a word without dropout.
+
+    alphabet: ids of its bytes. pieces: ids of its pieces. merges: (position, merged id) of each merge, in order.
+    """
 
     alphabet: tuple[int, ...]
     pieces: tuple[int, ...]
@@ -24,13 +27,13 @@ class _Word:
 
 
 class MergeTable:
-    """The learned merges, which split words with or without dropout."""
+    """The learned merges, by which words are split with or without dropout."""
 
     def __init__(self, vocabulary: Mapping[str, int], merges: Sequence[tuple[str, str]]) -> None:
         """vocabulary: symbol → id. merges: pairs of symbols, in the order in which they were learned."""
         self._size = len(vocabulary)
         self._letters = {symbol: number for symbol, number in vocabulary.items() if len(symbol) == 1}
-        self._ranks: dict[int, int] = {}  # a pair is left · size + right
+        self._ranks: dict[int, int] = {}  # by pair: left · size + right
         self._merged: list[int] = []
         for rank, (left, right) in enumerate(merges):
             self._ranks[vocabulary[left] * self._size + vocabulary[right]] = rank
@@ -38,12 +41,12 @@ class MergeTable:
         self._words: dict[str, _Word] = {}
 
     def segment(self, words: Sequence[str], dropout: float = 0.0, rng: np.random.Generator | None = None) -> list[int]:
-        """Return the ids of `words`, given in the byte alphabet of the library's `ByteLevel`.
+        """Return the ids of `words`, which are written in the byte alphabet of the library's `ByteLevel`.
 
-        In every step, each pair is dropped with probability `dropout`, and the best-ranked remaining pair is merged; a
-        word is complete when all pairs are dropped (Provilkov et al. 2020, algorithm 1). Pairs are drawn from the best
-        rank down, only until one is kept, which gives the same distribution with few draws. A dropout of 0 gives the
-        library's pieces.
+        In every step, each pair is dropped with probability `dropout`, and the best-ranked remaining pair is merged. A
+        word is complete when all pairs are dropped (Provilkov et al. 2020, algorithm 1). This implementation draws for
+        the pairs in the order of their ranks and stops at the first pair that is not dropped. The distribution is the
+        same, with few draws. With a dropout of 0, the pieces are those of the library.
         """
         if dropout == 0.0 or rng is None:
             return [piece for word in words for piece in self._word(word).pieces]
@@ -56,11 +59,14 @@ class MergeTable:
                 gap -= len(word.merges)
                 ids.extend(word.pieces)
             else:
-                gap = self._drop(word, gap, gaps, ids)
+                gap = self._segment_with_drops(word, gap, gaps, ids)
         return ids
 
-    def _drop(self, word: _Word, gap: int, gaps: Iterator[int], ids: list[int]) -> int:
-        """Append a word's pieces to `ids`. Its first `gap` merges succeed, the next fails. Returns the rest of it."""
+    def _segment_with_drops(self, word: _Word, gap: int, gaps: Iterator[int], ids: list[int]) -> int:
+        """Append the pieces of a word to `ids`. The first `gap` merges succeed, and the next one fails.
+
+        Returns the number of further draws that succeed before the next failure.
+        """
         pieces = list(word.alphabet)
         for position, merged in word.merges[:gap]:
             pieces[position : position + 2] = [merged]
@@ -112,9 +118,9 @@ class MergeTable:
             ranks[position] = self._ranks.get(merged * self._size + pieces[position + 1], NO_MERGE)
 
     def _pair_ranks(self, pieces: list[int]) -> list[int]:
-        """The rank of every adjacent pair, NO_MERGE if no merge was learned."""
-        known, size = self._ranks, self._size
-        return [known.get(left * size + right, NO_MERGE) for left, right in pairwise(pieces)]
+        """Return the rank of every adjacent pair, or NO_MERGE if no merge of the pair was learned."""
+        ranks, size = self._ranks, self._size
+        return [ranks.get(left * size + right, NO_MERGE) for left, right in pairwise(pieces)]
 
 
 def _gaps(dropout: float, rng: np.random.Generator) -> Iterator[int]:

@@ -18,14 +18,14 @@ from dragoman.text.vocabularies.hugging_face import HuggingFaceTokenizer, pipeli
 
 
 class CharacterTokenizer(HuggingFaceTokenizer):
-    """One id per Unicode code point, including spaces: texts of known characters are encoded without loss."""
+    """Assigns an id to each Unicode code point, including spaces. Texts of known characters are encoded without loss."""
 
     kind = "character"
     added_space = None
     model = "WordLevel"
     needs: ClassVar[str] = "a list of characters"
 
-    def _prepared(self, text: str) -> str:
+    def _add_space(self, text: str) -> str:
         return text
 
     def _splitter(self) -> Split:
@@ -33,9 +33,9 @@ class CharacterTokenizer(HuggingFaceTokenizer):
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Return each character, with spaces as ␣ and control characters as <09>."""
-        return [self._shown(int(number)) for number in ids]
+        return [self._readable(int(number)) for number in ids]
 
-    def _shown(self, number: int) -> str:
+    def _readable(self, number: int) -> str:
         surface = self._surfaces[number]
         return readable(surface) if surface else self._symbols[number]
 
@@ -48,7 +48,8 @@ class CharacterTokenizer(HuggingFaceTokenizer):
 class CharacterConfig(VocabularyConfig):
     """Characters (Chung et al. 2016; Cherry et al. 2018): the most frequent Unicode code points of the corpus.
 
-    Texts have about five times as many tokens as with subwords: adjust `data.cleaning.max_tokens` and the batch size.
+    Texts have about five times as many tokens as with subwords. Adjust `data.cleaning.max_tokens` and the batch size
+    accordingly.
     """
 
     tokenizer: ClassVar[type[Tokenizer]] = CharacterTokenizer
@@ -57,24 +58,24 @@ class CharacterConfig(VocabularyConfig):
         default=None,
         gt=len(SPECIAL_SYMBOLS),
         description="Maximum vocabulary size, including the 4 special symbols; null: all characters of the corpus "
-        "that are frequent enough.",
+        "that occur at least `min_frequency` times.",
     )
     min_frequency: int = Field(
         default=2,
         ge=1,
-        description="Minimum number of occurrences of a character in the corpus; rarer ones are unknown.",
+        description="Minimum number of occurrences of a character in the corpus. Rarer characters are unknown.",
     )
 
     def learn(self, texts: Iterable[str]) -> CharacterTokenizer:
-        """Learn the most frequent characters; ties are broken by code point."""
+        """Learn the most frequent characters. Ties are broken by code point."""
         counts: Counter[str] = Counter()
         for text in texts:
             check_unicode([text])
             counts.update(text)
         frequent = [character for character, count in counts.items() if count >= self.min_frequency]
         frequent.sort(key=lambda character: (-counts[character], character))
-        most = None if self.size is None else self.size - len(SPECIAL_SYMBOLS)
-        return CharacterTokenizer(_library([*SPECIAL_SYMBOLS, *frequent[:most]]))
+        limit = None if self.size is None else self.size - len(SPECIAL_SYMBOLS)
+        return CharacterTokenizer(_library([*SPECIAL_SYMBOLS, *frequent[:limit]]))
 
 
 def _library(symbols: Sequence[str]) -> Library:

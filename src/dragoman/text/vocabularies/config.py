@@ -1,4 +1,4 @@
-"""`VocabularyConfig`: the base class of the settings of all vocabularies, and word counts to learn from."""
+"""`VocabularyConfig`, the base class of all vocabulary settings, and word counts for learning vocabularies."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -13,18 +13,18 @@ LARGEST_SIZE = 32_000
 
 
 def default_size(pairs: int) -> int:
-    """Default size of a subword vocabulary for corpora with fewer sentence pairs than the key."""
-    return next((size for most, size in _SIZES if pairs < most), LARGEST_SIZE)
+    """Return the default size of a subword vocabulary for a corpus of `pairs` sentence pairs."""
+    return next((size for limit, size in _SIZES if pairs < limit), LARGEST_SIZE)
 
 
 class VocabularyConfig(Config):
-    """Base class of the settings of all vocabularies. tokenizer: the class of tokenizers of this kind."""
+    """Base class of all vocabulary settings. tokenizer: the tokenizer class of this kind."""
 
     tokenizer: ClassVar[type[Tokenizer]]
 
     @property
     def resampling(self) -> float:
-        """Dropout rate at which training resamples the split of a sentence each time it is read; 0: never."""
+        """Dropout rate with which training splits a sentence differently each time it is read; 0: no resampling."""
         return 0.0
 
     @property
@@ -33,15 +33,15 @@ class VocabularyConfig(Config):
         return ()
 
     def with_size(self, pairs: int) -> Self:
-        """Set the vocabulary size for a corpus of `pairs` sentence pairs, if none is given."""
+        """Return the settings with a vocabulary size for `pairs` sentence pairs, unless a size is set."""
         return self
 
     def learn(self, texts: Iterable[str]) -> Tokenizer:
-        """Learn a vocabulary from `texts`, which are read once. Raises DataError for invalid Unicode."""
+        """Learn a vocabulary from `texts`, which are iterated once. Raises DataError for invalid Unicode."""
         raise NotImplementedError
 
 
-_AT_ONCE = 1000
+_WORDS_PER_TEXT = 1000
 
 
 def count_words(texts: Iterable[str], split: Callable[[str], Iterable[str]]) -> Counter[str]:
@@ -55,7 +55,7 @@ def count_words(texts: Iterable[str], split: Callable[[str], Iterable[str]]) -> 
 
 
 def occurrences(words: Counter[str], separator: str) -> Iterator[str]:
-    """Yield texts that contain each word as often as it was counted; words that contain the separator are skipped."""
+    """Yield texts that repeat each word as often as it was counted. Words that contain the separator are skipped."""
     for word, count in sorted(words.items()):
-        for start in range(0, 0 if separator in word else count, _AT_ONCE):
-            yield separator.join([word] * min(_AT_ONCE, count - start))
+        for start in range(0, 0 if separator in word else count, _WORDS_PER_TEXT):
+            yield separator.join([word] * min(_WORDS_PER_TEXT, count - start))

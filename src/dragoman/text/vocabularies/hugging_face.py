@@ -16,18 +16,18 @@ from dragoman.text.tokenizer import Tokenizer, check_unicode
 
 
 class HuggingFaceTokenizer(Tokenizer):
-    """Splits texts with the library. Decoding is implemented here, because UNKs may have replacements.
+    """Splits texts with the library. Decoding does not use the library, because UNKs may have replacements.
 
-    model: the library's name for the model. needs: required contents of a file of this kind, for messages.
+    model: the library's name of the model. needs: required content of a file of this kind, for messages.
     """
 
     model: ClassVar[str]
     needs: ClassVar[str]
 
     def __init__(self, library: Library) -> None:
-        """library: a tokenizer as created by `learn` of this kind's settings."""
+        """library: a tokenizer created by the `learn` method of the settings of this kind."""
         self._library = library
-        self._further: Library | None = None
+        self._continuation: Library | None = None
         model: dict[str, Any] = json.loads(library.to_str())["model"]
         if model["type"] != self.model:
             raise KeyError(f"it contains a {model['type']}, not a {self.model}")
@@ -36,37 +36,37 @@ class HuggingFaceTokenizer(Tokenizer):
         super().__init__(symbols, [b""] * len(SPECIAL_SYMBOLS) + ordinary)
 
     def _surface(self, symbol: str) -> bytes:
-        """The UTF-8 of a symbol."""
+        """Return the UTF-8 bytes of a symbol."""
         return symbol.encode()
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Encode a list of texts, on all cores."""
-        return _encoded(self._library, texts)
+        return _encode(self._library, texts)
 
     def encode_continuation(self, texts: Sequence[str]) -> list[list[int]]:
-        """Encode texts that continue other texts: no space is added before them."""
-        if self._further is None:
+        """Encode texts that continue other texts, without adding a space before them."""
+        if self._continuation is None:
             document = {**json.loads(self._library.to_str()), "normalizer": None}
-            self._further = Library.from_str(json.dumps(document, ensure_ascii=False))
-        return _encoded(self._further, texts)
+            self._continuation = Library.from_str(json.dumps(document, ensure_ascii=False))
+        return _encode(self._continuation, texts)
 
     def words(self, text: str) -> tuple[list[int], list[str]]:
-        """Return the index of the word for each id, and the words."""
+        """Return the word index of each id, and the words."""
         check_unicode([text])
-        places = self._library.encode(text, add_special_tokens=False).word_ids
-        return [place for place in places if place is not None], [
-            word for word, _ in self._splitter().pre_tokenize_str(self._prepared(text))
+        indices = self._library.encode(text, add_special_tokens=False).word_ids
+        return [index for index in indices if index is not None], [
+            word for word, _ in self._splitter().pre_tokenize_str(self._add_space(text))
         ]
 
     def _splitter(self) -> Split:
         return words_splitter()
 
-    def _prepared(self, text: str) -> str:
-        """The text with the space that the library adds."""
+    def _add_space(self, text: str) -> str:
+        """Return the text with the space that the library adds, if any."""
         return " " + text if text else text
 
     def _document(self) -> str:
-        """The library's JSON, with the kind as its first key."""
+        """Return the library's JSON document, with the kind as its first key."""
         document = {"kind": self.kind, **json.loads(self._library.to_str())}
         return json.dumps(document, ensure_ascii=False, indent=1)
 
@@ -83,7 +83,7 @@ class HuggingFaceTokenizer(Tokenizer):
 
 
 def pipeline(model: Any, splitter: Any, add_space: bool = True) -> Library:
-    """Return a library tokenizer that adds a space before texts, splits them by `splitter`, and does not normalise."""
+    """Return a tokenizer of the library that adds a space before a text and splits it, without normalisation."""
     library = Library(model)
     if add_space:
         library.normalizer = Prepend(" ")
@@ -91,18 +91,18 @@ def pipeline(model: Any, splitter: Any, add_space: bool = True) -> Library:
     return library
 
 
-def trained(library: Library, trainer: Any, texts: Iterable[str]) -> Library:
-    """Train a tokenizer. The same texts in the same order give the same vocabulary."""
+def train(library: Library, trainer: Any, texts: Iterable[str]) -> Library:
+    """Return a trained copy of a tokenizer. The vocabulary depends only on the texts and their order."""
     try:
         library.train_from_iterator(texts, trainer)
     except UnicodeEncodeError as error:
-        raise DataError(f"A training text is not valid Unicode ({error.reason}); clean the corpus.") from error
+        raise DataError(f"A training text is not valid Unicode ({error.reason}). Clean the corpus.") from error
     document = json.loads(library.to_str())
-    document["added_tokens"] = []  # otherwise the library would find `</s>` inside the user's text
+    document["added_tokens"] = []  # added tokens such as `</s>` would be recognised inside the user's text
     return Library.from_str(json.dumps(document, ensure_ascii=False))
 
 
-def _encoded(library: Library, texts: Sequence[str]) -> list[list[int]]:
+def _encode(library: Library, texts: Sequence[str]) -> list[list[int]]:
     try:
         encodings = library.encode_batch_fast(list(texts), add_special_tokens=False)
     except TypeError as error:
@@ -112,7 +112,7 @@ def _encoded(library: Library, texts: Sequence[str]) -> list[list[int]]:
 
 
 def _symbols(vocabulary: Any) -> list[str]:
-    """The symbols in the order of their ids. Raises KeyError if ids are missing."""
+    """Return the symbols in the order of their ids. Raises KeyError if ids are missing."""
     if isinstance(vocabulary, list):  # unigram model: (symbol, log-probability) in order
         return [symbol for symbol, _ in vocabulary]
     ordered = sorted(vocabulary.items(), key=lambda item: int(item[1]))

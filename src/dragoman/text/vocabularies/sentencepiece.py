@@ -17,10 +17,10 @@ from dragoman.text.tokenizer import Tokenizer, check_unicode
 from dragoman.text.vocabularies.config import LARGEST_SIZE, VocabularyConfig, default_size
 
 BLANK = "▁"
-"""The character for a space in the name of a piece."""
+"""The character that represents a space in the names of pieces."""
 
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
-_LONGEST_LINE = 1 << 30  # bytes; by default the library silently drops longer lines
+_LONGEST_LINE = 1 << 30  # in bytes; the library silently drops longer lines, and its default is shorter
 _SPACED = (
     " .",
     " ?",
@@ -32,17 +32,19 @@ _SPACED = (
     " 's",
     " 've",
     " 're",
-)  # spaces that Hugging Face's clean-up removes, in order
+)
+"""Strings whose spaces Hugging Face's clean-up of decoded text removes, in order."""
 
 
 class SentencePieceTokenizer(Tokenizer):
-    """Normalises and splits texts with a SentencePiece model; pieces that are not in the vocabulary become UNK.
+    """Normalises and splits texts with a SentencePiece model. Pieces that are not in the vocabulary become UNK.
 
-    The entries of the vocabulary may differ from the pieces of the model: two languages can share a vocabulary, each
-    with its own model. Decoding does not undo the normalisation (of most whitespace and compatibility characters).
+    The entries of the vocabulary may differ from the pieces of the model, so that two languages can share a vocabulary
+    although each has a separate model. Decoding does not undo the normalisation (of most whitespace and compatibility
+    characters).
 
-    Unlike with other kinds, a text may start with a language code, `>>de<<`, which is the tag to:de; an unknown code
-    becomes UNK.
+    In contrast to other kinds, a text may start with a language code, such as `>>de<<` for the tag to:de. An unknown
+    code becomes UNK.
     """
 
     kind = "sentencepiece"
@@ -54,18 +56,18 @@ class SentencePieceTokenizer(Tokenizer):
         *,
         joint: bool = False,
         tidy: bool = False,
-        places: Sequence[int] | None = None,
+        original_ids: Sequence[int] | None = None,
     ) -> None:
-        """model: SentencePiece's file. entries: the pieces from id 4 on.
+        """model: content of the SentencePiece file. entries: the pieces from id 4 on.
 
-        joint: whether the other language's tokenizer has the same entries. tidy: whether decoding removes spaces before
-        punctuation. places: ids of the special symbols and first tags in the vocabulary that was imported, in the order
-        used here; None if it was learned here. Raises ModelError for an invalid `model`, ConfigError if the library is
-        not installed.
+        joint: whether the tokenizer of the other language has the same entries. tidy: whether decoding removes spaces
+        before punctuation. original_ids: for an imported vocabulary, the original ids of the special symbols and the
+        first tags, in the order of their ids in this tokenizer; None if the vocabulary was not imported. Raises
+        ModelError for an invalid `model`, and ConfigError if the library is not installed.
         """
         self._model, self._entries = model, list(entries)
         self.joint, self.tidy = joint, tidy
-        self.places = None if places is None else tuple(places)
+        self.original_ids = None if original_ids is None else tuple(original_ids)
         self._processor = _processor(model)
         self._ids = {entry: number for number, entry in enumerate(entries, start=len(SPECIAL_SYMBOLS))}
         self._codes: dict[str, int] = {}
@@ -75,7 +77,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     @property
     def model(self) -> bytes:
-        """The contents of SentencePiece's own file."""
+        """The content of the SentencePiece file."""
         return self._model
 
     @property
@@ -84,54 +86,58 @@ class SentencePieceTokenizer(Tokenizer):
         return list(self._entries)
 
     def with_tags(self, tags: Sequence[str]) -> Self:
-        """Like `Tokenizer.with_tags`; language tags are also recognised by their codes in texts."""
+        """Return a copy with these tags, as `Tokenizer.with_tags` does. Texts may start with the code of a language tag."""
         tagged = super().with_tags(tags)
         numbered = enumerate(tagged.tags, start=tagged._first_tag)
-        tagged._codes = {code(tag): number for number, tag in numbered if tag.startswith(TO)}
+        tagged._codes = {language_code(tag): number for number, tag in numbered if tag.startswith(TO)}
         return tagged
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Encode a list of texts. Raises DataError if one contains lone surrogates."""
         check_unicode(texts)
-        begun, rest = zip(*map(split_language_code, texts), strict=True) if texts else ((), ())
-        split = self._processor.encode(list(rest), out_type=str, num_threads=1)
+        codes, rests = zip(*map(split_language_code, texts), strict=True) if texts else ((), ())
+        split = self._processor.encode(list(rests), out_type=str, num_threads=1)
         return [
-            [*self._code(language), *(self._ids.get(piece, UNK) for piece in pieces)]
-            for language, pieces in zip(begun, split, strict=True)
+            [*self._encode_code(code), *(self._ids.get(piece, UNK) for piece in pieces)]
+            for code, pieces in zip(codes, split, strict=True)
         ]
 
-    def _code(self, language: str) -> list[int]:
-        return [self._codes.get(language, self._ids.get(language, UNK))] if language else []
+    def _encode_code(self, code: str) -> list[int]:
+        return [self._codes.get(code, self._ids.get(code, UNK))] if code else []
 
     def words(self, text: str) -> tuple[list[int], list[str]]:
-        """Like `Tokenizer.words`, with each piece as a word: an unknown piece consists only of unknown characters."""
+        """Return the words as in `Tokenizer.words`, where each piece is a word.
+
+        An unknown piece consists only of unknown characters.
+        """
         check_unicode([text])
-        language, rest = split_language_code(text)
+        code, rest = split_language_code(text)
         pieces = self._processor.encode(rest, out_type=str)
-        words = [*([language] if language else []), *(piece.replace(BLANK, " ") for piece in pieces)]
+        words = [*([code] if code else []), *(piece.replace(BLANK, " ") for piece in pieces)]
         return list(range(len(words))), words
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Like `Tokenizer.spans`, using the offsets of the library's normalisation."""
+        """Return the spans as in `Tokenizer.spans`, from the offsets of the library's normalisation."""
         check_unicode([text])
-        language, rest = split_language_code(text)
-        spans = [(0, len(language))] if language else []
-        normal, origins = self._processor.normalize(rest, with_offsets=True)
-        position, seen = 0, 0  # position in the normalised text; bytes of the next character seen as pieces so far
+        code, rest = split_language_code(text)
+        spans = [(0, len(code))] if code else []
+        normalised, offsets = self._processor.normalize(rest, with_offsets=True)
+        position = 0  # in the normalised text
+        bytes_read = 0  # number of preceding byte pieces of the character at `position`
         for piece in self._processor.encode(rest, out_type=str):
-            begin = origins[position]
-            if _BYTE.fullmatch(piece) and not normal.startswith(piece, position):
-                seen = (seen + 1) % len(normal[position].encode())
-                position += not seen
+            start = offsets[position]
+            if _BYTE.fullmatch(piece) and not normalised.startswith(piece, position):
+                bytes_read = (bytes_read + 1) % len(normalised[position].encode())
+                position += not bytes_read
             else:
                 position += len(piece)
-            part = rest[begin : max(begin + 1, origins[position])] if piece != BLANK else ""
-            begin += len(language) + len(part) - len(part.lstrip())
-            spans.append((begin, begin + len(part.strip())))
+            part = rest[start : max(start + 1, offsets[position])] if piece != BLANK else ""
+            start += len(code) + len(part) - len(part.lstrip())
+            spans.append((start, start + len(part.strip())))
         return spans
 
     def decode(self, ids: Iterable[int], unknown: Sequence[str] = ()) -> str:
-        """Decode ids with the model, stripped of spaces; special symbols and tags are skipped.
+        """Decode ids with the model and strip surrounding spaces. Special symbols and tags are skipped.
 
         unknown: as in `Tokenizer.decode`.
         """
@@ -160,26 +166,26 @@ class SentencePieceTokenizer(Tokenizer):
         self._processor = _processor(self._model)
 
     def _document(self) -> str:
-        """JSON with the model in base64, the entries, and settings that differ from the defaults."""
+        """Return JSON with the model in base64, the entries, and settings that differ from the defaults."""
         document: dict[str, Any] = {"kind": self.kind, "model": b64encode(self._model).decode()}
         document |= {name: True for name in ("joint", "tidy") if getattr(self, name)}
-        if self.places is not None:
-            document["places"] = self.places
+        if self.original_ids is not None:
+            document["places"] = self.original_ids
         return json.dumps({**document, "entries": self._entries}, ensure_ascii=False, indent=1)
 
     @classmethod
     def read(cls, document: dict[str, Any], path: Path) -> Self:
         """Create a tokenizer from a parsed document without tags. Raises ModelError if it is invalid."""
-        entries, places = document.get("entries"), document.get("places")
-        switches = {name: document.get(name, False) for name in ("joint", "tidy")}
+        entries, original_ids = document.get("entries"), document.get("places")
+        flags = {name: document.get(name, False) for name in ("joint", "tidy")}
         entries = entries if isinstance(entries, list) else [None]
-        named = all(isinstance(entry, str) for entry in entries)
-        switched = all(isinstance(switch, bool) for switch in switches.values())
-        if not (named and switched and len({*entries}) == len(entries) and _fit(places, len(entries))):
+        valid = all(isinstance(entry, str) for entry in entries) and len({*entries}) == len(entries)
+        valid = valid and all(isinstance(flag, bool) for flag in flags.values())
+        if not (valid and _are_valid_ids(original_ids, len(entries))):
             raise ModelError(f"The tokenizer {path} is damaged (its entries or places); restore it from a copy.")
         try:
             model = b64decode(document["model"], validate=True)
-            return cls(model, entries, places=places, **switches)
+            return cls(model, entries, original_ids=original_ids, **flags)
         except (KeyError, TypeError, ValueError, ModelError) as error:
             raise ModelError(f"The tokenizer {path} is damaged ({error}); restore it from a copy.") from error
 
@@ -187,8 +193,9 @@ class SentencePieceTokenizer(Tokenizer):
 class SentencePieceConfig(VocabularyConfig):
     """SentencePiece's unigram model with its default normalisation (Kudo & Richardson 2018).
 
-    For models that are exported to other toolkits (`dragoman export --to marian`) or imported from them. Unlike
-    `unigram`, it normalises texts, so decoding does not restore the exact text. Needs `pip install "dragoman[hf]"`.
+    This kind is meant for models that are exported to other toolkits (`dragoman export --to marian`) or imported from
+    them. Unlike `unigram`, it normalises texts, so decoding does not restore the exact text. Requires
+    `pip install "dragoman[hf]"`.
     """
 
     tokenizer: ClassVar[type[Tokenizer]] = SentencePieceTokenizer
@@ -196,16 +203,16 @@ class SentencePieceConfig(VocabularyConfig):
     size: int | None = Field(
         default=None,
         gt=len(SPECIAL_SYMBOLS) + 1,
-        description="Vocabulary size, including the 4 special symbols; null: as for bpe. A small corpus may yield "
-        "fewer.",
+        description="Vocabulary size, including the 4 special symbols; null: the default of bpe. A small corpus may "
+        "yield fewer entries.",
     )
 
     def with_size(self, pairs: int) -> "SentencePieceConfig":
-        """Set the vocabulary size for a corpus of `pairs` sentence pairs, if none is given."""
+        """Return the settings with a vocabulary size for `pairs` sentence pairs, unless a size is set."""
         return self if self.size is not None else self.model_copy(update={"size": default_size(pairs)})
 
     def learn(self, texts: Iterable[str]) -> SentencePieceTokenizer:
-        """Learn pieces from `texts`. The same texts give the same tokenizer."""
+        """Learn pieces from `texts`. The tokenizer depends only on the texts."""
         size, file, lines = self.size or LARGEST_SIZE, BytesIO(), _Lines(texts)
         try:
             _library().SentencePieceTrainer.train(
@@ -226,22 +233,22 @@ class SentencePieceConfig(VocabularyConfig):
         return SentencePieceTokenizer(file.getvalue(), list(pieces_of(file.getvalue())))
 
 
-def code(tag: str) -> str:
-    """The code of a tag in texts and in the vocabularies of OPUS-MT: `>>de<<` for to:de."""
+def language_code(tag: str) -> str:
+    """Return the code of a language tag in texts and in OPUS-MT vocabularies: `>>de<<` for to:de."""
     return f">>{tag.removeprefix(TO)}<<"
 
 
 def tag_of(symbol: str) -> str | None:
-    """The tag of a symbol that is a language code, such as `>>de<<`; None for other symbols."""
-    language, rest = split_language_code(symbol)
+    """Return the tag of a symbol that is a language code, such as `>>de<<`; None for other symbols."""
+    code, rest = split_language_code(symbol)
     try:
-        return check_tag(language_tag(language[2:-2])) if language and not rest else None
+        return check_tag(language_tag(code[2:-2])) if code and not rest else None
     except ValueError:
         return None
 
 
 def split_language_code(text: str) -> tuple[str, str]:
-    """Split a text into its initial language code, which may be empty, and the rest."""
+    """Split a text into its initial language code, empty if there is none, and the rest."""
     end = text.find("<<") + 2 if text.startswith(">>") else 1
     return ("", text) if end == 1 else (text[:end], text[end:])
 
@@ -254,21 +261,21 @@ def pieces_of(model: bytes) -> Iterator[str]:
             yield str(processor.id_to_piece(number))
 
 
-def _fit(places: Any, entries: int) -> bool:
-    """Whether `places` are valid: distinct ids of special symbols and tags in a vocabulary with `entries` pieces.
+def _are_valid_ids(original_ids: Any, entries: int) -> bool:
+    """Return whether `original_ids` are None or distinct ids of a vocabulary with `entries` pieces.
 
     PAD and BOS may share an id.
     """
-    if places is None:
+    if original_ids is None:
         return True
     if (
-        not isinstance(places, list)
-        or len(places) < len(SPECIAL_SYMBOLS)
-        or any(type(each) is not int for each in places)
+        not isinstance(original_ids, list)
+        or len(original_ids) < len(SPECIAL_SYMBOLS)
+        or any(type(each) is not int for each in original_ids)
     ):
         return False
-    own = places[1:] if places[PAD] == places[BOS] else places
-    return len({*own}) == len(own) and min(own) >= 0 and max(own) < len(own) + entries
+    ids = original_ids[1:] if original_ids[PAD] == original_ids[BOS] else original_ids
+    return len({*ids}) == len(ids) and min(ids) >= 0 and max(ids) < len(ids) + entries
 
 
 def _processor(model: bytes) -> Any:
@@ -285,13 +292,13 @@ def _library() -> ModuleType:
         import sentencepiece  # an optional dependency
     except ImportError as error:
         raise ConfigError(
-            'a SentencePiece vocabulary requires the package sentencepiece: pip install "dragoman[hf]"'
+            'a SentencePiece vocabulary requires the sentencepiece package: pip install "dragoman[hf]"'
         ) from error
     return sentencepiece
 
 
 class _Lines:
-    """Texts for the library, which replaces exceptions raised while it reads them; `error` is the original one."""
+    """Texts for the library, which replaces exceptions that are raised during iteration. error: the exception."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._texts = texts

@@ -1,4 +1,4 @@
-"""Unigram language model: the most probable segmentation of each word."""
+"""Unigram language model, which splits each word into its most probable segmentation."""
 
 import json
 from collections import Counter
@@ -14,16 +14,17 @@ from dragoman.text.pieces import words_splitter
 from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.vocabularies.config import LARGEST_SIZE, VocabularyConfig, count_words, default_size, occurrences
-from dragoman.text.vocabularies.hugging_face import HuggingFaceTokenizer, pipeline, trained
+from dragoman.text.vocabularies.hugging_face import HuggingFaceTokenizer, pipeline, train
 
 _BYTES = {f"<0x{byte:02X}>": bytes([byte]) for byte in range(256)}
 SMALLEST_SIZE = len(SPECIAL_SYMBOLS) + len(_BYTES)
 COVERAGE = 0.9995
-"""Share of the corpus's characters that are pieces of their own. Source: SentencePiece's character_coverage."""
+"""Share of the characters in the corpus that are covered by single-character pieces instead of bytes. Source:
+SentencePiece's character_coverage."""
 
 
 class UnigramTokenizer(HuggingFaceTokenizer):
-    """Pieces of words, and bytes for other characters: `decode(encode(text)) == text` for every Unicode text."""
+    """Splits words into pieces, with bytes for other characters: `decode(encode(text)) == text` for every text."""
 
     kind = "unigram"
     lossless = True
@@ -35,8 +36,8 @@ class UnigramTokenizer(HuggingFaceTokenizer):
 
 
 class UnigramConfig(VocabularyConfig):
-    """Unigram language model over pieces (Kudo 2018), with unknown characters as bytes (byte fallback of
-    SentencePiece).
+    """Unigram language model over pieces (Kudo 2018). Unknown characters are encoded as bytes (SentencePiece's byte
+    fallback).
     """
 
     tokenizer: ClassVar[type[Tokenizer]] = UnigramTokenizer
@@ -44,16 +45,16 @@ class UnigramConfig(VocabularyConfig):
     size: int | None = Field(
         default=None,
         gt=SMALLEST_SIZE + 1,
-        description="Vocabulary size, including the 4 special symbols and the 256 bytes; null: as for bpe. A small "
-        "corpus may yield fewer.",
+        description="Vocabulary size, including the 4 special symbols and the 256 bytes; null: the default of bpe. A "
+        "small corpus may yield fewer entries.",
     )
 
     def with_size(self, pairs: int) -> "UnigramConfig":
-        """Set the vocabulary size for a corpus of `pairs` sentence pairs, if none is given."""
+        """Return the settings with a vocabulary size for `pairs` sentence pairs, unless a size is set."""
         return self if self.size is not None else self.model_copy(update={"size": default_size(pairs)})
 
     def learn(self, texts: Iterable[str]) -> UnigramTokenizer:
-        """Learn pieces from `texts`. The same texts give the same tokenizer."""
+        """Learn pieces from `texts`. The tokenizer depends only on the texts."""
         splitter = words_splitter()
         words = count_words(texts, lambda text: (word for word, _ in splitter.pre_tokenize_str(" " + text)))
         size = (self.size or LARGEST_SIZE) - len(_BYTES)
@@ -64,45 +65,50 @@ class UnigramConfig(VocabularyConfig):
             show_progress=False,
         )
         library = pipeline(Unigram(), Split("\n", "removed"), add_space=False)
-        library = trained(library, trainer, occurrences(_without_rare(words, (size - len(SPECIAL_SYMBOLS)) // 2), "\n"))
+        parts = _split_at_rare_characters(words, (size - len(SPECIAL_SYMBOLS)) // 2)
+        library = train(library, trainer, occurrences(parts, "\n"))
         learned = json.loads(library.to_str())["model"]["vocab"][len(SPECIAL_SYMBOLS) :]
-        entries = [(symbol, 0.0) for symbol in (*SPECIAL_SYMBOLS, *_BYTES)] + _in_order(learned)
+        entries = [(symbol, 0.0) for symbol in (*SPECIAL_SYMBOLS, *_BYTES)] + _sort_pieces(learned)
         model = Unigram(entries, unk_id=UNK, byte_fallback=True)
         return UnigramTokenizer(pipeline(model, splitter))
 
 
-def _without_rare(words: Counter[str], most: int) -> Counter[str]:
-    """Split words at characters that are encoded as bytes: the rarest, and those not among the `most` frequent."""
+def _split_at_rare_characters(words: Counter[str], limit: int) -> Counter[str]:
+    """Split words at the characters that are encoded as bytes.
+
+    These are all characters except the most frequent ones: at most `limit`, and only as many as cover COVERAGE of the
+    text.
+    """
     counts: Counter[str] = Counter()
     for word, count in words.items():
         for letter in word:
             counts[letter] += count
-    frequent = sorted(counts, key=lambda letter: (-counts[letter], letter))[: max(1, most)]
-    covered, kept = 0, set()
+    frequent = sorted(counts, key=lambda letter: (-counts[letter], letter))[: max(1, limit)]
+    covered, alphabet = 0, set()
     for letter in frequent:
         if covered >= COVERAGE * counts.total():
             break
         covered += counts[letter]
-        kept.add(letter)
+        alphabet.add(letter)
     parts: Counter[str] = Counter()
     for word, count in words.items():
-        for part in "".join(letter if letter in kept else "\n" for letter in word).split("\n"):
+        for part in "".join(letter if letter in alphabet else "\n" for letter in word).split("\n"):
             if part:
                 parts[part] += count
     return parts
 
 
-def _in_order(learned: list[tuple[str, float]]) -> list[tuple[str, float]]:
-    """Sort pieces and round log-probabilities, so that two runs of the library give the same result.
+def _sort_pieces(learned: list[tuple[str, float]]) -> list[tuple[str, float]]:
+    """Sort pieces and round log-probabilities, so that the result is deterministic.
 
-    The library's sums differ in the last digits, and characters that pruning would have removed get the lowest values,
-    1e-4 apart, in no fixed order.
+    The last digits of the library's log-probabilities vary between runs. Characters that pruning would have removed
+    have the lowest values, 1e-4 apart, in an order that varies as well.
     """
     pieces = sorted(((value, piece) for piece, value in learned), key=lambda item: (round(item[0], 6), item[1]))
     end = 0
     while end < len(pieces) and len(pieces[end][1]) == 1 and pieces[end][0] - pieces[max(end - 1, 0)][0] < 1.1e-4:
         end += 1
-    lost = sorted(piece for _, piece in pieces[:end])
+    pruned = sorted(piece for _, piece in pieces[:end])
     values = [round(value, 4) for value, _ in pieces]
-    names = [*lost, *(piece for _, piece in pieces[end:])]
+    names = [*pruned, *(piece for _, piece in pieces[end:])]
     return sorted(zip(names, values, strict=True), key=lambda item: (-item[1], item[0]))

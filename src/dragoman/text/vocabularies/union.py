@@ -1,4 +1,4 @@
-"""All kinds of vocabularies; a new kind is a file in this folder and a line here."""
+"""All vocabulary kinds. To add a kind, add a file to this folder and its settings to `Kinds`."""
 
 import json
 from pathlib import Path
@@ -45,7 +45,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
     kind = document.get("kind", BPEConfig.tokenizer.kind) if isinstance(document, dict) else None
     if kind not in _TOKENIZERS:
         raise ModelError(
-            f"{path} is not a dragoman tokenizer: its kind is {kind!r}; known kinds are {', '.join(_TOKENIZERS)}. "
+            f"{path} is not a dragoman tokenizer. Unknown kind {kind!r}: expected one of {', '.join(_TOKENIZERS)}. "
             "Copy the model folder again from its origin, or update dragoman."
         )
     tags = document.pop("tags", [])

@@ -1,4 +1,4 @@
-"""Sources of feature vectors instead of text: each line is a sequence of vectors, written as JSON."""
+"""Sources that consist of feature vectors instead of text. Each line is a sequence of vectors in JSON."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -13,27 +13,27 @@ from dragoman.base.errors import ConfigError, LineError, ModelError
 from dragoman.base.settings.config import Config
 from dragoman.text.tokenizer import Tokenizer
 
-WIDEST = 1 << 20
+MAX_WIDTH = 1 << 20
 
 
 class VectorsConfig(Config):
-    """Source lines are JSON lists of vectors: image regions, audio frames, events of a log (decks 001 and 002).
+    """Source lines are JSON lists of vectors: image regions, audio frames, log events (decks 001 and 002).
 
-    A vector counts as a token wherever lengths are limited, as by data.cleaning.max_tokens. Any encoder reads them.
-    YAML: `text: {vectors: {width: 40}}`.
+    A vector counts as one token for length limits such as data.cleaning.max_tokens. All encoders accept feature
+    vectors. YAML: `text: {vectors: {width: 40}}`.
     """
 
     width: int = Field(
-        ge=1, le=WIDEST, description="Number of components of each vector, the same for all vectors of the corpus."
+        ge=1, le=MAX_WIDTH, description="Number of components per vector, the same for all vectors of the corpus."
     )
 
 
 class VectorError(LineError):
-    """Raised for a line that is not a sequence of vectors."""
+    """Error for a line that is not a sequence of vectors."""
 
 
 class VectorSequences(Tokenizer):
-    """Replaces the source tokenizer: `encode` returns the vectors of a line, (S, width) float32."""
+    """Source tokenizer for feature vectors. `encode` returns the vectors of a line, (S, width) float32."""
 
     kind: ClassVar[str] = "vectors"
 
@@ -52,12 +52,12 @@ class VectorSequences(Tokenizer):
 
     def _parse(self, text: str, index: int) -> NDArray[np.float32]:
         try:
-            rows = json.loads(text, parse_constant=_refuse)
+            rows = json.loads(text, parse_constant=_reject_constant)
         except (ValueError, RecursionError) as error:
-            reason = f"not valid JSON ({error}); write a list of vectors, such as [[0.5, 1], [2, 3]]"
+            reason = f"not valid JSON ({error}): expected a list of vectors, such as [[0.5, 1], [2, 3]]"
             raise VectorError(index, reason) from None
         if not isinstance(rows, list) or not rows or not all(isinstance(row, list) for row in rows):
-            raise VectorError(index, "not a list of vectors; write one or more of them, such as [[0.5, 1], [2, 3]]")
+            raise VectorError(index, "not a list of vectors: expected one or more vectors, such as [[0.5, 1], [2, 3]]")
         for number, row in enumerate(rows, start=1):
             if len(row) != self.width:
                 raise VectorError(
@@ -73,11 +73,11 @@ class VectorSequences(Tokenizer):
         return vectors
 
     def decode(self, ids: Iterable[Any], unknown: Sequence[str] = ()) -> str:
-        """Return JSON that `encode` reads as the same vectors."""
+        """Return JSON that `encode` converts back to the same vectors."""
         return json.dumps(np.asarray(ids, dtype=np.float32).tolist())
 
     def pieces(self, ids: Iterable[Any]) -> list[str]:
-        """Return the positions of the vectors, from 1, because vectors have no names."""
+        """Return the positions of the vectors, counted from 1, because vectors have no names."""
         return [str(number) for number, _ in enumerate(ids, start=1)]
 
     def words(self, text: str) -> tuple[list[int], list[str]]:
@@ -104,17 +104,17 @@ class VectorSequences(Tokenizer):
         return []
 
     def _document(self) -> str:
-        """The JSON that `read` expects."""
+        """Return the JSON document that `read` expects."""
         return json.dumps({"kind": self.kind, "width": self.width})
 
     @classmethod
     def read(cls, document: dict[str, Any], path: Path) -> Self:
-        """Create from a parsed document. Raises ModelError if the width is invalid."""
+        """Create a tokenizer from a parsed document. Raises ModelError if the width is invalid."""
         width = document.get("width")
-        if not isinstance(width, int) or isinstance(width, bool) or not 1 <= width <= WIDEST:
+        if not isinstance(width, int) or isinstance(width, bool) or not 1 <= width <= MAX_WIDTH:
             raise ModelError(f"{path} is damaged: its width is {width!r}; restore it from a copy")
         return cls(width)
 
 
-def _refuse(constant: str) -> float:
+def _reject_constant(constant: str) -> float:
     raise ValueError(f"{constant} is not a number")

@@ -11,11 +11,11 @@ from dragoman.text.pieces import words_splitter
 from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.vocabularies.config import VocabularyConfig
-from dragoman.text.vocabularies.hugging_face import HuggingFaceTokenizer, pipeline, trained
+from dragoman.text.vocabularies.hugging_face import HuggingFaceTokenizer, pipeline, train
 
 
 class WordTokenizer(HuggingFaceTokenizer):
-    """Splits texts into words with their preceding space; texts of known words are encoded without loss."""
+    """Splits texts into words, each with its preceding space. Texts of known words are encoded without loss."""
 
     kind = "word"
     model = "WordLevel"
@@ -23,10 +23,11 @@ class WordTokenizer(HuggingFaceTokenizer):
 
 
 class WordConfig(VocabularyConfig):
-    """Whole words (Bahdanau et al. 2015): the most frequent runs of letters, digits or other signs in the corpus.
+    """Whole words (Bahdanau et al. 2015): the most frequent runs of letters, digits or other characters in the corpus.
 
-    A word after a space and the same word without one (after a bracket, for example) are two entries, so that decoding
-    restores the spaces. Case is kept. Other words become UNK; `search.unknown` decides how translations show them.
+    A word with a preceding space and the same word without one (after a bracket, for example) are two entries, so that
+    decoding restores the spaces. Case is kept. All other words become UNK; `search.unknown` controls their treatment in
+    translations.
     """
 
     tokenizer: ClassVar[type[Tokenizer]] = WordTokenizer
@@ -39,8 +40,8 @@ class WordConfig(VocabularyConfig):
     min_frequency: int = Field(
         default=2,
         ge=1,
-        description="Minimum number of occurrences of a word in the corpus. At 1, a small corpus may have no unknown "
-        "words, and the model would learn nothing about them.",
+        description="Minimum number of occurrences of a word in the corpus. With 1, a small corpus may contain no "
+        "unknown words, so that the model does not learn to handle them.",
     )
 
     def learn(self, texts: Iterable[str]) -> WordTokenizer:
@@ -52,4 +53,4 @@ class WordConfig(VocabularyConfig):
             show_progress=False,
         )
         library = pipeline(WordLevel(unk_token=SPECIAL_SYMBOLS[UNK]), words_splitter())
-        return WordTokenizer(trained(library, trainer, texts))
+        return WordTokenizer(train(library, trainer, texts))

@@ -14,14 +14,14 @@ from dragoman.text.pieces import WORDS
 from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.vocabularies.config import LARGEST_SIZE, VocabularyConfig, count_words, default_size, occurrences
-from dragoman.text.vocabularies.hugging_face import HuggingFaceTokenizer, pipeline, trained
+from dragoman.text.vocabularies.hugging_face import HuggingFaceTokenizer, pipeline, train
 
 CONTINUES = "##"
 _BOUNDARIES = " ?#|" + WORDS.replace("[^", "[^#")
 
 
 class WordPieceTokenizer(HuggingFaceTokenizer):
-    """Pieces of words. A word with an unknown character, or with more than 100 characters, becomes one UNK."""
+    """Splits words into pieces. A word with an unknown character, or with over 100 characters, becomes one UNK."""
 
     kind = "wordpiece"
     model = "WordPiece"
@@ -34,17 +34,17 @@ class WordPieceTokenizer(HuggingFaceTokenizer):
         return _splitter()
 
     def whole_words(self) -> list[str | None]:
-        """Like `Tokenizer.whole_words`; pieces that continue a word are never whole words."""
-        found = super().whole_words()
+        """Return the whole words as `Tokenizer.whole_words` does, but None for pieces that continue a word."""
+        words = super().whole_words()
         return [
-            None if symbol.startswith(CONTINUES) else word for symbol, word in zip(self._symbols, found, strict=True)
+            None if symbol.startswith(CONTINUES) else word for symbol, word in zip(self._symbols, words, strict=True)
         ]
 
 
 class WordPieceConfig(VocabularyConfig):
     """WordPiece (Schuster & Nakajima 2012; Wu et al. 2016, section 4.1): greedy longest-match-first tokenisation.
 
-    The pieces are learned by merging the most frequent pairs, as the library does, not by likelihood as in the papers.
+    The library learns pieces by merging the most frequent pairs, whereas the papers maximise the likelihood.
     """
 
     tokenizer: ClassVar[type[Tokenizer]] = WordPieceTokenizer
@@ -52,19 +52,19 @@ class WordPieceConfig(VocabularyConfig):
     size: int | None = Field(
         default=None,
         gt=len(SPECIAL_SYMBOLS),
-        description="Vocabulary size, including the 4 special symbols; null: as for bpe. The characters of the corpus "
-        "are always included, twice, so the vocabulary may be larger.",
+        description="Vocabulary size, including the 4 special symbols; null: the default of bpe. Every character of "
+        "the corpus is always included twice, so the vocabulary may be larger.",
     )
     min_frequency: int = Field(
         default=2, ge=1, description="Minimum number of occurrences in the corpus for a pair to be merged."
     )
 
     def with_size(self, pairs: int) -> "WordPieceConfig":
-        """Set the vocabulary size for a corpus of `pairs` sentence pairs, if none is given."""
+        """Return the settings with a vocabulary size for `pairs` sentence pairs, unless a size is set."""
         return self if self.size is not None else self.model_copy(update={"size": default_size(pairs)})
 
     def learn(self, texts: Iterable[str]) -> WordPieceTokenizer:
-        """Learn pieces from `texts`. The same texts give the same tokenizer."""
+        """Learn pieces from `texts`. The tokenizer depends only on the texts."""
         splitter = _splitter()
         words = count_words(texts, lambda text: (word for word, _ in splitter.pre_tokenize_str(" " + text)))
         letters = sorted({letter for word in words for letter in word})
@@ -73,13 +73,13 @@ class WordPieceConfig(VocabularyConfig):
             vocab_size=self.size or LARGEST_SIZE,
             min_frequency=self.min_frequency,
             initial_alphabet=letters,
-            # otherwise their numbering, which breaks ties between pairs, would not be deterministic
+            # as special tokens, they have deterministic ids, which break ties between pairs
             special_tokens=[*SPECIAL_SYMBOLS, *continuing],
             continuing_subword_prefix=CONTINUES,
             show_progress=False,
         )
         library = pipeline(_model(), Split("\n", "removed"), add_space=False)
-        learned = json.loads(trained(library, trainer, occurrences(words, "\n")).to_str())["model"]["vocab"]
+        learned = json.loads(train(library, trainer, occurrences(words, "\n")).to_str())["model"]["vocab"]
         return WordPieceTokenizer(pipeline(_model(learned), splitter))
 
 
@@ -88,5 +88,5 @@ def _model(vocabulary: dict[str, int] | None = None) -> WordPiece:
 
 
 def _splitter() -> Split:
-    """Split into words, with each # separate, so that ## in a text is not mistaken for the prefix of continuations."""
+    """Return a splitter into words and single # signs, so that ## in a text is not mistaken for the prefix `##`."""
     return Split(Regex(_BOUNDARIES), "isolated")

@@ -77,8 +77,8 @@ class Parquet(ShardFormat):
         with _closing_on_error(file):
             if self.source not in names:
                 raise DataError(
-                    f"{path} has no column {self.source!r}: choose one of its columns with --source-field "
-                    f"({', '.join(names)})"
+                    f"{path} has no column {self.source!r}, which --source-field names: expected one of "
+                    f"{', '.join(names)}"
                 )
             if self.target in names:
                 raise DataError(

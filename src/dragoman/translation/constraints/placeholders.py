@@ -77,7 +77,7 @@ class PlaceholderWriter:
             number = next(numbers, None) if is_long and symbol is None else None
             if symbol is not None:
                 found.append(symbol)
-                line.mark(symbol.text)
+                line.write_symbol(symbol.text)
             elif number is None:
                 found.append(None)
                 line.write(span.text)
@@ -96,14 +96,14 @@ class PlaceholderWriter:
         self._write(line, requirements, end, len(requirements.text))
         copies = not found or (bool(self.symbols) and not any(isinstance(each, NumberPlaceholder) for each in found))
         learned = copies and not requirements.phrases and (self._knows_terms or not requirements.terms)
-        return MaskedSource(line.written(), tuple(found), learned)
+        return MaskedSource(line.build(), tuple(found), learned)
 
     def _write(self, line: InlineWriter, requirements: Requirements, start: int, end: int) -> None:
         """Write the text between two spans, with its terms marked if the model was trained with such marks."""
         for term in requirements.terms if self._knows_terms else ():
             if start <= term.start < end:
                 line.write(requirements.text[start : term.start])
-                line.term(requirements.text[term.start : term.end], term.phrase.alternatives[0])
+                line.write_term(requirements.text[term.start : term.end], term.phrase.alternatives[0])
                 start = term.end
         line.write(requirements.text[start:end])
 
