@@ -68,7 +68,7 @@ def test_invalid_lines_are_rejected_with_their_number(line: str, reason: str) ->
     with pytest.raises(VectorError, match="line 2: ") as error:
         VectorSequences(2).encode_batch(["[[1, 2]]", line])
     assert reason in str(error.value)
-    assert str(error.value.at("regions.jsonl")).startswith("regions.jsonl, line 2: ")
+    assert str(error.value.with_file_name("regions.jsonl")).startswith("regions.jsonl, line 2: ")
 
 
 def test_batches_end_with_a_vector_of_zeros() -> None:
