@@ -182,7 +182,7 @@ def _serve(descriptor: int) -> None:
 
 
 def _portable(error: Exception) -> Exception:
-    """Return a picklable exception: one of the same class for errors of dragoman, else a RuntimeError with the traceback."""
+    """Return a picklable exception: dragoman's own errors as such, others as a RuntimeError with the traceback."""
     if isinstance(error, DragomanError):
         kind = next((kind for kind in _PLAIN if isinstance(error, kind)), DragomanError)
         return kind(str(error))

@@ -18,7 +18,10 @@ from dragoman.text.vocabularies.hugging_face import HuggingFaceTokenizer, pipeli
 
 
 class CharacterTokenizer(HuggingFaceTokenizer):
-    """Assigns an id to each Unicode code point, including spaces. Texts of known characters are encoded without loss."""
+    """Assigns an id to each Unicode code point, including spaces.
+
+    Texts of known characters are encoded without loss.
+    """
 
     kind = "character"
     added_space = None

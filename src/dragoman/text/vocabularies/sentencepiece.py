@@ -86,7 +86,7 @@ class SentencePieceTokenizer(Tokenizer):
         return list(self._entries)
 
     def with_tags(self, tags: Sequence[str]) -> Self:
-        """Return a copy with these tags, as `Tokenizer.with_tags` does. Texts may start with the code of a language tag."""
+        """Return a copy with these tags, as `Tokenizer.with_tags` does. Texts may then start with their codes."""
         tagged = super().with_tags(tags)
         numbered = enumerate(tagged.tags, start=tagged._first_tag)
         tagged._codes = {language_code(tag): number for number, tag in numbered if tag.startswith(TO)}
