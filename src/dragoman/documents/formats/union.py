@@ -13,6 +13,7 @@ from dragoman.documents.formats.messages.gettext import GettextFormat
 from dragoman.documents.formats.messages.json import parse_json
 from dragoman.documents.formats.subtitles import SubRip, WebVtt
 from dragoman.documents.formats.word.word import WordFormat
+from dragoman.documents.formats.xliff.xliff import XliffFormat
 from dragoman.documents.languages import is_code
 from dragoman.documents.passage import Passage
 
@@ -31,6 +32,7 @@ FORMATS: dict[str, Format[Any]] = {
     "vtt": TextFormat(lambda text, _: WebVtt().parse(text)),
     "docx": WordFormat(),
     "po": GettextFormat(),
+    "xliff": XliffFormat(),
     "json": TextFormat(parse_json),
 }
 
@@ -48,6 +50,8 @@ EXTENSIONS = {
     ".docm": "docx",
     ".po": "po",
     ".pot": "po",
+    ".xlf": "xliff",
+    ".xliff": "xliff",
     ".json": "json",
     ".arb": "json",
 }

@@ -1,7 +1,7 @@
 """`Message`: one message of a program's user interface, as passages; its placeholders and tags are kept."""
 
 import html
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import regex
 
@@ -35,7 +35,7 @@ PLACEHOLDERS = "|".join(
     ]
 )
 _TOKEN = regex.compile(
-    rf"(?P<comment><!--.{{0,2000}}?-->)|(?P<tag></?[\p{{L}}0-9][^<>]{{0,2000}}>)|(?P<kept>{PLACEHOLDERS})"
+    rf"(?P<comment><!--.{{0,2000}}?-->)|(?P<tag></?[\p{{L}}0-9][^<>]{{0,2000}}>)|(?P<placeholder>{PLACEHOLDERS})"
     r"|(?P<entity>&(?:\#[0-9]{1,7}|\#x[0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});)"
     r"|(?P<pipe>[ \t\n]++\|{1,4}(?=[ \t\n]))|(?P<blank>[ \u00a0]+)|(?P<line>\n)|(?P<other>.)",
     regex.V1 | regex.DOTALL,
@@ -87,7 +87,7 @@ class Message:
             yield from self._plain(text, counts)
             return
         before, after = text[: argument.begin], text[argument.end :]
-        repeated = has_branches(after) or _has_words(before) or _has_words(after)
+        repeated = has_branches(after) or has_words(before) or has_words(after)
         if repeated and argument.counts and "#" in before + after:
             raise ValueError("# would become a number")
         if not repeated:
@@ -106,40 +106,63 @@ class Message:
 
     def _plain(self, text: str, counts: bool) -> Iterator[str | Passage]:
         found: list[str | Passage] = []
-        builder = PassageBuilder(_escape_of(text))
-        tokens = [(match.lastgroup or "", match[0], match.start()) for match in _TOKEN.finditer(text)]
-        pairs = _paired_tags(tokens)
-        mnemonics = [match.start() for match in _MNEMONIC.finditer(text)] if self._mnemonics else []
-        mnemonic = mnemonics[0] if len(mnemonics) == 1 else None
-        for index, (kind, raw, at) in enumerate(tokens):
-            if at == mnemonic and kind == "other":
-                builder.add_mark("empty", (raw,))
-            elif kind == "tag":
-                _add_tag(builder, raw, index in pairs)
-            elif kind == "kept" or (counts and raw == "#"):
-                builder.add_code(raw, raw)
-            elif kind == "comment":
-                builder.add_mark("empty", (raw,))
-            elif kind == "entity":
-                shown = html.unescape(raw)
-                if shown == raw:
-                    builder.add_code(raw, raw)
-                else:
-                    builder.add_text(" " if shown.isspace() else shown, raw)
-            elif kind == "pipe":
-                builder.finish(found.append)
-                found.append(raw)
-            elif kind == "blank":
-                builder.add_blank(raw)
-            elif kind == "line":
-                builder.add_line_break(raw)
-            else:
-                builder.add_text(raw, raw)
+        builder = PassageBuilder(escape_of(text))
+        add_message(builder, text, text, found.append, counts=counts, mnemonics=self._mnemonics)
         builder.finish(found.append)
         yield from found
 
 
-def _escape_of(text: str) -> Escape:
+def add_message(
+    builder: PassageBuilder,
+    text: str,
+    raws: Sequence[str],
+    receive: Callable[[str | Passage], object],
+    marks: Mapping[int, Callable[[PassageBuilder], None]] | None = None,
+    counts: bool = False,
+    mnemonics: bool = False,
+) -> None:
+    """Add a message to a builder. What is before a ` | `, and the sign itself, is passed to `receive`.
+
+    raws: the form of each character in the document. marks: functions that add the markup of the document, by the
+    index of the character that stands for it. counts: whether `#` is a number. mnemonics: as in `Message`.
+    """
+    tokens = [(match.lastgroup or "", match.start(), match.end()) for match in _TOKEN.finditer(text)]
+    pairs = _paired_tags(text, tokens)
+    found = [match.start() for match in _MNEMONIC.finditer(text)] if mnemonics else []
+    mnemonic = found[0] if len(found) == 1 else None
+    for index, (kind, begin, end) in enumerate(tokens):
+        shown, raw = text[begin:end], "".join(raws[begin:end])
+        if marks and begin in marks and end == begin + 1:
+            marks[begin](builder)
+        elif kind == "comment" or (begin == mnemonic and kind == "other"):
+            builder.add_mark("empty", (raw,))
+        elif kind == "tag":
+            _add_tag(builder, shown, raw, index in pairs)
+        elif kind == "placeholder" or (counts and shown == "#"):
+            builder.add_code(shown, raw)
+        elif kind == "entity":
+            meaning = html.unescape(shown)
+            if meaning == shown:
+                builder.add_code(shown, raw)
+            else:
+                builder.add_text(" " if meaning.isspace() else meaning, raw)
+        elif kind == "pipe":
+            builder.finish(receive)
+            receive(raw)
+        elif kind == "blank":
+            builder.add_blank(raw)
+        elif kind == "line":
+            builder.add_line_break(raw)
+        else:
+            builder.add_text(shown, raw)
+
+
+def has_words(text: str) -> bool:
+    """Whether a part of a message has letters outside its placeholders and tags."""
+    return any(match.lastgroup == "other" and match[0].isalpha() for match in _TOKEN.finditer(text))
+
+
+def escape_of(text: str) -> Escape:
     """Return how translations of a message are written: with entities if the message has some for HTML's signs."""
     if _ENTITY.search(text):
         return lambda translation, _: html.escape(translation, quote=False)
@@ -154,32 +177,28 @@ def _is_empty(tag: str) -> bool:
     return tag.endswith("/>") or _name(tag) in _VOID_TAGS
 
 
-def _paired_tags(tokens: Sequence[tuple[str, str, int]]) -> set[int]:
+def _paired_tags(text: str, tokens: Sequence[tuple[str, int, int]]) -> set[int]:
     """Return the indices of tags that open or close an element within the message."""
     waiting: dict[str, list[int]] = {}
     pairs: set[int] = set()
-    for index, (kind, raw, _) in enumerate(tokens):
-        if kind != "tag" or _is_empty(raw):
+    for index, (kind, begin, end) in enumerate(tokens):
+        tag = text[begin:end]
+        if kind != "tag" or _is_empty(tag):
             continue
-        if not raw.startswith("</"):
-            waiting.setdefault(_name(raw), []).append(index)
-        elif waiting.get(_name(raw)):
-            pairs |= {waiting[_name(raw)].pop(), index}
+        if not tag.startswith("</"):
+            waiting.setdefault(_name(tag), []).append(index)
+        elif waiting.get(_name(tag)):
+            pairs |= {waiting[_name(tag)].pop(), index}
     return pairs
 
 
-def _add_tag(builder: PassageBuilder, raw: str, is_paired: bool) -> None:
-    name = _name(raw)
+def _add_tag(builder: PassageBuilder, tag: str, raw: str, is_paired: bool) -> None:
+    name = _name(tag)
     if name == "br" and not is_paired:
         builder.add_line_break(raw)
-    elif _is_empty(raw):
+    elif _is_empty(tag):
         builder.add_mark("empty", (raw,))
     elif is_paired:
-        builder.add_mark("close" if raw.startswith("</") else "open", (raw,), name)
+        builder.add_mark("close" if tag.startswith("</") else "open", (raw,), name)
     else:
-        builder.add_code(raw, raw)  # such as <file> in a usage message
-
-
-def _has_words(text: str) -> bool:
-    """Whether a part of a message has letters outside its placeholders and tags."""
-    return any(match.lastgroup == "other" and match[0].isalpha() for match in _TOKEN.finditer(text))
+        builder.add_code(tag, raw)  # such as <file> in a usage message
