@@ -6,7 +6,7 @@ Each command of the command line has a function of the same purpose; docs/python
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dragoman.base.machine.startup import limit_thread_spinning
+from dragoman.base.machine.startup import limit_thread_spinning, tolerate_missing_temporary_folder
 
 if TYPE_CHECKING:
     from dragoman.augmentation.backtranslate import backtranslate
@@ -91,6 +91,7 @@ _MODULES = {
 }
 
 limit_thread_spinning()
+tolerate_missing_temporary_folder()
 
 
 def __getattr__(name: str) -> Any:

@@ -19,14 +19,9 @@ from tiny_model import write_tiny_model
 
 from dragoman.base.errors import ModelError, ResourceError
 from dragoman.decode.search import Hypothesis
-from dragoman.translation.engines.native import build, library
-from dragoman.translation.engines.native.build import (
-    INSTRUCTION_SETS,
-    InstructionSet,
-    NoCompilerError,
-    available,
-    compiled_library,
-)
+from dragoman.translation.engines.native import compiler, library
+from dragoman.translation.engines.native.build import compiled_library
+from dragoman.translation.engines.native.compiler import InstructionSet, available, compile_library
 from dragoman.translation.engines.native.engine import NativeEngine
 from dragoman.translation.engines.native.model import NativeModel
 from dragoman.translation.engines.native.packing import Unsupported
@@ -182,25 +177,6 @@ def test_translator_with_the_native_engine(tmp_path: Path) -> None:
     assert "does not sample" in str(engine.refusal(type("Row", (), row)()))
 
 
-def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    for name, message in (("no-such-compiler", "cannot be run"), ("false", "cannot compile the native engine")):
-        monkeypatch.setenv("CC", name)
-        with pytest.raises(NoCompilerError, match=message):
-            compiled_library(INSTRUCTION_SETS[-1])
-    monkeypatch.delenv("CC")
-    monkeypatch.setattr(build.shutil, "which", lambda _: None)
-    with pytest.raises(NoCompilerError, match="install one"):
-        compiled_library(INSTRUCTION_SETS[-1])
-    assert not list(tmp_path.rglob("*.so"))
-
-
-def test_a_damaged_library_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "engine.so").write_bytes(b"nothing")
-    with pytest.raises(ResourceError, match="delete the file to rebuild it"):
-        library.load(tmp_path / "engine.so")
-
-
 def test_structures_agree_field_by_field() -> None:
     """Sizes alone would not show two fields that are swapped."""
     compiled = library.load(compiled_library(available()[0]))
@@ -215,16 +191,17 @@ def test_a_library_of_another_layout_is_refused(monkeypatch: pytest.MonkeyPatch)
     structures = [other if each is library.Options else each for each in library.STRUCTURES]
     monkeypatch.setattr(library, "STRUCTURES", structures)
     library.load.cache_clear()
-    with pytest.raises(ResourceError, match=r"Options\.begin: .* delete the file to rebuild it"):
+    with pytest.raises(ResourceError, match=r"Options\.begin: "):
         library.load(path)
     library.load.cache_clear()
 
 
-def test_address_and_undefined_behaviour_sanitizers() -> None:
+def test_address_and_undefined_behaviour_sanitizers(tmp_path: Path) -> None:
     """They report no error for models of odd widths and requests of odd lengths."""
     preload = [sanitizer_library(name) for name in ("libasan.so", "libubsan.so")]
     flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1", "-g")
-    path = compiled_library(available()[0], flags)
+    path = tmp_path / "engine.so"
+    path.write_bytes(compile_library(["cc"], available()[0], tmp_path, flags))
     settings = {
         "LD_PRELOAD": " ".join(preload),
         "ASAN_OPTIONS": "detect_leaks=0",
@@ -240,7 +217,7 @@ def test_thread_sanitizer(tmp_path: Path) -> None:
     """It reports no data race between the workers of a session, the members of a team and the thread that submits."""
     sanitizer_library("libtsan.so")
     program = tmp_path / "program"
-    flags = ["-std=gnu11", "-O1", "-g", "-Wno-psabi", "-fsanitize=thread", f"-I{build.SOURCE}"]
+    flags = ["-std=gnu11", "-O1", "-g", "-Wno-psabi", "-fsanitize=thread", f"-I{compiler.SOURCE}"]
     subprocess.run(["cc", *flags, str(RANDOM_MODEL), "-o", str(program), "-lm", "-lpthread"], check=True)
     settings = {**os.environ, "TSAN_OPTIONS": "halt_on_error=1"}
     done = subprocess.run([str(program)], env=settings, capture_output=True, text=True, check=False)
@@ -261,15 +238,15 @@ def sanitizer_library(name: str) -> str:
 
 def test_another_processor(tmp_path: Path) -> None:
     """The portable kernels, compiled for 64-bit ARM and run under an emulator, give the same results as here."""
-    compiler, emulator = "aarch64-linux-gnu-gcc", "qemu-aarch64"
-    for name in (compiler, emulator):
+    cross_compiler, emulator = "aarch64-linux-gnu-gcc", "qemu-aarch64"
+    for name in (cross_compiler, emulator):
         if shutil.which(name) is None:
             pytest.skip(
                 f"there is no {name} (Debian: apt install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)"
             )
     outputs = []
-    for name, before in (("cc", []), (compiler, [emulator])):
-        flags = ["-std=gnu11", "-O2", "-Wno-psabi", "-ffp-contract=off", "-static", f"-I{build.SOURCE}"]
+    for name, before in (("cc", []), (cross_compiler, [emulator])):
+        flags = ["-std=gnu11", "-O2", "-Wno-psabi", "-ffp-contract=off", "-static", f"-I{compiler.SOURCE}"]
         made = tmp_path / name
         subprocess.run([name, *flags, str(RANDOM_MODEL), "-o", str(made), "-lm", "-lpthread"], check=True)
         outputs.append(subprocess.run([*before, str(made)], capture_output=True, text=True, check=True).stdout)

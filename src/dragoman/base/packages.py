@@ -15,7 +15,7 @@ def import_optional(module: str, extra: str, package: str | None = None) -> Any:
     package = package or module
     try:
         return importlib.import_module(module)
-    except ImportError as error:
+    except Exception as error:  # packages that are installed but broken raise other errors, too
         quoted = f"'{package}'" if "[" in package else package  # shells treat brackets as patterns
         raise ConfigError(
             f"this requires the package {package} ({error}): pip install 'dragoman[{extra}]', or pip install {quoted}"

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 import torch
 
-from dragoman.base.errors import ConfigError, ModelError
+from dragoman.base.errors import ConfigError, DragomanError, ModelError
 from dragoman.base.log import info, warn
 from dragoman.base.machine.device import choose_device
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
@@ -17,7 +17,6 @@ from dragoman.exchange.ctranslate2.folder import Computing, Exported, hand_over,
 from dragoman.translation.engine import Engine
 from dragoman.translation.engines.ctranslate2 import CTranslate2Engine
 from dragoman.translation.engines.cuda.engine import CudaEngine
-from dragoman.translation.engines.native.build import NoCompilerError
 from dragoman.translation.engines.native.engine import NativeEngine
 from dragoman.translation.engines.preferred import PreferredEngine
 from dragoman.translation.engines.torch import AttentionTorchEngine
@@ -37,7 +36,7 @@ class EngineKind:
     engine does not support the model or the device. precisions: supported precisions. automatic: precisions for which
     `auto` may choose the engine; they include float32 only if the engine returns the translations of TorchEngine, up to
     near-ties. fallback: True if the reference engine computes unsupported requests even when this engine was chosen by
-    name. default: the precision if none is requested.
+    name. default: the precision if none is requested. devices: types of the devices that the engine computes on.
     """
 
     name: str
@@ -46,6 +45,7 @@ class EngineKind:
     make: Callable[[LoadedModel, torch.device, Precision, int], Engine]
     fallback: bool = False
     default: Precision = "float32"
+    devices: tuple[str, ...] = ("cpu",)
 
 
 def _torch(loaded: LoadedModel, device: torch.device, precision: Precision, threads: int) -> Engine:
@@ -73,8 +73,8 @@ def _cuda(loaded: LoadedModel, device: torch.device, precision: Precision, threa
 ENGINES: Sequence[EngineKind] = (
     EngineKind("native", ("float32", "int8"), ("float32", "int8"), _native, fallback=True),
     EngineKind("ctranslate2", ("float32", "int8"), ("int8",), _ctranslate2),
-    EngineKind("cuda", tuple(_HALF), tuple(_HALF), _cuda, fallback=True, default="float16"),  # type: ignore[arg-type]
-    EngineKind("torch", ("float32",), ("float32",), _torch),
+    EngineKind("cuda", tuple(_HALF), tuple(_HALF), _cuda, True, "float16", ("cuda",)),  # type: ignore[arg-type]
+    EngineKind("torch", ("float32",), ("float32",), _torch, devices=("cpu", "cuda")),
 )
 """All engines, the fastest first. The last is the reference, which supports every request."""
 
@@ -93,7 +93,14 @@ def open_engine(
     if is_exported(folder):
         return open_exported(folder, device, name, precision, threads)
     chosen = choose_device(device or "auto")
-    loaded = load_model_folder(folder, chosen, "translate")
+    try:
+        loaded = load_model_folder(folder, chosen, "translate")
+    except RuntimeError as error:  # raised by CUDA, for example if the GPU has no free memory
+        if chosen.type == "cpu" or (device or "auto") != "auto" or name == "cuda":
+            raise
+        warn(f"translating on the CPU, because the GPU cannot be used ({_one_line(error)}). To select it: --device cpu")
+        chosen = choose_device("cpu")
+        loaded = load_model_folder(folder, chosen, "translate")
     return choose_engine(loaded, chosen, name, precision, threads), loaded
 
 
@@ -106,10 +113,11 @@ def choose_engine(
 ) -> Engine:
     """Return the engine with this name or, for `auto`, the fastest installed engine that supports the model.
 
-    With `auto`, requests that this engine does not support are passed to the reference engine, with a warning.
-    precision: None means float32 on a CPU and float16 on a GPU. threads: None means one per processor. Raises
-    ConfigError for an unknown name or precision, or a precision that the engine does not support, and the same errors
-    as `EngineKind.make`.
+    With `auto`, an engine that fails for any reason is skipped, and one message lists the reasons; requests that the
+    chosen engine does not support are passed to the reference engine, with a warning. precision: None means float32 on
+    a CPU and float16 on a GPU. threads: None means one per processor. Raises ConfigError for an unknown name or
+    precision, or a precision that the engine does not support, and the same errors as `EngineKind.make` for an engine
+    that is chosen by name.
     """
     requested, threads = _check_precision(precision), threads or _default_threads()
     if name != "auto":
@@ -123,19 +131,28 @@ def choose_engine(
         engine = kind.make(loaded, device, chosen, threads)
         return PreferredEngine(engine, _reference(loaded, device)) if kind.fallback else engine
     reference = _reference(loaded, device)
-    reasons = []
+    reasons: list[str] = []
+    has_failed = False
     for kind in ENGINES[:-1]:
-        if (chosen := requested or kind.default) in kind.automatic:
-            try:
-                return PreferredEngine(kind.make(loaded, device, chosen, threads), reference)
-            except (ConfigError, ModelError) as error:
-                reasons.append(f"{kind.name}: {error}")
-            except NoCompilerError as error:
-                info(f"translating without the native engine, the fastest one: {error}")
+        chosen = requested or kind.default
+        is_elsewhere = device.type not in kind.devices and requested in (None, *ENGINES[-1].precisions)
+        if chosen not in kind.automatic or is_elsewhere:
+            continue
+        try:
+            engine = PreferredEngine(kind.make(loaded, device, chosen, threads), reference)
+        except (ConfigError, ModelError) as error:
+            reasons.append(f"{kind.name}: {error}")
+        except Exception as error:  # of a compiler, a file system, or another library
+            has_failed = True
+            reasons.append(f"{kind.name}: {error if isinstance(error, DragomanError) else _one_line(error)}")
+        else:
+            if reasons:
+                (warn if has_failed else info)(f"translating with the {kind.name} engine. {'; '.join(reasons)}")
+            return engine
     if requested is not None and requested not in ENGINES[-1].precisions:
         warn(f"computing in float32, because no engine can compute in {requested}. {'; '.join(reasons)}")
-    elif device.type == "cuda":
-        info(f"translating with PyTorch in float32: {reasons[-1]}")
+    elif reasons:
+        (warn if has_failed else info)(f"translating with PyTorch in float32. {'; '.join(reasons)}")
     return reference
 
 
@@ -186,3 +203,8 @@ def _check_precision(name: str | None) -> Precision | None:
 def _check_cpu(device: torch.device, name: str) -> None:
     if device.type != "cpu":
         raise ConfigError(f"the {name} engine runs on the CPU, not on {device}: use --device cpu")
+
+
+def _one_line(error: Exception) -> str:
+    """Return the type and the first line of an error raised by another library."""
+    return f"{type(error).__name__}: {(str(error).strip().splitlines() or ['no message'])[0]}"

@@ -1,8 +1,9 @@
-"""Settings of the memory allocator and of idle threads, which must be made at the start of a process."""
+"""Settings of the memory allocator, of idle threads and of temporary files, made at the start of a process."""
 
 import ctypes
 import os
 import sys
+import tempfile
 from ctypes.util import find_library
 
 _LIBRARIES = ("tcmalloc_minimal", "tcmalloc")
@@ -70,3 +71,15 @@ def limit_thread_spinning() -> None:
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", _SPIN_COUNT)
+
+
+def tolerate_missing_temporary_folder() -> None:
+    """Make packages importable on a machine where no folder for temporary files is writable.
+
+    `tempfile.gettempdir` raises an error there, and some packages, such as portalocker, call it when they are imported.
+    Whoever then needs a temporary file gets the error of that file.
+    """
+    try:
+        tempfile.gettempdir()
+    except FileNotFoundError:
+        tempfile.tempdir = "/tmp"

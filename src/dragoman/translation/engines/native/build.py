@@ -1,126 +1,111 @@
-"""Instruction sets of processors, and the engine's library, compiled from its C sources once per machine and set."""
+"""The engine's compiled library: from the wheel, from a cache folder, or compiled at first use."""
 
-import hashlib
 import os
-import platform
-import shlex
-import shutil
-import subprocess
-import tempfile
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from dragoman.base.errors import ResourceError
+from dragoman.base.files import move_into, remove_stale_temporaries
 from dragoman.base.log import info
+from dragoman.translation.engines.native import library
+from dragoman.translation.engines.native.cache import PREBUILT, cache_folders, check_owner, create
+from dragoman.translation.engines.native.compiler import (
+    CompilerError,
+    InstructionSet,
+    available,
+    compile_library,
+    compilers,
+    is_intact,
+    library_name,
+)
 
-SOURCE = Path(__file__).parent / "source"
-_FLAGS = ("-std=gnu11", "-O3", "-fPIC", "-shared", "-pthread", "-ffp-contract=fast", "-fno-math-errno", "-Wno-psabi")
-_COMPILERS = ("cc", "gcc", "clang")
-_AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl")
+_REMEDY = "use --engine torch"
 
 
-class NoCompilerError(ResourceError):
+class NoLibraryError(ResourceError):
+    """The engine's library is not available: it can neither be loaded nor compiled here."""
+
+
+class NoCompilerError(NoLibraryError):
     """No C compiler is installed, or it cannot compile the sources."""
 
 
-@dataclass(frozen=True)
-class InstructionSet:
-    """An instruction set that the kernels are compiled for.
+def best_library() -> Path:
+    """Return the path of the library for the best instruction set that the processor and the compiler support.
 
-    flags: for the compiler. needs: the flags in /proc/cpuinfo of a processor that supports it.
+    Raises the error of the best one, as `compiled_library` does, if there is a library for none of them.
     """
-
-    name: str
-    flags: tuple[str, ...]
-    needs: frozenset[str]
-
-
-INSTRUCTION_SETS = (
-    InstructionSet(
-        "avx512", tuple(f"-m{each}" for each in (*_AVX512, "avx512vnni", "fma")), frozenset((*_AVX512, "avx512_vnni"))
-    ),
-    InstructionSet("avxvnni", ("-mavx2", "-mfma", "-mavxvnni"), frozenset(("avx2", "fma", "avx_vnni"))),
-    InstructionSet("avx2", ("-mavx2", "-mfma"), frozenset(("avx2", "fma"))),
-    InstructionSet("portable", (), frozenset()),
-)
-"""Best first. The last is plain C, for any processor."""
+    errors = []
+    for instructions in available():
+        try:
+            return compiled_library(instructions)
+        except NoLibraryError as error:
+            errors.append(error)
+    raise errors[0]
 
 
-@cache
-def available() -> tuple[InstructionSet, ...]:
-    """The instruction sets that this processor supports, best first."""
-    supported = _processor_flags() if platform.machine().lower() in ("x86_64", "amd64") else frozenset()
-    return tuple(each for each in INSTRUCTION_SETS if each.needs <= supported)
+def compiled_library(instructions: InstructionSet) -> Path:
+    """Return the path of the library for an instruction set, which has been loaded; compiles it if necessary.
 
-
-def compiled_library(instructions: InstructionSet, extra_flags: tuple[str, ...] = ()) -> Path:
-    """Return the path of the library for an instruction set; compiles it if it is missing.
-
-    The library is in the user's cache folder; its name contains a digest of sources, flags and compiler. extra_flags:
-    further flags for the compiler, such as sanitizers. Raises NoCompilerError.
+    A library that is damaged, or was made by another version or for another kind of processor, is not used. If a folder
+    cannot be used, the next one of `cache_folders` is. Raises NoLibraryError if no folder can be used, NoCompilerError.
     """
-    compiler = _compiler()
-    flags = (*_FLAGS, *instructions.flags, *extra_flags)
-    digest = hashlib.sha256("\0".join((*compiler, _version(compiler), *flags)).encode())
-    for file in sorted(SOURCE.iterdir()):
-        digest.update(file.read_bytes())
-    library = cache_folder() / f"engine-{instructions.name}-{digest.hexdigest()[:16]}.so"
-    if not library.exists():
-        library.parent.mkdir(parents=True, exist_ok=True)
-        info(f"Native engine: compiling for {instructions.name} with {compiler[0]}, once")
-        with tempfile.TemporaryDirectory(dir=library.parent) as folder:
-            compiled = Path(folder) / library.name
-            _run((*compiler, *flags, str(SOURCE / "engine.c"), "-o", str(compiled), "-lm"))
-            compiled.replace(library)
-    return library
-
-
-def cache_folder() -> Path:
-    """Return $XDG_CACHE_HOME/dragoman, or ~/.cache/dragoman if that variable is not set."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "dragoman"
-
-
-def _processor_flags() -> frozenset[str]:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return frozenset()
-    return frozenset(next((line.partition(":")[2] for line in lines if line.startswith("flags")), "").split())
-
-
-def _compiler() -> tuple[str, ...]:
-    """Return $CC, or the first compiler that is installed."""
-    if given := os.environ.get("CC"):
-        return tuple(shlex.split(given))
-    for name in _COMPILERS:
-        if shutil.which(name):
-            return (name,)
-    raise NoCompilerError(
-        "the native engine is compiled when it is first used, but no C compiler was found "
-        f"({', '.join(_COMPILERS)}): install one (Debian, Ubuntu: apt install gcc), or use --engine torch"
+    chosen = os.environ.get("CC", "")
+    if (path := _existing(instructions, chosen)) is not None:
+        return path
+    if not compilers():
+        raise NoCompilerError(
+            "the native engine is compiled when it is first used, but no C compiler was found: install one "
+            f"(Debian, Ubuntu: apt install gcc), or a wheel that contains the engine, or {_REMEDY}"
+        )
+    name = library_name(instructions, chosen)
+    content: bytes | None = None
+    problems = []
+    for folder in cache_folders():
+        try:
+            create(folder)
+            remove_stale_temporaries(folder)
+            with move_into(folder, name) as temporary:
+                if content is None:
+                    content = _compiled(instructions, temporary)
+                (temporary / name).write_bytes(content)
+                (temporary / name).chmod(0o644)  # not writable by others, whatever the umask is
+            library.load(folder / name)
+            return folder / name
+        except NoCompilerError:
+            raise
+        except (ResourceError, OSError) as error:
+            problems.append(str(error))
+    raise NoLibraryError(
+        f"there is no folder for the native engine's library ({'; '.join(problems)}): set XDG_CACHE_HOME to a folder "
+        f"that is writable and not mounted noexec, or {_REMEDY}"
     )
 
 
-def _version(compiler: tuple[str, ...]) -> str:
-    return _run((*compiler, "--version"))
+def _existing(instructions: InstructionSet, chosen: str) -> Path | None:
+    """Return the path of a library that is already compiled and can be loaded."""
+    for folder in (PREBUILT, *cache_folders()):
+        path = folder / library_name(instructions, "" if folder == PREBUILT else chosen)
+        try:
+            content = path.read_bytes()
+            check_owner(path)
+            check_owner(folder)
+            if is_intact(content):
+                library.load(path)
+                return path
+        except (ResourceError, OSError):
+            continue
+    return None
 
 
-def _run(command: tuple[str, ...]) -> str:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    except OSError as error:
-        raise NoCompilerError(
-            f"the C compiler {command[0]} cannot be run ({error}): set CC, or use --engine torch"
-        ) from None
-    if done.returncode:
-        output = (done.stderr or done.stdout).strip().splitlines()
-        first = next(
-            (line for line in output if "error" in line), output[0] if output else f"exit code {done.returncode}"
-        )
-        raise NoCompilerError(
-            f"the C compiler {command[0]} cannot compile the native engine ({first}): set CC to another compiler, or "
-            "use --engine torch"
-        )
-    return done.stdout
+def _compiled(instructions: InstructionSet, folder: Path) -> bytes:
+    """Return the content of a new library. folder: for temporary files. Raises NoCompilerError, OSError."""
+    reasons = []
+    for compiler in compilers():
+        try:
+            content = compile_library(compiler, instructions, folder)
+        except CompilerError as error:
+            reasons.append(str(error))
+        else:
+            info(f"Native engine: compiled for {instructions.name} with {compiler[0]}, once")
+            return content
+    raise NoCompilerError(f"{reasons[0]}: set CC to another compiler, or {_REMEDY}")

@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 import torch
 
+from dragoman.base.errors import ResourceError
 from dragoman.base.files import atomic_write
 from dragoman.decode.rules.length_penalty import NoPenalty
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.symbols import EOS
-from dragoman.translation.engines.native.build import cache_folder
+from dragoman.translation.engines.native.cache import cache_folders, check_owner, create
 from dragoman.translation.engines.native.model import NativeModel
 from dragoman.translation.engines.native.request import NativeRequest
 
@@ -34,19 +35,36 @@ class Calibration(NamedTuple):
 def calibrate(max_threads: int, library: Path) -> Calibration:
     """Return the fastest numbers of workers and threads, each at most `max_threads`.
 
-    They are measured once per machine, in two seconds, and stored in the cache folder. The largest numbers are not
-    always the fastest: the second hardware thread of a core adds little, and threads that wait for one another are slow
-    if cores are far apart. library: the library that was compiled for this machine.
+    They are measured once per machine, in two seconds, and stored in a cache folder if there is a writable one. The
+    largest numbers are not always the fastest: the second hardware thread of a core adds little, and threads that wait
+    for one another are slow if cores are far apart. library: the library for this machine.
     """
     if max_threads == 1:
         return Calibration(1, 1)
-    path = cache_folder() / f"calibration-{library.stem}-{max_threads}-of-{os.cpu_count()}.json"
+    name = f"calibration-{library.stem}-{max_threads}-of-{os.cpu_count()}.json"
+    for folder in cache_folders():
+        if (stored := _read(folder / name, max_threads)) is not None:
+            return stored
+    measured = _measure(max_threads)
+    for folder in cache_folders():
+        try:
+            create(folder, is_for_libraries=False)
+            atomic_write(folder / name, json.dumps(measured._asdict()))
+            break
+        except (OSError, ResourceError):
+            continue
+    return measured
+
+
+def _read(path: Path, max_threads: int) -> Calibration | None:
+    """Return a stored measurement, or None if the file is missing, damaged, or was written by another user."""
     try:
-        return Calibration(**json.loads(path.read_text()))
-    except (OSError, ValueError, TypeError):
-        measured = _measure(max_threads)
-        atomic_write(path, json.dumps(measured._asdict()))
-        return measured
+        check_owner(path)
+        numbers = json.loads(path.read_bytes())
+        found = Calibration(numbers["workers"], numbers["threads"])
+    except (OSError, ResourceError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return found if all(type(each) is int and 1 <= each <= max_threads for each in found) else None
 
 
 def _measure(max_threads: int) -> Calibration:

@@ -9,9 +9,10 @@ from dragoman.models.seq2seq import Seq2Seq
 from dragoman.text.symbols import EOS
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.engine import Engine, Pair, Row
-from dragoman.translation.engines.native.build import available, compiled_library
+from dragoman.translation.engines.native.build import best_library
 from dragoman.translation.engines.native.calibration import calibrate
 from dragoman.translation.engines.native.model import NativeModel, NativeSession, Precision
+from dragoman.translation.engines.native.packing import Packing
 from dragoman.translation.engines.native.request import NativeRequest
 from dragoman.translation.request import Sampling
 
@@ -33,8 +34,9 @@ class NativeEngine:
 
         Raises the same errors as `NativeModel`.
         """
-        best = calibrate(threads, compiled_library(available()[0]))
-        self._model = NativeModel(model, precision, best.threads)
+        packing = Packing(model)  # refuses models that it does not support, before anything is compiled or measured
+        best = calibrate(threads, best_library())
+        self._model = NativeModel(model, precision, best.threads, packing=packing)
         self._workers = best.workers
         self._limits, self._tokenizers, self._scorer = model.limits, tokenizers, scorer
 

@@ -160,7 +160,7 @@ def load(path: Path) -> ctypes.CDLL:
     try:
         library = ctypes.CDLL(str(path))
     except OSError as error:
-        raise ResourceError(f"cannot load the native engine {path} ({error}): delete the file to rebuild it") from None
+        raise ResourceError(f"cannot load the native engine's library {path} ({error})") from None
     library.dragoman_open.argtypes, library.dragoman_open.restype = [POINTER(Model)], c_void_p
     library.dragoman_close.argtypes, library.dragoman_close.restype = [c_void_p], None
     library.dragoman_translate.argtypes = [c_void_p, POINTER(Request), c_int32, POINTER(Options)]
@@ -175,8 +175,7 @@ def load(path: Path) -> ctypes.CDLL:
     library.dragoman_layout.argtypes, library.dragoman_layout.restype = [POINTER(c_int32)], POINTER(_LayoutEntry)
     if differences := layout_differences(library):
         raise ResourceError(
-            f"the native engine {path} does not match this version of dragoman ({differences[0]}): delete the file to "
-            "rebuild it"
+            f"the native engine's library {path} does not match this version of dragoman ({differences[0]})"
         )
     return library
 

@@ -11,7 +11,8 @@ from dragoman.decode.search import Hypothesis
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.text.symbols import BOS, EOS
 from dragoman.translation.engines.native import library
-from dragoman.translation.engines.native.build import InstructionSet, available, compiled_library
+from dragoman.translation.engines.native.build import best_library, compiled_library
+from dragoman.translation.engines.native.compiler import InstructionSet
 from dragoman.translation.engines.native.packing import Packing, PositionTables, stacks
 from dragoman.translation.engines.native.request import NativeRequest, RequestArray
 
@@ -30,14 +31,18 @@ class NativeModel:
         precision: Precision = "int8",
         threads: int = 1,
         instructions: InstructionSet | None = None,
+        packing: Packing | None = None,
     ) -> None:
         """threads: the number that a single worker uses for a batch. instructions: None for the best.
 
-        Raises Unsupported for a model that the engine cannot compute, NoCompilerError if the library cannot be
-        compiled, ResourceError if the packed weights do not fit into memory.
+        packing: the weights of the model, if they are packed already. Raises Unsupported for a model that the engine
+        cannot compute, which is checked before the library is compiled, and NoLibraryError if there is no library;
+        ResourceError if the packed weights do not fit into memory.
         """
-        packing = Packing(model, library.INT8 if precision == "int8" else library.FLOAT32, threads)
-        self._library = library.load(compiled_library(instructions or available()[0]))
+        packing = packing or Packing(model)
+        packing.model.precision = library.INT8 if precision == "int8" else library.FLOAT32
+        packing.model.threads = threads
+        self._library = library.load(compiled_library(instructions) if instructions else best_library())
         self._model = self._library.dragoman_open(ctypes.byref(packing.model))
         if not self._model:
             raise ResourceError(

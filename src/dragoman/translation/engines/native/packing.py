@@ -59,18 +59,20 @@ def stacks(model: Seq2Seq) -> tuple[TransformerEncoder, TransformerDecoder]:
 class Packing:
     """A `library.Model` with all arrays that it points to. It must outlive the call that opens the model.
 
+    Its precision and number of threads are set by the caller.
+
     Raises Unsupported, naming the part, for a model that the engine cannot compute, and ModelError for weights that are
     not finite.
     """
 
-    def __init__(self, model: Seq2Seq, precision: int, threads: int) -> None:
+    def __init__(self, model: Seq2Seq) -> None:
         self._arrays: list[Any] = []
         encoder, decoder = stacks(model)
         weight = _numbers(decoder.projection.weight)
         given = decoder.projection.bias
         bias = np.zeros(len(weight), np.float32) if given is None else _numbers(given)
         vocabulary = self._matrix(weight, bias, len(weight), weight.shape[1], missing=-np.inf)
-        self.model = library.Model(self._stack(encoder), self._stack(decoder), vocabulary, precision, threads)
+        self.model = library.Model(self._stack(encoder), self._stack(decoder), vocabulary, library.FLOAT32, 1)
 
     def _stack(self, stack: TransformerEncoder | TransformerDecoder) -> library.Stack:
         layers = [self._layer(layer) for layer in stack.layers]
