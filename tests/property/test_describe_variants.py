@@ -97,5 +97,5 @@ def test_every_choice_can_be_described(name: str) -> None:
     found = describe_model(config, VocabularySizes(SIZE, SIZE), LENGTH, depth=20)
     check_sums(found)
     assert found.parameters == count_parameters(config.build(SIZE, SIZE))
-    assert found.operations.writing > 0
-    assert found.operations.training > found.operations.reading + found.operations.writing
+    assert found.operations.per_target_token > 0
+    assert found.operations.training > found.operations.per_source_token + found.operations.per_target_token

@@ -14,7 +14,7 @@ from toys import fit
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.batches.batch import collate
-from dragoman.inspect.attention import capture, source_attention, source_attentions
+from dragoman.inspect.attention import capture, cross_attention_layers, source_attention
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
@@ -35,7 +35,7 @@ FAMILIES = {
 def test_a_batch_of_pairs_equals_single_pairs(family: str) -> None:
     model = tiny_model(ModelConfig.model_validate(FAMILIES[family]), tiny_tokenizers()).eval()
     pairs = [([5, 6, 7], [8, 9]), ([9], [4, 5, 6, 7, 8]), ([4, 4, 8, 9, 10, 11], [12])]
-    layers = len(source_attentions(model))
+    layers = len(cross_attention_layers(model))
     for layer in range(1, layers + 1):
         found = source_attention(model, pairs, layer)
         for (source, target), weights in zip(pairs, found, strict=True):

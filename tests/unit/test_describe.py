@@ -70,7 +70,7 @@ def test_the_paper_s_models(preset: str, d: int, inner: int, expected: int, leng
     assert found.parameters == found.active == found.trained == expected
     assert [part.parameters for part in found.parts if part.depth == 0] == [encoder + 37_000 * d, decoder]
     source, target = transformer(d, inner, 6, 37_000, length)
-    assert (found.operations.reading * length, found.operations.writing * length) == (source, target)
+    assert (found.operations.per_source_token * length, found.operations.per_target_token * length) == (source, target)
     assert found.operations.training * length == 3 * (source + target)  # backward: by inputs and by weights
 
 
@@ -82,7 +82,7 @@ def test_operations_of_a_recurrent_model() -> None:
     source += multiply(1, d, d) + multiply(n, d, d)  # the first state, and the keys' half of the scores
     look = multiply(1, d, d) + multiply(n, d, 1) + multiply(1, n, d)  # the query's half, wᵀtanh, the mean
     target = n * (look + step + multiply(1, d, 3 * d) + multiply(1, 3 * d, d) + multiply(1, d, vocabulary))
-    assert (found.reading * n, found.writing * n) == (source, target)
+    assert (found.per_source_token * n, found.per_target_token * n) == (source, target)
 
 
 def additive(width: int, heads: int, length: int) -> dict[str, int]:
@@ -103,8 +103,8 @@ def test_operations_of_additive_attention(length: int) -> None:
     found = described(settings, length=length).operations
     parts = additive(64, 4, length)
     difference = 2 * (parts["scores"] - multiply(length, 64, length))
-    assert (found.reading - plain.reading) * length == difference
-    assert found.writing == plain.writing
+    assert (found.per_source_token - plain.per_source_token) * length == difference
+    assert found.per_target_token == plain.per_target_token
 
 
 @pytest.mark.usefixtures("unmeasured")
@@ -117,8 +117,8 @@ def test_operations_of_linear_attention() -> None:
     plain = described(base, length=n).operations
     found = described({**base, "encoder": {**layers, "attention": {"kind": "linear"}}}, length=n).operations
     sums = multiply(of_head, n, of_head) + multiply(n, of_head, of_head) + multiply(n, of_head, 1)
-    assert (found.reading - plain.reading) * n == heads * sums - 2 * multiply(n, width, n)
-    assert found.writing == plain.writing
+    assert (found.per_source_token - plain.per_source_token) * n == heads * sums - 2 * multiply(n, width, n)
+    assert found.per_target_token == plain.per_target_token
 
 
 @pytest.mark.parametrize("active", [1, 3])
@@ -128,7 +128,7 @@ def test_only_the_active_experts_work(active: int) -> None:
     mixed = {**base, "encoder": {**layers, "experts": {"count": 5, "active": active}}}
     plain, found = described(base), described(mixed)
     expert, router = multiply(1, 16, 24) * 2, multiply(1, 16, 5)
-    assert found.operations.reading - plain.operations.reading == 2 * ((active - 1) * expert + router)
+    assert found.operations.per_source_token - plain.operations.per_source_token == 2 * ((active - 1) * expert + router)
     network = 16 * 24 + 24 + 24 * 16 + 16
     assert found.parameters - plain.parameters == 2 * (4 * network + 5 * 16)
     assert found.parameters - found.active == 2 * (5 - active) * network
@@ -165,7 +165,7 @@ def test_operations_on_the_meta_device_equal_the_real_ones(settings: dict) -> No
     explicit = torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH)  # all of it as counted products
     with torch.no_grad(), explicit, FlopCounterMode(display=False) as counter:
         assert model(tokens, keep, tokens).logits().isfinite().all()
-    assert (found.reading + found.writing) * length == counter.get_total_flops()
+    assert (found.per_source_token + found.per_target_token) * length == counter.get_total_flops()
 
 
 def test_memory_is_the_memory_used_by_the_model() -> None:

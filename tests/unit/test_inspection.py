@@ -17,7 +17,7 @@ from dragoman import Translator
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.cli.main import main
 from dragoman.inspect.attention import capture
-from dragoman.inspect.inspection import MOST_TOKENS
+from dragoman.inspect.inspection import MAX_TOKENS
 
 SOURCE, TARGET = "a dog runs in the park .", "ein Hund rennt ."
 ENCODER, DECODER, CROSS = "encoder.self_attention", "decoder.self_attention", "decoder.cross_attention"
@@ -46,7 +46,7 @@ FAMILIES: dict[str, tuple[dict[str, Any], dict[str, int], list[str]]] = {
     "mean of embeddings": (
         {"encoder": {"kind": "mean"}},
         {DECODER: 2, CROSS: 2},
-        [f"{ENCODER}: the encoder, a SimpleEncoder, has none"],
+        [f"{ENCODER}: the encoder, a SimpleEncoder, does not have this kind of attention"],
     ),
     "hard": ({"decoder": {**TRANSFORMER, "cross_attention": {"kind": "hard"}}}, {ENCODER: 2, DECODER: 2, CROSS: 2}, []),
     "linear": (
@@ -217,8 +217,8 @@ def test_the_command_takes_a_language_model(tmp_path: Path, capsys: pytest.Captu
     [
         (["model", " "], "the text is blank"),
         (["model", SOURCE, "--target", " "], "the target is blank"),
-        (["model", "dog " * MOST_TOKENS], "pictures show at most 512 per side: inspect"),
-        (["model", SOURCE, "--target", "Hund " * MOST_TOKENS], "pictures show at most 512 per side: inspect"),
+        (["model", "dog " * MAX_TOKENS], "pictures show at most 512 per side: inspect"),
+        (["model", SOURCE, "--target", "Hund " * MAX_TOKENS], "pictures show at most 512 per side: inspect"),
         (["model", SOURCE, "--to", "fr"], "leave out --to fr"),
         (["few", "dog " * 20], "the text is too long: "),
         (["nothing", SOURCE], "nothing does not exist"),
@@ -238,9 +238,10 @@ def test_errors_are_reported(
 def test_a_model_without_attention_names_its_family(tmp_path: Path) -> None:
     bytenet = {"encoder": {"kind": "bytenet"}, "decoder": {"kind": "bytenet"}}
     reason = (
-        "no attention to show. encoder.self_attention: the encoder, a ByteNetEncoder, has none; "
-        "decoder.self_attention: the decoder, a ByteNetDecoder, has none; decoder.cross_attention: the decoder, a "
-        "ByteNetDecoder, has none"
+        "no attention weights. encoder.self_attention: the encoder, a ByteNetEncoder, does not have this kind of "
+        "attention; "
+        "decoder.self_attention: the decoder, a ByteNetDecoder, does not have this kind of attention; "
+        "decoder.cross_attention: the decoder, a ByteNetDecoder, does not have this kind of attention"
     )
     with pytest.raises(ConfigError, match=reason):
         translator(tmp_path / "model", **bytenet).inspect(SOURCE, TARGET)

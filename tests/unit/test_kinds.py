@@ -120,8 +120,8 @@ def test_a_model_without_text_needs_no_tokenizers(folder: Path, capsys: pytest.C
 
 def test_a_model_without_a_decoder_is_measured() -> None:
     found = describe_model(GraphConfig(), VocabularySizes(0, 0), 4)
-    assert found.operations.reading * 4 == 2 * 4 * 3  # (4, 1) times (1, 3), 2 per multiply-add
-    assert found.operations.writing == found.memory["cache"] == 0
+    assert found.operations.per_source_token * 4 == 2 * 4 * 3  # (4, 1) times (1, 3), 2 per multiply-add
+    assert found.operations.per_target_token == found.memory["cache"] == 0
     assert "peak of a forward pass" in numbers_text(found)
 
 

@@ -18,7 +18,7 @@ from dragoman.decode.sampling import SamplingConfig
 from dragoman.generation.score import WholeScorer, WindowScorer
 from dragoman.generation.writer import MAX_TOKENS, GenerationRequest, GenerationSettings, Piece, Writer
 from dragoman.inspect.attention import AttentionMap, attention_maps, without_weights
-from dragoman.inspect.inspection import Inspection, build_inspection, check_text, check_tokens
+from dragoman.inspect.inspection import Inspection, build_inspection, check_not_blank, check_token_count
 from dragoman.metrics.text_score import TextScore
 from dragoman.models.interface import CausalModel
 from dragoman.text.tokenizer import Tokenizer
@@ -185,8 +185,8 @@ class LanguageModel:
 
         Raises ConfigError for a model without attention, DataError for a text that is blank or too long.
         """
-        check_text(text, "text")
-        check_tokens(len(self.tokenizer.encode(text)))
+        check_not_blank(text, "text")
+        check_token_count(len(self.tokenizer.encode(text)))
         return build_inspection(None, text, self.attention(text), without_weights(self.model))
 
     def _write(self, prompts: Sequence[tuple[int, str]], request: GenerationRequest) -> Iterator[Piece]:

@@ -1,4 +1,4 @@
-"""Attention weights: of all attention layers for one text or pair, and over the source for many pairs."""
+"""Attention weights of all layers for one text or sentence pair, and cross-attention weights for many pairs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,11 @@ KINDS = ("encoder.self_attention", "decoder.self_attention", "decoder.cross_atte
 
 @dataclass(frozen=True)
 class AttentionMap:
-    """The weights (heads, T, S) float32 of one attention layer; rows sum to 1. queries, keys: their labels."""
+    """The weights of one attention layer.
+
+    name: module path. weights: (heads, T, S) float32; rows sum to 1. queries: labels of the T rows. keys: labels of the
+    S columns.
+    """
 
     name: str
     weights: np.ndarray
@@ -30,80 +34,84 @@ class AttentionMap:
 
     @property
     def kind(self) -> str:
-        """One of `KINDS`."""
+        """The kind of attention, one of `KINDS`."""
         parts = self.name.split(".")
         return f"{parts[0]}.{parts[-1]}"
 
     @property
     def layer(self) -> int | None:
-        """The layer, counted from 1; None without a stack of layers, as in a recurrent decoder."""
+        """The layer number, counted from 1; None if there is no stack of layers, as in a recurrent decoder."""
         parts = self.name.split(".")
         return int(parts[-2]) + 1 if parts[-2].isdigit() else None
 
     @property
     def mean(self) -> np.ndarray:
-        """The mean (T, S) over the heads."""
+        """The mean weights (T, S) over the heads."""
         return np.asarray(self.weights.mean(0))
 
 
 def without_weights(model: Model) -> list[str]:
-    """List what cannot be shown of a model: sides without attention, and layers without weights per token."""
+    """List the kinds of attention without weights, each with the reason.
+
+    A kind has no weights if the side has no such layers, or if their mechanism has no weights per token.
+    """
     modules = {name: module for name, module in model.named_modules() if name}
     attentions = {name: module for name, module in modules.items() if isinstance(module, Attention)}
     lines = []
     for kind in KINDS if "encoder" in modules else ("decoder.self_attention",):
-        side, _, what = kind.partition(".")
-        found = [module for name, module in attentions.items() if name.split(".")[0] == side and name.endswith(what)]
-        reasons = dict.fromkeys(module.weightless for module in found if module.weightless is not None)
-        if not found:
-            lines.append(f"{kind}: the {side}, a {type(modules[side]).__name__}, has none")
+        side, _, suffix = kind.partition(".")
+        layers = [module for name, module in attentions.items() if name.split(".")[0] == side and name.endswith(suffix)]
+        reasons = dict.fromkeys(module.weightless for module in layers if module.weightless is not None)
+        if not layers:
+            lines.append(f"{kind}: the {side}, a {type(modules[side]).__name__}, does not have this kind of attention")
         lines += [f"{kind}: {reason}" for reason in reasons]
     return lines
 
 
 def capture(model: Model, target: Sequence[int], source: Sequence[int] | None = None) -> dict[str, np.ndarray]:
-    """Run the model on the ids of one text or pair, without special symbols; returns all attention weights by name.
+    """Run the model on one text or sentence pair and return all attention weights by module path.
 
-    Names are module paths. In a Transformer: `encoder.layers.N.self_attention` (heads, S, S),
-    `decoder.layers.N.self_attention` (heads, T, T) and `decoder.layers.N.cross_attention` (heads, T, S); in a language
-    model, only the second. Other families have `cross_attention` only. S includes the source's EOS and T the target's
-    BOS. Row t of the target's maps belongs to the prediction of the piece after input t.
+    target, source: token ids without special symbols. S includes the source's EOS, and T includes the target's BOS. A
+    Transformer has `encoder.layers.N.self_attention` (heads, S, S), `decoder.layers.N.self_attention` (heads, T, T) and
+    `decoder.layers.N.cross_attention` (heads, T, S). A language model has only `decoder.layers.N.self_attention`, and
+    other families have only `cross_attention`. In a decoder's weights, row t belongs to the prediction of the token
+    that follows input token t.
     """
     names: dict[nn.Module, str] = {module: name for name, module in model.named_modules()}
     device = next(model.parameters()).device
-    read = () if source is None else tuple(each.to(device) for each in pad([source], after=(EOS,)))
+    source_inputs = () if source is None else tuple(each.to(device) for each in pad([source], after=(EOS,)))
     inputs = torch.tensor([[BOS, *target]], device=device)
-    training = model.training
+    was_training = model.training
     model.eval()
     try:
         with torch.inference_mode(), recording() as weights:
-            model(*read, inputs)
+            model(*source_inputs, inputs)
     finally:
-        model.train(training)
+        model.train(was_training)
     return {names[module]: torch.cat(calls, 2)[0].float().cpu().numpy() for module, calls in weights.items()}
 
 
 def attention_maps(
     model: Model, tokenizers: Tokenizers, target: Sequence[int], source: Sequence[int] | None = None
 ) -> list[AttentionMap]:
-    """Return the weights of `capture` with labels of queries and keys.
+    """Return the weights of `capture` with labelled queries and keys.
 
-    A decoder's query is labelled with the piece that it predicts, a key of its self-attention with the piece that was
-    read.
+    A decoder query is labelled with the token that it predicts, and a key of decoder self-attention with its input
+    token.
     """
-    read = () if source is None else (*tokenizers.source.pieces(source), END)
-    written = tuple(tokenizers.target.pieces(target))
+    source_pieces = () if source is None else (*tokenizers.source.pieces(source), END)
+    target_pieces = tuple(tokenizers.target.pieces(target))
     maps = []
     for name, weights in capture(model, target, source).items():
-        inside_encoder = name.startswith("encoder.")
-        queries = read if inside_encoder else (*written, END)
-        keys = read if inside_encoder or name.endswith("cross_attention") else (START, *written)
+        is_encoder = name.startswith("encoder.")
+        queries = source_pieces if is_encoder else (*target_pieces, END)
+        keys = source_pieces if is_encoder or name.endswith("cross_attention") else (START, *target_pieces)
         maps.append(AttentionMap(name, weights, queries, keys))
     return maps
 
 
-def source_attentions(model: SourceModel) -> list[Attention]:
-    """Return the decoder's cross-attention layers that have weights per token, in order."""
+def cross_attention_layers(model: SourceModel) -> list[Attention]:
+    """Return the decoder's cross-attention layers with weights per token, in order."""
     return [
         module
         for name, module in model.named_modules()
@@ -114,22 +122,20 @@ def source_attentions(model: SourceModel) -> list[Attention]:
     ]
 
 
-def select_attention(model: SourceModel, layer: int | None = None) -> nn.Module:
-    """Return the cross-attention of a layer, counted from 1.
+def select_cross_attention(model: SourceModel, layer: int | None = None) -> nn.Module:
+    """Return the cross-attention of a layer.
 
-    Default: the last layer but one (Garg et al. 2019, section 3.1), or the only one. Raises ConfigError if the decoder
-    has no attention to the source, or no such layer.
+    layer: the layer number, counted from 1; None: the penultimate layer (Garg et al. 2019, section 3.1), or the only
+    one. Raises ConfigError if the decoder has no cross-attention weights, or no such layer.
     """
-    found = source_attentions(model)
-    if not found:
+    layers = cross_attention_layers(model)
+    if not layers:
         raise ConfigError("this model's decoder has no attention weights over source tokens")
     if layer is None:
-        return found[max(0, len(found) - 2)]
-    if not 1 <= layer <= len(found):
-        raise ConfigError(
-            f"there is no layer {layer} that attends to the source: this model has layers 1 to {len(found)}"
-        )
-    return found[layer - 1]
+        return layers[max(0, len(layers) - 2)]
+    if not 1 <= layer <= len(layers):
+        raise ConfigError(f"there is no layer {layer} with cross-attention: this model has layers 1 to {len(layers)}")
+    return layers[layer - 1]
 
 
 def source_attention(
@@ -138,21 +144,20 @@ def source_attention(
     layer: int | None = None,
     head: int | None = None,
 ) -> list[np.ndarray]:
-    """Return cross-attention weights (T, S) float32 for each pair of source and target ids without special symbols.
+    """Return the cross-attention weights (T, S) float32 of each sentence pair.
 
-    Row t belongs to the prediction of target token t. Columns are source tokens without the end symbol, so rows sum to
-    at most 1. layer: as in `select_attention`; head: one of its heads, counted from 1; None: their mean. The model
-    should be in evaluation mode. Raises ConfigError for an unknown layer or head.
+    Row t belongs to the prediction of target token t. Columns are source tokens without EOS, so rows sum to at most 1.
+    The model should be in evaluation mode. pairs: source and target ids without special symbols. layer: as in
+    `select_cross_attention`. head: head number, counted from 1; None: the mean over the heads. Raises ConfigError for
+    an unknown layer or head.
     """
-    attention = select_attention(model, layer)
+    attention = select_cross_attention(model, layer)
     device = next(model.parameters()).device
     batch = collate([source for source, _ in pairs], [target for _, target in pairs], range(len(pairs))).to(device)
     with torch.inference_mode(), recording() as recorded:
         model(*batch.model_inputs)
     weights = torch.cat(recorded[attention], 2)  # (B, heads, T + 1, S + 1)
     if head is not None and not 1 <= head <= weights.size(1):
-        raise ConfigError(
-            f"there is no head {head} that attends to the source: this layer has heads 1 to {weights.size(1)}"
-        )
-    chosen = (weights.mean(1) if head is None else weights[:, head - 1]).float().cpu().numpy()
-    return [chosen[row, : len(target), : len(source)] for row, (source, target) in enumerate(pairs)]
+        raise ConfigError(f"there is no cross-attention head {head}: this layer has heads 1 to {weights.size(1)}")
+    selected = (weights.mean(1) if head is None else weights[:, head - 1]).float().cpu().numpy()
+    return [selected[row, : len(target), : len(source)] for row, (source, target) in enumerate(pairs)]

@@ -1,4 +1,4 @@
-"""Description of a model: its parts with shapes and parameters, operations per token, and memory."""
+"""Description of a model: parts with shapes and parameter counts, operations per token, and memory use."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,20 +17,20 @@ from dragoman.models.parts import count_active_parameters, count_parameters
 from dragoman.models.settings import ModelSettings
 from dragoman.text.tokenizers import VocabularySizes
 
-_BYTES = 4
-_FEW = 8
-_TRIAL = 512
-"""Tokens of the longest sentence that memory is measured on; the memory of longer ones is extrapolated."""
+_FLOAT_BYTES = 4
+_SMALL_VOCABULARY = 8
+"""Vocabulary size of the model that is run to measure memory."""
 
 
 @dataclass(frozen=True)
 class Part:
     """One module, or several consecutive identical modules.
 
-    name: path from the top, such as `encoder.layers.0–5` for six identical modules. kind: the class. depth: 0 at the
-    top. repeats: number of identical modules, including repeats of their parents. shapes: shapes by name of one
-    module's own parameters. parameters: number of parameters in all submodules and repeats, without those already
-    counted. tied: the part in which some of the module's own parameters were already counted, or None.
+    name: path from the top level, such as `encoder.layers.0–5` for six identical modules. kind: class name. depth:
+    nesting depth, 0 at the top level. repeats: number of identical modules, including repeats of their parents. shapes:
+    names and shapes of one module's direct parameters. parameters: number of parameters in all submodules and repeats,
+    without parameters that are counted in an earlier part. tied: the earlier part in which some of the module's direct
+    parameters are counted, or None.
     """
 
     name: str
@@ -44,26 +44,27 @@ class Part:
 
 @dataclass(frozen=True)
 class Operations:
-    """FLOPs of matrix products per token, 2 per multiply-add, at one sentence length.
+    """FLOPs of matrix products per token at one sentence length, 2 per multiply-add.
 
-    reading: per source token, for the encoder and the decoder's projection of its memory. writing: per target token, if
-    all tokens are read at once, including masked products and the vocabulary projection. training: per source and
-    target token, forward and backward. Element-wise operations are not counted: norms, softmax, activations, the tanh
-    of additive scores, gates.
+    per_source_token: the encoder and the decoder's projection of its output. per_target_token: the decoder and the
+    vocabulary projection if all tokens are processed at once, including masked products. training: one source token and
+    one target token, forward and backward. Element-wise operations are not counted, such as norms, softmax,
+    activations, gates and the tanh of additive scores.
     """
 
-    reading: float
-    writing: float
+    per_source_token: float
+    per_target_token: float
     training: float
 
 
 @dataclass(frozen=True)
 class Description:
-    """The description of a model, derived from the model itself.
+    """The description of a model, measured on the model itself.
 
-    parameters: number of parameters, tied ones counted once. active: without experts that a token is not routed to.
-    trained: without frozen ones. length: source and target tokens of the text or pair that `operations` and `memory`
-    are for. reads_source: false for a language model. has_decoder: false for a model that writes no text.
+    parameters: number of parameters; tied parameters count once. active: number of parameters without experts that a
+    token is not routed to. trained: number of parameters that are not frozen. length: number of tokens per side to
+    which `operations` and `memory` apply. reads_source: False for a language model. has_decoder: False for a model that
+    does not generate text.
     """
 
     parts: tuple[Part, ...]
@@ -79,33 +80,39 @@ class Description:
 
     @property
     def memory(self) -> dict[str, int]:
-        """Bytes in float32 by use: parameters, also with gradients and Adam's moments; the footprint for `length`."""
+        """Memory use in bytes in float32.
+
+        parameters: the parameters. optimised: parameters, gradients and Adam's moments. training, encoding, memory,
+        cache: see `Footprint`, for a text of `length` tokens.
+        """
         activations = {
             name: evaluate_polynomial(getattr(self.footprint, name), self.length)
             for name in ("training", "encoding", "memory", "cache")
         }
         return {
-            "parameters": _BYTES * self.parameters,
-            "optimised": _BYTES * (self.parameters + 3 * self.trained),
+            "parameters": _FLOAT_BYTES * self.parameters,
+            "optimised": _FLOAT_BYTES * (self.parameters + 3 * self.trained),
             **activations,
         }
 
 
 def describe_model(config: ModelSettings, sizes: VocabularySizes, length: int, depth: int = 3) -> Description:
-    """Describe the model of `config.build_for(sizes)` for `length` tokens on each side, with parts down to `depth`.
+    """Describe the model of `config.build_for(sizes)` for `length` tokens per side, with parts down to `depth`.
 
-    No initial values are drawn, and parameters have no storage, unless a module requires it: recurrences, linear and
-    long additive attention and mixtures of experts get uninitialised storage. Raises ConfigError as `config.build_for`
-    does, and for a length beyond the model's positions.
+    Parameters are not initialised, and storage is allocated only if a module requires it, as recurrences, linear
+    attention, additive attention over long texts and mixtures of experts do. Raises ConfigError for the same settings
+    as `config.build_for`, and for a length beyond the model's positions.
     """
-    few = VocabularySizes(sizes.source if sizes.vectors else _FEW, _FEW, sizes.vectors)
+    small_sizes = VocabularySizes(
+        sizes.source if sizes.vectors else _SMALL_VOCABULARY, _SMALL_VOCABULARY, sizes.vectors
+    )
     with torch.device("meta"):
-        model, small = config.build_for(sizes).to("meta"), config.build_for(few)
+        model, small = config.build_for(sizes).to("meta"), config.build_for(small_sizes)
     for limit in model.limits:
         if limit.positions is not None and length > limit.positions:
             raise ConfigError(
-                f"a length of {length} tokens is more than the {limit.positions} positions of the {limit.side} "
-                f"({limit.setting}): describe the model for a shorter one"
+                f"a length of {length} tokens exceeds the {limit.positions} positions of the {limit.side} "
+                f"({limit.setting}): choose a shorter length"
             )
     parameters = list(model.parameters())
     return Description(
@@ -123,34 +130,44 @@ def describe_model(config: ModelSettings, sizes: VocabularySizes, length: int, d
 
 
 def count_operations(config: ModelSettings, sizes: VocabularySizes, length: int) -> Operations:
-    """Count the operations of the model of `config.build_for(sizes)`; `length` is capped at its positions."""
+    """Count the operations of the model of `config.build_for(sizes)`.
+
+    length: tokens per side; at most the model's number of positions is used.
+    """
     with torch.device("meta"):
         return count_model_operations(config.build_for(sizes).to("meta"), length)
 
 
 def _parts(
-    group: Sequence[nn.Module], name: str, depth: int, deepest: int, counted: dict[int, str], repeats: int
+    group: Sequence[nn.Module], name: str, depth: int, max_depth: int, counted: dict[int, str], repeats: int
 ) -> Iterator[Part]:
-    """Yield the parts of a group of identical modules, parents first; identical neighbours in a list form one part."""
+    """Yield the parts of a group of identical modules, parents first.
+
+    Consecutive identical modules in a list form one part. counted: part name by parameter id, for parameters that are
+    counted in an earlier part.
+    """
     for path, modules in _children(group):
-        own = {id(parameter): parameter.numel() for module in modules for parameter in module.parameters()}
-        if not own:
+        sizes = {id(parameter): parameter.numel() for module in modules for parameter in module.parameters()}
+        if not sizes:
             continue
-        full = f"{name}.{path}".lstrip(".")
-        new = {key: number for key, number in own.items() if key not in counted}
-        direct = dict(_own_parameters(modules[0]))
+        full_name = f"{name}.{path}".lstrip(".")
+        new_sizes = {key: size for key, size in sizes.items() if key not in counted}
+        direct = dict(_direct_parameters(modules[0]))
         tied = next((counted[id(value)] for value in direct.values() if id(value) in counted), None)
         shapes = tuple((key, tuple(value.shape)) for key, value in direct.items())
         count = repeats * len(modules) // len(group)
-        yield Part(full, type(modules[0]).__name__, depth, count, shapes, sum(new.values()), tied)
-        if depth < deepest:
-            yield from _parts(modules, full, depth + 1, deepest, dict(counted), count)
-        holders = {id(value): key.rpartition(".")[0] for key, value in modules[0].named_parameters()}
-        counted |= {key: f"{full}.{holders.get(key, '')}".rstrip(".") for key in new}
+        yield Part(full_name, type(modules[0]).__name__, depth, count, shapes, sum(new_sizes.values()), tied)
+        if depth < max_depth:
+            yield from _parts(modules, full_name, depth + 1, max_depth, dict(counted), count)
+        owners = {id(value): key.rpartition(".")[0] for key, value in modules[0].named_parameters()}
+        counted |= {key: f"{full_name}.{owners.get(key, '')}".rstrip(".") for key in new_sizes}
 
 
 def _children(group: Sequence[nn.Module]) -> Iterator[tuple[str, list[nn.Module]]]:
-    """Yield children by name with their modules: one per module of the group, or more for identical neighbours."""
+    """Yield the name and the modules of each child of a group of identical modules.
+
+    Consecutive identical modules of a list are yielded together, under a name such as `layers.0–5`.
+    """
     for name, child in group[0].named_children():
         modules = [getattr(module, name) for module in group]
         if isinstance(child, nn.ParameterList):
@@ -163,13 +180,13 @@ def _children(group: Sequence[nn.Module]) -> Iterator[tuple[str, list[nn.Module]
             end = index + 1
             while end < len(child) and _identical(child[index], child[end]):
                 end += 1
-            numbers = f"{index}" if end == index + 1 else f"{index}–{end - 1}"
-            yield f"{name}.{numbers}", [each[number] for each in modules for number in range(index, end)]
+            index_range = f"{index}" if end == index + 1 else f"{index}–{end - 1}"
+            yield f"{name}.{index_range}", [each[number] for each in modules for number in range(index, end)]
             index = end
 
 
-def _own_parameters(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """Yield a module's own parameters, including those in its parameter lists."""
+def _direct_parameters(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """Yield the names and values of a module's direct parameters, including those in its parameter lists."""
     yield from module.named_parameters(recurse=False)
     for name, child in module.named_children():
         if isinstance(child, nn.ParameterList):
@@ -184,9 +201,10 @@ def _identical(one: nn.Module, other: nn.Module) -> bool:
 
 
 def count_model_operations(model: Any, length: int) -> Operations:
-    """Count the operations of a model (`models.interface.Model`) on the meta device; `length` is capped at its limits.
+    """Count the operations of a model (`models.interface.Model`) on the meta device.
 
-    The model gets uninitialised storage if a module needs values or an operation that the meta device lacks.
+    length: tokens per side; at most the model's limits are used. If a module requires values or an operation that the
+    meta device does not support, uninitialised storage is allocated on the CPU.
     """
     length = min([length, *(limit.positions for limit in model.limits if limit.positions is not None)])
     model.eval()
@@ -194,26 +212,26 @@ def count_model_operations(model: Any, length: int) -> Operations:
         return _count_all(model, length)
     except (NotImplementedError, RuntimeError):
         for parameter in model.to_empty(device="cpu").parameters():
-            if parameter.requires_grad:  # so that only one gradient exists at a time
-                parameter.register_post_accumulate_grad_hook(_forget)
+            if parameter.requires_grad:  # delete each gradient immediately to limit memory
+                parameter.register_post_accumulate_grad_hook(_delete_gradient)
         return _count_all(model, length)
 
 
 def _count_all(model: Any, length: int) -> Operations:
     trial = model.trial(length)
     if not has_decoder(model):
-        forward, whole = (_count(lambda: model(*trial.arguments), backward=each) for each in (False, True))
-        return Operations(forward / length, 0.0, whole / length)
-    reading = _count(lambda: model.decoder.start(model.encode_source(trial.source)), backward=False)
+        forward, training = (_count(lambda: model(*trial.arguments), backward=each) for each in (False, True))
+        return Operations(forward / length, 0.0, training / length)
+    source = _count(lambda: model.decoder.start(model.encode_source(trial.source)), backward=False)
     forward = _count(lambda: model(*trial.arguments).logits(), backward=False)
-    whole = _count(lambda: model(*trial.arguments).logits(), backward=True)
-    return Operations(reading / length, (forward - reading) / length, whole / length)
+    training = _count(lambda: model(*trial.arguments).logits(), backward=True)
+    return Operations(source / length, (forward - source) / length, training / length)
 
 
 def _count(compute: Callable[[], Any], backward: bool) -> int:
     with (
         _Counter() as counter,
-        sdpa_kernel(SDPBackend.MATH),  # torch has no formulas for some fused kernels
+        sdpa_kernel(SDPBackend.MATH),  # torch has no FLOP formulas for some fused kernels
         torch.set_grad_enabled(backward),
     ):
         result = compute()
@@ -223,14 +241,15 @@ def _count(compute: Callable[[], Any], backward: bool) -> int:
     return int(counter.flops)
 
 
-def _forget(parameter: Tensor) -> None:
+def _delete_gradient(parameter: Tensor) -> None:
     parameter.grad = None
 
 
 class _Counter(TorchDispatchMode):
-    """Counts FLOPs with torch's formulas; torch's own counter fails if a module returns a parameter.
+    """Counts FLOPs with torch's formulas. torch's `FlopCounterMode` fails if a module returns a parameter.
 
-    Tests of whether a mask hides no key return True, because a tensor without storage has no values.
+    Boolean tensors on the meta device have no values, so their conversion to a Python bool returns True. Masks are
+    therefore treated as if they hid no key.
     """
 
     def __init__(self) -> None:
@@ -240,8 +259,8 @@ class _Counter(TorchDispatchMode):
     def __torch_dispatch__(
         self, function: Any, types: Any, arguments: tuple[Any, ...] = (), settings: dict[str, Any] | None = None
     ) -> Any:
-        reads_bool = function is torch.ops.aten._local_scalar_dense.default
-        if reads_bool and arguments[0].is_meta and arguments[0].dtype == torch.bool:
+        is_item_call = function is torch.ops.aten._local_scalar_dense.default
+        if is_item_call and arguments[0].is_meta and arguments[0].dtype == torch.bool:
             return True
         settings = settings or {}
         result = function(*arguments, **settings)

@@ -6,82 +6,84 @@ from dragoman.inspect.describe import Description, Part
 
 
 def parts_table(description: Description, width: int) -> str:
-    """Format one line per part, indented below its parent, at most `width` characters wide if possible.
+    """Format a table with one line per part, indented below its parent.
 
-    Names of parameters are left out if they do not fit.
+    Lines are at most `width` characters long if possible. Parameter names that do not fit are omitted.
     """
     parts = description.parts
     names = [f"{'  ' * part.depth}{_label(part, parts)}" for part in parts]
-    kinds = [f"{part.repeats} × {part.kind}" if part.repeats > 1 else part.kind for part in parts]
-    first, second = max(map(len, [*names, "part"])), max(map(len, [*kinds, "class"]))
-    third = max(len("parameters"), len(f"{description.parameters:,}"))
-    room = width - (first + second + third + len("100.0%") + 5)
-    lines = [f"{'part':{first}} {'class':{second}} {'parameters':>{third}}  share  shapes of one"]
-    for name, kind, part in zip(names, kinds, parts, strict=True):
-        line = f"{name:{first}} {kind:{second}} "
+    classes = [f"{part.repeats} × {part.kind}" if part.repeats > 1 else part.kind for part in parts]
+    name_width, class_width = max(map(len, [*names, "part"])), max(map(len, [*classes, "class"]))
+    count_width = max(len("parameters"), len(f"{description.parameters:,}"))
+    shapes_width = width - (name_width + class_width + count_width + len("100.0%") + 5)
+    lines = [f"{'part':{name_width}} {'class':{class_width}} {'parameters':>{count_width}}  share  shapes of one"]
+    for name, class_name, part in zip(names, classes, parts, strict=True):
+        line = f"{name:{name_width}} {class_name:{class_width}} "
         if part.tied is not None and not part.parameters:
             lines.append(f"{line}tied to {part.tied}")
             continue
         share = part.parameters / max(description.parameters, 1)
-        partly = "" if part.tied is None else f" (in part {part.tied})"
-        lines.append(f"{line}{part.parameters:>{third},} {share:>6.1%}  {_shapes(part, room)}{partly}".rstrip())
-    lines.append(f"{'all':{first}} {'':{second}} {description.parameters:>{third},} {1:>6.1%}")
+        tied = "" if part.tied is None else f" (partly tied to {part.tied})"
+        shapes = _shapes(part, shapes_width)
+        lines.append(f"{line}{part.parameters:>{count_width},} {share:>6.1%}  {shapes}{tied}".rstrip())
+    lines.append(f"{'all':{name_width}} {'':{class_width}} {description.parameters:>{count_width},} {1:>6.1%}")
     return "\n".join(lines)
 
 
 def numbers_text(description: Description) -> str:
-    """Format totals, operations, memory and length limits."""
+    """Format parameter totals, operations, memory use and length limits."""
     operations, memory, length = description.operations, description.memory, description.length
-    lines = [f"{description.parameters:,} parameters, tied ones counted once"]
+    lines = [f"{description.parameters:,} parameters (tied parameters are counted once)"]
     if description.active != description.parameters:
-        lines.append(f"  {description.active:,} of them active per token, because not all experts are")
+        lines.append(f"  {description.active:,} active parameters per token (mixture of experts)")
     if description.trained != description.parameters:
-        lines.append(f"  {description.trained:,} of them trained, the others are frozen")
-    pair = description.reads_source and description.has_decoder
+        lines.append(f"  {description.trained:,} trained parameters (the others are frozen)")
+    is_pair = description.reads_source and description.has_decoder
     lengths = f"{length} tokens"
+    per_token = operations.per_source_token + operations.per_target_token
     rows = [
-        ("per token", _count(operations.reading + operations.writing), "all tokens at once, and projection"),
-        ("in training", _count(operations.training), "forward and backward"),
-        ("", _count(operations.training * length), "the whole text"),
+        ("per token", _count(per_token), "all tokens processed at once, with projection"),
+        ("in training", _count(operations.training), "per token, forward and backward"),
+        ("", _count(operations.training * length), "per text"),
     ]
-    if pair:
+    if is_pair:
         lengths = f"{length} source and {length} target tokens"
         rows = [
-            ("per source token", _count(operations.reading), "encoder, and the decoder's projections"),
-            ("per target token", _count(operations.writing), "decoder, all tokens at once, and projection"),
-            ("in training", _count(operations.training), "one of each, forward and backward"),
-            ("", _count(operations.training * length), "the whole pair of sentences"),
+            ("per source token", _count(operations.per_source_token), "encoder, and the decoder's projections"),
+            ("per target token", _count(operations.per_target_token), "decoder, all tokens at once, with projection"),
+            ("in training", _count(operations.training), "per token pair, forward and backward"),
+            ("", _count(operations.training * length), "per sentence pair"),
         ]
     lines += ["", f"FLOPs of matrix products, 2 per multiply-add, at {lengths}"]
     lines += [f"  {name:16} {number:>12}  {meaning}" for name, number, meaning in rows]
     lines += [
-        "Element-wise operations are not counted: norms, softmax, activations, gates,",
-        "the tanh of additive scores.",
+        "Element-wise operations are not counted, such as norms, softmax, activations,",
+        "gates and the tanh of additive scores.",
     ]
-    of_source = (
+    source_rows = (
         ("encoding", "encoding", "peak of the encoder in translation"),
-        ("memory", "memory", "the source, as the decoder stores it"),
+        ("memory", "memory", "source representation that the decoder stores"),
     )
-    of_target = (("cache", "cache", f"per {'hypothesis' if pair else 'text'}"),)
+    target_rows = (("cache", "cache", f"per {'hypothesis' if is_pair else 'text'}"),)
     uses = (
         ("parameters", "parameters", f"{_bytes(memory['optimised'])} with gradients and Adam's moments"),
         ("in training", "training", "peak of a forward pass, without logits"),
-        *(of_source if pair else ()),
-        *(of_target if description.has_decoder else (("reading", "encoding", "peak of a forward pass"),)),
+        *(source_rows if is_pair else ()),
+        *(target_rows if description.has_decoder else (("inference", "encoding", "peak of a forward pass"),)),
     )
-    text = f"a sentence pair of {length} and {length} tokens" if pair else f"a text of {length} tokens"
-    lines += ["", f"Memory in float32, for {text}, an upper bound"]
+    text = f"a sentence pair with {lengths}" if is_pair else f"a text of {lengths}"
+    lines += ["", f"Memory in float32 for {text} (upper bound)"]
     lines += [f"  {name:16} {_bytes(memory[use]):>12}  {meaning}" for name, use, meaning in uses]
     lines.append("")
     for limit in description.limits:
-        most = "any number of tokens" if limit.tokens is None else f"at most {limit.tokens:,} tokens ({limit.setting})"
-        side = limit.side if pair else "text"
-        lines.append(f"The {side} may have {most}.")
+        size = "any number of tokens" if limit.tokens is None else f"at most {limit.tokens:,} tokens ({limit.setting})"
+        side = limit.side if is_pair else "text"
+        lines.append(f"The {side} may have {size}.")
     return "\n".join(lines)
 
 
 def as_json(description: Description) -> dict[str, Any]:
-    """Return the description as JSON types."""
+    """Return the description as a JSON-compatible dictionary."""
     operations = description.operations
     return {
         "parts": [
@@ -102,8 +104,8 @@ def as_json(description: Description) -> dict[str, Any]:
         },
         "length": description.length,
         "flops": {
-            "source_token": operations.reading,
-            "target_token": operations.writing,
+            "source_token": operations.per_source_token,
+            "target_token": operations.per_target_token,
             "training_token_pair": operations.training,
         },
         "bytes": description.memory,
@@ -112,15 +114,17 @@ def as_json(description: Description) -> dict[str, Any]:
 
 
 def _label(part: Part, parts: tuple[Part, ...]) -> str:
-    """Return the name without its parent's name."""
-    above = [other.name for other in parts if other.depth == part.depth - 1 and part.name.startswith(f"{other.name}.")]
-    return part.name.removeprefix(f"{above[-1]}.") if above else part.name
+    """Return the name of `part` relative to its parent."""
+    parents = [
+        other.name for other in parts if other.depth == part.depth - 1 and part.name.startswith(f"{other.name}.")
+    ]
+    return part.name.removeprefix(f"{parents[-1]}.") if parents else part.name
 
 
-def _shapes(part: Part, room: int) -> str:
+def _shapes(part: Part, width: int) -> str:
     sizes = ["×".join(map(str, shape)) for _, shape in part.shapes]
-    named = ", ".join(f"{name} {size}" for (name, _), size in zip(part.shapes, sizes, strict=True))
-    return named if len(named) <= room else ", ".join(sizes)
+    with_names = ", ".join(f"{name} {size}" for (name, _), size in zip(part.shapes, sizes, strict=True))
+    return with_names if len(with_names) <= width else ", ".join(sizes)
 
 
 def _count(value: float) -> str:

@@ -16,16 +16,19 @@ from dragoman.inspect.attention import KINDS, AttentionMap
 
 ARRAYS, INDEX, PAGE = "attention.npz", "index.json", "index.html"
 
-MOST_TOKENS = 512
-"""Maximum tokens per side. Weights and pictures grow quadratically; beyond it, cells are smaller than 4 pixels."""
+MAX_TOKENS = 512
+"""Maximum number of tokens per side.
+
+Weights and pictures grow quadratically with it. In longer texts, cells would be smaller than 4 pixels.
+"""
 
 
 @dataclass(frozen=True)
 class Inspection:
     """The weights of all attention layers during the prediction of `target`.
 
-    source: the source text; None for a language model. target: the predicted text. maps: one per attention layer, the
-    encoder's first. absent: kinds of attention without weights, with the reasons.
+    source: the source text; None for a language model. target: the predicted text. maps: one map per attention layer,
+    encoder layers first. absent: kinds of attention without weights, with the reasons.
     """
 
     source: str | None
@@ -35,66 +38,69 @@ class Inspection:
 
     @cached_property
     def kinds(self) -> dict[str, list[AttentionMap]]:
-        """The maps by kind, in the order of layers; only kinds that the model has."""
-        found = {kind: [each for each in self.maps if each.kind == kind] for kind in KINDS}
-        return {kind: maps for kind, maps in found.items() if maps}
+        """The maps of each kind that the model has, in layer order."""
+        maps_by_kind = {kind: [each for each in self.maps if each.kind == kind] for kind in KINDS}
+        return {kind: maps for kind, maps in maps_by_kind.items() if maps}
 
     @cached_property
     def tokens(self) -> dict[str, tuple[str, ...]]:
-        """The tokens of the rows and columns of the weights, by name.
+        """The tokens that label the rows and columns of the weights.
 
-        `source`: the source with its end symbol. `target`: the predicted tokens, with the end symbol. `read`: the
-        tokens that the decoder has read, with the start symbol. Contains only names that some attention layer uses.
+        `source`: source tokens with the end symbol. `target`: predicted tokens with the end symbol. `read`: decoder
+        inputs with the start symbol. Token sequences that no attention layer uses are omitted.
         """
-        sides = {_side(kind): maps[0] for kind, maps in self.kinds.items()}
-        named: dict[str, tuple[str, ...]] = {}
-        for (queries, keys), found in sides.items():
-            named |= {queries: found.queries, keys: found.keys}
-        return {name: named[name] for name in ("source", "target", "read") if name in named}
+        sides = {_axes(kind): maps[0] for kind, maps in self.kinds.items()}
+        tokens: dict[str, tuple[str, ...]] = {}
+        for (queries, keys), example in sides.items():
+            tokens |= {queries: example.queries, keys: example.keys}
+        return {name: tokens[name] for name in ("source", "target", "read") if name in tokens}
 
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
-        """Weights (heads, T, S) float32 by the name of the attention layer, such as `decoder.layers.0.cross_attention`.
+        """The weights (heads, T, S) float32 by layer name, such as `decoder.layers.0.cross_attention`.
 
-        Also contains `tokens.source`, `tokens.target` and `tokens.read`, as in `tokens`.
+        The dictionary also contains the arrays of `tokens` as `tokens.source`, `tokens.target` and `tokens.read`.
         """
         weights = {each.name: each.weights for each in self.maps}
         return weights | {f"tokens.{name}": np.array(tokens) for name, tokens in self.tokens.items()}
 
     def save(self, folder: str | Path) -> list[Path]:
-        """Write pictures (PNG and SVG), `attention.npz`, `index.json` and `index.html`; returns the files.
+        """Write pictures (PNG and SVG), `attention.npz`, `index.json` and `index.html`; returns the paths of the files.
 
-        There is one picture per kind, with all layers and heads, and one per attention layer. Raises ConfigError if the
-        folder exists and is not empty.
+        For each kind of attention, there is a picture of all layers and heads, and a picture of each layer. Raises
+        ConfigError if the folder exists and is not empty.
         """
-        # Imported here because matplotlib takes a second.
+        # a local import, because importing matplotlib takes a second
         from dragoman.inspect.pictures.attention import draw_attention, draw_overview
 
         folder = Path(folder)
         check_output_folder(folder)
-        with atomic_folder(folder) as staged:
+        with atomic_folder(folder) as temporary:
             for kind, maps in self.kinds.items():
                 if len(maps) > 1:
-                    draw_overview(maps, *(staged / name for name in _files(kind)))
+                    draw_overview(maps, *(temporary / name for name in _picture_files(kind)))
                 for each in maps:
-                    draw_attention(each, *(staged / name for name in _files(_name(each, maps))))
-            np.savez_compressed(staged / ARRAYS, **self.arrays)  # type: ignore[arg-type]
-            (staged / INDEX).write_text(json.dumps(self.index(), ensure_ascii=False, indent=1) + "\n", "utf-8")
-            (staged / PAGE).write_text(page(self.index()), "utf-8")
-            names = sorted(path.name for path in staged.iterdir())
+                    draw_attention(each, *(temporary / name for name in _picture_files(_base_name(each, maps))))
+            np.savez_compressed(temporary / ARRAYS, **self.arrays)  # type: ignore[arg-type]
+            (temporary / INDEX).write_text(json.dumps(self.index(), ensure_ascii=False, indent=1) + "\n", "utf-8")
+            (temporary / PAGE).write_text(build_page(self.index()), "utf-8")
+            names = sorted(path.name for path in temporary.iterdir())
         return [folder / name for name in names]
 
     def index(self) -> dict[str, Any]:
-        """Describe a saved folder: texts, tokens, and the name, layer, heads and pictures of each attention layer."""
+        """Return the contents of `index.json`.
+
+        They are the texts, the tokens, and the name, layer, heads and pictures of each attention layer.
+        """
         kinds = []
         for kind, maps in self.kinds.items():
-            queries, keys = _side(kind)
+            queries, keys = _axes(kind)
             attentions = [
                 {
                     "name": each.name,
                     "layer": each.layer,
                     "heads": len(each.weights),
-                    "pictures": list(_files(_name(each, maps))),
+                    "pictures": list(_picture_files(_base_name(each, maps))),
                 }
                 for each in maps
             ]
@@ -103,7 +109,7 @@ class Inspection:
                     "kind": kind,
                     "rows": queries,
                     "columns": keys,
-                    "overview": list(_files(kind)),
+                    "overview": list(_picture_files(kind)),
                     "attentions": attentions,
                 }
             )
@@ -122,44 +128,44 @@ def build_inspection(
 ) -> Inspection:
     """Build the inspection of a text. Raises ConfigError if the model has no attention weights."""
     if not maps:
-        raise ConfigError(f"this model has no attention to show. {'; '.join(absent)}")
+        raise ConfigError(f"this model has no attention weights. {'; '.join(absent)}")
     return Inspection(source, target, tuple(maps), tuple(absent))
 
 
 def check_output_folder(folder: Path) -> None:
-    """Raises ConfigError if the path exists and is not an empty folder."""
+    """Raise ConfigError if the path exists and is not an empty folder."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"{folder} already exists: choose another name, or delete it")
 
 
-def check_text(text: str, what: str) -> None:
-    """Raises DataError for a blank text. what: the name of the text in the message."""
+def check_not_blank(text: str, name: str) -> None:
+    """Raise DataError if the text is blank. name: the name of the text in the message."""
     if not text.strip():
-        raise DataError(f"the {what} is blank: give a text to inspect")
+        raise DataError(f"the {name} is blank: enter a text to inspect")
 
 
-def check_tokens(count: int) -> None:
-    """Raises DataError for a text with more tokens than can be drawn."""
-    if count > MOST_TOKENS:
+def check_token_count(count: int) -> None:
+    """Raise DataError if a text has more tokens than a picture can show."""
+    if count > MAX_TOKENS:
         raise DataError(
-            f"the text has {count} tokens, but pictures show at most {MOST_TOKENS} per side: inspect a part of it"
+            f"the text has {count} tokens, but pictures show at most {MAX_TOKENS} per side: inspect a part of the text"
         )
 
 
-def _side(kind: str) -> tuple[str, str]:
-    """Return the names of the tokens of the rows and of the columns of a kind's weights."""
+def _axes(kind: str) -> tuple[str, str]:
+    """Return the names of the token sequences (see `Inspection.tokens`) that label the rows and columns of a kind."""
     if kind.startswith("encoder."):
         return "source", "source"
     return "target", "source" if kind.endswith("cross_attention") else "read"
 
 
-def _name(attention: AttentionMap, kind: Sequence[AttentionMap]) -> str:
-    """Return the file name of a layer's pictures; the only attention layer of its kind has the name of the kind."""
-    return f"{attention.kind}.layer-{attention.layer}" if len(kind) > 1 else attention.kind
+def _base_name(attention: AttentionMap, maps: Sequence[AttentionMap]) -> str:
+    """Return the file name, without suffix, of a layer's pictures. maps: all maps of the same kind."""
+    return f"{attention.kind}.layer-{attention.layer}" if len(maps) > 1 else attention.kind
 
 
-def _files(name: str) -> tuple[str, str]:
-    return f"{name}.png", f"{name}.svg"
+def _picture_files(base_name: str) -> tuple[str, str]:
+    return f"{base_name}.png", f"{base_name}.svg"
 
 
 _STYLE = (
@@ -168,16 +174,17 @@ _STYLE = (
 )
 
 
-def page(index: dict[str, Any]) -> str:
-    """Return the HTML page for an inspection's index."""
+def build_page(index: dict[str, Any]) -> str:
+    """Return the HTML page for the contents of `index.json`."""
     parts = [f"<p><b>{name}</b> {escape(index[name])}</p>" for name in ("source", "target") if index[name] is not None]
     for kind in index["kinds"]:
-        shown = "".join(map(_attention, kind["attentions"]))
+        items = "".join(map(_list_item, kind["attentions"]))
         png, svg = kind["overview"]
+        rows, columns = _TOKEN_DESCRIPTIONS[kind["rows"]], _TOKEN_DESCRIPTIONS[kind["columns"]]
         parts.append(
-            f"<h2>{kind['kind']}</h2>\n<p>Rows: {_SIDES[kind['rows']]}. Columns: {_SIDES[kind['columns']]}.</p>\n"
+            f"<h2>{kind['kind']}</h2>\n<p>Rows: {rows}. Columns: {columns}.</p>\n"
             f'<p><a href="{svg}"><img src="{png}" alt="all layers and heads of {kind["kind"]}"></a></p>\n'
-            f"<ul>\n{shown}</ul>"
+            f"<ul>\n{items}</ul>"
         )
     if index["absent"]:
         parts.append(
@@ -191,14 +198,14 @@ def page(index: dict[str, Any]) -> str:
     )
 
 
-_SIDES = {
-    "source": "tokens of the source",
-    "target": "tokens of the target, as they are predicted",
-    "read": "tokens that the decoder has read",
+_TOKEN_DESCRIPTIONS = {
+    "source": "source tokens",
+    "target": "predicted target tokens",
+    "read": "decoder input tokens",
 }
 
 
-def _attention(each: dict[str, Any]) -> str:
-    png, svg = each["pictures"]
-    heads = "1 head" if each["heads"] == 1 else f"{each['heads']} heads"
-    return f'<li><code>{each["name"]}</code>, {heads}: <a href="{png}">PNG</a>, <a href="{svg}">SVG</a></li>\n'
+def _list_item(attention: dict[str, Any]) -> str:
+    png, svg = attention["pictures"]
+    heads = "1 head" if attention["heads"] == 1 else f"{attention['heads']} heads"
+    return f'<li><code>{attention["name"]}</code>, {heads}: <a href="{png}">PNG</a>, <a href="{svg}">SVG</a></li>\n'

@@ -44,8 +44,8 @@ def flops_per_target_token(
     if sample.shape[1] == 1:
         return passes * operations.training
     sources_per_target = float(sample[:, 0].sum() / sample[:, 1].sum())
-    forward = operations.reading * sources_per_target + operations.writing
-    return passes * operations.training * forward / (operations.reading + operations.writing)
+    forward = operations.per_source_token * sources_per_target + operations.per_target_token
+    return passes * operations.training * forward / (operations.per_source_token + operations.per_target_token)
 
 
 def activation_bytes(model: Any, tokens: int, longest: int, free: int) -> int:

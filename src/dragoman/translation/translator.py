@@ -18,7 +18,7 @@ from dragoman.control.control import Control
 from dragoman.control.glossary import Glossary
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.inspect.attention import AttentionMap
-from dragoman.inspect.inspection import Inspection, build_inspection, check_text, check_tokens
+from dragoman.inspect.inspection import Inspection, build_inspection, check_not_blank, check_token_count
 from dragoman.text.symbols import tag_languages
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.alignment import Aligner, Alignment, AttentionAligner, AttentionChoice
@@ -349,18 +349,18 @@ class Translator:
         that is blank or too long.
         """
         engine, request = attention_engine(self.engine), self.request(to=to, tags=tags)
-        check_text(source, "text")
+        check_not_blank(source, "text")
         if target is not None:
-            check_text(target, "target")
+            check_not_blank(target, "target")
         try:
             (pair,) = self._codec.encode_pairs([source], [target or ""], request.tags)
         except LineError as error:
             raise DataError(f"the text is too long: {error.reason}") from None
-        check_tokens(len(pair.source))
+        check_token_count(len(pair.source))
         if target is None:
             best = self._best(source, request)
             target, pair = self._codec.decode(best).text, pair._replace(target=best.tokens)
-        check_tokens(len(pair.target))
+        check_token_count(len(pair.target))
         return build_inspection(source, target, engine.attention(pair.source, pair.target), engine.without_weights())
 
     def _best(self, source: str, request: Request) -> Hypothesis:
