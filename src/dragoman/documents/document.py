@@ -76,8 +76,8 @@ def translate_document(
     """Translate the sentences of a document, as `dragoman translate --document` does, and keep everything else.
 
     model: a translator, a model folder, or several folders that form an ensemble. document: text, or the bytes of the
-    file for docx. format: text, markdown, html, srt, vtt, docx, po, xliff or json. attention: the decoder attention
-    that aligns words, which decides where markup goes in the translation. settings: beam, length_penalty,
+    file for docx and odt. format: text, markdown, html, srt, vtt, docx, odt, po, xliff or json. attention: the decoder
+    attention that aligns words, which decides where markup goes in the translation. settings: beam, length_penalty,
     coverage_penalty, unknown, search, to, tags, glossary, keep, keep_patterns and guard, as in `Translator.request`.
     The other arguments are those of `Translator.load`.
 

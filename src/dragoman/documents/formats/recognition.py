@@ -65,6 +65,7 @@ _OPEN_DOCUMENT = "application/vnd.oasis.opendocument."
 _MIMETYPES = {
     _OPEN_DOCUMENT + "text": Content("an OpenDocument text (.odt)", "odt"),
     _OPEN_DOCUMENT + "text-template": Content("an OpenDocument text template (.ott)", "odt"),
+    _OPEN_DOCUMENT + "text-web": Content("an OpenDocument text (.odt)", "odt"),
     _OPEN_DOCUMENT + "spreadsheet": Content("an OpenDocument spreadsheet (.ods)", None, "export its texts first"),
     _OPEN_DOCUMENT + "presentation": Content(
         "an OpenDocument presentation (.odp)", None, "save it as .odt or HTML first"

@@ -11,6 +11,7 @@ from dragoman.documents.formats.html import split_html
 from dragoman.documents.formats.markdown import split_markdown
 from dragoman.documents.formats.messages.gettext import GettextFormat
 from dragoman.documents.formats.messages.json import parse_json
+from dragoman.documents.formats.opendocument.opendocument import OpenDocumentFormat
 from dragoman.documents.formats.subtitles import SubRip, WebVtt
 from dragoman.documents.formats.word.word import WordFormat
 from dragoman.documents.formats.xliff.xliff import XliffFormat
@@ -31,6 +32,7 @@ FORMATS: dict[str, Format[Any]] = {
     "srt": TextFormat(lambda text, _: SubRip().parse(text)),
     "vtt": TextFormat(lambda text, _: WebVtt().parse(text)),
     "docx": WordFormat(),
+    "odt": OpenDocumentFormat(),
     "po": GettextFormat(),
     "xliff": XliffFormat(),
     "json": TextFormat(parse_json),
@@ -48,6 +50,8 @@ EXTENSIONS = {
     ".vtt": "vtt",
     ".docx": "docx",
     ".docm": "docx",
+    ".odt": "odt",
+    ".ott": "odt",
     ".po": "po",
     ".pot": "po",
     ".xlf": "xliff",

@@ -70,6 +70,8 @@ def parse_tree(data: bytes, name: str) -> Element:
     Raises DataError for malformed XML, another encoding, a document type (which attacks with entities need), and for
     nesting or numbers of elements beyond the limits.
     """
+    if b"\0" in data:
+        raise DataError(f"{name} is not UTF-8: save it again with another program")
     return _TreeParser(data, name).parse()
 
 

@@ -1,0 +1,71 @@
+"""Languages of an OpenDocument text: the attributes that name them, and styles that only differ in them."""
+
+import re
+from collections.abc import Iterator
+
+from dragoman.documents.formats.opendocument.paragraph import STYLE
+from dragoman.documents.formats.xml_tree import Element, with_attribute
+from dragoman.documents.languages import Languages, is_same_language, subtags, with_region
+
+_FO = "urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0"
+_EAST_ASIAN = frozenset(("zh", "ja", "ko"))
+_COMPLEX = frozenset(
+    "am ar bn bo ckb dv dz fa gu he hi km kn ks ku lo ml mr my ne or pa ps sa sd si ta te th ug ur yi".split()
+)
+"""Languages that the format calls complex: their words are checked by attributes of their own."""
+
+_INVISIBLE = re.compile(r"\{[^}]*\}(?:.*rsid|(?:language|country|script|rfc-language-tag)(?:-asian|-complex)?)")
+
+
+def invisible_styles(root: Element) -> frozenset[str]:
+    """Return the names of automatic text styles that only record languages and editing sessions."""
+    return frozenset(
+        style.attributes[f"{{{STYLE}}}name"]
+        for styles in root.elements()
+        if styles.name == "automatic-styles"
+        for style in styles.elements()
+        if f"{{{STYLE}}}name" in style.attributes and _is_invisible(style)
+    )
+
+
+def _is_invisible(style: Element) -> bool:
+    attributes = style.attributes
+    if attributes.get(f"{{{STYLE}}}family") != "text" or attributes.get(f"{{{STYLE}}}parent-style-name"):
+        return False
+    return all(
+        properties.name == "text-properties" and all(map(_INVISIBLE.fullmatch, properties.attributes))
+        for properties in style.elements()
+    )
+
+
+def language_changes(root: Element, data: bytes, languages: Languages) -> Iterator[tuple[int, int, str]]:
+    """Yield the start tags that name the source language as (begin, end, replacement) with the target language."""
+    if languages.target is None or languages.source is None:
+        return
+    for styles in root.elements():
+        if styles.name in ("styles", "automatic-styles"):
+            for element in _text_properties(styles):
+                present = element.attributes.get(f"{{{_FO}}}language")
+                if present and is_same_language(present, languages.source):
+                    end = element.inner[0] or element.end
+                    tag = data[element.begin : end].decode()
+                    yield element.begin, end, _with_language(tag, languages.target)
+
+
+def _text_properties(element: Element) -> Iterator[Element]:
+    for child in element.elements():
+        if child.space == STYLE and child.name == "text-properties":
+            yield child
+        yield from _text_properties(child)
+
+
+def _with_language(tag: str, target: str) -> str:
+    language, region = with_region(target)
+    base = subtags(target)[0].lower()
+    found = re.search(r"\s([^\s=]+:)language\s*=", tag)
+    prefix, suffix = ("fo:" if found is None else found[1]), ""
+    if base in _EAST_ASIAN or base in _COMPLEX:
+        prefix = tag[1:].partition("text-properties")[0]
+        suffix = "-asian" if base in _EAST_ASIAN else "-complex"
+    tag = with_attribute(tag, f"{prefix}language{suffix}", language)
+    return with_attribute(tag, f"{prefix}country{suffix}", region or "none")
