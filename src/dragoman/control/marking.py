@@ -23,7 +23,7 @@ class TerminologyConfig(Config):
     After training, `--glossary` inserts these symbols into the model's input.
     """
 
-    glossary: Path = Field(description="Glossary for training: lines of source TAB target, as in --glossary.")
+    glossary: Path = Field(description="Training glossary, in the file format of --glossary.")
     share: float = Field(
         default=0.5,
         gt=0,

@@ -36,21 +36,21 @@ class PlaceholdersConfig(Config):
         ge=0,
         le=1,
         description="Probability of also replacing a word, such as a name, that has at least 3 letters and occurs once "
-        "on each side. Useful for corpora with few spans of the above kinds.",
+        "on each side. Useful for corpora with few spans of the selected kinds.",
     )
     added: float = Field(
         default=0.0,
         ge=0,
         le=1,
         description="Probability of adding a symbol that replaces no span at the start or the end of both sides. "
-        "Useful for corpora with hardly any spans of the above kinds.",
+        "Useful for corpora with very few spans of the selected kinds.",
     )
     share: float = Field(default=0.5, gt=0, le=1, description="Share of pairs in which spans are replaced.")
     symbols: int = Field(
         default=9,
         ge=1,
         le=MAX_PLACEHOLDERS,
-        description="Number of symbols ⟨1⟩, ⟨2⟩ …: the maximum number of spans per pair, or per text.",
+        description="Number of symbols ⟨1⟩, ⟨2⟩ …, which is also the maximum number of spans per pair or per text.",
     )
 
     @field_validator("kinds", "patterns")

@@ -15,32 +15,32 @@ class OutputConfig(Config):
     length_factor: float = Field(
         default=2.0,
         ge=0,
-        description="Maximum output length = length_factor · source tokens + length_margin (tokens, end of sentence "
-        "included).",
+        description="Maximum output length = length_factor · source tokens + length_margin (tokens, including the end "
+        "of sentence).",
     )
     length_margin: int = Field(default=10, ge=1, description="Constant part of the maximum output length, in tokens.")
     maximum_length: int | None = Field(
         default=None,
         ge=1,
-        description="Maximum output length in tokens, end of sentence included, for sources of any length; null: only "
-        "length_factor and length_margin limit the length.",
+        description="Maximum output length in tokens, including the end of sentence, for sources of any length; null: "
+        "only length_factor and length_margin limit the length.",
     )
     minimum_length: int = Field(
-        default=0, ge=0, description="Minimum output length in tokens, end of sentence not included."
+        default=0, ge=0, description="Minimum output length in tokens, excluding the end of sentence."
     )
     minimum_factor: float = Field(
         default=0.0,
         ge=0,
         allow_inf_nan=False,
         description="Minimum output length = minimum_factor · source tokens, rounded down, or minimum_length if that "
-        "is larger (tokens, end of sentence not included).",
+        "is larger (tokens, excluding the end of sentence).",
     )
     no_repeat_ngram: int = Field(
-        default=0, ge=0, description="Forbid repeated n-grams of this size in an output; 0: no restriction."
+        default=0, ge=0, description="Size of the n-grams that must not be repeated in an output; 0: no restriction."
     )
     forbid: tuple[int, ...] = Field(
         default=(PAD, BOS, UNK),
-        description="Token ids that are never generated; by default padding, beginning of sentence and unknown.",
+        description="Token ids that are never generated. Default: padding, beginning of sentence and unknown word.",
     )
     token_scores: bool = Field(
         default=False, description="Also report the log-probability of each output token (--token-scores)."

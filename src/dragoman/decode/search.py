@@ -31,19 +31,21 @@ class SearchConfig(OutputConfig):
     """Settings for beam search."""
 
     beam: int = Field(
-        default=5, ge=1, description="Beam size: hypotheses kept per sentence. 1 is greedy search; 5 to 10 are usual."
+        default=5,
+        ge=1,
+        description="Beam size (hypotheses per sentence). 1 is greedy search; usual values are 5 to 10.",
     )
     length_penalty: LengthPenalty = Field(
-        default=GNMTPenalty(), description="Divisor of the summed log-probabilities before they are compared."
+        default=GNMTPenalty(), description="Divisor of the summed log-probabilities, for comparing hypotheses."
     )
     coverage_penalty: float = Field(
         default=0.0,
         ge=0,
         allow_inf_nan=False,
-        description="β of the coverage penalty (no unit): larger values prefer translations whose attention covers "
-        "all source tokens; 0 turns it off. Wu et al. 2016, equation 14.",
+        description="β of the coverage penalty (no unit; Wu et al. 2016, equation 14). Larger values prefer "
+        "translations whose attention covers all source tokens. 0 disables it.",
     )
-    nbest: int = Field(default=1, ge=1, description="Translations returned per sentence, at most `beam`.")
+    nbest: int = Field(default=1, ge=1, description="Number of translations per sentence, at most `beam`.")
     shrinking: bool = Field(
         default=False,
         description="Reduce the beam by one for each finished hypothesis, as in deck 004 (Jurafsky and Martin 2023, "

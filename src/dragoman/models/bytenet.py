@@ -72,17 +72,15 @@ class ByteNetDecoderConfig(_Layers, DecoderFamily):
 
     stacked: bool = Field(
         True,
-        description="Add the source state at position t to target token t; beyond the end of the source, add zeros. "
-        "(In the second version of the paper, the source is first lengthened by a fifth.)",
+        description="Add the source state at position t to target token t, or zeros after the end of the source. In "
+        "the second version of the paper, the source is first lengthened by a fifth.",
     )
     cross_attention: SourceAttentionConfig | None = Field(
         None,
         description="Attention to the source after each block; null: none (paper).",
         json_schema_extra={"kind": "soft"},
     )
-    heads: int = Field(
-        1, ge=1, description="Number of heads of the attention to the source; must divide the model width."
-    )
+    heads: int = Field(1, ge=1, description="Number of cross-attention heads; must divide the model width.")
 
     def build(self, context: DecoderContext) -> "ByteNetDecoder":
         """Build the embeddings, blocks and vocabulary projection."""

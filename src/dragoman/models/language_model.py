@@ -51,7 +51,7 @@ AUTO_PRESETS = {"tiny": 10_000_000, "small": 100_000_000, "medium": 1_000_000_00
 
 
 class LanguageModelConfig(PresetSettings):
-    """A language model. `preset` sets values that the other keys override individually."""
+    """A language model. `preset` sets default values, which the other keys override."""
 
     presets: ClassVar = PRESETS
     automatic: ClassVar = AUTO_PRESETS

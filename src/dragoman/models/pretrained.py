@@ -29,14 +29,14 @@ class PretrainedConfig(Config):
     """
 
     source: Path | None = Field(
-        None, description="File with vectors for the source embeddings; their width must be model.width."
+        None, description="File with vectors for the source embeddings, which must have the width model.width."
     )
     target: Path | None = Field(
-        None, description="File with vectors for the target embeddings; their width must be model.width."
+        None, description="File with vectors for the target embeddings, which must have the width model.width."
     )
     frozen: bool = Field(
         False,
-        description="Do not train the tables that are initialised from a file, including rows without a vector. "
+        description="Do not train embedding tables initialised from a file, including rows without a vector. "
         "Requires model.tie_projection=false if the projection would be frozen too.",
     )
 

@@ -95,8 +95,9 @@ class RecurrentDecoderConfig(_Layers, DecoderFamily):
     )
     bridge: BridgeKind = Field(
         "initial",
-        description="Use of the encoder's summary, which is its last state, or the mean of its states if there is no "
-        "last state. initial: initial state; concatenate: concatenated to every input; both; none: unused.",
+        description="Use of the encoder summary, which is the last encoder state, or the mean of all states if there "
+        "is no last state. initial: it is the initial decoder state. concatenate: it is concatenated with every input. "
+        "both: both uses. none: it is not used.",
     )
     attention: SourceAttentionConfig | None = Field(
         SoftAttentionConfig(projections=False, scorer=AdditiveConfig()),

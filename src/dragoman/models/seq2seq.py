@@ -54,7 +54,7 @@ AUTO_PRESETS = {"tiny": 100_000, "small": 1_000_000, "base": inf}
 
 
 class ModelConfig(PresetSettings):
-    """A translation model. `preset` sets values that the other keys override individually."""
+    """A translation model. `preset` sets default values, which the other keys override."""
 
     presets: ClassVar = PRESETS
     automatic: ClassVar = AUTO_PRESETS

@@ -30,15 +30,14 @@ class ExpertsConfig(Config):
     capacity: float | None = Field(
         1.25,
         gt=0,
-        description="Capacity factor: in training, an expert processes at most this many times its even share of the "
-        "batch, k·tokens/E. Its output for further tokens is zero, so that only the residual connection remains. "
-        "null: no limit.",
+        description="Capacity factor c: in training, an expert processes at most c·k·tokens/E tokens of a batch. Its "
+        "output for all further tokens is zero, so that only the residual connection remains. null: no limit.",
     )
     balance: float = Field(
         0.01,
         ge=0,
-        description="Weight in the loss of the load-balancing term E·Σ share_e·mean G_e, which is 1 if all experts "
-        "process equally many tokens.",
+        description="Loss weight of the load-balancing term E·Σ share_e·mean G_e, which is 1 if all experts process "
+        "the same number of tokens.",
     )
 
     def build(self, width: int, network: Callable[[], FeedForward]) -> "Mixture":

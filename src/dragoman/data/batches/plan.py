@@ -27,10 +27,10 @@ class BatchConfig(Config):
     tokens: int | None = Field(
         default=None,
         ge=1,
-        description="Token budget of a batch: its number of sentences times the length of its longest source or "
-        "target, padding and end-of-sentence symbols included. A single longer pair forms a batch of its "
-        "own. null: 4,096, as in the recipes of tensor2tensor and fairseq for one device; with fewer than "
-        "300,000 pairs 2,048, fewer than 100,000 1,024, fewer than 20,000 512.",
+        description="Token budget of a batch: the number of sentences times the length of the longest source or "
+        "target, including padding and end-of-sentence symbols. A single pair that exceeds the budget forms a separate "
+        "batch. null: 512 for corpora with fewer than 20,000 pairs, 1,024 with fewer than 100,000, 2,048 with fewer "
+        "than 300,000, and 4,096 for larger corpora, as in the recipes of tensor2tensor and fairseq for one device.",
     )
     sentences: int | None = Field(
         default=None, ge=1, description="Maximum number of sentence pairs per batch; null: no limit."

@@ -91,7 +91,8 @@ class CleaningConfig(Config):
         "`data.train` contains. Requires `duplicates`.",
     )
     broken_utf8: Literal["skip", "error"] = Field(
-        default="skip", description="Pairs with invalid UTF-8: skip drops and counts them, error stops at the first."
+        default="skip",
+        description="Treatment of pairs with invalid UTF-8. skip: drop and count them. error: stop at the first one.",
     )
     control_characters: bool = Field(
         default=True, description="Drop pairs with NUL or other control characters (C0 and C1, except tabs)."
@@ -250,7 +251,8 @@ class TextCleaningConfig(Config):
     duplicates: bool = Field(default=True, description="Keep only the first of identical documents.")
     broken_utf8: Literal["skip", "error"] = Field(
         default="skip",
-        description="Documents with invalid UTF-8: skip drops and counts them, error stops at the first.",
+        description="Treatment of documents with invalid UTF-8. skip: drop and count them. error: stop at the first "
+        "one.",
     )
     control_characters: bool = Field(
         default=True,
@@ -258,7 +260,7 @@ class TextCleaningConfig(Config):
     )
     wrong_script: bool = Field(
         default=True,
-        description="Drop documents with a part of up to 65,536 characters that is mostly written in a script other "
+        description="Drop documents if any part of up to 65,536 characters is mostly written in a script other "
         "than the scripts of the corpus.",
     )
     scripts: tuple[str, ...] = Field(

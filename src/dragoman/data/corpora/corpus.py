@@ -31,7 +31,7 @@ class CorpusConfig(Config):
     source_field: str = Field(
         default="source",
         min_length=1,
-        description="Key of the source in `jsonl`; dots lead into nested objects, as in translation.en.",
+        description="Key of the source in `jsonl`; dots separate the keys of nested objects, as in translation.en.",
     )
     target_field: str = Field(default="target", min_length=1, description="Key of the target in `jsonl`.")
     source_code: str | None = Field(
@@ -47,16 +47,16 @@ class CorpusConfig(Config):
         default=1.0,
         gt=0,
         le=10_000,
-        description="How many times an epoch reads the corpus: 2 is twice, 0.5 is a different half in each epoch.",
+        description="Number of passes over the corpus per epoch. 2: two passes. 0.5: a different half in each epoch.",
     )
     tags: tuple[TagName, ...] = Field(
         default=(),
-        description="Tags such as bt or domain-law that are put before the source sentences as vocabulary entries.",
+        description="Tags such as bt or domain-law, which are vocabulary entries inserted before each source sentence.",
     )
     target_language: str | None = Field(
         default=None,
-        description="Target language of this corpus, if one model writes several languages; becomes the tag to:de, "
-        "for example.",
+        description="Target language of this corpus, for models with several target languages. It is converted to a "
+        "tag, such as to:de.",
     )
 
     @model_validator(mode="after")
@@ -118,7 +118,7 @@ Corpora = Annotated[
 
 
 class TextCorpusConfig(Config):
-    """Plain text of one language: a file `text` that `documents` divides, or `jsonl` with one document per object.
+    """Plain text in one language: a `text` file divided by `documents`, or `jsonl` with one document per object.
 
     A language model never sees context from another document.
     """
@@ -129,18 +129,18 @@ class TextCorpusConfig(Config):
     )
     documents: Literal["line", "blank_line", "file"] = Field(
         default="line",
-        description="What a document in `text` is: line, each line; blank_line, each block between blank lines, which "
-        "are dropped; file, the whole file. Newlines inside a document are kept.",
+        description="Division of `text` into documents. line: each line is a document. blank_line: blank lines, which "
+        "are dropped, separate documents. file: the whole file is a document. Newlines inside a document are kept.",
     )
     heading: str | None = Field(
         default=None,
-        description="With documents: file, a regular expression. Each line that it matches in full and that follows a "
-        "blank line starts a new document. ' = [^=].* = ' matches the articles of WikiText.",
+        description="Regular expression for headings, with `documents: file`. A line starts a new document if it "
+        "follows a blank line and the whole line matches. ' = [^=].* = ' matches the article headings of WikiText.",
     )
     field: str = Field(
         default="text",
         min_length=1,
-        description="Key of the text in `jsonl`; dots lead into nested objects, as in article.body.",
+        description="Key of the text in `jsonl`; dots separate the keys of nested objects, as in article.body.",
     )
     name: str | None = Field(
         default=None, min_length=1, description="Name of the corpus in messages; null: its file name."
@@ -149,7 +149,7 @@ class TextCorpusConfig(Config):
         default=1.0,
         gt=0,
         le=10_000,
-        description="How many times an epoch reads the corpus: 2 is twice, 0.5 is a different half in each epoch.",
+        description="Number of passes over the corpus per epoch. 2: two passes. 0.5: a different half in each epoch.",
     )
 
     @model_validator(mode="after")

@@ -49,13 +49,13 @@ class HardAttentionConfig(SoftAttentionConfig):
     max_positions: int | None = Field(
         None,
         ge=1,
-        description="Maximum number of distinct positions that a head attends to per step. Their values are averaged. "
-        "null: 1, or 3 if adaptive.",
+        description="Maximum number of distinct positions that a head attends to per step. The values at these "
+        "positions are averaged. null: 1, or 3 if `adaptive` is set.",
     )
     adaptive: bool = Field(
         False,
-        description="Decide after each position whether to attend to another one, up to `max_positions` in total "
-        "(deck 003: discrete decisions, the number of steps).",
+        description="Let the model decide after each position whether to attend to another position, up to "
+        "`max_positions` in total (deck 003: discrete decisions, the number of steps).",
     )
     entropy_weight: float = Field(
         0.1,
@@ -66,7 +66,7 @@ class HardAttentionConfig(SoftAttentionConfig):
     baseline_weight: float = Field(
         1.0,
         ge=0,
-        description="For reinforce: weight in the loss of (b − mean reward-to-go)², which trains the baseline b.",
+        description="For reinforce: loss weight of (b − mean reward-to-go)², which trains the baseline b.",
     )
     discount: float = Field(
         0.0,

@@ -66,8 +66,8 @@ class SoftAttentionConfig(Config):
     diversity: float = Field(
         0.0,
         ge=0,
-        description="Weight in the loss of the penalty ‖AAᵀ − I‖²_F, where the rows of A are the attention weights of "
-        "the heads for one query (deck 002).",
+        description="Loss weight of the penalty ‖AAᵀ − I‖²_F, where the rows of A are the attention weights of the "
+        "heads for one query (deck 002).",
     )
 
     def build(self, sizes: AttentionSizes, positions: PositionScheme | None = None) -> Attention:

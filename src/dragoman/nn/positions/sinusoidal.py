@@ -14,7 +14,7 @@ _FIRST_LENGTH = 512
 
 
 class SinusoidalConfig(AbsoluteScheme):
-    """Sinusoidal positions, by default for texts of any length (Vaswani et al. 2017, section 3.5).
+    """Sinusoidal positions, by default without a length limit (Vaswani et al. 2017, section 3.5).
 
     In the paper, sines and cosines alternate. Its reference implementation (tensor2tensor) and Marian use a permutation
     of the components in which all sines precede all cosines.

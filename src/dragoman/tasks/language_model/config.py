@@ -28,8 +28,8 @@ class TextDataConfig(CorporaConfig):
 
     train: TextCorpora = Field(description="Training text: one corpus, or a list of corpora.")
     valid: TextCorpora = Field(
-        description="Held-out text for validation, on which all decisions of the run are based: one corpus, or a list "
-        "of corpora, over which the loss per token is averaged."
+        description="Held-out text for validation, which determines early stopping and checkpoint selection: one "
+        "corpus, or a list of corpora over which the loss per token is averaged."
     )
     cleaning: TextCleaningConfig = Field(TextCleaningConfig(), description="Cleaning rules for documents.")
     batch: BatchConfig = Field(BatchConfig(), description="Batching of document excerpts.")
@@ -48,13 +48,13 @@ class TextDataConfig(CorporaConfig):
     vocabulary_sample: int = Field(
         SAMPLE,
         ge=1,
-        description="Maximum number of bytes of training text that subwords are learned from; if there is more "
-        "text, a fixed random sample of it.",
+        description="Maximum number of bytes of training text for learning subwords. If the corpus is larger, a fixed "
+        "random sample is used.",
     )
     vocabulary_of: Path | None = Field(
         None,
-        description="Model folder whose target vocabulary is used instead of learning one from the text, for shallow "
-        "fusion with that model.",
+        description="Model folder. Its target vocabulary is used instead of a vocabulary learned from the text, for "
+        "shallow fusion with that model.",
     )
     language: str | None = Field(None, description="Language code for the model card.")
     licence: str | None = Field(None, description="Licence of the corpus, for the model card.")

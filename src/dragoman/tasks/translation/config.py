@@ -81,8 +81,8 @@ class DataConfig(CorporaConfig):
 
     train: Corpora = Field(description="Training pairs: one corpus, or a list of corpora.")
     valid: Corpora = Field(
-        description="Held-out pairs for validation, on which all decisions of the run are based: one set, or a list of "
-        "sets, over which BLEU and loss are averaged."
+        description="Held-out pairs for validation, which determine early stopping and checkpoint selection: one set, "
+        "or a list of sets over which BLEU and loss are averaged."
     )
     cleaning: CleaningConfig = Field(CleaningConfig(), description="Cleaning rules for training pairs.")
     batch: BatchConfig = Field(BatchConfig(), description="Batching of training pairs.")
@@ -91,21 +91,21 @@ class DataConfig(CorporaConfig):
         gt=0,
         description="Alternative to weights: corpora share an epoch in proportion to n^(1/temperature), where n is the "
         "number of pairs of a corpus; the epoch is as long as all corpora together. 1 keeps their proportions; higher "
-        "values read small corpora more often. Paper: 5.",
+        "values increase the share of small corpora. Paper: 5.",
     )
     vocabulary_sample: int = Field(
         SAMPLE,
         ge=1,
-        description="Maximum number of bytes of training text that subwords are learned from; if there is more "
-        "text, a fixed random sample of it.",
+        description="Maximum number of bytes of training text for learning subwords. If the corpus is larger, a fixed "
+        "random sample is used.",
     )
     placeholders: PlaceholdersConfig | None = Field(
         None,
-        description="Spans that occur on both sides of a pair are replaced by symbols in some pairs; null: no "
-        "placeholders.",
+        description="Replacement of spans that occur on both sides of a pair by symbols, in some of the pairs; null: "
+        "no placeholders.",
     )
     terminology: TerminologyConfig | None = Field(
-        None, description="Glossary terms are marked with their translations in some pairs; null: no terminology."
+        None, description="Marking of glossary terms with their translations, in some of the pairs; null: no marks."
     )
     source_language: str | None = Field(None, description="Code of the source language, for the model card.")
     target_language: str | None = Field(None, description="Code of the target language, for the model card.")
@@ -163,8 +163,8 @@ class TranslationLoopConfig(LoopConfig):
     validation_beam: int = Field(1, ge=1, description="Beam size of the translations that validation scores.")
     teacher: Path | None = Field(
         None,
-        description="Model folder that produced the targets of data.train; set by `dragoman distill`. The run uses "
-        "its vocabularies unless the section text is given, and the model card names it.",
+        description="Folder of the model that produced the targets of data.train; set by `dragoman distill`. The run "
+        "uses the vocabularies of this model unless the `text` section is set, and the model card names the model.",
     )
     objective: TranslationObjectiveConfig = Field(CrossEntropyConfig(), description="Training objective.")
     teacher_forcing: TeacherRatioConfig = Field(

@@ -24,7 +24,7 @@ class LabelSmoothingConfig(ObjectiveConfig):
     """Base class of losses with label smoothing: q' = (1 − ε)δ + ε·u (Szegedy et al. 2016, section 7)."""
 
     label_smoothing: float = Field(
-        0.1, ge=0, lt=1, description="ε, probability mass taken from the reference token (paper: 0.1)."
+        0.1, ge=0, lt=1, description="ε, probability mass moved away from the reference token (paper: 0.1)."
     )
     prior: Literal["uniform", "unigram"] = Field(
         "uniform",

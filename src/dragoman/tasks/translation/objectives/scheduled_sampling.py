@@ -35,7 +35,7 @@ class TeacherRatio(Config):
 
 
 class ConstantRatioConfig(TeacherRatio):
-    """ε = value. 1: plain teacher forcing; 0: the model always reads its own output.
+    """ε = value. 1: plain teacher forcing; 0: each input token is the model's previous output.
 
     YAML: `train: {teacher_forcing: {kind: constant, value: 0.5}}`.
     """
@@ -97,7 +97,7 @@ class InverseSigmoidRatioConfig(TeacherRatio):
     """
 
     kind: Literal["inverse_sigmoid"] = "inverse_sigmoid"
-    speed: float = Field(1000.0, ge=1, description="k (updates); the larger it is, the later the ratio falls.")
+    speed: float = Field(1000.0, ge=1, description="k (updates). With a larger k, the ratio falls later.")
     floor: float = Field(0.0, ge=0, le=1, description="Minimum ratio (0 to 1).")
 
     def ratio(self, step: int, progress: float) -> float:

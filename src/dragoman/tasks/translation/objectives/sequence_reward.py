@@ -33,7 +33,7 @@ class SequenceRewardConfig(LabelSmoothingConfig):
     kind: Literal["sequence_reward"] = "sequence_reward"
     metric: SentenceMetricName = Field(
         "bleu",
-        description="Reward r: sentence BLEU with exponential smoothing, or chrF2, by sacreBLEU on plain text, from 0 "
+        description="Reward r: sacreBLEU's sentence BLEU with exponential smoothing, or chrF2, on plain text, from 0 "
         "to 1.",
     )
     samples: int = Field(
