@@ -118,7 +118,7 @@ def peer(model: Any, beam: int, sources: list[list[int]]) -> object:
 
 def step(model: Model, beam: int) -> float:
     """Return the milliseconds of one captured step with the most recently used slots."""
-    captured = next(each for sizes, each in reversed(model._kept.items()) if sizes.beam == beam)
+    captured = next(each for sizes, each in reversed(model._unused.items()) if sizes.beam == beam)
 
     @torch.inference_mode()
     def ten() -> None:

@@ -40,8 +40,8 @@ def test_captured_steps_find_what_the_search_finds(seed: int) -> None:
     with CudaSession(engine, requests, 8, _no_fallback) as session:
         while session.in_progress:
             found |= dict(session.completed(inf))
-    assert engine._kept
-    for captured in engine._kept.values():
+    assert engine._unused
+    for captured in engine._unused.values():
         assert captured._graph is not None
         assert captured._verified
     same = sum(

@@ -103,8 +103,13 @@ def test_the_last_sentences_continue_in_fewer_slots(monkeypatch: pytest.MonkeyPa
     chance = random.Random(3)
     model = random_model(BASE, 3)
     sizes: list[tuple[int, int]] = []
-    taken = Model.take
-    monkeypatch.setattr(Model, "take", lambda self, each: sizes.append((each.slots, each.target)) or taken(self, each))
+    acquire = Model.acquire
+
+    def record(self: Model, each: sessions.SlotSizes) -> CapturedSlots:
+        sizes.append((each.slots, each.target))
+        return acquire(self, each)
+
+    monkeypatch.setattr(Model, "acquire", record)
 
     def search(limit: int, beam: int = 2) -> Search:
         config = SearchConfig(beam=beam, length_factor=0, length_margin=limit, minimum_length=limit - 1, nbest=beam)
@@ -172,7 +177,7 @@ def test_half_precision_keeps_scores_in_float32(kind: torch.dtype) -> None:
 def test_a_slot_without_a_sentence_changes_nothing() -> None:
     model = random_model(BASE, 7)
     with torch.inference_mode():
-        captured = Model(model, TARGETS).take(sessions.SlotSizes(4, 2, 16, 32))
+        captured = Model(model, TARGETS).acquire(sessions.SlotSizes(4, 2, 16, 32))
         before = {name: tensor.clone() for name, tensor in captured.slots.state.items() if name != "branches"}
         captured.run(3)
         assert all(torch.equal(captured.slots.state[name], tensor) for name, tensor in before.items())
@@ -212,7 +217,7 @@ def test_unsupported_requests_are_named(tmp_path: Any) -> None:
         return engine.refusal(Row(1, "", [5], decoding)) or ""
 
     assert refusal(SearchConfig()) == ""
-    assert "sample" in refusal(Sampling())
+    assert "sampling" in refusal(Sampling())
     assert "coverage_penalty" in refusal(SearchConfig(coverage_penalty=0.2))
     assert "at most 8" in refusal(SearchConfig(forbid=tuple(range(4, 13))))
     assert "not in the vocabulary" in refusal(SearchConfig(forbid=(TARGETS,)))

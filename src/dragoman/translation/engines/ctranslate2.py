@@ -1,9 +1,9 @@
 """`CTranslate2Engine`: the engine that searches with CTranslate2, on the CPU.
 
-The search is CTranslate2's own, so results differ from those of the other engines (see docs/translation-speed.md). A
-search ends once `beam` hypotheses have finished. A score is the sum of log-probabilities divided by lengthᵅ. Forbidden
-tokens, and the end of sentence before the minimum length, are removed from the distribution, which is then
-renormalised. A prefix does not count towards log-probabilities, but does count towards the length.
+CTranslate2 implements the search, so its results differ from the results of the other engines (see
+docs/translation-speed.md). A search ends once `beam` hypotheses have finished. A score is the sum of log-probabilities
+divided by lengthᵅ. Forbidden tokens, and the end of sentence before the minimum length, are removed from the
+distribution, which is then renormalised. A prefix counts towards the length, but not towards log-probabilities.
 """
 
 from collections import deque
@@ -26,14 +26,17 @@ from dragoman.translation.engine import Pair, Row
 from dragoman.translation.request import Sampling
 
 _LARGEST_BATCH = 1 << 24
-"""Maximum of rows · length²: 64 rows of 512 tokens, whose attention in 8 heads takes half a gigabyte."""
+"""Maximum of rows · length². It equals 64 rows of 512 tokens, whose attention in 8 heads takes half a gigabyte."""
 
 _SCORED_PAIRS = 4096
-"""Pairs per call of CTranslate2, which reports no progress before it returns."""
+"""Number of pairs per CTranslate2 call. No progress is reported during a call."""
 
 
 class _Search(NamedTuple):
-    """The settings that all rows of a call share. limit: output tokens, including the end of sentence."""
+    """Search settings shared by all rows of a call.
+
+    limit: the maximum number of output tokens, including the end of sentence.
+    """
 
     beam: int
     nbest: int
@@ -45,18 +48,18 @@ class _Search(NamedTuple):
 
 
 class CTranslate2Engine:
-    """Greedy and beam search of one model by CTranslate2.
+    """Runs greedy and beam search of one model in CTranslate2.
 
-    Rows are computed together only if their searches are equal, including the length limit, so a row's result does not
-    depend on the others. Each worker computes one batch at a time, on a separate thread; the same number of batches is
-    queued, so that no worker waits while results are read.
+    Rows are computed together only if their search settings are equal, including the length limit, so the result of a
+    row does not depend on other rows. Each worker computes one batch at a time, on a separate thread. One more batch
+    per worker is queued, so that no worker waits while results are read.
     """
 
     def __init__(self, exported: Exported, workers: int) -> None:
         """workers: the number of workers of `exported.translator`."""
         self._translator, self._positions, self._limits = exported.translator, exported.positions, exported.limits
         self._writes_unknowns = not exported.tokenizers.target.lossless
-        self._source, self._target = Names(exported.tokenizers.source), Names(exported.tokenizers.target)
+        self._source, self._target = TokenNames(exported.tokenizers.source), TokenNames(exported.tokenizers.target)
         self._in_flight = 2 * workers
 
     @property
@@ -65,22 +68,27 @@ class CTranslate2Engine:
         return self._limits
 
     def refusal(self, row: Row) -> str | None:
-        """Return a reason to refuse requests that CTranslate2 does not support, or not independently of other rows."""
+        """Return why CTranslate2 does not support a row, or cannot compute it independently of other rows; else None.
+
+        The reason is a full sentence.
+        """
         decoding = row.decoding
-        reason = None
+        feature = None
         if isinstance(decoding, Sampling):
-            reason = "samples with its own random numbers, which depend on the other lines"
+            feature = "sampling with random numbers that are independent of other lines"
         elif row.constraints:
-            reason = "does not search with several constraints"
+            feature = "a search with several constraints"
         elif others := decoding.beyond("minimum_length", "minimum_factor", "unknown"):
-            reason = f"has no {', '.join(others)} as dragoman defines it"
+            feature = f"dragoman's definition of {', '.join(others)}"
         elif self._writes_unknowns and not isinstance(decoding.unknown, ForbidUnknownConfig):
-            reason = "does not report what unknown words attend to (search.unknown=forbid needs no attention)"
+            feature = "the replacement of unknown words (search.unknown=forbid omits them)"
         elif not len(row.source):
-            reason = "does not translate a text without tokens"
+            feature = "lines without tokens"
         elif self._positions is not None and max(self._limit(row), len(row.source) + 1) > self._positions:
-            reason = f"has {self._positions} positions here, too few for the longest lines"
-        return None if reason is None else f"the engine ctranslate2 {reason}; PyTorch does this (--engine torch)"
+            feature = f"more than {self._positions} positions, which the longest lines need"
+        if feature is None:
+            return None
+        return f"the ctranslate2 engine does not support {feature}, but PyTorch does (--engine torch)"
 
     def hypotheses(self, rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
         """See `Engine.hypotheses`. Raises ModelError if log-probabilities are not numbers."""
@@ -88,22 +96,22 @@ class CTranslate2Engine:
         in_flight: deque[tuple[_Search, list[int], list[Any]]] = deque()
         while batches or in_flight:
             while batches and len(in_flight) < self._in_flight:
-                search, places = batches.popleft()
-                in_flight.append((search, places, self._start(search, [rows[place] for place in places])))
-            search, places, results = in_flight.popleft()
-            for place, result in zip(places, results, strict=True):
-                yield place, self._read(search, rows[place], result)
+                search, indices = batches.popleft()
+                in_flight.append((search, indices, self._start(search, [rows[index] for index in indices])))
+            search, indices, results = in_flight.popleft()
+            for index, result in zip(indices, results, strict=True):
+                yield index, self._read(search, rows[index], result)
 
     def scores(self, pairs: Sequence[Pair], batch_size: int) -> list[float]:
-        """As `Engine.scores`."""
+        """See `Engine.scores`."""
         scores: list[float] = []
         with Progress("Scoring", "pairs", len(pairs)) as progress:
             for start in range(0, len(pairs), _SCORED_PAIRS):
-                some = pairs[start : start + _SCORED_PAIRS]
+                part = pairs[start : start + _SCORED_PAIRS]
                 with _memory_errors():
                     results = self._translator.score_batch(
-                        [self._source.of(pair.source) for pair in some],
-                        [self._target.of(pair.target) for pair in some],
+                        [self._source.of(pair.source) for pair in part],
+                        [self._target.of(pair.target) for pair in part],
                         max_batch_size=batch_size,
                         max_input_length=0,
                     )
@@ -112,7 +120,7 @@ class CTranslate2Engine:
         return scores
 
     def _limit(self, row: Row) -> int:
-        """Return the maximum output length in tokens, including the end of sentence, as in our own search."""
+        """Return the maximum output length in tokens, including the end of sentence, as in dragoman's search."""
         assert isinstance(row.decoding, SearchConfig)
         limit = row.decoding.max_length(len(row.source) + 1)
         positions = self._limits.target.positions
@@ -132,22 +140,22 @@ class CTranslate2Engine:
         )
 
     def _batches(self, rows: Sequence[Row], size: int) -> list[tuple[_Search, list[int]]]:
-        """Return the indices of rows to compute together, with similar lengths.
+        """Return batches of equal search settings and similar lengths, as row indices.
 
         The batch of the first row comes first.
         """
-        alike: dict[_Search, list[int]] = {}
-        for place, row in enumerate(rows):
-            alike.setdefault(self._search(row), []).append(place)
+        groups: dict[_Search, list[int]] = {}
+        for index, row in enumerate(rows):
+            groups.setdefault(self._search(row), []).append(index)
         batches = []
-        for search, places in alike.items():
+        for search, indices in groups.items():
             batch: list[int] = []
-            for place in sorted(places, key=lambda place: len(rows[place].source)):
-                longest = max(len(rows[place].source) + 1, search.limit)
+            for index in sorted(indices, key=lambda index: len(rows[index].source)):
+                longest = max(len(rows[index].source) + 1, search.limit)
                 if batch and (len(batch) == size or (len(batch) + 1) * longest**2 > _LARGEST_BATCH):
                     batches.append((search, batch))
                     batch = []
-                batch.append(place)
+                batch.append(index)
             batches.append((search, batch))
         return sorted(batches, key=lambda each: min(each[1]))
 
@@ -170,7 +178,7 @@ class CTranslate2Engine:
         return results
 
     def _read(self, search: _Search, row: Row, result: Any) -> list[Hypothesis]:
-        """Wait for the result of a row, and return its hypotheses."""
+        """Wait for the pending result of a row, and return its hypotheses."""
         with _memory_errors():
             result = result.result()
         hypotheses = []
@@ -186,7 +194,7 @@ class CTranslate2Engine:
         return hypotheses
 
 
-class Names:
+class TokenNames:
     """Converts ids to the tokens of CTranslate2's vocabulary, and back."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -203,7 +211,10 @@ class Names:
 
 
 def _exponent(penalty: LengthPenalty) -> float:
-    """Return the α of lengthᵅ. GNMT's ((5 + length) / 6)ᵅ grows equally for long outputs, but more slowly for short."""
+    """Return the exponent α of the length penalty lengthᵅ.
+
+    GNMT's penalty, ((5 + length) / 6)ᵅ, grows at the same rate for long outputs, but more slowly for short ones.
+    """
     if isinstance(penalty, GNMTPenalty):
         return penalty.alpha
     return 1.0 if isinstance(penalty, MeanLogProbability) else 0.0
@@ -211,11 +222,10 @@ def _exponent(penalty: LengthPenalty) -> float:
 
 @contextmanager
 def _memory_errors() -> Iterator[None]:
-    """Convert a MemoryError of CTranslate2 to a ResourceError."""
+    """Convert a MemoryError raised by CTranslate2 to a ResourceError."""
     try:
         yield
     except MemoryError as error:
         raise ResourceError(
-            "the lines of a batch do not fit into the memory of CTranslate2: use a smaller --batch-size, or split long "
-            "lines into sentences"
+            "CTranslate2 ran out of memory for a batch: use a smaller --batch-size, or split long lines into sentences"
         ) from error

@@ -1,4 +1,4 @@
-"""`PreferredEngine`: a fast engine for the rows that it can compute, the reference engine for everything else."""
+"""`PreferredEngine`: uses a fast engine for the rows that it supports, and the reference engine for everything else."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,52 +12,52 @@ from dragoman.translation.engine import AttentionEngine, Engine, Pair, Row
 
 
 class PreferredEngine:
-    """Uses `preferred` for the rows that it accepts, and `reference` for other rows, scores and attention.
+    """Uses `preferred` for the rows that it supports, and `reference` for other rows, scores and attention.
 
-    Warns once per reason for which `preferred` refuses a row.
+    Each reason why `preferred` does not support a row is logged once, as a warning.
     """
 
     def __init__(self, preferred: Engine, reference: AttentionEngine) -> None:
-        """preferred, reference: engines of the same model."""
+        """preferred, reference: two engines of the same model."""
         self.preferred, self._reference = preferred, reference
         self._warned: set[str] = set()
 
     @property
     def limits(self) -> LengthLimits:
-        """The limits of the reference, which are wider."""
+        """The limits of the reference engine, which are at least as large as those of the preferred engine."""
         return self._reference.limits
 
     def refusal(self, row: Row) -> str | None:
-        """Return a reason only if both engines refuse the row."""
+        """Return the reference engine's reason if neither engine supports the row; otherwise None."""
         return None if self.preferred.refusal(row) is None else self._reference.refusal(row)
 
     def hypotheses(self, rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
         """See `Engine.hypotheses`."""
-        places: dict[Engine, list[int]] = {}
-        for place, row in enumerate(rows):
+        assigned: dict[Engine, list[int]] = {}
+        for number, row in enumerate(rows):
             reason = self.preferred.refusal(row)
-            places.setdefault(self.preferred if reason is None else self._reference, []).append(place)
+            assigned.setdefault(self.preferred if reason is None else self._reference, []).append(number)
             if reason is not None and reason not in self._warned:
                 self._warned.add(reason)
                 warn(reason)
-        for engine, own in places.items():
-            for index, hypotheses in engine.hypotheses([rows[place] for place in own], batch_size):
-                yield own[index], hypotheses
+        for engine, indices in assigned.items():
+            for position, hypotheses in engine.hypotheses([rows[number] for number in indices], batch_size):
+                yield indices[position], hypotheses
 
     def scores(self, pairs: Sequence[Pair], batch_size: int) -> list[float]:
-        """See `Engine.scores`; computed by the reference."""
+        """See `Engine.scores`; computed by the reference engine."""
         return self._reference.scores(pairs, batch_size)
 
     def attention(self, source: Sequence[int], target: Sequence[int]) -> list[AttentionMap]:
-        """See `AttentionEngine.attention`; computed by the reference."""
+        """See `AttentionEngine.attention`; computed by the reference engine."""
         return self._reference.attention(source, target)
 
     def source_attention(
         self, pairs: Sequence[Pair], batch_size: int, layer: int | None = None, head: int | None = None
     ) -> list[np.ndarray]:
-        """See `AttentionEngine.source_attention`; computed by the reference."""
+        """See `AttentionEngine.source_attention`; computed by the reference engine."""
         return self._reference.source_attention(pairs, batch_size, layer, head)
 
     def without_weights(self) -> list[str]:
-        """See `AttentionEngine.without_weights`; answered by the reference."""
+        """See `AttentionEngine.without_weights`; computed by the reference engine."""
         return self._reference.without_weights()

@@ -29,7 +29,7 @@ from dragoman.translation.request import Decoding, Sampling
 from dragoman.translation.unknown_words import Sentence, UnknownWords
 
 _SEARCH_LOGITS, _SAMPLING_LOGITS = 3, 10
-"""Copies of a step's logits that exist at the same time, in float32 units; sampling sums in float64."""
+"""Number of copies of a step's logits that exist at the same time, in float32 units. Sampling sums in float64."""
 
 _EXPECTED_MARGIN = 64
 """The usual maximum number of tokens by which an output exceeds its source; the limit may be larger."""
@@ -42,15 +42,15 @@ Result = TypeVar("Result")
 
 
 class TorchEngine:
-    """Searches, samples and scores with any encoder–decoder model, an ensemble included.
+    """Searches, samples and scores with any encoder–decoder model, including ensembles.
 
-    The rows of a batch have similar lengths. Searches share a batch if they have the same beam size, groups and fused
-    language model, and all or none need attention; samplings if they draw the same number of samples. All other
-    settings may differ from row to row.
+    The rows of a batch have similar lengths. Rows to be searched share a batch if they have the same beam size,
+    diversity groups and fused language model, and if either all or none of them need attention weights. Rows to be
+    sampled share a batch if they have the same number of samples. All other settings may differ from row to row.
     """
 
     def __init__(self, model: SourceModel, tokenizers: Tokenizers, device: torch.device) -> None:
-        """model: on `device`; it is switched to evaluation mode."""
+        """model: a model on `device`, which is switched to evaluation mode."""
         self.model = model.eval()
         self._tokenizers, self._device = tokenizers, device
         self._unknown_words = UnknownWords(tokenizers)
@@ -67,35 +67,35 @@ class TorchEngine:
 
     def hypotheses(self, rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
         """See `Engine.hypotheses`; a batch that does not fit into memory is halved."""
-        for places in _batches(rows, batch_size):
-            found = self._halving([rows[place] for place in places], self._decoding_bytes, self._decode)
-            yield from zip(places, found, strict=True)
+        for indices in _batches(rows, batch_size):
+            results = self._compute_in_parts([rows[index] for index in indices], self._decoding_bytes, self._decode)
+            yield from zip(indices, results, strict=True)
 
     def scores(self, pairs: Sequence[Pair], batch_size: int) -> list[float]:
         """See `Engine.scores`; a batch that does not fit into memory is halved."""
-        order = sorted(range(len(pairs)), key=lambda place: (len(pairs[place].target), len(pairs[place].source)))
+        order = sorted(range(len(pairs)), key=lambda index: (len(pairs[index].target), len(pairs[index].source)))
         scores = [0.0] * len(pairs)
         with Progress("Scoring", "pairs", len(pairs)) as progress:
-            for places in _chunks(order, batch_size):
-                found = self._halving([pairs[place] for place in places], self._scoring_bytes, self._score)
-                for place, score in zip(places, found, strict=True):
-                    scores[place] = score
-                progress.update(progress.done + len(places))
+            for indices in _chunks(order, batch_size):
+                results = self._compute_in_parts([pairs[index] for index in indices], self._scoring_bytes, self._score)
+                for index, score in zip(indices, results, strict=True):
+                    scores[index] = score
+                progress.update(progress.done + len(indices))
         return scores
 
-    def _halving(
+    def _compute_in_parts(
         self,
         items: Sequence[Item],
-        needs: Callable[[Sequence[Item], int], int],
+        estimate_bytes: Callable[[Sequence[Item], int], int],
         compute: Callable[[Sequence[Item]], list[Result]],
     ) -> list[Result]:
-        """Return the results of `compute` for all items, in one call or, if they do not fit into memory, in several.
+        """Return the results of `compute` for all items, which are halved until they fit into memory.
 
-        needs: estimates the bytes for computing some items, given the number of free bytes.
+        estimate_bytes: estimates the memory for computing some items, given the number of free bytes.
         """
         free, needed = self._free_bytes(), None
         try:
-            needed = needs(items, free)  # may measure the model, which may need too much memory itself
+            needed = estimate_bytes(items, free)  # may run the model for a measurement, which can exhaust memory too
             if needed <= free:
                 with torch.inference_mode():
                     return compute(items)
@@ -106,10 +106,11 @@ class TorchEngine:
         if len(items) == 1:
             raise _too_large(items[0], needed, free)
         middle = len(items) // 2
-        return self._halving(items[:middle], needs, compute) + self._halving(items[middle:], needs, compute)
+        halves = items[:middle], items[middle:]
+        return [result for half in halves for result in self._compute_in_parts(half, estimate_bytes, compute)]
 
     def _decode(self, rows: Sequence[Row]) -> list[list[Hypothesis]]:
-        """Return the hypotheses of rows that can be decoded together."""
+        """Return the hypotheses of rows that are decoded in one batch."""
         tokens, mask = (tensor.to(self._device) for tensor in pad([row.source for row in rows], after=(EOS,)))  # (B, S)
         memory = self.model.encode(tokens, mask)
         samplings = [row.decoding for row in rows if isinstance(row.decoding, Sampling)]
@@ -135,7 +136,7 @@ class TorchEngine:
         ]
 
     def _score(self, pairs: Sequence[Pair]) -> list[float]:
-        """Return the scores of pairs that can be read together."""
+        """Return the scores of pairs that are computed in one batch."""
         batch = collate([pair.source for pair in pairs], [pair.target for pair in pairs], range(len(pairs)))
         batch = batch.to(self._device)
         memory = self.model.encode(batch.source, batch.source_mask)
@@ -143,15 +144,15 @@ class TorchEngine:
         return [float(score) for score in scores.double().sum(1)]
 
     def _decoding_bytes(self, rows: Sequence[Row], free: int) -> int:
-        """Estimate the bytes that decoding rows needs at the largest step, in float32."""
+        """Estimate the peak memory in bytes for decoding rows in float32."""
         length = max(len(row.source) for row in rows) + 1
         self._footprint = refine_footprint(self._footprint, self.model, length, training=False, free=free)
         decoding = rows[0].decoding
         hypotheses = max(map(_hypotheses, rows))
         logits = _SAMPLING_LOGITS if isinstance(decoding, Sampling) else _SEARCH_LOGITS
-        # outputs are rarely longer; if they are and do not fit, the batch is split
+        # outputs are rarely longer than this limit; if longer outputs do not fit into memory, the batch is split
         limit = max(length, *(len(row.prefix.ids) for row in rows)) + max(_margin(row.decoding) for row in rows)
-        # a cache exists twice while it is reordered
+        # two copies of the cache exist while it is reordered
         cache = 2 * hypotheses * evaluate_polynomial(self._footprint.cache, limit)
         memory = evaluate_polynomial(self._footprint.memory, length)
         vocabulary = logits * 4 * hypotheses * self._tokenizers.target.size
@@ -174,7 +175,7 @@ class TorchEngine:
 
 
 class AttentionTorchEngine(TorchEngine):
-    """The engine of a single model, which also returns attention weights; an ensemble has no attention of its own."""
+    """The engine of a single model, which also returns attention weights (ensembles have no attention weights)."""
 
     def attention(self, source: Sequence[int], target: Sequence[int]) -> list[AttentionMap]:
         """See `AttentionEngine.attention`."""
@@ -184,16 +185,16 @@ class AttentionTorchEngine(TorchEngine):
         self, pairs: Sequence[Pair], batch_size: int, layer: int | None = None, head: int | None = None
     ) -> list[np.ndarray]:
         """See `AttentionEngine.source_attention`; a batch that does not fit into memory is halved."""
-        order = sorted(range(len(pairs)), key=lambda place: (len(pairs[place].target), len(pairs[place].source)))
-        found: dict[int, np.ndarray] = {}
-        for places in _chunks(order, batch_size):
-            weights = self._halving(
-                [pairs[place] for place in places],
+        order = sorted(range(len(pairs)), key=lambda index: (len(pairs[index].target), len(pairs[index].source)))
+        maps: dict[int, np.ndarray] = {}
+        for indices in _chunks(order, batch_size):
+            weights = self._compute_in_parts(
+                [pairs[index] for index in indices],
                 self._attention_bytes,
-                lambda some: source_attention(self.model, [(each.source, each.target) for each in some], layer, head),
+                lambda part: source_attention(self.model, [(each.source, each.target) for each in part], layer, head),
             )
-            found.update(zip(places, weights, strict=True))
-        return [found[place] for place in range(len(pairs))]
+            maps.update(zip(indices, weights, strict=True))
+        return [maps[index] for index in range(len(pairs))]
 
     def without_weights(self) -> list[str]:
         """See `AttentionEngine.without_weights`."""
@@ -207,13 +208,13 @@ class AttentionTorchEngine(TorchEngine):
 
 
 def _batches(rows: Sequence[Row], batch_size: int) -> list[Sequence[int]]:
-    """Indices of rows that are decoded together, of similar length. The batch of the first row comes first."""
-    alike: dict[Hashable, list[int]] = {}
-    for place, row in enumerate(rows):
-        alike.setdefault(_batch_key(row), []).append(place)
+    """Return the row indices of each batch; rows have similar lengths. The batch of the first row comes first."""
+    groups: dict[Hashable, list[int]] = {}
+    for index, row in enumerate(rows):
+        groups.setdefault(_batch_key(row), []).append(index)
     batches: list[Sequence[int]] = []
-    for places in alike.values():
-        batches += _chunks(sorted(places, key=lambda place: len(rows[place].source)), batch_size)
+    for indices in groups.values():
+        batches += _chunks(sorted(indices, key=lambda index: len(rows[index].source)), batch_size)
     return sorted(batches, key=min)
 
 
@@ -222,10 +223,10 @@ def _batch_key(row: Row) -> Hashable:
     decoding = row.decoding
     if isinstance(decoding, Sampling):
         return "sampling", decoding.samples
-    more = _hypotheses(row) - decoding.beam
+    extra = _hypotheses(row) - decoding.beam
     language_model = decoding.fusion and decoding.fusion.language_model
-    # widths that differ by less than a factor of two
-    return "search", decoding.beam, decoding.needs_attention, decoding.diversity, language_model, more.bit_length()
+    # the bit length groups sizes that differ by less than a factor of two
+    return "search", decoding.beam, decoding.needs_attention, decoding.diversity, language_model, extra.bit_length()
 
 
 def _hypotheses(row: Row) -> int:
@@ -235,17 +236,20 @@ def _hypotheses(row: Row) -> int:
 
 
 def _margin(decoding: Decoding) -> int:
-    """Return the part of the length margin that is expected to be used, in tokens."""
+    """Return the expected part of the length margin in tokens."""
     config = decoding.config if isinstance(decoding, Sampling) else decoding
     return min(config.length_margin, _EXPECTED_MARGIN)
 
 
-def _chunks(places: Sequence[int], size: int) -> list[Sequence[int]]:
-    return [places[start : start + size] for start in range(0, len(places), size)]
+def _chunks(indices: Sequence[int], size: int) -> list[Sequence[int]]:
+    return [indices[start : start + size] for start in range(0, len(indices), size)]
 
 
 def _too_large(item: Row | Pair, needed: int | None, free: int) -> ResourceError:
-    """Return the error for an item that does not fit even alone. needed: None if it could not be estimated."""
+    """Return the error for a single item that does not fit into memory.
+
+    needed: the estimated bytes; None if they could not be estimated.
+    """
     tokens = len(item.source) + (len(item.target) if isinstance(item, Pair) else 0)
     about = "" if needed is None else f"about {needed / 2**20:,.0f} MiB needed, "
     return ResourceError(

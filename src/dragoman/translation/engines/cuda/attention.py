@@ -19,11 +19,11 @@ from dragoman.nn.attention.soft import SoftAttention
 class Positions(NamedTuple):
     """The output position of each sentence.
 
-    current: (B,) int64, the position of the token that is read in this step. branches: (B, K, C) int64, which of the
-    sentence's K cache rows stores each position of each hypothesis, up to the current one. Reordering a beam changes
-    these numbers only; keys and values are not moved. active: (B,) bool. start, left_padding (R,): the current
-    positions in the form that a model's position scheme expects, as the last position and the distance of each row from
-    it.
+    current: (B,) int64, the position of the input token of this step. branches: (B, K, C) int64, the index of the cache
+    row (0 … K−1) that stores each position of each hypothesis, up to the current position. When a beam is reordered,
+    only these indices change; keys and values are not moved. active: (B,) bool. start, left_padding (R,): the current
+    positions in the form that a model's position scheme expects. `start` is the last position, and `left_padding` is
+    the distance between each row's position and `start`.
     """
 
     current: Tensor
@@ -35,9 +35,10 @@ class Positions(NamedTuple):
 
 @dataclass(frozen=True)
 class SlotSelfAttention:
-    """A decoder's self-attention in slots. weight, bias: the query, key and value projections, concatenated.
+    """Self-attention of a decoder layer in slots.
 
-    cache: keys and values (B, h, K, C, ·), written in place.
+    weight, bias: the concatenated query, key and value projections. cache: keys and values (B, h, K, C, ·), updated in
+    place.
     """
 
     attention: SoftAttention
@@ -83,14 +84,14 @@ class SlotSelfAttention:
 
 @dataclass(frozen=True)
 class SlotCrossAttention:
-    """Attention over the source in slots. memory: keys and values (B, h, S, ·)."""
+    """Cross-attention of a decoder layer in slots. memory: keys and values of the sources (B, h, S, ·)."""
 
     attention: SoftAttention
     memory: Keys
 
     @staticmethod
     def of(attention: SoftAttention, slots: int, source: int) -> "SlotCrossAttention":
-        """Build the attention for B slots, without sentences."""
+        """Build the attention for B empty slots."""
         return SlotCrossAttention(attention, _zeros(attention, slots, source))
 
     def __call__(self, states: Tensor, mask: Tensor, active: Tensor) -> Tensor:
@@ -106,12 +107,12 @@ class SlotCrossAttention:
 
 @lru_cache
 def triton_kernels(device: torch.device) -> ModuleType | None:
-    """Return this package's module of GPU kernels; None on a CPU, and if Triton does not run."""
+    """Return this package's module of GPU kernels, or None on a CPU or if Triton does not run."""
     if device.type != "cuda":
         return None
     from dragoman.translation.engines.cuda import kernels  # importing Triton is slow
 
-    return kernels if kernels.run_on(device) else None
+    return kernels if kernels.can_run_on(device) else None
 
 
 def _zeros(attention: SoftAttention, slots: int, *shape: int) -> Keys:
@@ -130,21 +131,21 @@ def _scale(attention: SoftAttention, queries: Tensor) -> float:
 def _store(cache: Tensor, new: Tensor, current: Tensor) -> None:
     """Write rows (R, h, ·) to the cache (B, h, K, C, ·), at the current position of each sentence."""
     sentences, heads, beam = cache.shape[:3]
-    column = new.reshape(sentences, beam, heads, 1, -1).transpose(1, 2)
-    cache.scatter_(3, current.view(-1, 1, 1, 1, 1).expand_as(column), column)
+    new_entries = new.reshape(sentences, beam, heads, 1, -1).transpose(1, 2)
+    cache.scatter_(3, current.view(-1, 1, 1, 1, 1).expand_as(new_entries), new_entries)
 
 
 def _visible(current: Tensor, branches: Tensor) -> Tensor:
-    """Return which of its sentence's K · C cache entries belong to each hypothesis so far: (B, 1, K, K · C) bool."""
+    """Return a mask of the sentence's K · C cache entries that belong to each hypothesis: (B, 1, K, K · C) bool."""
     beam, capacity = branches.shape[1:]
-    read = torch.arange(capacity, device=current.device) <= current[:, None]  # (B, C)
+    written = torch.arange(capacity, device=current.device) <= current[:, None]  # (B, C)
     rows = torch.arange(beam, device=current.device)
-    own = (branches[:, :, None] == rows[:, None]) & read[:, None, None]  # (B, K, K, C)
-    return own.flatten(2).unsqueeze(1)
+    visible = (branches[:, :, None] == rows[:, None]) & written[:, None, None]  # (B, K, K, C)
+    return visible.flatten(2).unsqueeze(1)
 
 
 def _attend(queries: Tensor, keys: Tensor, values: Tensor, visible: Tensor) -> Tensor:
-    """Attend with queries (R, h, d_k), folded by sentence, over P keys and values (B, h, P, ·): (R, h, d_v)."""
+    """Attend with queries (R, h, d_k), grouped by sentence, over P keys and values (B, h, P, ·): (R, h, d_v)."""
     sentences, (rows, heads, _) = len(keys), queries.shape
     folded = queries.reshape(sentences, rows // sentences, heads, -1).transpose(1, 2)  # (B, h, K, d_k)
     context = functional.scaled_dot_product_attention(folded, keys, values, attn_mask=visible, scale=1.0)
@@ -155,5 +156,5 @@ def _combine(attention: SoftAttention, context: Tensor) -> Tensor:
     """Combine the heads: (R, h, d_v) → (R, 1, d)."""
     if attention.combine == "mean":
         return context.mean(1, keepdim=True)
-    together = context.flatten(1).unsqueeze(1)
-    return attention.output(together) if attention.combine == "project" else together
+    concatenated = context.flatten(1).unsqueeze(1)
+    return attention.output(concatenated) if attention.combine == "project" else concatenated

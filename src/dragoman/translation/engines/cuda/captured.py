@@ -1,4 +1,4 @@
-"""`CapturedSlots`: slots whose step a GPU replays as one graph, so that it does not wait for Python between kernels."""
+"""`CapturedSlots`: slots whose step a GPU replays as one graph, without waiting for Python between kernels."""
 
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -11,20 +11,20 @@ from dragoman.base.machine.memory import is_out_of_memory
 from dragoman.translation.engines.cuda.slots import Slots
 
 _WARM_UP = 2
-"""Steps before the capture, in which libraries allocate their workspaces."""
+"""Number of steps before the capture, during which libraries allocate their workspaces."""
 
-_AGREEMENT = {torch.float32: 1e-3, torch.float16: 5e-2, torch.bfloat16: 5e-1}
-"""By how much the summed log-probabilities of a step may differ with and without the graph."""
+_TOLERANCE = {torch.float32: 1e-3, torch.float16: 5e-2, torch.bfloat16: 5e-1}
+"""Maximum difference between the summed log-probabilities of a step with and without the graph."""
 
 
 class CapturedSlots:
-    """`Slots` with a step that is captured as a CUDA graph; on a CPU, or if the capture fails, it runs without a graph.
+    """`Slots` whose step is captured as a CUDA graph. On a CPU, or if the capture fails, steps run without a graph.
 
-    The first replay is compared with the same step without the graph. If they disagree, the graph is dropped.
+    The first replay is compared with the same step without the graph. If the results disagree, the graph is dropped.
     """
 
     def __init__(self, slots: Slots, pool: Any = None) -> None:
-        """slots: without sentences. pool: the memory pool that the engine's graphs share (`graph_pool_handle`)."""
+        """slots: empty slots. pool: the memory pool that the engine's graphs share (`graph_pool_handle`)."""
         self.slots = slots
         self._graph: torch.cuda.CUDAGraph | None = None
         self._verified = False
@@ -34,8 +34,8 @@ class CapturedSlots:
                 self._capture(self._device, pool)
 
     def run(self, steps: int) -> None:
-        """Launch steps; the device may still be computing when this returns."""
-        self.slots.count(steps)
+        """Launch a number of steps. The device may still be computing when this method returns."""
+        self.slots.record_steps(steps)
         with self._current_device():
             if self._graph is not None and not self._verified:
                 self._verify()
@@ -69,7 +69,8 @@ class CapturedSlots:
                 raise
             torch.cuda.synchronize(device)
             warn(
-                f"a decoding step could not be captured as a CUDA graph and runs without: {str(error).splitlines()[0]}"
+                "a decoding step could not be captured as a CUDA graph, so decoding runs without graphs: "
+                f"{str(error).splitlines()[0]}"
             )
             return
         self._graph = graph
@@ -84,9 +85,9 @@ class CapturedSlots:
         _restore(state, before)
         self.slots.step()
         self._verified = True
-        tolerance = _AGREEMENT.get(self.slots.decoder.projection.weight.dtype, 1e-3)
+        tolerance = _TOLERANCE.get(self.slots.decoder.projection.weight.dtype, 1e-3)
         if not torch.allclose(replayed, state["totals"], rtol=0, atol=tolerance, equal_nan=True):
-            warn("a decoding step gives another result as a CUDA graph on this GPU: decoding runs without graphs")
+            warn("a CUDA graph of a decoding step returns wrong results on this GPU, so decoding runs without graphs")
             self._graph = None
 
 

@@ -9,7 +9,10 @@ from dragoman.translation.engines.native.request import NativeRequest
 
 
 class _End(NamedTuple):
-    """A hypothesis. tokens: padded; total: their summed log-probability; length: with the end of sentence, if any."""
+    """A hypothesis at the end of its search.
+
+    tokens: padded. total: the summed log-probability of the tokens. length: includes the end of sentence, if any.
+    """
 
     tokens: list[int]
     total: float
@@ -20,9 +23,9 @@ class _End(NamedTuple):
 def completed_hypotheses(request: NativeRequest, values: Mapping[str, Any]) -> list[Hypothesis]:
     """Return the hypotheses of a sentence, best first.
 
-    The list is empty if the log-probabilities are not numbers or no token may follow. values: the sentence's row of the
-    tensors in `Slots.state`, as numbers and lists of K: position, totals, sequences, ended_lengths, and for K > 1 the
-    other entries that start with `ended_`.
+    The list is empty if log-probabilities are NaN or every continuation is forbidden. values: the sentence's row of the
+    tensors in `Slots.state`, as numbers and lists of K elements: position, totals, sequences, ended_lengths, and for
+    K > 1 the other entries that start with `ended_`.
     """
     ends = _beam_ends(values, request.limit) if "ended_scores" in values else _greedy_end(values)
     return [
@@ -43,7 +46,7 @@ def _greedy_end(values: Mapping[str, Any]) -> list[_End]:
 
 
 def _beam_ends(values: Mapping[str, Any], limit: int) -> list[_End]:
-    """Return finished hypotheses, followed by those that are still live at the length limit."""
+    """Return finished hypotheses, followed by the hypotheses that are still live at the length limit."""
     totals, length = values["totals"], values["position"]
     if any(isnan(total) for total in totals):
         return []

@@ -18,7 +18,7 @@ from dragoman.text.symbols import EOS
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.engine import Engine, Pair, Row
 from dragoman.translation.engines.cuda.session import CudaRequest, CudaSession, Model
-from dragoman.translation.engines.cuda.slots import MOST_FORBIDDEN
+from dragoman.translation.engines.cuda.slots import MAX_FORBIDDEN
 from dragoman.translation.engines.native.request import NativeRequest
 from dragoman.translation.request import Sampling
 
@@ -26,25 +26,25 @@ from dragoman.translation.request import Sampling
 class CudaEngine:
     """Runs greedy and beam search of Transformers on a GPU; pairs are scored by another engine.
 
-    Weights are converted once. Scores are summed in float32. Completed sentences are replaced by the next ones, and the
-    host synchronises with the device only once every few tokens. In half precision, some translations differ from those
-    in float32.
+    Weights are converted once. Scores are summed in float32. Completed sentences are replaced by queued sentences, and
+    the host synchronises with the device only once every few tokens. In half precision, some translations differ from
+    float32 translations.
     """
 
     def __init__(
         self, model: Seq2Seq, tokenizers: Tokenizers, reference: Engine, precision: torch.dtype = torch.float16
     ) -> None:
-        """model: on its device; copied if its precision differs from `precision`.
+        """model: a model on its device, which is copied if its precision differs from `precision`.
 
-        reference: scores pairs, and repeats the search of rows whose log-probabilities leave the range of half
-        precision.
+        reference: the engine that scores pairs and repeats the search of rows whose log-probabilities exceed the range
+        of half precision.
 
         Raises ConfigError for a model whose decoding step cannot be captured.
         """
         if (reason := unsupported(model)) is not None:
             raise ConfigError(f"the cuda engine cannot decode this model: {reason}")
-        own = model if precision == torch.float32 else copy.deepcopy(model).to(precision)
-        self._model = Model(own, tokenizers.target.size)
+        converted = model if precision == torch.float32 else copy.deepcopy(model).to(precision)
+        self._model = Model(converted, tokenizers.target.size)
         self._limits, self._tokenizers, self._reference = model.limits, tokenizers, reference
         self._precision, self._overflowed = precision, False
 
@@ -54,61 +54,66 @@ class CudaEngine:
         return self._limits
 
     def refusal(self, row: Row) -> str | None:
-        """Return a reason to refuse everything but plain beam search without replacement of unknown words."""
+        """Return why a row is not supported; None for beam search without other rules or unknown-word replacement."""
         if isinstance(row.decoding, Sampling):
-            return "the cuda engine does not sample: the torch engine does"
+            return "the cuda engine does not support sampling, but the torch engine does"
         if row.constraints:
-            return "the cuda engine does not support constraints: the torch engine does"
+            return "the cuda engine does not support constraints, but the torch engine does"
         if others := row.decoding.beyond("minimum_length", "minimum_factor", "unknown"):
-            return f"the cuda engine does not support {', '.join(others)}: the torch engine does"
-        if len(row.decoding.forbid) > MOST_FORBIDDEN:
-            return f"the cuda engine supports at most {MOST_FORBIDDEN} forbidden tokens: the torch engine supports more"
+            return f"the cuda engine does not support {', '.join(others)}, but the torch engine does"
+        if len(row.decoding.forbid) > MAX_FORBIDDEN:
+            return (
+                f"the cuda engine supports at most {MAX_FORBIDDEN} forbidden tokens, but the torch engine supports more"
+            )
         if max(row.decoding.forbid, default=0) >= self._tokenizers.target.size:
-            return "a forbidden token is not in the vocabulary: the torch engine reports it"
+            return "a forbidden token is not in the vocabulary, which the torch engine reports as an error"
         if not self._tokenizers.target.lossless and (
             row.decoding.unknown is None or row.decoding.unknown.kind != "forbid"
         ):
-            return "the cuda engine does not replace unknown words: the torch engine does; --unknown forbid omits them"
+            return (
+                "the cuda engine does not replace unknown words, but the torch engine does "
+                "(--unknown forbid omits unknown words)"
+            )
         return None
 
     def hypotheses(self, rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """As `Engine.hypotheses`; rows are started by decreasing length."""
+        """See `Engine.hypotheses`; rows are started in order of decreasing length."""
         order = sorted(range(len(rows)), key=lambda index: -len(rows[index].source))
         with self.session([rows[index] for index in order], batch_size) as session:
-            while found := session.completed(inf):
-                for number, hypotheses in found:
+            while completed := session.completed(inf):
+                for number, hypotheses in completed:
                     yield order[number], hypotheses
 
     def session(self, rows: Sequence[Row], batch_size: int) -> CudaSession:
-        """Open a session that starts with these rows and admits further requests. batch_size: as in `hypotheses`."""
-        return CudaSession(self._model, [self.request(row) for row in rows], batch_size, self._again)
+        """Open a session that starts with `rows` and admits further requests. batch_size: as in `hypotheses`."""
+        return CudaSession(self._model, [self.request(row) for row in rows], batch_size, self._search_with_reference)
 
     def request(self, row: Row) -> CudaRequest:
-        """Return the request for a row that is not refused."""
+        """Return the request for a supported row."""
         assert isinstance(row.decoding, SearchConfig)
         source, prefix = (*row.source, EOS), row.prefix
         positions = self._limits.target.positions
         return CudaRequest(row, NativeRequest.of(source, prefix.ids, row.decoding, positions, prefix.unknown))
 
     def scores(self, pairs: Sequence[Pair], batch_size: int) -> list[float]:
-        """As `Engine.scores`, by the reference."""
+        """See `Engine.scores`; computed by the reference engine."""
         return self._reference.scores(pairs, batch_size)
 
-    def _again(self, request: CudaRequest) -> list[Hypothesis]:
-        """Search a request again with the reference engine; warns the first time."""
+    def _search_with_reference(self, request: CudaRequest) -> list[Hypothesis]:
+        """Return the hypotheses of the reference engine for a request. Warns at the first call."""
         if not self._overflowed and self._precision != torch.float32:
             self._overflowed = True
             kind = str(self._precision).removeprefix("torch.")
             warn(
-                f"a sentence exceeds the range of {kind} and is searched again in float32; --precision float32 does so "
-                "for all"
+                f"a sentence exceeds the range of {kind} and is searched again in float32 (--precision float32 "
+                "translates all sentences in float32)"
             )
         ((_, hypotheses),) = self._reference.hypotheses([request.row], 1)
         return hypotheses
 
 
 def unsupported(model: object) -> str | None:
-    """Return which part of a model has no decoding step of fixed shapes; None if every part has one."""
+    """Return a description of a model part that cannot be decoded with fixed shapes; None if there is no such part."""
     if not isinstance(model, Seq2Seq):
         return f"it is a {type(model).__name__}"
     if model.vectors is not None:

@@ -1,8 +1,8 @@
-"""Triton kernels of a decoding step: attention of one token per hypothesis, and the logarithm of a softmax's divisor.
+"""Triton kernels of a decoding step: attention with one query per hypothesis, and log-sum-exp.
 
-PyTorch's fused attention has kernels for long queries. With one query per head they leave most of a GPU idle: on an
-H200 they took 2.5 of the 3.6 ms of a step with 2,048 sentences. These kernels read each key and value once, and only
-those that are visible. Without Triton, `engines.cuda.attention` computes the same with PyTorch.
+PyTorch's fused attention kernels are made for many queries. With one query per head, they leave most of a GPU idle: on
+an H200, they took 2.5 ms of a 3.6 ms step with 2,048 sentences. The kernels in this module read each visible key and
+value once, and no others. Without Triton, `engines.cuda.attention` computes the same results with PyTorch.
 """
 
 import torch
@@ -11,16 +11,16 @@ from torch import Tensor
 try:
     import triton
     import triton.language as tl
-except ImportError:  # PyTorch for CPUs comes without Triton
+except ImportError:  # PyTorch for CPUs does not include Triton
     triton = None
 
 AVAILABLE = triton is not None
 
-_PLACES = 16
-"""Keys that one program compares at a time."""
+_BLOCK_KEYS = 16
+"""Number of keys that one program processes at a time."""
 
-_ENTRIES = 4096
-"""Logits that one program reads at a time."""
+_BLOCK_LOGITS = 4096
+"""Number of logits that one program reads at a time."""
 
 if AVAILABLE:
 
@@ -44,51 +44,51 @@ if AVAILABLE:
         capacity: tl.constexpr,
         key_width: tl.constexpr,
         value_width: tl.constexpr,
-        KEY: tl.constexpr,
-        VALUE: tl.constexpr,
-        PLACES: tl.constexpr,
+        KEY_BLOCK: tl.constexpr,
+        VALUE_BLOCK: tl.constexpr,
+        BLOCK_KEYS: tl.constexpr,
     ):
         row, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
         sentence, hypothesis = row // beam, row % beam
-        k, v = tl.arange(0, KEY), tl.arange(0, VALUE)
-        inside_k, inside_v = k < key_width, v < value_width
+        k, v = tl.arange(0, KEY_BLOCK), tl.arange(0, VALUE_BLOCK)
+        in_key, in_value = k < key_width, v < value_width
         position = tl.load(positions + sentence)
-        query = tl.load(queries + row * query_stride + head * key_width + k, mask=inside_k, other=0.0).to(tl.float32)
-        new_key = tl.load(new_keys + row * key_stride + head * key_width + k, mask=inside_k, other=0.0)
-        new_value = tl.load(new_values + row * value_stride + head * value_width + v, mask=inside_v, other=0.0)
+        query = tl.load(queries + row * query_stride + head * key_width + k, mask=in_key, other=0.0).to(tl.float32)
+        new_key = tl.load(new_keys + row * key_stride + head * key_width + k, mask=in_key, other=0.0)
+        new_value = tl.load(new_values + row * value_stride + head * value_width + v, mask=in_value, other=0.0)
         query *= scale
         first = (sentence * heads + head) * beam * capacity  # the sentence's first cache entry for this head
-        own = first + hypothesis * capacity + position
-        tl.store(keys + own * key_width + k, new_key, mask=inside_k)
-        tl.store(values + own * value_width + v, new_value, mask=inside_v)
-        # softmax over the new token, then over the preceding ones, in one pass (Milakov & Gimelshein 2018)
+        new_entry = first + hypothesis * capacity + position
+        tl.store(keys + new_entry * key_width + k, new_key, mask=in_key)
+        tl.store(values + new_entry * value_width + v, new_value, mask=in_value)
+        # online softmax over the new token and all preceding tokens, in one pass (Milakov & Gimelshein 2018)
         largest = tl.sum(query * new_key.to(tl.float32), axis=0)
         total = largest * 0.0 + 1.0
-        sums = new_value.to(tl.float32)
+        weighted_sum = new_value.to(tl.float32)
         last = tl.where(tl.load(active + sentence) != 0, position, 0)
-        for start in range(0, last, PLACES):
-            places = start + tl.arange(0, PLACES)
-            held = places < position
+        for start in range(0, last, BLOCK_KEYS):
+            columns = start + tl.arange(0, BLOCK_KEYS)
+            valid = columns < position
             if beam == 1:
-                at = first + places
+                entries = first + columns
             else:
-                branch = tl.load(branches + row * capacity + places, mask=held, other=0)
-                at = first + branch * capacity + places
-            some = tl.load(
-                keys + at[:, None] * key_width + k[None, :], mask=held[:, None] & inside_k[None, :], other=0.0
+                branch = tl.load(branches + row * capacity + columns, mask=valid, other=0)
+                entries = first + branch * capacity + columns
+            block = tl.load(
+                keys + entries[:, None] * key_width + k[None, :], mask=valid[:, None] & in_key[None, :], other=0.0
             )
-            scores = tl.sum(some.to(tl.float32) * query[None, :], axis=1)
-            scores = tl.where(held, scores, float("-inf"))
-            above = tl.maximum(largest, tl.max(scores, axis=0))
-            weights = tl.exp(scores - above)
-            shrink = tl.exp(largest - above)
-            there = held[:, None] & inside_v[None, :]
-            some = tl.load(values + at[:, None] * value_width + v[None, :], mask=there, other=0.0)
-            sums = sums * shrink + tl.sum(some.to(tl.float32) * weights[:, None], axis=0)
-            total = total * shrink + tl.sum(weights, axis=0)
-            largest = above
-        result = (sums / total).to(out.dtype.element_ty)
-        tl.store(out + (row * heads + head) * value_width + v, result, mask=inside_v)
+            scores = tl.sum(block.to(tl.float32) * query[None, :], axis=1)
+            scores = tl.where(valid, scores, float("-inf"))
+            new_largest = tl.maximum(largest, tl.max(scores, axis=0))
+            weights = tl.exp(scores - new_largest)
+            rescale = tl.exp(largest - new_largest)
+            valid_values = valid[:, None] & in_value[None, :]
+            block = tl.load(values + entries[:, None] * value_width + v[None, :], mask=valid_values, other=0.0)
+            weighted_sum = weighted_sum * rescale + tl.sum(block.to(tl.float32) * weights[:, None], axis=0)
+            total = total * rescale + tl.sum(weights, axis=0)
+            largest = new_largest
+        result = (weighted_sum / total).to(out.dtype.element_ty)
+        tl.store(out + (row * heads + head) * value_width + v, result, mask=in_value)
 
     @triton.jit
     def _cross_attention(  # type: ignore[no-untyped-def]
@@ -105,53 +105,55 @@ if AVAILABLE:
         source: tl.constexpr,
         key_width: tl.constexpr,
         value_width: tl.constexpr,
-        KEY: tl.constexpr,
-        VALUE: tl.constexpr,
-        PLACES: tl.constexpr,
+        KEY_BLOCK: tl.constexpr,
+        VALUE_BLOCK: tl.constexpr,
+        BLOCK_KEYS: tl.constexpr,
     ):
         row, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
         sentence = row // beam
-        k, v = tl.arange(0, KEY), tl.arange(0, VALUE)
-        inside_k, inside_v = k < key_width, v < value_width
-        query = tl.load(queries + row * query_stride + head * key_width + k, mask=inside_k, other=0.0).to(tl.float32)
+        k, v = tl.arange(0, KEY_BLOCK), tl.arange(0, VALUE_BLOCK)
+        in_key, in_value = k < key_width, v < value_width
+        query = tl.load(queries + row * query_stride + head * key_width + k, mask=in_key, other=0.0).to(tl.float32)
         query *= scale
         first = (sentence * heads + head) * source
         largest = tl.sum(query, axis=0) * 0.0 - 1e30
         total = largest * 0.0
-        sums = tl.zeros([VALUE], dtype=tl.float32)
+        weighted_sum = tl.zeros([VALUE_BLOCK], dtype=tl.float32)
         last = tl.where(tl.load(active + sentence) != 0, source, 0)
-        for start in range(0, last, PLACES):
-            places = start + tl.arange(0, PLACES)
-            held = (places < source) & (tl.load(mask + sentence * source + places, mask=places < source, other=0) != 0)
-            at = first + places
-            some = tl.load(
-                keys + at[:, None] * key_width + k[None, :], mask=held[:, None] & inside_k[None, :], other=0.0
+        for start in range(0, last, BLOCK_KEYS):
+            columns = start + tl.arange(0, BLOCK_KEYS)
+            valid = (columns < source) & (
+                tl.load(mask + sentence * source + columns, mask=columns < source, other=0) != 0
             )
-            scores = tl.sum(some.to(tl.float32) * query[None, :], axis=1)
-            scores = tl.where(held, scores, float("-inf"))
-            above = tl.maximum(largest, tl.max(scores, axis=0))
-            weights = tl.exp(scores - above)
-            shrink = tl.exp(largest - above)
-            there = held[:, None] & inside_v[None, :]
-            some = tl.load(values + at[:, None] * value_width + v[None, :], mask=there, other=0.0)
-            sums = sums * shrink + tl.sum(some.to(tl.float32) * weights[:, None], axis=0)
-            total = total * shrink + tl.sum(weights, axis=0)
-            largest = above
-        result = (sums / tl.where(total > 0, total, 1.0)).to(out.dtype.element_ty)
-        tl.store(out + (row * heads + head) * value_width + v, result, mask=inside_v)
+            entries = first + columns
+            block = tl.load(
+                keys + entries[:, None] * key_width + k[None, :], mask=valid[:, None] & in_key[None, :], other=0.0
+            )
+            scores = tl.sum(block.to(tl.float32) * query[None, :], axis=1)
+            scores = tl.where(valid, scores, float("-inf"))
+            new_largest = tl.maximum(largest, tl.max(scores, axis=0))
+            weights = tl.exp(scores - new_largest)
+            rescale = tl.exp(largest - new_largest)
+            valid_values = valid[:, None] & in_value[None, :]
+            block = tl.load(values + entries[:, None] * value_width + v[None, :], mask=valid_values, other=0.0)
+            weighted_sum = weighted_sum * rescale + tl.sum(block.to(tl.float32) * weights[:, None], axis=0)
+            total = total * rescale + tl.sum(weights, axis=0)
+            largest = new_largest
+        result = (weighted_sum / tl.where(total > 0, total, 1.0)).to(out.dtype.element_ty)
+        tl.store(out + (row * heads + head) * value_width + v, result, mask=in_value)
 
     @triton.jit
-    def _logsumexp(logits, out, size, ENTRIES: tl.constexpr):  # type: ignore[no-untyped-def]
+    def _logsumexp(logits, out, size, BLOCK_LOGITS: tl.constexpr):  # type: ignore[no-untyped-def]
         row = tl.program_id(0).to(tl.int64)
-        largest = tl.full([ENTRIES], float("-inf"), tl.float32)
-        total = tl.zeros([ENTRIES], tl.float32)
-        for start in range(0, size, ENTRIES):
-            entries = start + tl.arange(0, ENTRIES)
-            some = tl.load(logits + row * size + entries, mask=entries < size, other=float("-inf"))
-            above = tl.maximum(largest, some)
-            finite = tl.where(above == float("-inf"), 0.0, above)
-            total = total * tl.exp(largest - finite) + tl.exp(some - finite)
-            largest = above
+        largest = tl.full([BLOCK_LOGITS], float("-inf"), tl.float32)
+        total = tl.zeros([BLOCK_LOGITS], tl.float32)
+        for start in range(0, size, BLOCK_LOGITS):
+            entries = start + tl.arange(0, BLOCK_LOGITS)
+            block = tl.load(logits + row * size + entries, mask=entries < size, other=float("-inf"))
+            new_largest = tl.maximum(largest, block)
+            finite = tl.where(new_largest == float("-inf"), 0.0, new_largest)
+            total = total * tl.exp(largest - finite) + tl.exp(block - finite)
+            largest = new_largest
         top = tl.max(largest, axis=0)
         result = tl.log(tl.sum(total * tl.exp(largest - top), axis=0)) + top
         tl.store(out + row, result)
@@ -170,9 +172,9 @@ def self_attention(
 ) -> Tensor:
     """Store the new key and value of each hypothesis, and attend over its tokens so far: (R, h, d_v).
 
-    queries, new_keys (R, h, d_k), new_values (R, h, d_v): rows may be parts of a wider tensor. keys, values: (B, h, K,
-    C, ·), filled before `positions` (B,) int64; branches: (B, K, C) int64, the row of the sentence that stores each
-    position. Results of sentences that are not active (B,) bool are undefined.
+    queries, new_keys (R, h, d_k), new_values (R, h, d_v): rows may be slices of a wider tensor. keys, values: (B, h, K,
+    C, ·), filled up to the current positions, exclusive. positions: (B,) int64. branches: (B, K, C) int64, the index of
+    the sentence's cache row that stores each position. active: (B,) bool; results of inactive sentences are undefined.
     """
     rows, heads, key_width = queries.shape
     value_width, beam, capacity = values.size(4), keys.size(2), keys.size(3)
@@ -198,7 +200,7 @@ def self_attention(
         value_width,
         triton.next_power_of_2(key_width),
         triton.next_power_of_2(value_width),
-        _PLACES,
+        _BLOCK_KEYS,
         num_warps=1,
     )
     return out
@@ -230,7 +232,7 @@ def cross_attention(
         value_width,
         triton.next_power_of_2(key_width),
         triton.next_power_of_2(value_width),
-        _PLACES,
+        _BLOCK_KEYS,
         num_warps=1,
     )
     return out
@@ -239,16 +241,16 @@ def cross_attention(
 def logsumexp(logits: Tensor) -> Tensor:
     """Return ln Σ exp of each row of logits (R, V), float32 and contiguous: (R, 1)."""
     out = torch.empty(len(logits), 1, device=logits.device)
-    _logsumexp[(len(logits),)](logits, out, logits.size(1), _ENTRIES, num_warps=8)
+    _logsumexp[(len(logits),)](logits, out, logits.size(1), _BLOCK_LOGITS, num_warps=8)
     return out
 
 
-def run_on(device: torch.device) -> bool:
-    """Whether these kernels run on a GPU: Triton needs a C compiler and a supported GPU. Runs one kernel as a test."""
+def can_run_on(device: torch.device) -> bool:
+    """Run one kernel as a test, and return whether it succeeds. Triton needs a C compiler and a supported GPU."""
     if not AVAILABLE:
         return False
     try:
         logits = torch.randn(2, 5, device=device)
         return torch.allclose(logsumexp(logits), logits.logsumexp(1, keepdim=True), atol=1e-5)
-    except Exception:  # Triton, the compiler and the driver raise many kinds
+    except Exception:  # Triton, the compiler and the driver raise exceptions of many types
         return False

@@ -24,75 +24,75 @@ from dragoman.translation.engines.cuda.slots import Slots, SlotSizes, attentions
 from dragoman.translation.engines.native.request import NativeRequest
 
 STEPS = 4
-"""Tokens that are decoded between two checks for completed sentences; each check waits for the device."""
+"""Number of tokens decoded between two checks for completed sentences; each check waits for the device."""
 
 SLOTS = (1, 4, 16, 64, 128, 256, 512, 1024, 2048, 4096)
-"""Allowed numbers of slots; few, since each combination of sizes needs its own graph."""
+"""Allowed numbers of slots. The list is short because each combination of sizes needs a separate graph."""
 
 _SOURCES = (16, 32, 64, 128, 256, 512, 1024)
 _TARGETS = (32, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 
-_KEPT = 8
-"""Sets of slots that are kept for the next sentences of the same sizes."""
+_MAX_UNUSED = 8
+"""Maximum number of unused sets of slots that are kept for later sentences of the same sizes."""
 
 _MEMORY_SHARE = 0.5
-"""The fraction of the free memory that one set of slots may take."""
+"""Maximum fraction of the free memory that one set of slots may occupy."""
 
 
 class CudaRequest(NamedTuple):
-    """A row and its search with all settings resolved."""
+    """A row and its resolved search settings."""
 
     row: Row
     search: NativeRequest
 
 
 class Model:
-    """A model whose decoder runs in slots. Sessions of several threads may share it.
+    """A model whose decoder runs in slots. Sessions in several threads may share one model.
 
-    Unused sets of slots are kept, because capturing a step takes as long as translating several sentences.
+    Unused sets of slots are kept because capturing a step takes as long as translating several sentences.
     """
 
     def __init__(self, model: Seq2Seq, vocabulary: int) -> None:
-        """model: on its device, in the number type to compute in. vocabulary: the size of the target vocabulary."""
+        """model: a model on its device, with the dtype of the computation. vocabulary: the target vocabulary size."""
         decoder = model.decoder
         assert isinstance(decoder, TransformerDecoder)
         self.model, self.decoder, self.vocabulary = model.eval(), decoder, vocabulary
         self.device = decoder.projection.weight.device
         self._pool = torch.cuda.graph_pool_handle() if self.device.type == "cuda" else None
-        self._kept: OrderedDict[SlotSizes, CapturedSlots] = OrderedDict()
+        self._unused: OrderedDict[SlotSizes, CapturedSlots] = OrderedDict()
         self._lock = Lock()
 
     @torch.inference_mode()
     def encode(self, sources: Sequence[Sequence[int]], length: int) -> Memory:
-        """Encode sources, each with its end of sentence; states and mask are padded to `length` tokens."""
+        """Encode sources, which end with EOS; states and mask are padded to `length` tokens."""
         tokens, mask = pad(sources)
         memory: Memory = self.model.encode(tokens.to(self.device), mask.to(self.device))
-        missing = length - tokens.size(1)
-        return Memory(functional.pad(memory.states, (0, 0, 0, missing)), functional.pad(memory.mask, (0, missing)))
+        padding = length - tokens.size(1)
+        return Memory(functional.pad(memory.states, (0, 0, 0, padding)), functional.pad(memory.mask, (0, padding)))
 
     @torch.inference_mode()
-    def take(self, sizes: SlotSizes) -> CapturedSlots:
-        """Return free slots of these sizes, or fewer if they do not fit into memory.
+    def acquire(self, sizes: SlotSizes) -> CapturedSlots:
+        """Return empty slots of the given sizes, or fewer slots if that many do not fit into memory.
 
         Raises ResourceError if not even a single slot fits.
         """
         with self._lock:
-            return self._take(sizes)
+            return self._acquire(sizes)
 
-    def _take(self, sizes: SlotSizes) -> CapturedSlots:
+    def _acquire(self, sizes: SlotSizes) -> CapturedSlots:
         slots = sizes.slots
         while True:
             sizes = sizes._replace(slots=slots)
-            if sizes in self._kept:
-                return self._kept.pop(sizes)
+            if sizes in self._unused:
+                return self._unused.pop(sizes)
             try:
                 if self._bytes(sizes) <= _MEMORY_SHARE * self._free_bytes():
                     return CapturedSlots(Slots(self.decoder, self.vocabulary, sizes), self._pool)
             except RuntimeError as error:
                 if not is_out_of_memory(error):
                     raise
-            if self._kept:
-                self._kept.clear()
+            if self._unused:
+                self._unused.clear()
                 if self.device.type == "cuda":
                     torch.cuda.empty_cache()
             elif slots == 1:
@@ -104,23 +104,23 @@ class Model:
                 slots = max(each for each in SLOTS if each < slots)
 
     @torch.inference_mode()
-    def give_back(self, captured: CapturedSlots) -> None:
-        """Keep slots for later use; sentences in them are dropped."""
+    def release(self, captured: CapturedSlots) -> None:
+        """Keep slots for later use, and drop their sentences."""
         captured.slots.clear()
         with self._lock:
-            self._kept[captured.slots.sizes] = captured
-            while len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
+            self._unused[captured.slots.sizes] = captured
+            while len(self._unused) > _MAX_UNUSED:
+                self._unused.popitem(last=False)
 
     def _bytes(self, sizes: SlotSizes) -> int:
         """Estimate the bytes of caches, encoder memories, sequences and logits."""
         slots, beam, source, target = sizes
         width = sum(
-            2 * one.key.out_features * beam * target + 2 * two.key.out_features * source
-            for one, two in attentions(self.decoder)
+            2 * self_attention.key.out_features * beam * target + 2 * cross_attention.key.out_features * source
+            for self_attention, cross_attention in attentions(self.decoder)
         )
-        held = width * self.decoder.projection.weight.element_size()
-        return slots * (held + beam * (4 * 4 * self.vocabulary + 8 * 6 * target))
+        cache_bytes = width * self.decoder.projection.weight.element_size()
+        return slots * (cache_bytes + beam * (4 * 4 * self.vocabulary + 8 * 6 * target))
 
     def _free_bytes(self) -> int:
         if self.device.type != "cuda":
@@ -133,18 +133,18 @@ class Model:
 class _Lane:
     """Requests of one beam size and similar lengths, and the slots that they share.
 
-    numbers: the number of the request in each occupied slot. most: the number of slots that fit into memory.
+    numbers: the request number of each occupied slot. max_slots: the number of slots that fit into memory.
     """
 
     sizes: SlotSizes
     queue: deque[tuple[int, CudaRequest]] = field(default_factory=deque)
     numbers: dict[int, int] = field(default_factory=dict)
     captured: CapturedSlots | None = None
-    most: int = SLOTS[-1]
+    max_slots: int = SLOTS[-1]
 
 
 class CudaSession:
-    """Decodes submitted requests, as many together as there are slots. Must be closed.
+    """Decodes submitted requests, one per slot at a time. Must be closed.
 
     Continuous batching: Yu et al. 2022, "Orca: A Distributed Serving System for Transformer-Based Generative Models".
     """
@@ -156,9 +156,9 @@ class CudaSession:
         batch_size: int,
         fallback: Callable[[CudaRequest], list[Hypothesis]],
     ) -> None:
-        """batch_size: the largest number of requests of one beam size that are decoded together.
+        """batch_size: the maximum number of requests of the same beam size that are decoded together.
 
-        fallback: searches sentences that exceed the range of half precision.
+        fallback: a function that searches requests whose scores exceed the range of half precision.
         """
         self._model, self._batch_size, self._fallback = model, batch_size, fallback
         self._lanes: dict[tuple[int, int], _Lane] = {}
@@ -174,20 +174,20 @@ class CudaSession:
 
     @property
     def queued(self) -> int:
-        """The number of requests that have no slot yet."""
+        """Number of requests that wait for a slot."""
         return sum(len(lane.queue) for lane in self._lanes.values())
 
     @property
     def in_progress(self) -> int:
-        """The number of requests that were submitted and not yet returned by `completed`."""
+        """Number of requests that were submitted and not yet returned by `completed`."""
         return len(self._requests)
 
     def accepts(self, request: CudaRequest) -> bool:
-        """Return True: the session accepts every request that the engine does not refuse."""
+        """Return True: the session accepts every request that the engine supports."""
         return True
 
     def submit(self, requests: Sequence[CudaRequest]) -> None:
-        """Queue requests, in order. They are numbered from 0 over all calls."""
+        """Queue requests in order. Numbering starts at 0 and continues across calls."""
         for request in requests:
             search, number = request.search, self._count
             source = _rounded(len(search.source), _SOURCES)
@@ -204,7 +204,7 @@ class CudaSession:
         """Decode until a request is completed; returns the number and the hypotheses of each completed request.
 
         timeout: seconds after which an empty list is returned, so that further requests can be submitted. Raises
-        ResourceError for a request that does not fit into memory even alone.
+        ResourceError for a request that does not fit into memory even by itself.
         """
         done: list[tuple[int, list[Hypothesis]]] = []
         until = time.monotonic() + timeout
@@ -218,7 +218,7 @@ class CudaSession:
         """Drop all requests that are not completed."""
         for lane in self._lanes.values():
             if lane.captured is not None:
-                self._model.give_back(lane.captured)
+                self._model.release(lane.captured)
         self._lanes.clear()
         self._requests.clear()
 
@@ -231,34 +231,34 @@ class CudaSession:
             self._admit(lane)
             assert lane.captured is not None
             lane.captured.run(min(STEPS, lane.captured.slots.remaining))
-            found = lane.captured.slots.collect()
+            collected = lane.captured.slots.collect()
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 raise
             self._restart(lane)
             return []
         done = []
-        for slot, hypotheses in found.items():
+        for slot, hypotheses in collected.items():
             number = lane.numbers.pop(slot)
             request = self._requests.pop(number)
             done.append((number, hypotheses or self._fallback(request)))
-        self._release(lane)
+        self._shrink(lane)
         return done
 
     def _admit(self, lane: _Lane) -> None:
-        """Put queued requests into free slots, after switching to more or longer slots if needed."""
-        wanted = min(self._batch_size, lane.most, len(lane.queue) + len(lane.numbers))
-        sizes = lane.sizes._replace(slots=_rounded(wanted, SLOTS))
+        """Put queued requests into free slots, after moving to more or longer slots if necessary."""
+        needed = min(self._batch_size, lane.max_slots, len(lane.queue) + len(lane.numbers))
+        sizes = lane.sizes._replace(slots=_rounded(needed, SLOTS))
         if lane.captured is None:
             self._move(lane, sizes)
         elif lane.queue:
-            now = lane.captured.slots.sizes
-            if sizes.slots > now.slots or sizes.target > now.target:
-                self._move(lane, sizes._replace(slots=max(sizes.slots, now.slots)))
+            current_sizes = lane.captured.slots.sizes
+            if sizes.slots > current_sizes.slots or sizes.target > current_sizes.target:
+                self._move(lane, sizes._replace(slots=max(sizes.slots, current_sizes.slots)))
         assert lane.captured is not None
         slots = lane.captured.slots
-        count = min(len(slots.free), min(self._batch_size, lane.most) - len(lane.numbers), len(lane.queue))
-        # encoding a few sentences takes as long as encoding many, so several are admitted at a time
+        count = min(len(slots.free), min(self._batch_size, lane.max_slots) - len(lane.numbers), len(lane.queue))
+        # encoding a few sentences takes as long as encoding many, so the lane waits until several can be admitted
         if count == 0 or (lane.numbers and count < min(len(lane.queue), slots.sizes.slots // 4)):
             return
         admitted = [lane.queue.popleft() for _ in range(count)]
@@ -266,34 +266,34 @@ class CudaSession:
         searches = [request.search for _, request in admitted]
         slots.admit(searches, self._model.encode([search.source for search in searches], slots.sizes.source))
 
-    def _release(self, lane: _Lane) -> None:
-        """Move the last sentences of a lane to fewer slots, and return slots without sentences to the model."""
+    def _shrink(self, lane: _Lane) -> None:
+        """Move the last sentences of a lane to fewer slots, and release the slots of an empty lane."""
         assert lane.captured is not None
         if lane.queue:
             return
         slots = lane.captured.slots.sizes.slots
         if not lane.numbers:
-            self._model.give_back(lane.captured)
+            self._model.release(lane.captured)
             lane.captured = None
         elif (fewer := _rounded(len(lane.numbers), SLOTS)) <= slots // 8:
-            most = lane.most
+            max_slots = lane.max_slots
             self._move(lane, lane.captured.slots.sizes._replace(slots=fewer))
-            lane.most = most
+            lane.max_slots = max_slots
 
     def _move(self, lane: _Lane, sizes: SlotSizes) -> None:
-        """Take slots of these sizes for a lane, and continue its sentences there."""
-        before = lane.captured
-        after = self._model.take(sizes)
-        if after.slots.sizes.slots < sizes.slots:
-            lane.most = after.slots.sizes.slots
-        lane.captured = after
-        if before is not None:
-            if len(lane.numbers) > after.slots.sizes.slots:
+        """Acquire slots of the given sizes for a lane, and move its sentences to them."""
+        old = lane.captured
+        new = self._model.acquire(sizes)
+        if new.slots.sizes.slots < sizes.slots:
+            lane.max_slots = new.slots.sizes.slots
+        lane.captured = new
+        if old is not None:
+            if len(lane.numbers) > new.slots.sizes.slots:
                 self._requeue(lane)
             else:
-                moved = after.slots.take_over(before.slots)
+                moved = new.slots.take_over(old.slots)
                 lane.numbers = {moved[slot]: number for slot, number in lane.numbers.items()}
-            self._model.give_back(before)
+            self._model.release(old)
 
     def _requeue(self, lane: _Lane) -> None:
         """Put the sentences of a lane back into its queue, to be decoded from the start."""
@@ -302,18 +302,18 @@ class CudaSession:
         lane.numbers.clear()
 
     def _restart(self, lane: _Lane) -> None:
-        """After a failed allocation, restart the sentences of a lane, half as many at a time."""
-        largest = len(lane.numbers)
+        """Restart the sentences of a lane after a failed allocation, with half as many slots."""
+        decoded = len(lane.numbers)
         lane.captured = None
         self._requeue(lane)
         if self._model.device.type == "cuda":
             torch.cuda.empty_cache()
-        if largest <= 1:
+        if decoded <= 1:
             raise ResourceError("a sentence does not fit into the GPU's memory: use a smaller beam, or free memory")
-        lane.most = largest // 2
+        lane.max_slots = decoded // 2
 
 
 def _rounded(count: int, sizes: Sequence[int]) -> int:
-    """Round up to the next of `sizes`, or beyond the last of them to a multiple of it."""
+    """Round up to the next element of `sizes`, or to a multiple of the last element if `count` exceeds it."""
     index = bisect_left(sizes, count)
     return sizes[index] if index < len(sizes) else -(-count // sizes[-1]) * sizes[-1]

@@ -1,7 +1,7 @@
-"""`Slots`: the search of a fixed number of sentences side by side, in tensors whose shapes never change.
+"""`Slots`: parallel search of a fixed number of sentences, in tensors whose shapes never change.
 
-Every step consists of the same operations on the same tensors, whatever the sentences are, so a GPU can replay it as a
-graph. Sizes: B slots, K hypotheses per sentence, S source tokens, C output tokens, V vocabulary entries.
+Every step consists of the same operations on the same tensors for all sentences, so a GPU can replay it as a graph.
+Sizes: B slots, K hypotheses per sentence, S source tokens, C output tokens, V vocabulary entries.
 """
 
 from collections.abc import Sequence
@@ -27,15 +27,15 @@ from dragoman.translation.engines.cuda.attention import (
 from dragoman.translation.engines.cuda.completed import completed_hypotheses
 from dragoman.translation.engines.native.request import NativeRequest
 
-MOST_FORBIDDEN = 8
-"""The maximum number of forbidden tokens per request."""
+MAX_FORBIDDEN = 8
+"""Maximum number of forbidden tokens per request."""
 
-_GROUP = 64
-"""The number of neighbouring vocabulary entries in a group, whose maximum is computed first."""
+_GROUP_SIZE = 64
+"""Number of neighbouring vocabulary entries in a group, whose maximum is computed first."""
 
 
 class SlotSizes(NamedTuple):
-    """B, K, S and C."""
+    """The sizes B, K, S and C of a set of slots."""
 
     slots: int
     beam: int
@@ -44,45 +44,47 @@ class SlotSizes(NamedTuple):
 
 
 class Slots:
-    """B slots for sentences with the same beam size, each at its own output position.
+    """B slots for sentences with the same beam size, which may be at different output positions.
 
-    A slot is free until `admit` puts a sentence into it; `step` then writes one token per hypothesis, until the
-    sentence is completed and `collect` returns its hypotheses. The search gives the results of
-    `dragoman.decode.search.search` with the settings of a `NativeRequest`.
+    A slot is free until `admit` puts a sentence into it. Each `step` then appends one token per hypothesis, until the
+    sentence is completed and `collect` returns its hypotheses. The results are those of `dragoman.decode.search.search`
+    with the settings of a `NativeRequest`.
     """
 
     def __init__(self, decoder: TransformerDecoder, vocabulary: int, sizes: SlotSizes) -> None:
-        """vocabulary: V. Tensors are on the decoder's device; states of the network have its number type."""
+        """vocabulary: V. Tensors are on the decoder's device; hidden states have the decoder's dtype."""
         self.decoder, self.sizes, self._vocabulary = decoder, sizes, vocabulary
         weight = decoder.projection.weight
-        self._device, self._type = weight.device, weight.dtype
+        self._device, self._dtype = weight.device, weight.dtype
         slots, beam, source, target = sizes
         self.requests: list[NativeRequest | None] = [None] * slots
-        self._left = [0] * slots  # tokens that may still be written
-        whole: dict[str, tuple[int, ...]] = {
+        self._steps_left = [0] * slots  # maximum number of tokens still to be written
+        integer_shapes: dict[str, tuple[int, ...]] = {
             "position": (slots,),
             "limit": (slots,),
             "minimum": (slots,),
             "prefix_length": (slots,),
             "nbest": (slots,),
             "prefix": (slots, target),
-            "forbidden": (slots, MOST_FORBIDDEN),
+            "forbidden": (slots, MAX_FORBIDDEN),
             "tokens": (slots, beam),
             "sequences": (slots, beam, target),
             "branches": (slots, beam, target),
             "ended_lengths": (slots, beam),
             "ended_sequences": (slots, beam, target),
         }
-        real: dict[str, tuple[int, ...]] = {
+        float_shapes: dict[str, tuple[int, ...]] = {
             "totals": (slots, beam),
             "divisors": (slots, target + 1),
             "largest": (slots,),
-            "forbidding": (slots, MOST_FORBIDDEN),
+            "forbidden_bias": (slots, MAX_FORBIDDEN),
             "ended_scores": (slots, beam),
             "ended_totals": (slots, beam),
         }
-        self.state = {name: torch.zeros(shape, dtype=torch.int64, device=self._device) for name, shape in whole.items()}
-        self.state |= {name: torch.zeros(shape, device=self._device) for name, shape in real.items()}
+        self.state = {
+            name: torch.zeros(shape, dtype=torch.int64, device=self._device) for name, shape in integer_shapes.items()
+        }
+        self.state |= {name: torch.zeros(shape, device=self._device) for name, shape in float_shapes.items()}
         self.state["active"] = torch.zeros(slots, dtype=torch.bool, device=self._device)
         self.state["source_mask"] = torch.ones(slots, source, dtype=torch.bool, device=self._device)
         self.self_attentions = [SlotSelfAttention.of(each, slots, beam, target) for each, _ in attentions(decoder)]
@@ -90,27 +92,27 @@ class Slots:
 
     @property
     def free(self) -> list[int]:
-        """Slots without a sentence."""
+        """Indices of the slots without a sentence."""
         return [slot for slot, request in enumerate(self.requests) if request is None]
 
     @property
     def occupied(self) -> list[int]:
-        """Slots with a sentence that is not yet collected."""
+        """Indices of the slots with a sentence that is not yet collected."""
         return [slot for slot, request in enumerate(self.requests) if request is not None]
 
     @property
     def remaining(self) -> int:
-        """The number of steps after which every sentence is completed."""
-        return max((self._left[slot] for slot in self.occupied), default=0)
+        """Number of steps after which every sentence is completed."""
+        return max((self._steps_left[slot] for slot in self.occupied), default=0)
 
-    def count(self, steps: int) -> None:
-        """Record the number of steps that were computed, with or without a graph."""
-        self._left = [max(0, left - steps) for left in self._left]
+    def record_steps(self, steps: int) -> None:
+        """Record that a number of steps were computed, with or without a graph."""
+        self._steps_left = [max(0, left - steps) for left in self._steps_left]
 
     def admit(self, requests: Sequence[NativeRequest], memory: Memory) -> None:
-        """Start sentences in free slots; there must be enough. memory: of their sources, padded to S tokens."""
+        """Start sentences in free slots, of which there must be enough. memory: encoded sources padded to S tokens."""
         slots = self.free[: len(requests)]
-        initial = self._initial(requests)  # while the device is still encoding
+        initial = self._initial(requests)  # runs on the CPU while the device is still encoding
         index = torch.tensor(slots, device=self._device)
         mask = Mask.padding(memory.mask)
         for each in self.cross_attentions:
@@ -128,30 +130,32 @@ class Slots:
         self.state["totals"][:, 0].index_fill_(0, index, 0.0)
         self.state["active"].index_fill_(0, index, True)
         for slot, request in zip(slots, requests, strict=True):
-            self.requests[slot], self._left[slot] = request, request.limit
+            self.requests[slot], self._steps_left[slot] = request, request.limit
 
     def _initial(self, requests: Sequence[NativeRequest]) -> dict[str, np.ndarray]:
         count, target = len(requests), self.sizes.target
         prefix = np.full((count, target), PAD, np.int64)
-        forbidden = np.full((count, MOST_FORBIDDEN), EOS, np.int64)
-        forbidding = np.zeros((count, MOST_FORBIDDEN), np.float32)
+        forbidden = np.full((count, MAX_FORBIDDEN), EOS, np.int64)
+        forbidden_bias = np.zeros((count, MAX_FORBIDDEN), np.float32)
         divisors = np.ones((count, target + 1), np.float32)
-        known: dict[tuple[int, int], np.ndarray] = {}
+        cached_divisors: dict[tuple[int, int], np.ndarray] = {}
         for row, request in enumerate(requests):
             if request.prefix:
                 prefix[row, : len(request.prefix)] = request.prefix
             if request.forbidden:
                 forbidden[row, : len(request.forbidden)] = request.forbidden
-                forbidding[row, : len(request.forbidden)] = -np.inf
+                forbidden_bias[row, : len(request.forbidden)] = -np.inf
             key = id(request.penalty), request.limit
-            if key not in known:
-                known[key] = np.array([request.penalty.divisor(length) for length in range(request.limit + 1)])
-            divisors[row, : request.limit + 1] = known[key]
+            if key not in cached_divisors:
+                cached_divisors[key] = np.array(
+                    [request.penalty.divisor(length) for length in range(request.limit + 1)]
+                )
+            divisors[row, : request.limit + 1] = cached_divisors[key]
         limits = np.array([request.limit for request in requests], np.int64)
         return {
             "prefix": prefix,
             "forbidden": forbidden,
-            "forbidding": forbidding,
+            "forbidden_bias": forbidden_bias,
             "divisors": divisors,
             "largest": divisors[np.arange(count), limits],
             "limit": limits,
@@ -166,59 +170,59 @@ class Slots:
         self.requests = [None] * self.sizes.slots
 
     def take_over(self, other: "Slots") -> dict[int, int]:
-        """Move all sentences of other slots to these; returns the new slot of each old slot.
+        """Move all sentences of `other` to free slots; returns the new slot of each old slot.
 
-        Beam size and S must be equal, C at least as large as in `other`, and there must be enough free slots.
+        Beam size and S must be equal, C must be at least as large as in `other`, and enough slots must be free.
         """
         old, new = other.occupied, self.free[: len(other.occupied)]
-        here, there = torch.tensor(new, device=self._device), torch.tensor(old, device=self._device)
+        new_index, old_index = torch.tensor(new, device=self._device), torch.tensor(old, device=self._device)
         pairs = [(self.state[name], other.state[name]) for name in self.state]
-        for mine, theirs in zip(self.self_attentions, other.self_attentions, strict=True):
-            pairs += zip(mine.cache, theirs.cache, strict=True)
-        for reading, read in zip(self.cross_attentions, other.cross_attentions, strict=True):
-            pairs += zip(reading.memory, read.memory, strict=True)
+        for own, others in zip(self.self_attentions, other.self_attentions, strict=True):
+            pairs += zip(own.cache, others.cache, strict=True)
+        for own_attention, other_attention in zip(self.cross_attentions, other.cross_attentions, strict=True):
+            pairs += zip(own_attention.memory, other_attention.memory, strict=True)
         for tensor, source in pairs:
-            taken = source.index_select(0, there)
-            tensor[(slice(None), *(slice(size) for size in taken.shape[1:]))][here] = taken
+            rows = source.index_select(0, old_index)
+            tensor[(slice(None), *(slice(size) for size in rows.shape[1:]))][new_index] = rows
         for slot, target in zip(old, new, strict=True):
-            self.requests[target], self._left[target] = other.requests[slot], other._left[slot]
+            self.requests[target], self._steps_left[target] = other.requests[slot], other._steps_left[slot]
         return dict(zip(old, new, strict=True))
 
     def step(self) -> None:
-        """Write one more token of every hypothesis in every active slot; other slots stay unchanged."""
+        """Append one token to every hypothesis in every active slot; other slots stay unchanged."""
         if self.sizes.beam > 1:
             self._mark_branches()
-        logits = self._read()  # (B · K, V)
+        logits = self._next_logits()  # (B · K, V)
         kernels = triton_kernels(self._device)
         normaliser = logits.logsumexp(1, keepdim=True) if kernels is None else kernels.logsumexp(logits)
-        forced = self.state["prefix"].gather(1, self._current[:, None])
+        forced = self.state["prefix"].gather(1, self._current_position[:, None])
         forced = forced.repeat_interleave(self.sizes.beam, 0)  # (B · K, 1)
-        given = logits.gather(1, forced) - normaliser
+        forced_values = logits.gather(1, forced) - normaliser
         self._restrict(logits)
         if self.sizes.beam == 1:
-            self._greedy(logits, normaliser, forced, given)
+            self._greedy(logits, normaliser, forced, forced_values)
         else:
-            self._beam(logits, normaliser, forced, given)
+            self._beam(logits, normaliser, forced, forced_values)
 
     @property
-    def _current(self) -> Tensor:
-        """The position of the token that each sentence reads (B,); the last one for a sentence that has used all C."""
+    def _current_position(self) -> Tensor:
+        """Position of each sentence's input token (B,), clamped to C − 1 for sentences that have written C tokens."""
         return self.state["position"].clamp(max=self.sizes.target - 1)
 
     def _mark_branches(self) -> None:
         """Record that each hypothesis stores its current token in its own row of the cache."""
         branches = self.state["branches"]
         own = torch.arange(self.sizes.beam, device=self._device).view(1, -1, 1)
-        here = self._current.view(-1, 1, 1).expand(-1, self.sizes.beam, 1)
-        branches.scatter_(2, here, own.expand_as(here))
+        position = self._current_position.view(-1, 1, 1).expand(-1, self.sizes.beam, 1)
+        branches.scatter_(2, position, own.expand_as(position))
 
-    def _read(self) -> Tensor:
-        """Read the current tokens; returns the logits (B · K, V) of the next tokens, in float32."""
+    def _next_logits(self) -> Tensor:
+        """Run the decoder on the current tokens; returns the logits (B · K, V) of the next tokens, in float32."""
         decoder, state, (_, beam, _, target) = self.decoder, self.state, self.sizes
         limit = decoder.embedding.positions.limit
         start = (target if limit is None else min(target, limit)) - 1
-        left_padding = (start - self._current).repeat_interleave(beam)
-        positions = Positions(self._current, state["branches"], state["active"], start, left_padding)
+        left_padding = (start - self._current_position).repeat_interleave(beam)
+        positions = Positions(self._current_position, state["branches"], state["active"], start, left_padding)
         mask, active = state["source_mask"], state["active"]
         states = decoder.embedding(state["tokens"].view(-1, 1), start, left_padding=left_padding)  # (B · K, 1, d)
         attending = zip(_layers(decoder), self.self_attentions, self.cross_attentions, strict=True)
@@ -229,22 +233,22 @@ class Slots:
         return _logits(decoder.norm(states)[:, -1], decoder.projection.weight, decoder.projection.bias)
 
     def _restrict(self, logits: Tensor) -> None:
-        """Set the logits of tokens that must not follow to −∞."""
+        """Set the logits of forbidden tokens, and of EOS before the minimum length, to −∞."""
         beam, state = self.sizes.beam, self.state
         forbidden = state["forbidden"].repeat_interleave(beam, 0)
-        forbidding = state["forbidding"].repeat_interleave(beam, 0)
-        logits.scatter_(1, forbidden, logits.gather(1, forbidden) + forbidding)
+        forbidden_bias = state["forbidden_bias"].repeat_interleave(beam, 0)
+        logits.scatter_(1, forbidden, logits.gather(1, forbidden) + forbidden_bias)
         short = state["position"] + 1 <= state["minimum"]
         logits[:, EOS].masked_fill_(short.repeat_interleave(beam), -torch.inf)
 
-    def _greedy(self, logits: Tensor, normaliser: Tensor, forced: Tensor, given: Tensor) -> None:
-        """Choose the next tokens for a beam of one, without comparing sums or sorting."""
+    def _greedy(self, logits: Tensor, normaliser: Tensor, forced: Tensor, forced_values: Tensor) -> None:
+        """Choose the next tokens for a beam size of one, without sorting."""
         state = self.state
         active, length = state["active"], state["position"] + 1
-        best, tokens = logits.max(1, keepdim=True)  # (B, 1), the first of equal ones
-        within = (length <= state["prefix_length"])[:, None]
-        tokens = torch.where(within, forced, tokens)
-        totals = state["totals"] + torch.where(within, given, best - normaliser)
+        best, tokens = logits.max(1, keepdim=True)  # (B, 1), the first of equal maxima
+        in_prefix = (length <= state["prefix_length"])[:, None]
+        tokens = torch.where(in_prefix, forced, tokens)
+        totals = state["totals"] + torch.where(in_prefix, forced_values, best - normaliser)
         ended = (tokens[:, 0] == EOS) & active & (totals[:, 0] > -torch.inf)
         state["ended_lengths"].copy_(torch.where(ended[:, None], length[:, None], state["ended_lengths"]))
         self._write(state["sequences"], tokens, active)
@@ -253,66 +257,66 @@ class Slots:
         state["position"].add_(active)
         active.logical_and_(~ended & (length < state["limit"]) & (totals[:, 0] > -torch.inf))
 
-    def _beam(self, logits: Tensor, normaliser: Tensor, forced: Tensor, given: Tensor) -> None:
-        """Choose the next tokens for a beam of several hypotheses."""
+    def _beam(self, logits: Tensor, normaliser: Tensor, forced: Tensor, forced_values: Tensor) -> None:
+        """Choose the next tokens for a beam size greater than one."""
         state, beam = self.state, self.sizes.beam
         active, length = state["active"], state["position"] + 1
         expansions = min(2 * beam, self._vocabulary)
         values, tokens = _largest(logits, expansions)  # (B · K, 2K)
         values = values - normaliser
-        within = (length <= state["prefix_length"]).repeat_interleave(beam)[:, None]
+        in_prefix = (length <= state["prefix_length"]).repeat_interleave(beam)[:, None]
         first = torch.arange(expansions, device=self._device) == 0
-        tokens = torch.where(within, forced, tokens)
-        values = torch.where(within, torch.where(first, given, -torch.inf), values)
+        tokens = torch.where(in_prefix, forced, tokens)
+        values = torch.where(in_prefix, torch.where(first, forced_values, -torch.inf), values)
         sums = (state["totals"].view(-1, 1) + values).view(-1, beam * expansions)
         totals, order = sums.sort(dim=1, descending=True, stable=True)
         totals, order = totals[:, : 2 * beam], order[:, : 2 * beam]  # (B, 2K)
         parents, tokens = order // expansions, tokens.view(-1, beam * expansions).gather(1, order)
         ends = tokens == EOS
         self._finish(totals, parents, ends, length, active)
-        kept = ends.int().argsort(dim=1, stable=True)[:, :beam]  # continuations that do not end, best first
-        totals = totals.masked_fill(ends, -torch.inf).gather(1, kept)
-        parents, tokens = parents.gather(1, kept), tokens.gather(1, kept)
-        inside = active[:, None]
-        moved = torch.where(inside, parents, torch.arange(beam, device=self._device))[:, :, None]
+        continuing = ends.int().argsort(dim=1, stable=True)[:, :beam]  # continuations that do not end, best first
+        totals = totals.masked_fill(ends, -torch.inf).gather(1, continuing)
+        parents, tokens = parents.gather(1, continuing), tokens.gather(1, continuing)
+        is_active = active[:, None]
+        sources = torch.where(is_active, parents, torch.arange(beam, device=self._device))[:, :, None]
         for name in ("sequences", "branches"):
-            state[name].copy_(state[name].gather(1, moved.expand_as(state[name])))
+            state[name].copy_(state[name].gather(1, sources.expand_as(state[name])))
         self._write(state["sequences"], tokens, active)
-        state["totals"].copy_(torch.where(inside, totals, state["totals"]))
-        state["tokens"].copy_(torch.where(inside, tokens, state["tokens"]))
+        state["totals"].copy_(torch.where(is_active, totals, state["totals"]))
+        state["tokens"].copy_(torch.where(is_active, tokens, state["tokens"]))
         threshold = state["ended_scores"].gather(1, (state["nbest"][:, None] - 1).clamp(min=0))[:, 0]
-        open_ = totals[:, 0] / state["largest"] > threshold  # False for NaN, which ends the search
+        can_improve = totals[:, 0] / state["largest"] > threshold  # False for NaN, which ends the search
         state["position"].add_(active)
-        active.logical_and_(open_ & (length < state["limit"]) & (totals[:, 0] > -torch.inf))
+        active.logical_and_(can_improve & (length < state["limit"]) & (totals[:, 0] > -torch.inf))
 
     def _finish(self, totals: Tensor, parents: Tensor, ends: Tensor, length: Tensor, active: Tensor) -> None:
-        """Keep the K best finished hypotheses; only the first K of the ranked continuations may finish."""
+        """Update the K best finished hypotheses with the ends among the first K ranked continuations."""
         state, beam = self.state, self.sizes.beam
         divisors = state["divisors"].gather(1, length[:, None].clamp(max=self.sizes.target))
         scores = (totals / divisors).masked_fill(~(ends & active[:, None]), -torch.inf)[:, :beam]
-        written = state["sequences"].gather(1, parents[:, :beam, None].expand_as(state["sequences"]))
+        ended_sequences = state["sequences"].gather(1, parents[:, :beam, None].expand_as(state["sequences"]))
         merged, order = torch.cat([state["ended_scores"], scores], 1).sort(dim=1, descending=True, stable=True)
         order = order[:, :beam]
         state["ended_scores"].copy_(merged[:, :beam])
         for name, new in (
             ("ended_totals", totals[:, :beam]),
             ("ended_lengths", length[:, None].expand(-1, beam)),
-            ("ended_sequences", written),
+            ("ended_sequences", ended_sequences),
         ):
             both = torch.cat([state[name], new], 1)
-            taken = order if both.dim() == 2 else order[:, :, None].expand(-1, -1, both.size(2))
-            state[name].copy_(both.gather(1, taken))
+            selected = order if both.dim() == 2 else order[:, :, None].expand(-1, -1, both.size(2))
+            state[name].copy_(both.gather(1, selected))
 
     def _write(self, sequences: Tensor, tokens: Tensor, active: Tensor) -> None:
-        """Write tokens (B, K) to sequences (B, K, C), at the current positions of active sentences."""
-        here = self._current.view(-1, 1, 1).expand(-1, sequences.size(1), 1)
-        before = sequences.gather(2, here)
-        sequences.scatter_(2, here, torch.where(active[:, None, None], tokens[:, :, None], before))
+        """Write tokens (B, K) to sequences (B, K, C), at the current position of each active sentence."""
+        position = self._current_position.view(-1, 1, 1).expand(-1, sequences.size(1), 1)
+        before = sequences.gather(2, position)
+        sequences.scatter_(2, position, torch.where(active[:, None, None], tokens[:, :, None], before))
 
     def collect(self) -> dict[int, list[Hypothesis]]:
-        """Wait for the device, and return the hypotheses of completed sentences by slot; these slots become free.
+        """Wait for the device, free the slots of completed sentences, and return their hypotheses by slot.
 
-        The list is empty for a sentence whose log-probabilities are not numbers, or for which no token may follow.
+        The list is empty for a sentence whose log-probabilities are NaN or whose continuations are all forbidden.
         """
         active = self.state["active"].tolist()
         done = [slot for slot in self.occupied if not active[slot]]
@@ -323,30 +327,34 @@ class Slots:
         if self.sizes.beam > 1:
             names += ["ended_totals", "ended_scores", "ended_sequences"]
         values = {name: self.state[name].index_select(0, index).cpu().tolist() for name in names}
-        found = {}
+        hypotheses = {}
         for row, slot in enumerate(done):
             request = self.requests[slot]
             assert request is not None
-            found[slot] = completed_hypotheses(request, {name: each[row] for name, each in values.items()})
+            hypotheses[slot] = completed_hypotheses(request, {name: each[row] for name, each in values.items()})
             self.requests[slot] = None
-        return found
+        return hypotheses
 
 
 def _largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Return the `count` largest values of each row of (R, V), best first, and their columns.
+    """Return the `count` largest values of each row of (R, V), largest first, and their columns.
 
-    In wide rows, only the groups of neighbours with the largest maxima are searched, which contain all of the largest
-    values. Sorting whole rows takes several times as long.
+    In wide rows, only the groups of neighbours with the largest maxima are searched, since these groups contain all of
+    the largest values. Sorting whole rows takes several times as long.
     """
     rows, width = values.shape
-    groups = width // _GROUP
+    groups = width // _GROUP_SIZE
     if groups <= count:
         return values.topk(count, dim=1)
-    body = groups * _GROUP
-    chosen = values[:, :body].view(rows, groups, _GROUP).amax(2).topk(count, dim=1, sorted=False).indices  # (R, count)
-    inside = (chosen.unsqueeze(2) * _GROUP + torch.arange(_GROUP, device=values.device)).flatten(1)
-    tail = torch.arange(body, width, device=values.device).expand(rows, -1)
-    columns = torch.cat([inside, tail], 1)
+    grouped_width = groups * _GROUP_SIZE
+    group_indices = (
+        values[:, :grouped_width].view(rows, groups, _GROUP_SIZE).amax(2).topk(count, dim=1, sorted=False).indices
+    )  # (R, count)
+    grouped_columns = (
+        group_indices.unsqueeze(2) * _GROUP_SIZE + torch.arange(_GROUP_SIZE, device=values.device)
+    ).flatten(1)
+    remaining_columns = torch.arange(grouped_width, width, device=values.device).expand(rows, -1)
+    columns = torch.cat([grouped_columns, remaining_columns], 1)
     best, indices = values.gather(1, columns).topk(count, dim=1)
     return best, columns.gather(1, indices)
 
@@ -363,7 +371,10 @@ def attentions(decoder: TransformerDecoder) -> list[tuple[SoftAttention, SoftAtt
 
 
 def _logits(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """Return hidden (R, d) times weight (V, d) plus bias (V,) in float32; half precision is too coarse for logits."""
+    """Return hidden · weightᵀ + bias in float32, because half precision is too coarse for logits.
+
+    hidden: (R, d), weight: (V, d), bias: (V,).
+    """
     if hidden.dtype == torch.float32:
         return torch.nn.functional.linear(hidden, weight, bias)
     if hidden.device.type == "cuda":

@@ -1,4 +1,4 @@
-"""`NativeEngine`: the engine that runs a Transformer's whole search in compiled code, on the CPU."""
+"""`NativeEngine`: the engine that runs the encoder, decoder and search of a Transformer in compiled code on the CPU."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,15 +16,16 @@ from dragoman.translation.engines.native.packing import Packing
 from dragoman.translation.engines.native.request import NativeRequest
 from dragoman.translation.request import Sampling
 
-_CALL_ROWS = 4096
-"""Rows per call of the library, which reports no progress before it returns; a call takes a few seconds."""
+_ROWS_PER_CALL = 4096
+"""Number of rows per call of the library. A call takes a few seconds, during which no progress is reported."""
 
 
 class NativeEngine:
     """Runs greedy and beam search in compiled code; pairs are scored by another engine.
 
-    The rows of a call are started by decreasing length, so that all cores finish at about the same time; a completed
-    row is replaced by the next. In float32, results are bit-for-bit independent of batches, workers and threads.
+    The rows of a call are started in order of decreasing length, so that all cores finish at about the same time. Each
+    completed row is replaced by the next row. In float32, results are bit-for-bit independent of the batch size and of
+    the numbers of workers and threads.
     """
 
     def __init__(
@@ -46,38 +47,42 @@ class NativeEngine:
         return self._limits
 
     def refusal(self, row: Row) -> str | None:
-        """Return a reason to refuse everything but plain beam search without replacement of unknown words."""
+        """Return why a row is not supported; None for beam search without other rules or unknown-word replacement."""
         if isinstance(row.decoding, Sampling):
-            return "the native engine does not sample: PyTorch does"
+            return "the native engine does not support sampling, but PyTorch does"
         if row.constraints:
-            return "the native engine does not support constraints: PyTorch does"
+            return "the native engine does not support constraints, but PyTorch does"
         if others := row.decoding.beyond("minimum_length", "minimum_factor", "unknown"):
-            return f"the native engine does not support {', '.join(others)}: PyTorch does"
+            return f"the native engine does not support {', '.join(others)}, but PyTorch does"
         if not self._tokenizers.target.lossless and (
             row.decoding.unknown is None or row.decoding.unknown.kind != "forbid"
         ):
-            return "the native engine does not replace unknown words: PyTorch does; --unknown forbid omits them"
+            return (
+                "the native engine does not replace unknown words, but PyTorch does "
+                "(--unknown forbid omits unknown words)"
+            )
         return None
 
     def hypotheses(self, rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
         """See `Engine.hypotheses`; a batch that does not fit into memory is halved."""
-        for start in range(0, len(rows), _CALL_ROWS):
-            some = range(start, min(start + _CALL_ROWS, len(rows)))
-            order = sorted(some, key=lambda place: -len(rows[place].source))
-            requests = [self.request(rows[place]) for place in order]
+        for start in range(0, len(rows), _ROWS_PER_CALL):
+            indices = range(start, min(start + _ROWS_PER_CALL, len(rows)))
+            order = sorted(indices, key=lambda index: -len(rows[index].source))
+            requests = [self.request(rows[index]) for index in order]
             workers = self._workers if len(requests) > 1 else 1
             yield from zip(order, self._translate(requests, -(-batch_size // workers), workers), strict=True)
 
     def session(self, rows: Sequence[Row], batch_size: int) -> NativeSession:
-        """Open a session that starts with at least one row and admits further requests. batch_size: as in `hypotheses`.
+        """Open a session that starts with at least one row and admits further requests.
 
-        Until it is closed, the engine can only score. Raises ResourceError if no thread can be started.
+        Until the session is closed, the engine can only score pairs. batch_size: as in `hypotheses`. Raises
+        ResourceError if no thread can be started.
         """
         requests = [self.request(row) for row in rows]
         return self._model.session(requests, -(-batch_size // self._workers), self._workers)
 
     def request(self, row: Row) -> NativeRequest:
-        """Return the library's request for a row that is not refused."""
+        """Return the library's request for a supported row."""
         assert isinstance(row.decoding, SearchConfig)
         source, prefix = (*row.source, EOS), row.prefix
         return NativeRequest.of(source, prefix.ids, row.decoding, self._limits.target.positions, prefix.unknown)

@@ -1,4 +1,4 @@
-"""Python declarations of the compiled library: its functions, and its structures as in `source/interface.h`."""
+"""Python declarations of the compiled library's functions and of its structures, which mirror `source/interface.h`."""
 
 import ctypes
 from collections.abc import Iterator
@@ -14,17 +14,17 @@ LAYER_NORM, RMS_NORM = 0, 1
 RELU, GELU, SWISH, SWIGLU = 0, 1, 2, 3
 NO_PENALTY, GNMT_PENALTY, MEAN_PENALTY = 0, 1, 2
 LANES = 16
-"""Widths are padded with zeros to multiples of this many floats."""
+"""Number of floats to whose multiples widths are padded with zeros."""
 
 
 class Matrix(Structure):
-    """weights: (outputs, inputs), bias: (outputs); weights are NULL if there is no matrix."""
+    """A matrix and a bias. weights: (outputs, inputs), NULL if the matrix does not exist. bias: (outputs)."""
 
     _fields_ = (("weights", c_void_p), ("bias", c_void_p), ("outputs", c_int32), ("inputs", c_int32))
 
 
 class Norm(Structure):
-    """gain, offset: (padded), or NULL. width: the number of values that are normalised."""
+    """A layer norm or RMS norm. gain, offset: (padded), or NULL. width: the number of normalised values."""
 
     _fields_ = (
         ("gain", c_void_p),
@@ -37,7 +37,7 @@ class Norm(Structure):
 
 
 class Attention(Structure):
-    """key_width, value_width: of one head. slopes: (heads) of ALiBi, or NULL."""
+    """An attention. key_width, value_width: the widths of one head. slopes: the ALiBi slopes (heads), or NULL."""
 
     _fields_ = (
         ("heads", c_int32),
@@ -72,7 +72,10 @@ class Layer(Structure):
 
 
 class Stack(Structure):
-    """layer: (layers). tokens: (size, width). pre: whether norms are applied before the sublayers."""
+    """An encoder or decoder.
+
+    layer: an array of `layers` layers. tokens: (size, width). pre: whether norms are applied before the sublayers.
+    """
 
     _fields_ = (
         ("layer", POINTER(Layer)),
@@ -98,15 +101,23 @@ class Model(Structure):
 
 
 class Positions(Structure):
-    """vectors: (length, width), added to tokens, or NULL. angles: (length, angles_width), cosines, then sines."""
+    """Position tables of an encoder or decoder.
+
+    vectors: (length, width), added to token vectors, or NULL. angles: (length, angles_width), cosines followed by
+    sines, or NULL.
+    """
 
     _fields_ = (("vectors", c_void_p), ("angles", c_void_p), ("angles_width", c_int32), ("length", c_int32))
     arrays: object
-    """The arrays that it points to, kept alive here."""
+    """References that keep the arrays behind the pointers alive."""
 
 
 class Options(Structure):
-    """Options of a call. begin, end: ids of these symbols. batch: sequences that a worker decodes together."""
+    """Options of a call.
+
+    begin, end: the ids of the beginning and end of sentence. batch: the number of sequences that a worker decodes
+    together.
+    """
 
     _fields_ = (
         ("source", Positions),
@@ -119,7 +130,7 @@ class Options(Structure):
 
 
 class Request(Structure):
-    """A source, the settings of its search, and memory for its results: see `source/interface.h`."""
+    """A source, its search settings, and memory for its results (see `source/interface.h`)."""
 
     _fields_ = (
         ("source", c_void_p),
@@ -149,14 +160,17 @@ STRUCTURES = (Matrix, Norm, Attention, Layer, Stack, Model, Positions, Options, 
 
 
 class _LayoutEntry(Structure):
-    """A field of a structure, or the whole structure if the name is empty; offset and size in bytes."""
+    """The offset and size in bytes of a field, or of the whole structure if the field name is empty."""
 
     _fields_ = (("structure", c_char_p), ("field", c_char_p), ("offset", c_int32), ("size", c_int32))
 
 
 @cache
 def load(path: Path) -> ctypes.CDLL:
-    """Load the library. Raises ResourceError if it cannot be loaded, or if its structures differ from those above."""
+    """Load the library.
+
+    Raises ResourceError if the library cannot be loaded, or if its structures differ from those in this module.
+    """
     try:
         library = ctypes.CDLL(str(path))
     except OSError as error:
@@ -205,7 +219,7 @@ def _declared_layout() -> Iterator[tuple[tuple[str, str], tuple[int, int]]]:
 
 
 def check(outcome: int) -> None:
-    """Raise ModelError if log-probabilities are not numbers, ResourceError if memory ran out."""
+    """Raise ModelError if log-probabilities are NaN, and ResourceError if memory ran out."""
     if outcome == _NO_MEMORY:
         raise ResourceError("the batch does not fit into memory: use a smaller batch size or beam")
     if outcome == _NOT_A_NUMBER:

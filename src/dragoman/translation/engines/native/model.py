@@ -20,9 +20,10 @@ Precision = Literal["float32", "int8"]
 
 
 class NativeModel:
-    """Holds packed weights, as float32 or 8-bit codes; encoder, decoder and search run in one call of the library.
+    """A Transformer with packed weights, in float32 or as 8-bit codes.
 
-    Supports one call at a time, and no call while a session is open.
+    Encoder, decoder and search run in one call of the library. Only one call is allowed at a time, and none while a
+    session is open.
     """
 
     def __init__(
@@ -33,11 +34,13 @@ class NativeModel:
         instructions: InstructionSet | None = None,
         packing: Packing | None = None,
     ) -> None:
-        """threads: the number that a single worker uses for a batch. instructions: None for the best.
+        """threads: the number of threads that a single worker uses for a batch.
 
-        packing: the weights of the model, if they are packed already. Raises Unsupported for a model that the engine
-        cannot compute, which is checked before the library is compiled, and NoLibraryError if there is no library;
-        ResourceError if the packed weights do not fit into memory.
+        instructions: the instruction set; None for the best available one. packing: the model's packed weights, if they
+        exist already.
+
+        Raises UnsupportedModelError for a model that the engine cannot compute, which is checked before the library is
+        compiled, NoLibraryError if there is no library, ResourceError if the packed weights do not fit into memory.
         """
         packing = packing or Packing(model)
         packing.model.precision = library.INT8 if precision == "int8" else library.FLOAT32
@@ -46,7 +49,7 @@ class NativeModel:
         self._model = self._library.dragoman_open(ctypes.byref(packing.model))
         if not self._model:
             raise ResourceError(
-                "the model does not fit into memory a second time, packed for the native engine: use --engine torch"
+                "the native engine's packed copy of the model does not fit into memory: use --engine torch"
             )
         self._close = finalize(self, self._library.dragoman_close, self._model)
         encoder, decoder = stacks(model)
@@ -57,8 +60,8 @@ class NativeModel:
         """Return the hypotheses of each request, as `dragoman.decode.search.search` does.
 
         Requests are started in order. batch_size: the maximum number of requests that a worker decodes together.
-        workers: threads that share the requests; a single worker uses the model's threads together. Raises ModelError
-        if log-probabilities are not numbers, ResourceError if memory runs out.
+        workers: the number of threads that share the requests. A single worker uses all threads of the model for each
+        batch. Raises ModelError if log-probabilities are NaN, ResourceError if memory runs out.
         """
         if not requests:
             return []
@@ -72,7 +75,7 @@ class NativeModel:
         return [array.hypotheses(index) for index in range(len(requests))]
 
     def session(self, requests: Sequence[NativeRequest], batch_size: int, workers: int) -> "NativeSession":
-        """Start workers on at least one request; more can be submitted while they run.
+        """Start workers with at least one request; further requests can be submitted while the workers run.
 
         batch_size, workers: as in `translate`. Raises ResourceError if no thread can be started, ModelError for ids
         that are not in the vocabulary.
@@ -80,13 +83,13 @@ class NativeModel:
         return NativeSession(self, requests, batch_size, workers)
 
     def _tables(self, requests: Sequence[NativeRequest]) -> tuple[library.Positions, library.Positions]:
-        """Return the position tables of source and target, for the longest of the requests."""
+        """Return the position tables of source and target, long enough for all requests."""
         source = self._source.table(max(len(request.source) for request in requests))
         return source, self._target.table(max(request.limit for request in requests))
 
 
 class NativeSession:
-    """Workers of a `NativeModel` that admit requests while they decode others. For use by one thread; must be closed.
+    """Workers of a `NativeModel` that admit new requests while they decode. For use by one thread; must be closed.
 
     Continuous batching: Yu et al. 2022, "Orca: A Distributed Serving System for Transformer-Based Generative Models".
     """
@@ -101,12 +104,12 @@ class NativeSession:
             raise ResourceError("the native engine cannot start a thread: use fewer --threads, or free memory")
         self._session = session
         self._submitted: dict[int, tuple[RequestArray, int]] = {}
-        """By address: the array that holds a request, and its number."""
+        """The array and the number of each submitted request, by the request's address."""
         self.close = finalize(self, _close, self._library, session, self._submitted, (model, tables))
-        """Stops the workers; requests that are not completed are dropped. May be called again."""
+        """Stops the workers and drops requests that are not completed. May be called more than once."""
         self._count = 0
         self.queued = 0
-        """The number of requests that no worker had started at the last call of `completed`."""
+        """Number of requests that no worker had started at the last call of `completed`."""
         try:
             self.submit(requests)
         except ModelError:
@@ -121,18 +124,18 @@ class NativeSession:
 
     @property
     def in_progress(self) -> int:
-        """The number of requests that were submitted and not yet returned by `completed`."""
+        """Number of requests that were submitted and not yet returned by `completed`."""
         return len(self._submitted)
 
     def accepts(self, request: NativeRequest) -> bool:
-        """Whether the tables of positions, built for the first requests, are long enough for this one."""
+        """Return whether the position tables, built for the session's first requests, are long enough for a request."""
         source, target = self._tables
         return bool(len(request.source) <= source.length and request.limit <= target.length)
 
     def submit(self, requests: Sequence[NativeRequest]) -> None:
-        """Queue requests that it `accepts`, in order. They are numbered from 0 over all calls.
+        """Queue requests for which `accepts` is true, in order. Numbering starts at 0 and continues across calls.
 
-        Raises ModelError for ids that are not in the vocabulary; then none of them is queued.
+        Raises ModelError for ids that are not in the vocabulary, in which case no request is queued.
         """
         array = RequestArray(requests, self._vocabulary_sizes)
         first, size = ctypes.addressof(array.requests), ctypes.sizeof(library.Request)
@@ -145,8 +148,8 @@ class NativeSession:
     def completed(self, timeout: float) -> list[tuple[int, list[Hypothesis]]]:
         """Return the number and the hypotheses of each request completed since the last call.
 
-        timeout: seconds to wait for at least one. Raises ModelError and ResourceError as `NativeModel.translate`, for
-        all requests in progress.
+        timeout: the maximum number of seconds to wait for a completed request. Raises the same errors as
+        `NativeModel.translate`, which then apply to all requests in progress.
         """
         outcome, queued = c_int32(), c_int32()
         address = self._library.dragoman_session_completed(self._session, round(timeout * 1000), outcome, queued)
@@ -162,6 +165,6 @@ class NativeSession:
 
 
 def _close(functions: ctypes.CDLL, session: int, submitted: dict[int, tuple[RequestArray, int]], _: object) -> None:
-    """End the workers, then free the submitted arrays, which workers read and write until they end."""
+    """Stop the workers, then free the submitted arrays, which the workers read and write until they stop."""
     functions.dragoman_session_end(session)
     submitted.clear()

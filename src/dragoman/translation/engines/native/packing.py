@@ -1,6 +1,7 @@
-"""`Packing`: the weights of a PyTorch Transformer, padded to whole registers, as structures of the library.
+"""`Packing`: converts the weights of a PyTorch Transformer to the library's structures.
 
-Widths, head widths and vocabulary sizes are padded to multiples of `library.LANES` with zeros, which change no result.
+Widths, head widths and vocabulary sizes are padded with zeros to multiples of `library.LANES`. Padding does not change
+results.
 """
 
 from ctypes import c_void_p
@@ -35,11 +36,11 @@ _ACTIVATIONS = {
     ("silu", False): library.SWISH,
     ("silu", True): library.SWIGLU,
 }
-"""Activations by the name of torch's function and whether there is a gate."""
+"""The library's activations. The keys are the name of torch's function and whether the network has a gate."""
 
 
-class Unsupported(ConfigError):
-    """The native engine cannot compute a part of the model."""
+class UnsupportedModelError(ConfigError):
+    """Raised for a model with a part that the native engine does not support."""
 
 
 def padded(count: int) -> int:
@@ -48,30 +49,30 @@ def padded(count: int) -> int:
 
 
 def stacks(model: Seq2Seq) -> tuple[TransformerEncoder, TransformerDecoder]:
-    """Return the encoder and decoder of a model. Raises Unsupported if one is not a Transformer."""
+    """Return the encoder and decoder of a model. Raises UnsupportedModelError unless both are Transformers."""
     encoder, decoder = model.encoder, model.decoder
     if isinstance(encoder, TransformerEncoder) and isinstance(decoder, TransformerDecoder):
         return encoder, decoder
     side, other = ("decoder", decoder) if isinstance(encoder, TransformerEncoder) else ("encoder", encoder)
-    raise Unsupported(f"the native engine computes only Transformers, but the {side} is a {type(other).__name__}")
+    raise UnsupportedModelError(
+        f"the native engine supports only Transformers, but this model's {side} is a {type(other).__name__}"
+    )
 
 
 class Packing:
-    """A `library.Model` with all arrays that it points to. It must outlive the call that opens the model.
+    """A `library.Model` and the arrays that it points to. It must outlive the call that opens the model.
 
-    Its precision and number of threads are set by the caller.
-
-    Raises Unsupported, naming the part, for a model that the engine cannot compute, and ModelError for weights that are
-    not finite.
+    The caller sets its precision and number of threads. Raises UnsupportedModelError with the name of the unsupported
+    part, and ModelError for weights that are not finite.
     """
 
     def __init__(self, model: Seq2Seq) -> None:
         self._arrays: list[Any] = []
         encoder, decoder = stacks(model)
         weight = _numbers(decoder.projection.weight)
-        given = decoder.projection.bias
-        bias = np.zeros(len(weight), np.float32) if given is None else _numbers(given)
-        vocabulary = self._matrix(weight, bias, len(weight), weight.shape[1], missing=-np.inf)
+        projection_bias = decoder.projection.bias
+        bias = np.zeros(len(weight), np.float32) if projection_bias is None else _numbers(projection_bias)
+        vocabulary = self._matrix(weight, bias, len(weight), weight.shape[1], padding_value=-np.inf)
         self.model = library.Model(self._stack(encoder), self._stack(decoder), vocabulary, library.FLOAT32, 1)
 
     def _stack(self, stack: TransformerEncoder | TransformerDecoder) -> library.Stack:
@@ -97,8 +98,8 @@ class Packing:
         packed.around_attention = self._around(getattr(layer, "around_attention", None) or layer.around_self_attention)
         if hasattr(layer, "cross_attention"):
             if layer.cross_attention is None:
-                raise Unsupported(
-                    "the native engine's decoders attend to the source in every layer, but cross_attention is null"
+                raise UnsupportedModelError(
+                    "the native engine requires cross-attention in every decoder layer, but cross_attention is null"
                 )
             packed.source = _attention(layer.cross_attention, self)
             packed.source_query = self._projections(layer.cross_attention, "q")
@@ -107,12 +108,15 @@ class Packing:
             packed.around_source = self._around(layer.around_cross_attention)
         network = layer.feedforward
         if type(network) is not FeedForward:
-            raise Unsupported(
-                f"the native engine has one feed-forward network per layer, but this is a {type(network).__name__}"
+            raise UnsupportedModelError(
+                "the native engine supports only ordinary feed-forward networks, but this model has a "
+                f"{type(network).__name__}"
             )
         name = network.activation.__name__, network.gate is not None
         if name not in _ACTIVATIONS:
-            raise Unsupported(f"the native engine does not support the activation {name[0]}{' with a gate' * name[1]}")
+            raise UnsupportedModelError(
+                f"the native engine does not support the activation {name[0]}{' with a gate' * name[1]}"
+            )
         packed.activation = _ACTIVATIONS[name]
         packed.inner, packed.outer = self._linear(network.inner), self._linear(network.outer)
         if network.gate is not None:
@@ -121,14 +125,20 @@ class Packing:
         return packed
 
     def _recurrent_unit(self, unit: SSRU) -> tuple[library.Attention, library.Matrix]:
-        """Return the SSRU cell in the place of one head's keys: gate, then candidate (2·width, inputs)."""
+        """Return the attention and projections of an SSRU cell: the gate followed by the candidate (2·width, inputs).
+
+        The library stores the cell as the keys of a single head.
+        """
         width, inputs = (padded(size) for size in unit.forget.weight.shape)
         weights = [_padded(_numbers(each.weight), width, inputs) for each in (unit.forget, unit.candidate)]
         bias = np.concatenate([_padded(_numbers(unit.forget.bias), width), np.zeros(width, np.float32)])
         return library.Attention(1, width, 0), self._packed(np.concatenate(weights), bias)
 
     def _projections(self, attention: SoftAttention, which: str) -> library.Matrix:
-        """Return the projections in `which`, in this order, with every head padded: (Σ heads · head width, inputs)."""
+        """Return the concatenated projections, with padded heads: (Σ heads · head width, inputs).
+
+        which: a string of `q`, `k` and `v`, in the order of concatenation.
+        """
         heads = attention.heads
         value = attention.key if attention.config.tie_keys_and_values else attention.value
         parts = {"q": attention.query, "k": attention.key, "v": value}
@@ -136,26 +146,28 @@ class Packing:
         for name in which:
             weight, bias = _numbers(parts[name].weight), _numbers(parts[name].bias)
             head, inputs = len(weight) // heads, weight.shape[1]
-            filled = np.zeros((heads, padded(head), padded(inputs)), np.float32)
-            filled[:, :head, :inputs] = weight.reshape(heads, head, inputs)
-            weights.append(filled.reshape(-1, padded(inputs)))
+            padded_weight = np.zeros((heads, padded(head), padded(inputs)), np.float32)
+            padded_weight[:, :head, :inputs] = weight.reshape(heads, head, inputs)
+            weights.append(padded_weight.reshape(-1, padded(inputs)))
             biases.append(_padded(bias.reshape(heads, head), heads, padded(head)).reshape(-1))
         return self._packed(np.concatenate(weights), np.concatenate(biases))
 
     def _output(self, attention: SoftAttention) -> library.Matrix:
         weight, bias, heads = _numbers(attention.output.weight), _numbers(attention.output.bias), attention.heads
         outputs, head = len(weight), weight.shape[1] // heads
-        filled = np.zeros((padded(outputs), heads, padded(head)), np.float32)
-        filled[:outputs, :, :head] = weight.reshape(outputs, heads, head)
-        return self._packed(filled.reshape(padded(outputs), -1), _padded(bias, padded(outputs)))
+        padded_weight = np.zeros((padded(outputs), heads, padded(head)), np.float32)
+        padded_weight[:outputs, :, :head] = weight.reshape(outputs, heads, head)
+        return self._packed(padded_weight.reshape(padded(outputs), -1), _padded(bias, padded(outputs)))
 
     def _linear(self, linear: nn.Linear) -> library.Matrix:
         weight = _numbers(linear.weight)
         return self._matrix(weight, _numbers(linear.bias), *weight.shape)
 
-    def _matrix(self, weight: Floats, bias: Floats, outputs: int, inputs: int, missing: float = 0.0) -> library.Matrix:
-        """Return a padded matrix. missing: the bias of the padding outputs."""
-        biases = np.full(padded(outputs), missing, np.float32)
+    def _matrix(
+        self, weight: Floats, bias: Floats, outputs: int, inputs: int, padding_value: float = 0.0
+    ) -> library.Matrix:
+        """Return a padded matrix. padding_value: the bias of the padding outputs."""
+        biases = np.full(padded(outputs), padding_value, np.float32)
         biases[:outputs] = bias
         return self._packed(_padded(weight, padded(outputs), padded(inputs)), biases)
 
@@ -164,7 +176,7 @@ class Packing:
 
     def _around(self, residual: Residual) -> library.Norm:
         if not residual.connected:
-            raise Unsupported("the native engine's sublayers have residual connections, but residual is false")
+            raise UnsupportedModelError("the native engine requires residual connections, but residual is false")
         return self._norm(residual.norm)
 
     def _norm(self, norm: nn.Module) -> library.Norm:
@@ -173,16 +185,18 @@ class Packing:
         elif isinstance(norm, RMSNorm):
             kind, offset = library.RMS_NORM, None
         else:
-            raise Unsupported(f"the native engine has layer and RMS norms, but this is a {type(norm).__name__}")
+            raise UnsupportedModelError(
+                f"the native engine supports only layer norm and RMS norm, but this model has a {type(norm).__name__}"
+            )
         (width,) = norm.normalized_shape
-        found = [
+        parameters = [
             None if each is None else self._keep(_padded(_numbers(each), padded(width)))
             for each in (norm.weight, offset)
         ]
-        return library.Norm(*found, float(norm.eps or 0.0), kind, width, padded(width))
+        return library.Norm(*parameters, float(norm.eps or 0.0), kind, width, padded(width))
 
     def keep(self, array: Floats) -> c_void_p:
-        """Return a pointer to the numbers, which live as long as this object."""
+        """Return a pointer to the array, which stays alive as long as this object."""
         return self._keep(array)
 
     def _keep(self, array: Floats) -> c_void_p:
@@ -193,19 +207,26 @@ class Packing:
 
 def _attention(attention: nn.Module, packing: Packing) -> library.Attention:
     if type(attention) is not SoftAttention:
-        raise Unsupported(f"the native engine has only soft attention, but this is {type(attention).__name__}")
+        raise UnsupportedModelError(
+            f"the native engine supports only soft attention, but this model has {type(attention).__name__}"
+        )
     config, scorer, relation = attention.config, attention.scorer, attention.relation
     if config.normaliser != "softmax":
-        raise Unsupported(
-            f"the native engine's attention is normalised by softmax, but normaliser is {config.normaliser}"
+        raise UnsupportedModelError(
+            f"the native engine supports only attention with softmax, but normaliser is {config.normaliser}"
         )
     if not config.projections or attention.combine != "project":
-        raise Unsupported("the native engine's heads are projected at the input and at the output, but these are not")
+        raise UnsupportedModelError(
+            "the native engine requires heads with input and output projections, which this model does not have"
+        )
     if type(scorer) not in (ScaledDot, Dot):
-        raise Unsupported(f"the native engine has the scorers scaled_dot and dot, but this is {type(scorer).__name__}")
+        raise UnsupportedModelError(
+            f"the native engine supports only scaled_dot and dot scorers, but this model has {type(scorer).__name__}"
+        )
     if relation is not None and type(relation) not in (Rotary, Alibi):
-        raise Unsupported(
-            f"inside attention the native engine has rotary positions and ALiBi, but this is {type(relation).__name__}"
+        raise UnsupportedModelError(
+            "the native engine supports only rotary positions and ALiBi inside attention, but this model has "
+            f"{type(relation).__name__}"
         )
     heads = attention.heads
     key = attention.key.out_features // heads
@@ -216,22 +237,22 @@ def _attention(attention: nn.Module, packing: Packing) -> library.Attention:
 
 
 def token_vectors(embedding: Embedding) -> Floats:
-    """Return the first layer's input for each token, excluding positions, (V, d). Raises Unsupported."""
+    """Return the first layer's input for each token, without positions: (V, d). Raises UnsupportedModelError."""
     tokens, positions = embedding.tokens, embedding.positions
     if not isinstance(tokens, nn.Embedding):
-        raise Unsupported("the native engine reads tokens, but this model reads vectors")
+        raise UnsupportedModelError("the native engine supports only token inputs, but this model has vector inputs")
     vectors = tokens.weight.detach().float() * embedding.scale
     if type(positions) is Concatenated:
         vectors = vectors @ positions.back.weight.detach().float()[:, : vectors.size(1)].T
     elif type(positions) not in (PositionEmbedding, Added):
-        raise Unsupported(f"the native engine does not support positions of the class {type(positions).__name__}")
+        raise UnsupportedModelError(f"the native engine does not support {type(positions).__name__} positions")
     if isinstance(getattr(positions, "encoding", None), Fraction):
-        raise Unsupported("the native engine does not support positions of kind fraction")
+        raise UnsupportedModelError("the native engine does not support fraction positions")
     return _numbers(vectors)
 
 
 class PositionTables:
-    """Tables of position vectors and of rotary angles, which grow with the longest input."""
+    """Tables of position vectors and rotary angles, which grow with the longest input."""
 
     def __init__(self, stack: TransformerEncoder | TransformerDecoder) -> None:
         first: Any = stack.layers[0]
@@ -245,7 +266,7 @@ class PositionTables:
         self._angles: Floats | None = None
 
     def table(self, length: int) -> library.Positions:
-        """Return a table for at least `length` positions; its arrays do not change afterwards."""
+        """Return tables for at least `length` positions. The returned arrays are never modified."""
         if length > self._length:
             limit, size = self._embedding.positions.limit, max(256, 1 << (length - 1).bit_length())
             self._length = size if limit is None else min(size, limit)
@@ -269,7 +290,7 @@ class PositionTables:
 
 
 def _padded(array: Floats, *shape: int) -> Floats:
-    """Return the array padded with zeros to a shape."""
+    """Return the array, padded with zeros to `shape`."""
     result = np.zeros(shape, np.float32)
     result[tuple(slice(0, size) for size in array.shape)] = array
     return result
@@ -279,5 +300,5 @@ def _numbers(tensor: Tensor) -> Floats:
     """Return the tensor as float32 on the CPU. Raises ModelError unless all values are finite."""
     array: Floats = tensor.detach().float().cpu().numpy()
     if not np.isfinite(array).all():
-        raise ModelError("a weight of the model is not a number (NaN or infinite): damaged or diverged parameters")
+        raise ModelError("the model's weights contain NaN or infinity: its parameters are damaged or have diverged")
     return array

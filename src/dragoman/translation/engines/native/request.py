@@ -16,11 +16,12 @@ from dragoman.translation.engines.native import library
 
 @dataclass(frozen=True)
 class NativeRequest:
-    """A source to translate, with the settings of its search resolved.
+    """A source to translate and its resolved search settings.
 
-    source: ids with the end of sentence. prefix: ids that each output starts with. forbidden: ids that never follow the
-    prefix. nbest: hypotheses to return. limit: the maximum number of output tokens, including the end of sentence,
-    larger than the prefix; minimum: the minimum number. unknown: as `Hypothesis.unknown`, for the UNKs of the prefix.
+    source: ids, including the end of sentence. prefix: the first ids of every output. forbidden: ids that never follow
+    the prefix. nbest: the number of hypotheses to return. limit: the maximum number of output tokens, including the end
+    of sentence, which exceeds the length of the prefix. minimum: the minimum number of output tokens. unknown: the text
+    of each UNK of the prefix, as in `Hypothesis.unknown`.
     """
 
     source: Sequence[int]
@@ -41,7 +42,10 @@ class NativeRequest:
         positions: int | None,
         unknown: tuple[str, ...] = (),
     ) -> "NativeRequest":
-        """Return the request for a search. positions: the decoder's limit in tokens, None for any length."""
+        """Return the request for a search.
+
+        positions: the maximum length of decoder inputs in tokens; None if there is no limit.
+        """
         longest = config.max_length(len(source))
         limit = longest if positions is None else min(longest, positions)
         return NativeRequest(
@@ -58,33 +62,36 @@ class NativeRequest:
 
 
 class RequestArray:
-    """An array of the library's `Request`, with the arrays that it points to: N requests, R = Σ nbest hypotheses.
+    """N requests as an array of the library's `Request` structure, with memory for their Σ nbest hypotheses.
 
-    Inputs are one array of ids. Results are `tokens` (Σ nbest · limit), padded to the limit of their request; all
-    others have one value per hypothesis (R). The arrays belong to this object, which must outlive the library's use of
-    them.
+    All input ids are stored in one array. The result tokens have the shape (Σ nbest · limit), and each hypothesis is
+    padded to the limit of its request. All other result arrays have one value per hypothesis: (Σ nbest). This object
+    owns the arrays and must outlive the library calls that use them.
     """
 
     def __init__(self, requests: Sequence[NativeRequest], vocabulary_sizes: tuple[int, int]) -> None:
-        """vocabulary_sizes: source and target. Raises ModelError for ids that are not in the vocabulary."""
+        """vocabulary_sizes: the sizes of the source and target vocabularies.
+
+        Raises ModelError for ids that are not in the vocabulary.
+        """
         ids: list[int] = []
         starts = []
         source_size, target_size = vocabulary_sizes
         for request in requests:
-            for some, size in (
+            for part, size in (
                 (request.source, source_size),
                 (request.prefix, target_size),
                 (request.forbidden, target_size),
             ):
-                _check_ids(some, size)
+                _check_ids(part, size)
                 starts.append(len(ids))
-                ids.extend(some)
+                ids.extend(part)
         self._ids = np.array(ids or [0], np.int32)
         hypotheses, tokens = 0, 0
-        self._places = []
-        """For each request: the index of its first hypothesis, the index of its first token, and its limit."""
+        self._offsets = []
+        """The index of the first hypothesis, the index of the first token, and the limit of each request."""
         for request in requests:
-            self._places.append((hypotheses, tokens, request.limit))
+            self._offsets.append((hypotheses, tokens, request.limit))
             hypotheses, tokens = hypotheses + request.nbest, tokens + request.nbest * request.limit
         self._unknown = [request.unknown for request in requests]
         self._tokens = np.zeros(tokens, np.int32)
@@ -103,8 +110,8 @@ class RequestArray:
         first = self._ids.ctypes.data
         self.requests = (library.Request * len(requests))()
         for number, request in enumerate(requests):
-            hypothesis, token, _ = self._places[number]
-            places = (token, hypothesis, hypothesis, hypothesis, hypothesis)
+            hypothesis, token, _ = self._offsets[number]
+            offsets = (token, hypothesis, hypothesis, hypothesis, hypothesis)
             penalty = request.penalty
             self.requests[number] = library.Request(
                 *(first + 4 * start for start in starts[3 * number : 3 * number + 3]),
@@ -117,7 +124,10 @@ class RequestArray:
                 request.minimum,
                 _PENALTIES[type(penalty)],
                 penalty.alpha if isinstance(penalty, GNMTPenalty) else 0.0,
-                *(base + each.itemsize * at for base, each, at in zip(addresses, results, places, strict=True)),
+                *(
+                    base + each.itemsize * offset
+                    for base, each, offset in zip(addresses, results, offsets, strict=True)
+                ),
                 None,
                 -1,
             )
@@ -131,7 +141,7 @@ class RequestArray:
         return [self._hypothesis(index, rank) for rank in range(self.requests[index].found)]
 
     def _hypothesis(self, index: int, rank: int) -> Hypothesis:
-        hypothesis, token, limit = self._places[index]
+        hypothesis, token, limit = self._offsets[index]
         hypothesis, token = hypothesis + rank, token + rank * limit
         return Hypothesis(
             tuple(self._tokens[token : token + int(self._lengths[hypothesis])].tolist()),
@@ -151,5 +161,5 @@ _PENALTIES = {
 
 def _check_ids(ids: Sequence[int], size: int) -> None:
     if ids and (min(ids) < 0 or max(ids) >= size):
-        wrong = min(ids) if min(ids) < 0 else max(ids)
-        raise ModelError(f"token {wrong} is not in the vocabulary of {size} entries")
+        invalid = min(ids) if min(ids) < 0 else max(ids)
+        raise ModelError(f"token {invalid} is not in the vocabulary of {size} entries")
