@@ -4,10 +4,11 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
-from dragoman.base.machine.startup import find_tcmalloc
+from dragoman.base.machine.startup import find_tcmalloc, tolerate_missing_temporary_folder
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems have other allocators")
 
@@ -84,3 +85,17 @@ def test_the_command_line_trains_on_tcmalloc() -> None:
             [sys.executable, "-c", program, verb, "--help"], capture_output=True, text=True, env=environment, check=True
         )
         assert result.stdout.splitlines()[-1] == expected
+
+
+@pytest.mark.parametrize(("is_writable", "folder"), [(True, "/dev/shm"), (False, "/tmp")])
+def test_a_machine_whose_usual_folders_for_temporary_files_are_not_writable(
+    is_writable: bool, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_folder() -> str:
+        raise FileNotFoundError("No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "gettempdir", no_folder)
+    monkeypatch.setattr(os, "access", lambda *_: is_writable)
+    tolerate_missing_temporary_folder()
+    assert tempfile.tempdir == folder

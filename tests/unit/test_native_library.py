@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from dragoman.base.errors import ResourceError
-from dragoman.base.machine.startup import tolerate_missing_temporary_folder
 from dragoman.translation.engines.native import build, calibration, compiler, library
 from dragoman.translation.engines.native.build import NoCompilerError, NoLibraryError, best_library, compiled_library
 from dragoman.translation.engines.native.cache import cache_folders
@@ -229,15 +228,3 @@ def test_a_file_that_is_not_a_library_is_reported(tmp_path: Path) -> None:
     (tmp_path / "engine.so").write_bytes(b"nothing")
     with pytest.raises(ResourceError, match="cannot load the native engine's library"):
         library.load(tmp_path / "engine.so")
-
-
-def test_a_machine_on_which_nothing_is_writable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Packages that look for a folder for temporary files when they are imported can be imported."""
-
-    def none() -> str:
-        raise FileNotFoundError("No usable temporary directory found")
-
-    monkeypatch.setattr(tempfile, "tempdir", None)
-    monkeypatch.setattr(tempfile, "gettempdir", none)
-    tolerate_missing_temporary_folder()
-    assert tempfile.tempdir == "/tmp"

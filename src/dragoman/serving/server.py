@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from math import ceil
@@ -14,6 +13,7 @@ from dragoman.base.log import info, warn
 from dragoman.base.packages import import_optional
 from dragoman.base.settings.load import Overrides, load_settings
 from dragoman.serving.access.access import Access
+from dragoman.serving.address import browser_url, listen
 from dragoman.serving.batcher import BatchStatistics
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.served_models import Directions, ServedModel, short_names
@@ -73,7 +73,7 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
         def capture_signals(self) -> Iterator[None]:
             yield
 
-    with closing(access), _listen(config) as listening:
+    with closing(access), listen(config.host, config.port, config.limits.connections) as listening:
         server = Server(
             uvicorn.Config(
                 application(service, access, config, metrics),
@@ -102,7 +102,7 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
             service.open(directions)
             for source in directions.sources:
                 info(f"translating from {source} into {', '.join(directions.targets(source))}")
-            info(f"listening at http://{config.host}:{listening.getsockname()[1]}")
+            info(f"listening at {browser_url(config.host, listening.getsockname()[1])}")
             reloading = asyncio.create_task(_reload_changed(models, config.reload_seconds))
             await serving
             reloading.cancel()
@@ -125,23 +125,6 @@ async def _load(models: list[ServedModel], config: ServeConfig, metrics: "Metric
         model = await asyncio.to_thread(ServedModel, each, config.engine, config.queue, listener, aligner)
         metrics.watch(name, model.batcher)
         models.append(model)
-
-
-def _listen(config: ServeConfig) -> socket.socket:
-    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
-    # asyncio sets TCP_NODELAY only if the protocol is specified. Without this option, the body of a response would wait
-    # until the client acknowledges the headers, which takes 40 ms
-    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((config.host, config.port))
-        listening.listen(config.limits.connections)
-    except OSError as error:
-        listening.close()
-        raise ConfigError(
-            f"cannot listen on {config.host}:{config.port} ({error.strerror}): choose another --host or --port"
-        ) from None
-    return listening
 
 
 async def _reload_changed(models: Sequence[ServedModel], seconds: float) -> None:

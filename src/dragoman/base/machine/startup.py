@@ -57,6 +57,7 @@ def restart_on_tcmalloc() -> None:
     os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
 
 
+_SHARED_MEMORY = "/dev/shm"
 _SPIN_COUNT = "1000"
 """The value that libgomp uses if there are more threads than cores."""
 
@@ -74,12 +75,13 @@ def limit_thread_spinning() -> None:
 
 
 def tolerate_missing_temporary_folder() -> None:
-    """Make packages importable on a machine where no folder for temporary files is writable.
+    """Use shared memory for temporary files on a machine where no usual folder is writable.
 
-    `tempfile.gettempdir` raises an error there, and some packages, such as portalocker, call it when they are imported.
-    Whoever then needs a temporary file gets the error of that file.
+    This is the case in a container whose root file system is read-only. `tempfile.gettempdir` raises an error there,
+    and some packages, such as portalocker, call it when they are imported. If shared memory is not writable either,
+    these packages can still be imported, and only the creation of a temporary file fails.
     """
     try:
         tempfile.gettempdir()
     except FileNotFoundError:
-        tempfile.tempdir = "/tmp"
+        tempfile.tempdir = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) else "/tmp"

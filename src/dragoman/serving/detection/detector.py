@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import regex
 
+from dragoman.base.errors import ResourceError
 from dragoman.base.packages import import_optional
 from dragoman.serving.detection.languages import base_language, closest_code, has_script, language_script
 
@@ -117,7 +118,12 @@ def _is_address(word: str) -> bool:
 def _model() -> Any:
     """Return py3langid's model of all languages, with unnormalised scores."""
     module = import_optional("py3langid.langid", "serve", "py3langid")
-    return module.LanguageIdentifier.from_model_file(module.MODEL_FILE)
+    try:
+        return module.LanguageIdentifier.from_model_file(module.MODEL_FILE)
+    except OSError as error:  # it is unpacked into a temporary file
+        raise ResourceError(
+            f"the model of the language detection cannot be unpacked ({error}): set TMPDIR to a writable folder"
+        ) from None
 
 
 def letter_pattern(codes: Iterable[str]) -> "regex.Pattern[str]":
