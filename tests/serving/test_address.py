@@ -68,6 +68,5 @@ def test_an_address_of_another_machine_is_rejected(host: str) -> None:
 
 
 def test_a_port_in_use_is_rejected() -> None:
-    with closing(listen("127.0.0.1", 0, 5)) as one:
-        with pytest.raises(ConfigError, match="in use"):
-            listen("127.0.0.1", one.getsockname()[1], 5)
+    with closing(listen("127.0.0.1", 0, 5)) as one, pytest.raises(ConfigError, match="in use"):
+        listen("127.0.0.1", one.getsockname()[1], 5)

@@ -15,18 +15,19 @@ def listen(host: str, port: int, connections: int) -> socket.socket:
     listening = None
     try:
         found = socket.getaddrinfo(_bare(host) or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
+        family, _, _, _, bound = min(found, key=lambda each: each[0] != socket.AF_INET)
         # asyncio sets TCP_NODELAY only if the protocol is named; without it, the body of an answer would wait until its
         # headers are acknowledged, which takes a client 40 ms
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
+        listening.bind(bound)
         listening.listen(connections)
     except (OSError, UnicodeError) as error:
         if listening is not None:
             listening.close()
         reason = error.strerror if isinstance(error, OSError) else "not a valid name"
-        raise ConfigError(f"cannot listen on {_quoted(host)}:{port} ({reason}): choose another --host or --port") from None
+        address = f"{_quoted(host)}:{port}"
+        raise ConfigError(f"cannot listen on {address} ({reason}): choose another --host or --port") from None
     return listening
 
 
