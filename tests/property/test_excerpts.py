@@ -43,7 +43,7 @@ def test_every_token_is_predicted_once(
         patch.setattr(os, "fsync", lambda _: None)
         patch.setattr("dragoman.data.corpora.documents.LONGEST", longest)
         patch.setattr(blocks, "PAIRS", size)
-        patch.setattr(tokenising, "CHARACTERS_AT_ONCE", 2 * longest)
+        patch.setattr(tokenising, "CHARACTERS_PER_CALL", 2 * longest)
         configs = []
         for number, documents in enumerate(corpora):
             path = Path(name) / f"{number}.jsonl"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dragoman.data.corpora.documents import in_passages
+from dragoman.data.corpora.documents import divide_into_passages
 from dragoman.data.corpora.items import Passage
 from dragoman.text.symbols import UNK
 from dragoman.text.tokenizer import Tokenizer
@@ -22,7 +22,7 @@ TEXT = st.one_of(
 def divided(text: str, longest: int, parts: list[str] | None = None) -> list[Passage]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dragoman.data.corpora.documents.LONGEST", longest)
-        return list(in_passages(1, [text] if parts is None else parts))
+        return list(divide_into_passages(1, [text] if parts is None else parts))
 
 
 @settings(max_examples=300, deadline=None)

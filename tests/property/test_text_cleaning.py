@@ -16,7 +16,7 @@ from dragoman.data.cleaning import blocks
 from dragoman.data.cleaning.clean import clean, judge
 from dragoman.data.cleaning.report import CleaningReport
 from dragoman.data.cleaning.rules import TextCleaningConfig, TextRules, dominant_script
-from dragoman.data.corpora.documents import in_passages
+from dragoman.data.corpora.documents import divide_into_passages
 from dragoman.data.corpora.items import Passage
 
 BAD = {"broken_utf8": "\udcff", "control_characters": "\x01", "wrong_script": "собака " * 9}
@@ -76,7 +76,7 @@ def test_whole_documents_are_dropped_and_counted_once(
         patch.setattr("dragoman.data.corpora.documents.LONGEST", longest)
         patch.setattr(blocks, "PAIRS", size)
         patch.setattr(blocks, "CHARACTERS", characters)
-        documents = [list(in_passages(10 * index, [text])) for index, text in enumerate(texts)]
+        documents = [list(divide_into_passages(10 * index, [text])) for index, text in enumerate(texts)]
         cleaned = clean((part for parts in documents for part in parts), TextRules(config), Path(folder), workers=0)
         report = cleaned.report
         verdicts = np.concatenate([np.array(cleaned.verdicts(number)) for number in range(len(cleaned))] or [[]])

@@ -225,9 +225,11 @@ def test_prepared_folders_of_earlier_versions_are_reused(tmp_path: Path, monkeyp
     cleaning = CleaningConfig(max_tokens=100)
     text = TextConfig(subword=BPEConfig(size=300, dropout=0.1), tags=("x",))
     shared = _PairPreparation((one, other), cleaning, text, tmp_path, None, 5000, 0)
-    found = [each.tokenised(cleaning, text, 5000, shared.more(each.corpus)) for each in shared.contents]
-    found += [each.cleaned(cleaning, False) for each in shared.contents]
-    found.append(fingerprint.CorpusContents.vocabulary(shared.contents, cleaning, text, 5000, 2.0))
+    found = [
+        each.token_fingerprint(cleaning, text, 5000, shared.describe_extra(each.corpus)) for each in shared.contents
+    ]
+    found += [each.cleaned_fingerprint(cleaning, False) for each in shared.contents]
+    found.append(fingerprint.CorpusContents.vocabulary_fingerprint(shared.contents, cleaning, text, 5000, 2.0))
     assert [each[:16] for each in found] == [
         "d0f5d49c9395c798",
         "b41943588fb4a216",

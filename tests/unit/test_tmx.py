@@ -132,7 +132,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
 
 
 def test_both_languages_must_be_named() -> None:
-    with pytest.raises(ValidationError, match="needs `source_code` and `target_code`"):
+    with pytest.raises(ValidationError, match="requires the languages `source_code` and `target_code`"):
         CorpusConfig(tmx=Path("a"), source_code="en")
 
 

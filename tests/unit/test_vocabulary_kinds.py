@@ -176,7 +176,7 @@ def test_whole_words_are_the_entries_of_word_lists(learned: dict[str, Tokenizer]
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[1, 2]", "kind is None"),
+        ("[1, 2]", "Unknown kind None"),
         ('{"kind": "morphemes"}', "morphemes"),
         ('{"kind": "subword_nmt", "version": [0, 2]}', "damaged"),
         ('{"kind": "word", "model": {}}', "damaged"),

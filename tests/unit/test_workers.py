@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.base.errors import DataError, ResourceError
-from dragoman.data.workers import ALONE, Workers, parallel_map
+from dragoman.data.workers import MAX_LOCAL_TASKS, Workers, parallel_map
 
 
 def work(task: int) -> tuple[int, int]:
@@ -38,7 +38,7 @@ def test_results_are_in_order_for_any_number_of_processes(count: int) -> None:
 
 
 def test_few_tasks_start_no_process() -> None:
-    assert {pid for _, pid in parallel_map(work, [1] * ALONE, 4)} == {os.getpid()}
+    assert {pid for _, pid in parallel_map(work, [1] * MAX_LOCAL_TASKS, 4)} == {os.getpid()}
 
 
 def test_failures_replace_the_result_of_their_task() -> None:

@@ -1,4 +1,4 @@
-"""Tokenised corpora on disk, written once and memory-mapped afterwards, as plain arrays and JSON, never pickle."""
+"""Tokenised corpora on disk: arrays and JSON, without pickle, which are written once and then memory-mapped."""
 
 import json
 import tempfile
@@ -21,8 +21,8 @@ from dragoman.text.symbols import BOS, EOS
 class Sentences:
     """Concatenated sentences.
 
-    ids: (sum of lengths,) integers, or (sum of lengths, n) float32 vectors; lengths: (B,) int64, lengths of the
-    sentences.
+    ids: (sum of lengths,) integers, or (sum of lengths, n) float32 vectors. lengths: (B,) int64, the length of each
+    sentence.
     """
 
     ids: NDArray[Any]
@@ -36,24 +36,25 @@ class Sentences:
         """Concatenate a list of at least one sentence."""
         lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
         shape = next((np.shape(sentence) for sentence in sentences if len(sentence)), (0,))
-        kind = np.int64 if len(shape) == 1 else np.float32
-        filled = [np.asarray(sentence, dtype=kind) for sentence in sentences if len(sentence)]
-        return cls(np.concatenate([np.zeros((0, *shape[1:]), kind), *filled]), lengths)
+        dtype = np.int64 if len(shape) == 1 else np.float32
+        arrays = [np.asarray(sentence, dtype=dtype) for sentence in sentences if len(sentence)]
+        return cls(np.concatenate([np.zeros((0, *shape[1:]), dtype), *arrays]), lengths)
 
 
 FORMAT = 2
 HEADER = "dataset.json"
-_AT_ONCE = 1 << 22
-_BYTES_AT_ONCE = 1 << 20
+_IDS_PER_CHUNK = 1 << 22
+_BYTES_PER_CHUNK = 1 << 20
 
 
 class Dataset:
-    """N tokenised rows with one or more sides, such as sentence pairs, without special symbols; memory-mapped.
+    """N memory-mapped rows of token ids without special symbols. A row has one or more sides, such as a sentence pair.
 
-    Indexing a row returns the ids of each side as 1-D arrays; a source of feature vectors is (S, n) float32. sides:
-    names of the sides. lengths: (N, sides) int32, numbers of tokens. lines: (N,) int64, line of each row in its corpus,
-    from 1. fingerprint: digest of everything that determines the ids. special: number of special symbols that a batch
-    adds to each side of a row.
+    Indexing a row returns the ids of each side as 1-D arrays, or (S, n) float32 for a source of feature vectors.
+
+    sides: names of the sides. lengths: (N, sides) int32, numbers of tokens. lines: (N,) int64, the line of each row in
+    its corpus, counted from 1. fingerprint: digest of everything that determines the ids. special: number of special
+    symbols that a batch adds to each side of a row.
     """
 
     special: ClassVar[int] = 1
@@ -79,11 +80,11 @@ class Dataset:
                 if not len(self.lengths) + 1 == len(self.lines) + 1 == len(offsets) or offsets[-1] != len(ids):
                     raise ValueError("the sentence offsets do not match the ids")
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise DataError(f"The tokenised corpus in {folder} is damaged ({error}); delete that folder.") from error
+            raise DataError(f"The tokenised corpus in {folder} is damaged ({error}). Delete this folder.") from error
 
     @property
     def parts(self) -> tuple["Dataset", ...]:
-        """The datasets that it consists of: only itself."""
+        """A tuple that contains only this dataset; see `DatasetUnion`."""
         return (self,)
 
     def __len__(self) -> int:
@@ -100,35 +101,38 @@ class Dataset:
 
     @property
     def amount(self) -> int:
-        """The size used for temperature sampling."""
+        """The size that determines temperature sampling."""
         return len(self)
 
     def take(self, rows: NDArray[np.int64]) -> tuple[Sentences, ...]:
-        """Copy rows. Returns each side, in the given order."""
+        """Return a copy of each side of the rows, in the order of `rows`."""
         if len(rows) and not 0 <= rows.min() <= rows.max() < len(self):
             raise IndexError(f"row {rows.max()} of a dataset of {len(self)} rows")
-        return tuple(self._take(side, rows) for side in range(len(self.sides)))
+        return tuple(self._take_side(side, rows) for side in range(len(self.sides)))
 
-    def _take(self, side: int, rows: NDArray[np.int64]) -> Sentences:
+    def _take_side(self, side: int, rows: NDArray[np.int64]) -> Sentences:
         starts, lengths = self._offsets[side][rows], self.lengths[rows, side].astype(np.int64)
         shifts = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
         return Sentences(self._ids[side][shifts + np.arange(len(shifts))], lengths)
 
     def target_counts(self, size: int) -> NDArray[np.int64]:
-        """(size,): number of occurrences of each id below `size` as a label of the last side; EOS once per row."""
+        """Return the number of occurrences of each id below `size` as a label of the last side, (size,).
+
+        EOS occurs once per row.
+        """
         counts = np.zeros(size, dtype=np.int64)
         ids = self._ids[-1]
-        for start in range(0, len(ids), _AT_ONCE):
-            counts += np.bincount(ids[start : start + _AT_ONCE], minlength=size)
+        for start in range(0, len(ids), _IDS_PER_CHUNK):
+            counts += np.bincount(ids[start : start + _IDS_PER_CHUNK], minlength=size)
         counts[EOS] += self.special * len(self)
         return counts
 
 
 class TextDataset(Dataset):
-    """N excerpts of documents, each with the tokens that a language model predicts together; rows have one side.
+    """N excerpts of documents for a language model. A row has one side: the labels of one excerpt.
 
-    The labels of all documents are stored, with EOS after each document. For a row of length n, `take` returns n + 1
-    ids: the preceding token, or BOS at the start of a document, and the labels.
+    The labels of all documents are stored, with EOS after each document. For a row with n labels, `take` returns n + 1
+    ids: the preceding token (BOS at the start of a document) and the labels.
     """
 
     special = 0
@@ -138,11 +142,11 @@ class TextDataset(Dataset):
 
     @property
     def amount(self) -> int:
-        """Number of tokens, ends of documents included."""
+        """Number of tokens, including the EOS of each document."""
         return len(self._ids[0])
 
-    def _take(self, side: int, rows: NDArray[np.int64]) -> Sentences:
-        # EOS also precedes the first document, as index -1 is the EOS of the last one
+    def _take_side(self, side: int, rows: NDArray[np.int64]) -> Sentences:
+        # The first document is also preceded by an EOS: index -1 is the EOS of the last document.
         starts, lengths = self._offsets[side][rows] - 1, self.lengths[rows, side].astype(np.int64) + 1
         firsts = np.cumsum(lengths) - lengths
         ids = self._ids[side][np.repeat(starts - firsts, lengths) + np.arange(lengths.sum())]
@@ -151,10 +155,10 @@ class TextDataset(Dataset):
 
 
 class DatasetWriter:
-    """Writes the files of a `Dataset` incrementally; `finish` completes them with the header."""
+    """Writes the files of a `Dataset` incrementally. `finish` writes the header."""
 
     def __init__(self, folder: Path, types: Mapping[str, np.dtype[Any]], vectors: int | None = None) -> None:
-        """types: data types of each side's ids, see `id_types`. vectors: components of the source's vectors, if any."""
+        """types: data type of the ids of each side, see `id_types`. vectors: number of components of source vectors."""
         self._folder, self._types, self._vectors = folder, dict(types), vectors
         names = [
             "lines.bin",
@@ -167,18 +171,18 @@ class DatasetWriter:
             self._files[f"{side}.offsets.bin"].write(np.zeros(1, dtype=np.int64).tobytes())
 
     def add(self, lines: NDArray[np.int64], *sides: Sentences) -> None:
-        """Append rows. lines: their lines in the corpus."""
+        """Append rows. lines: the line of each row in the corpus."""
         lengths = np.stack([side.lengths for side in sides], 1)
         self._files["lines.bin"].write(lines.astype(np.int64).tobytes())
         self._files["lengths.bin"].write(lengths.astype(np.int32).tobytes())
         ends = self._written + np.cumsum(lengths, 0)
-        for place, ((name, dtype), side) in enumerate(zip(self._types.items(), sides, strict=True)):
+        for index, ((name, dtype), side) in enumerate(zip(self._types.items(), sides, strict=True)):
             self._files[f"{name}.bin"].write(side.ids.astype(dtype).tobytes())
-            self._files[f"{name}.offsets.bin"].write(np.ascontiguousarray(ends[:, place]).tobytes())
+            self._files[f"{name}.offsets.bin"].write(np.ascontiguousarray(ends[:, index]).tobytes())
         self._written = self._written + lengths.sum(0)
 
     def finish(self, fingerprint: str, others: tuple[str, ...] = ()) -> None:
-        """Complete the folder. others: names of further files whose checksums are verified when it is opened."""
+        """Complete the folder. others: names of further files whose checksums `Dataset` verifies."""
         self.close()
         names = [*self._files, *others]
         header = {
@@ -198,7 +202,10 @@ class DatasetWriter:
 
 
 def id_types(sides: Mapping[str, int], vectors: bool = False) -> dict[str, np.dtype[Any]]:
-    """Data types for storing the ids of each side, by vocabulary size; a source of `vectors` is stored as float32."""
+    """Return the data type in which the ids of each side are stored.
+
+    sides: vocabulary size of each side. vectors: whether the source consists of vectors, which are stored as float32.
+    """
     types = {side: np.dtype(np.uint16 if size <= 1 << 16 else np.uint32) for side, size in sides.items()}
     return types | {"source": np.dtype(np.float32)} if vectors else types
 
@@ -210,9 +217,9 @@ def _map(path: Path, dtype: Any) -> NDArray[Any]:
 
 
 def _check_file(path: Path, size: int, checksum: int) -> None:
-    found = path.stat().st_size
-    if found != size:
-        raise ValueError(f"{path.name} has {found} bytes instead of {size}")
+    actual_size = path.stat().st_size
+    if actual_size != size:
+        raise ValueError(f"{path.name} has {actual_size} bytes instead of {size}")
     if _checksum(path) != checksum:
         raise ValueError(f"the checksum of {path.name} is wrong")
 
@@ -220,23 +227,24 @@ def _check_file(path: Path, size: int, checksum: int) -> None:
 def _checksum(path: Path) -> int:
     value = 0
     with path.open("rb") as file:
-        while chunk := file.read(_BYTES_AT_ONCE):
+        while chunk := file.read(_BYTES_PER_CHUNK):
             value = zlib.crc32(chunk, value)
     return value
 
 
-_ROWS_AT_ONCE = 1 << 18
+_ROWS_PER_CHUNK = 1 << 18
 
 
 class DatasetUnion:
-    """The rows of several datasets, in order. sides, special, lengths, fingerprint: as in `Dataset`.
+    """The rows of several datasets, in order. sides, special, lengths and fingerprint are as in `Dataset`.
 
     weights: number of times that an epoch reads each part, for `target_counts`.
     """
 
     def __init__(self, parts: Sequence[Dataset], weights: Sequence[float], folder: Path) -> None:
-        """folder: for an anonymous temporary file with the lengths of all parts. Raises ResourceError if writing it
-        fails.
+        """folder: folder for an anonymous temporary file with the lengths of all parts.
+
+        Raises ResourceError if the file cannot be written.
         """
         self.parts, self.weights = tuple(parts), tuple(weights)
         self.sides, self.special = parts[0].sides, parts[0].special
@@ -245,8 +253,8 @@ class DatasetUnion:
         try:
             with tempfile.TemporaryFile(dir=folder) as file:
                 for part in parts:
-                    for start in range(0, len(part), _ROWS_AT_ONCE):
-                        file.write(part.lengths[start : start + _ROWS_AT_ONCE].tobytes())
+                    for start in range(0, len(part), _ROWS_PER_CHUNK):
+                        file.write(part.lengths[start : start + _ROWS_PER_CHUNK].tobytes())
                 file.flush()
                 mapped = np.memmap(file, np.int32, "r", shape=(len(self), len(self.sides)))
         except OSError as error:
@@ -263,29 +271,29 @@ class DatasetUnion:
         return self.parts[part][row - int(self._starts[part])]
 
     def take(self, rows: NDArray[np.int64]) -> tuple[Sentences, ...]:
-        """Copy rows. Returns each side, in the given order."""
+        """Return a copy of each side of the rows, in the order of `rows`."""
         if len(rows) and not 0 <= rows.min() <= rows.max() < len(self):
             raise IndexError(f"row {rows.max()} of a dataset of {len(self)} rows")
         owners = np.searchsorted(self._starts, rows, side="right") - 1
         order = np.argsort(owners, kind="stable")
-        taken = [
+        copies = [
             self.parts[part].take(rows[order[owners[order] == part]] - self._starts[part])
             for part in np.unique(owners).tolist()
         ]
-        return tuple(_reordered(side, order) for side in zip(*taken, strict=True))
+        return tuple(_concatenate_in_order(side, order) for side in zip(*copies, strict=True))
 
     def target_counts(self, size: int) -> NDArray[np.float64]:
-        """(size,): average number of occurrences per epoch of each id below `size` as a label of the last side."""
+        """Return the mean number of occurrences of each id per epoch, as in `Dataset.target_counts`, (size,)."""
         counts = [part.target_counts(size) * weight for part, weight in zip(self.parts, self.weights, strict=True)]
         return np.sum(counts, axis=0, dtype=np.float64)  # type: ignore[no-any-return]
 
 
-def _reordered(sides: Sequence[Sentences], order: NDArray[np.int64]) -> Sentences:
-    """Concatenate sentences so that the i-th of all given sentences becomes sentence order[i]."""
+def _concatenate_in_order(sides: Sequence[Sentences], order: NDArray[np.int64]) -> Sentences:
+    """Concatenate sentences in a new order: input sentence i becomes output sentence order[i]."""
     joined = np.concatenate([side.ids for side in sides])
     lengths = np.concatenate([side.lengths for side in sides])
-    positions = np.argsort(order)  # index of each sentence of the result among the given ones
+    positions = np.argsort(order)  # index of each output sentence among the input sentences
     starts = (np.cumsum(lengths) - lengths)[positions]
-    wanted = lengths[positions]
-    shifts = np.repeat(starts - (np.cumsum(wanted) - wanted), wanted)
-    return Sentences(joined[shifts + np.arange(len(shifts))], wanted)
+    new_lengths = lengths[positions]
+    shifts = np.repeat(starts - (np.cumsum(new_lengths) - new_lengths), new_lengths)
+    return Sentences(joined[shifts + np.arange(len(shifts))], new_lengths)

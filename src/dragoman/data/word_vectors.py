@@ -12,10 +12,10 @@ from dragoman.base.log import warn
 from dragoman.data.corpora.lines import has_broken_utf8, open_lines
 
 
-class _Form(NamedTuple):
+class _Format(NamedTuple):
     """Format of a file.
 
-    words: number of words according to the header line, None without a header; width: components per vector.
+    words: number of words according to the header line; None without a header. width: number of components per vector.
     """
 
     words: int | None
@@ -24,69 +24,69 @@ class _Form(NamedTuple):
 
 def vector_width(path: Path) -> int:
     """Return the number of components per vector, from the first lines. Raises DataError if they are not vectors."""
-    return _read_form(path).width
+    return _read_format(path).width
 
 
-def read_word_vectors(path: Path, wanted: Set[str]) -> dict[str, NDArray[np.float32]]:
-    """Return the vectors of those `wanted` words that the file contains; for a repeated word, its first vector.
+def read_word_vectors(path: Path, words: Set[str]) -> dict[str, NDArray[np.float32]]:
+    """Return the vectors of those `words` that the file contains. If a word is repeated, its first vector is used.
 
     path: plain, .gz, .xz or .zst file, with or without a header line (numbers of words and of dimensions). Numbers are
-    separated by spaces or tabs. Words may contain spaces and invalid UTF-8. The numbers of other words are only
-    counted, so memory grows with the wanted words, not with the file. Raises DataError with file and line if a line has
-    the wrong number of values, or if a value of a wanted word is not a finite number; warns if the header states a
-    different number of words.
+    separated by spaces or tabs. Words may contain spaces and invalid UTF-8. The numbers of all other words are counted
+    but not parsed, so memory use depends on `words`, not on the size of the file. Raises DataError with file and line
+    if a line has the wrong number of values, or if a value in the vector of one of the `words` is not a finite number.
+    Warns if the header states a different number of words.
     """
-    form = _read_form(path)
-    found: dict[str, NDArray[np.float32]] = {}
-    words = 0
+    file_format = _read_format(path)
+    vectors: dict[str, NDArray[np.float32]] = {}
+    count = 0
     for number, line in _lines(path):
-        if number == 1 and form.words is not None:
+        if number == 1 and file_format.words is not None:
             continue
-        words += 1
+        count += 1
         word, _, numbers = line.partition(" ")
-        if line.count(" ") != form.width:
-            word, *split = line.rsplit(" ", form.width)
-            _check(path, number, line, len(split) == form.width and word != "", form.width)
+        if line.count(" ") != file_format.width:
+            word, *split = line.rsplit(" ", file_format.width)
+            _check_line(path, number, line, len(split) == file_format.width and word != "", file_format.width)
             numbers = " ".join(split)
-        if word in wanted and word not in found:
-            vector = _parsed(numbers.split(" "))
+        if word in words and word not in vectors:
+            vector = _parse_vector(numbers.split(" "))
             if vector is None:
                 raise DataError(
-                    f"{path}, line {number}: the vector of {word!r} contains a value that is not a finite number; fix "
+                    f"{path}, line {number}: the vector of {word!r} contains a value that is not a finite number. Fix "
                     "or remove the line."
                 )
-            found[word] = vector
-    if form.words not in (None, words):
-        warn(f"{path}: the header states {form.words:,} words, but the file has {words:,}. Is it complete?")
-    return found
+            vectors[word] = vector
+    if file_format.words not in (None, count):
+        warn(f"{path}: the header states {file_format.words:,} words, but the file has {count:,}. Is it complete?")
+    return vectors
 
 
-def _read_form(path: Path) -> _Form:
-    """Return the format of the file, from its first lines."""
+def _read_format(path: Path) -> _Format:
+    """Detect the format of the file from its first lines."""
     lines = _lines(path)
     number, line = next(lines, (0, ""))
     if not number:
-        raise DataError(f"{path} is empty; word vectors have one line per word: the word, then its numbers.")
+        raise DataError(f"{path} is empty. Word vectors have one line per word: the word, followed by its numbers.")
     fields = line.split(" ")
     words = None
     if number == 1 and len(fields) == 2 and all(field.isdecimal() for field in fields):
         words, width = map(int, fields)
         number, line = next(lines, (0, ""))
         if not number:
-            raise DataError(f"{path} has only a header line; download it again.")
+            raise DataError(f"{path} has only a header line. Download it again.")
         split = line.rsplit(" ", width)[1:] if width else []
-        _check(path, number, line, bool(width) and len(split) == width and all(map(_is_number, split)), width)
+        _check_line(path, number, line, bool(width) and len(split) == width and all(map(_is_number, split)), width)
     else:
         # A word may contain spaces: the vector is the longest run of numbers at the end of the line, after the word.
         width = 0
         while width < len(fields) - 1 and _is_number(fields[-1 - width]):
             width += 1
-        _check(path, number, line, width > 0, width)
-    return _Form(words, width)
+        _check_line(path, number, line, width > 0, width)
+    return _Format(words, width)
 
 
-def _check(path: Path, number: int, line: str, fits: bool, width: int) -> None:
-    if fits:
+def _check_line(path: Path, number: int, line: str, is_valid: bool, width: int) -> None:
+    if is_valid:
         return
     start = line[:60]
     binary = has_broken_utf8(start) or any(character < " " for character in start)
@@ -101,7 +101,7 @@ def _check(path: Path, number: int, line: str, fits: bool, width: int) -> None:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield numbered lines with spaces for tabs and no trailing spaces; blank lines are skipped."""
+    """Yield numbered lines, with tabs replaced by spaces and without trailing spaces. Blank lines are skipped."""
     for number, line in enumerate(open_lines(path), start=1):
         if stripped := line.replace("\t", " ").rstrip(" "):
             yield number, stripped
@@ -115,7 +115,7 @@ def _is_number(value: str) -> bool:
     return True
 
 
-def _parsed(values: list[str]) -> NDArray[np.float32] | None:
+def _parse_vector(values: list[str]) -> NDArray[np.float32] | None:
     try:
         with np.errstate(over="ignore"):  # overflows become infinite values, which are checked below
             vector = np.array(values, dtype=np.float32)

@@ -1,8 +1,8 @@
 """`Workers`: processes that apply a function to tasks and return the results in the order of the tasks.
 
 multiprocessing.Pool and concurrent.futures are not used, because their workers outlive a killed parent, import the
-user's main module again, and need semaphores. These workers only hold one end of a pipe, and end when the other end
-is closed.
+user's main module again, and require semaphores. The workers of this module hold only one end of a pipe, and exit when
+the other end is closed.
 """
 
 import os
@@ -20,14 +20,14 @@ from dragoman.base.errors import ConfigError, DataError, DragomanError, ModelErr
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
-MOST = 16
-"""Maximum number of workers: a single process distributes the tasks, and more workers would wait for it."""
+MAX_WORKERS = 16
+"""Maximum number of workers. A single process distributes the tasks, and more workers would wait for it."""
 
-ALONE = 2
-"""Up to this number of tasks, they run in this process, without starting workers."""
+MAX_LOCAL_TASKS = 2
+"""Maximum number of tasks that run in the current process, without workers."""
 
-_PLAIN = (ConfigError, DataError, ModelError, ResourceError)
-_SECONDS_TO_END = 2
+_ERRORS = (ConfigError, DataError, ModelError, ResourceError)
+_EXIT_SECONDS = 2
 
 
 def available_cores() -> int:
@@ -40,12 +40,13 @@ def parallel_map(
 ) -> Iterator[Result]:
     """Yield `function(task)` for each task, in order.
 
-    count: number of processes; None: one per core; 0: run in this process, where a few tasks always run.
+    count: number of processes; None: one per core; 0: run the tasks in the current process. At most MAX_LOCAL_TASKS
+    tasks always run in the current process.
     """
-    count = min(available_cores(), MOST) if count is None else count
+    count = min(available_cores(), MAX_WORKERS) if count is None else count
     stream = iter(tasks)
-    first = list(islice(stream, ALONE + 1))
-    if count == 0 or len(first) <= ALONE:
+    first = list(islice(stream, MAX_LOCAL_TASKS + 1))
+    if count == 0 or len(first) <= MAX_LOCAL_TASKS:
         yield from map(function, chain(first, stream))
         return
     with Workers(function, count) as workers:
@@ -53,10 +54,10 @@ def parallel_map(
 
 
 class Workers(Generic[Task, Result]):
-    """A pool of processes, to be closed or used as a context manager.
+    """A pool of processes. Close the pool after use, or use it as a context manager.
 
-    function: sent to the processes once; function, tasks and results must be picklable. threads: whether each process
-    may use several threads.
+    function: sent to each process once. The function, the tasks and the results must be picklable. threads: whether
+    each process may use several threads.
     """
 
     def __init__(self, function: Callable[[Task], Result], count: int, threads: bool = False) -> None:
@@ -78,18 +79,18 @@ class Workers(Generic[Task, Result]):
         self.close()
 
     def map(self, tasks: Iterable[Task]) -> Iterator[Result]:
-        """Yield the results in the order of the tasks; a failure is raised in place of its result.
+        """Yield the results in the order of the tasks. An error is raised in place of the result of its task.
 
-        Only one iteration may run at a time. Tasks are read ahead up to twice the number of processes.
+        Only one iteration may run at a time. At most twice as many tasks as processes are read in advance.
         """
         stream = iter(tasks)
         idle, busy = deque(self._processes), dict[Connection, int]()
         done: dict[int, tuple[bool, Any]] = {}
-        issued = given = 0
-        more = True
+        issued = returned = 0
+        has_more = True
         try:
-            while more or given < issued:
-                while more and idle and issued - given < 2 * len(self._processes):
+            while has_more or returned < issued:
+                while has_more and idle and issued - returned < 2 * len(self._processes):
                     for task in islice(stream, 1):
                         connection = idle.popleft()
                         self._send(connection, task)
@@ -97,11 +98,11 @@ class Workers(Generic[Task, Result]):
                         issued += 1
                         break
                     else:
-                        more = False
-                if given in done:
-                    fine, result = done.pop(given)
-                    given += 1
-                    if not fine:
+                        has_more = False
+                if returned in done:
+                    succeeded, result = done.pop(returned)
+                    returned += 1
+                    if not succeeded:
                         raise result
                     yield result
                 elif busy:
@@ -110,7 +111,7 @@ class Workers(Generic[Task, Result]):
                         done[busy.pop(ready)] = self._receive(ready)
                         idle.append(ready)
         except GeneratorExit:
-            for connection in busy:  # otherwise the next iteration would receive their results
+            for connection in busy:  # discard their results, so that the next iteration does not receive them
                 self._receive(connection)
             raise
         except BaseException:
@@ -119,12 +120,12 @@ class Workers(Generic[Task, Result]):
             raise
 
     def close(self) -> None:
-        """End the processes; unfinished tasks are lost."""
+        """End the processes. Unfinished tasks are discarded."""
         for connection in self._processes:
             connection.close()
         for process in self._processes.values():
             try:
-                process.wait(_SECONDS_TO_END)
+                process.wait(_EXIT_SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -148,25 +149,25 @@ class Workers(Generic[Task, Result]):
         try:
             connection.send(message)
         except (BrokenPipeError, ConnectionResetError):
-            raise self._ended(connection) from None
+            raise self._exit_error(connection) from None
 
     def _receive(self, connection: Connection) -> tuple[bool, Any]:
         try:
-            fine, result = connection.recv()
+            succeeded, result = connection.recv()
         except (EOFError, ConnectionResetError):
-            return False, self._ended(connection)
-        return fine, result
+            return False, self._exit_error(connection)
+        return succeeded, result
 
-    def _ended(self, connection: Connection) -> ResourceError:
-        code = self._processes[connection].wait(_SECONDS_TO_END)
+    def _exit_error(self, connection: Connection) -> ResourceError:
+        code = self._processes[connection].wait(_EXIT_SECONDS)
         reason = f"signal {-code}" if code < 0 else f"exit code {code}"
         return ResourceError(
-            f"a process that prepares data has ended ({reason}), possibly for lack of memory; start again to resume"
+            f"a process that prepares data has ended ({reason}), possibly for lack of memory. Start again to resume"
         )
 
 
 def _serve(descriptor: int) -> None:
-    """Main function of a worker process."""
+    """Run tasks in a worker process until the parent closes the connection with this file descriptor."""
     with Connection(descriptor) as connection:
         try:
             function = connection.recv()
@@ -184,7 +185,7 @@ def _serve(descriptor: int) -> None:
 def _portable(error: Exception) -> Exception:
     """Return a picklable exception: dragoman's own errors as such, others as a RuntimeError with the traceback."""
     if isinstance(error, DragomanError):
-        kind = next((kind for kind in _PLAIN if isinstance(error, kind)), DragomanError)
+        kind = next((kind for kind in _ERRORS if isinstance(error, kind)), DragomanError)
         return kind(str(error))
     if isinstance(error, MemoryError):
         return ResourceError("not enough memory to prepare the data")

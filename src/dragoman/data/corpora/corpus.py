@@ -15,10 +15,10 @@ FORMS = ("tsv", "jsonl", "tmx")
 
 
 class CorpusConfig(Config):
-    """Sentence pairs: two line-aligned files `source` and `target`, or one file: `tsv`, `jsonl` or `tmx`."""
+    """Sentence pairs in two line-aligned files, `source` and `target`, or in one file, `tsv`, `jsonl` or `tmx`."""
 
     source: Path | None = Field(default=None, description="Source sentences, one per line; plain, .gz, .xz or .zst.")
-    target: Path | None = Field(default=None, description="Their translations, in the same order.")
+    target: Path | None = Field(default=None, description="Translations of the source sentences, in the same order.")
     tsv: Path | None = Field(default=None, description="File of tab-separated pairs, instead of `source` and `target`.")
     jsonl: Path | None = Field(
         default=None, description="File with one JSON object per line, instead of `source` and `target`."
@@ -69,7 +69,7 @@ class CorpusConfig(Config):
         if self.jsonl is not None and self.source_field == self.target_field:
             raise ValueError("`source_field` and `target_field` are the same")
         if self.tmx is not None and (self.source_code is None or self.target_code is None):
-            raise ValueError("`tmx` needs `source_code` and `target_code`, the languages to take, such as en and de")
+            raise ValueError("`tmx` requires the languages `source_code` and `target_code`, such as en and de")
         if self.target_language is not None:
             check_tag(language_tag(self.target_language))
         return self
@@ -82,7 +82,7 @@ class CorpusConfig(Config):
 
     @property
     def selection(self) -> tuple[object, ...] | None:
-        """The columns, fields or languages to read, if the format has several; part of the fingerprint."""
+        """The columns, fields or languages to read, as part of the fingerprint; None for two files."""
         if self.tsv is not None:
             return self.source_column, self.target_column
         if self.jsonl is not None:
@@ -101,7 +101,7 @@ class CorpusConfig(Config):
 
 
 def by_form(corpus: type[Config]) -> Discriminator:
-    """Discriminate between one corpus and a list of corpora, so that errors refer to the given form."""
+    """Return a discriminator between one corpus and a list of corpora, so that errors refer to the given form."""
 
     def form(value: Any) -> str:
         return LIST if isinstance(value, list | tuple) else corpus.__name__
@@ -114,13 +114,13 @@ Corpora = Annotated[
     | Annotated[tuple[CorpusConfig, ...], Field(min_length=1), Tag(LIST)],
     by_form(CorpusConfig),
 ]
-"""One corpus or several in settings."""
+"""One corpus, or a list of corpora, in settings."""
 
 
 class TextCorpusConfig(Config):
     """Plain text in one language: a `text` file divided by `documents`, or `jsonl` with one document per object.
 
-    A language model never sees context from another document.
+    The context of a language model never extends to another document.
     """
 
     text: Path | None = Field(default=None, description="Text file; plain, .gz, .xz or .zst.")
@@ -174,7 +174,7 @@ class TextCorpusConfig(Config):
 
     @property
     def selection(self) -> tuple[object, ...]:
-        """The settings that determine which text is read from the file; part of the fingerprint."""
+        """The settings that determine which text is read from the file, as part of the fingerprint."""
         if self.jsonl is not None:
             return "documents", "jsonl", self.field
         return "documents", self.documents, self.heading
@@ -188,4 +188,4 @@ TextCorpora = Annotated[
     | Annotated[tuple[TextCorpusConfig, ...], Field(min_length=1), Tag(LIST)],
     by_form(TextCorpusConfig),
 ]
-"""One corpus or several in settings."""
+"""One corpus, or a list of corpora, in settings."""

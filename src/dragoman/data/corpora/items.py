@@ -1,4 +1,4 @@
-"""Items that readers of corpora yield: sentence pairs, and passages of plain text."""
+"""Items of corpora: sentence pairs, and passages of plain text."""
 
 from typing import NamedTuple, Protocol
 
@@ -39,10 +39,10 @@ class Pair(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """A part of a document; its parts in order are the whole text. Invalid UTF-8 is kept as in `Pair`.
+    """A part of a document. The concatenated passages of a document are its whole text. Invalid UTF-8 is as in `Pair`.
 
-    line: the line of the corpus where it starts, counted from 1. begins, ends: whether the document starts or ends
-    with this passage.
+    line: line of the corpus at which the passage starts, counted from 1. begins, ends: whether the document begins or
+    ends with this passage.
     """
 
     line: int

@@ -1,4 +1,4 @@
-"""Lines of text files of any size, plain or compressed, read once from start to end."""
+"""Reading of plain or compressed text files of any size, line by line from start to end."""
 
 import codecs
 import difflib
@@ -13,17 +13,18 @@ from dragoman.base.errors import DataError
 
 CHUNK = 1 << 16
 LONGEST_LINE = 1 << 24
-"""Maximum number of bytes. A longer line means that the file is not text; cleaning drops far shorter lines."""
+"""Maximum number of bytes of a line. A file with a longer line is probably not text. Cleaning drops far shorter
+lines."""
 
 _GZIP, _XZ, _ZSTD = b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def open_lines(path: Path) -> Iterator[str]:
-    r"""Yield the lines of a file without line ends; undecodable bytes become lone surrogates (`surrogateescape`).
+    r"""Yield the lines of a file without line ends. Undecodable bytes become lone surrogates (`surrogateescape`).
 
-    Lines end at \n only; a preceding \r and a byte order mark at the start of the file are removed, and the last \n
-    may be missing. Compression (gzip, xz, zstd) is detected from the first bytes. Raises DataError with the file name
+    Lines end only at \n. A preceding \r and a byte order mark at the start of the file are removed. The last \n may be
+    missing. Compression (gzip, xz, zstd) is detected from the first bytes. Raises DataError with the file name
     if the file is missing, unreadable, truncated or corrupt.
     """
     path = Path(path)
@@ -32,7 +33,7 @@ def open_lines(path: Path) -> Iterator[str]:
 
 
 def count_lines(path: Path) -> int:
-    """Return the number of lines that `open_lines` yields. Raises DataError as it does."""
+    """Return the number of lines that `open_lines` yields. Raises DataError as `open_lines` does."""
     count, end = 0, b"\n"
     for chunk in read_chunks(Path(path)):
         count += chunk.count(b"\n")
@@ -41,16 +42,19 @@ def count_lines(path: Path) -> int:
 
 
 def read_text(path: Path) -> Iterator[str]:
-    r"""Yield the text of a file in pieces, with \r\n as \n. Like `open_lines`, but without a limit on line length."""
+    r"""Yield the text of a file in pieces, with \r\n replaced by \n.
+
+    Files are decoded as by `open_lines`, but without a limit on the length of lines.
+    """
     decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-    mark, held = _BYTE_ORDER_MARK.decode(), ""
+    mark, pending = _BYTE_ORDER_MARK.decode(), ""
     for chunk in read_chunks(Path(path)):
-        text = held + decoder.decode(chunk)
+        text = pending + decoder.decode(chunk)
         if text:
             text, mark = text.removeprefix(mark), ""
-        held = "\r" if text.endswith("\r") else ""  # its \n may come with the next piece
+        pending = "\r" if text.endswith("\r") else ""  # the next piece may start with \n
         yield text.removesuffix("\r").replace("\r\n", "\n")
-    yield held + decoder.decode(b"", final=True)
+    yield pending + decoder.decode(b"", final=True)
 
 
 def read_chunks(path: Path) -> Iterator[bytes]:
@@ -64,7 +68,7 @@ def read_chunks(path: Path) -> Iterator[bytes]:
 
 
 def decode_line(line: bytes, first: bool) -> str:
-    r"""Decode a line without its \n; a final \r is removed, and a byte order mark from the `first` line."""
+    r"""Decode a line without its \n. A final \r is removed, and also a byte order mark if the line is the `first`."""
     if first:
         line = line.removeprefix(_BYTE_ORDER_MARK)
     return line.removesuffix(b"\r").decode("utf-8", "surrogateescape")
@@ -94,7 +98,7 @@ def _split(chunks: Iterator[bytes], path: Path) -> Iterator[bytes]:
         rest.append(lines[-1])
         size += len(lines[-1])
         if size > LONGEST_LINE:
-            raise DataError(f"{path}, line {number + 1}: longer than {LONGEST_LINE} bytes; is this a text file?")
+            raise DataError(f"{path}, line {number + 1}: longer than {LONGEST_LINE} bytes. Is this a text file?")
     if size:
         yield b"".join(rest)
 
@@ -125,9 +129,9 @@ def _decompressed(path: Path, file: BinaryIO, opener: Callable[[], Any]) -> Iter
     except Exception as error:
         if isinstance(error, OSError | DataError):
             raise
-        raise DataError(f"{path} is corrupt ({error}); download or compress it again.") from error
+        raise DataError(f"{path} is corrupt ({error}). Download or compress it again.") from error
     if member is not None:
-        raise DataError(f"{path} is truncated: its compressed data end early; download or compress it again.")
+        raise DataError(f"{path} is truncated: its compressed data end early. Download or compress it again.")
 
 
 def _decompressor(path: Path, head: bytes) -> Callable[[], Any] | None:
@@ -140,7 +144,7 @@ def _decompressor(path: Path, head: bytes) -> Callable[[], Any] | None:
 
         return lambda: zstandard.ZstdDecompressor().decompressobj()
     if head and path.suffix in (".gz", ".xz", ".zst"):
-        raise DataError(f"{path} is not a {path.suffix[1:]} file despite its name; rename or compress it.")
+        raise DataError(f"{path} is not a {path.suffix[1:]} file despite its name. Rename or compress it.")
     return None
 
 

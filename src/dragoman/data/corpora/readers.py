@@ -1,4 +1,4 @@
-"""Reading the sentence pairs of a corpus in any format, and checking that corpora can be read."""
+"""Readers of the sentence pairs of corpora in any format, and checks that corpora can be read."""
 
 from collections.abc import Iterator
 from itertools import zip_longest
@@ -15,7 +15,7 @@ from dragoman.data.corpora.tmx import read_tmx
 
 
 def read_pairs(corpus: CorpusConfig) -> Iterator[Pair]:
-    """Yield the pairs of a corpus in file order, without dropping any.
+    """Yield all pairs of a corpus in file order.
 
     Raises DataError if the two sides have different numbers of lines, if a line cannot be parsed as a pair, or if the
     corpus is empty.
@@ -25,11 +25,11 @@ def read_pairs(corpus: CorpusConfig) -> Iterator[Pair]:
         number = pair.line
         yield pair
     if number == 0:
-        raise DataError(f"The corpus {corpus} is empty; give files with at least one sentence pair.")
+        raise DataError(f"The corpus {corpus} is empty. Use files with at least one sentence pair.")
 
 
 def read_sides(corpus: CorpusConfig) -> tuple[list[str], list[str]]:
-    """Return all source and all target sentences, for evaluation; units that lack a language are skipped.
+    """Return all source and all target sentences, for evaluation. Units that lack a language are skipped.
 
     Raises DataError for invalid UTF-8 and if a whole side is blank.
     """
@@ -41,14 +41,14 @@ def read_sides(corpus: CorpusConfig) -> tuple[list[str], list[str]]:
             incomplete += 1
             continue
         if has_broken_utf8(pair.source) or has_broken_utf8(pair.target):
-            raise DataError(f"{corpus}, line {pair.line}: broken UTF-8; convert the file (for example with iconv).")
+            raise DataError(f"{corpus}, line {pair.line}: broken UTF-8. Convert the file (for example with iconv).")
         sources.append(pair.source)
         targets.append(pair.target)
     if incomplete:
         warn(f"{corpus}: {incomplete:,} units lack one of the languages and are skipped.")
     for name, side in (("source", sources), ("target", targets)):
         if not any(map(str.strip, side)):
-            raise DataError(f"{corpus}: every line of the {name} side is blank; give files with sentences in them.")
+            raise DataError(f"{corpus}: every line of the {name} side is blank. Use files that contain sentences.")
     return sources, targets
 
 
@@ -66,15 +66,15 @@ def _check_readable(corpus: CorpusConfig | TextCorpusConfig) -> None:
         return
     for path in corpus.files:
         if next(open_lines(path), None) is None:
-            raise DataError(f"{path} is empty; give a file with at least one line.")
+            raise DataError(f"{path} is empty. Use a file with at least one line.")
     if not (corpus.source or corpus.tsv):
         next(_pairs(corpus), None)  # detect a wrong field or file format early
 
 
 def check_regular(path: Path) -> None:
-    """Raise DataError if a path exists but is not a regular file, because only those can be read repeatedly."""
+    """Raise DataError if a path exists but is not a regular file, because only regular files can be read repeatedly."""
     if path.exists() and not path.is_file():
-        raise DataError(f"{path} is not a regular file; a corpus is read several times, so save it to a file first.")
+        raise DataError(f"{path} is not a regular file. A corpus is read several times, so save it to a file first.")
 
 
 def _pairs(corpus: CorpusConfig) -> Iterator[Pair]:

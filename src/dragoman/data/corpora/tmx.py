@@ -11,33 +11,35 @@ from dragoman.data.corpora.items import Pair
 from dragoman.data.corpora.lines import LONGEST_LINE, read_chunks
 
 _CODES = frozenset({"bpt", "ept", "it", "ph", "ut"})
-"""Inline elements with codes of the program that wrote the file. `hi` is not one of them, because it contains text."""
+"""Inline elements that contain codes of the program that wrote the file. `hi` is not included, because it contains
+text."""
 
 _LONGEST_TAG = 1 << 22
-"""Maximum bytes of a tag with its attributes, or of a comment."""
+"""Maximum number of bytes of a tag with its attributes, or of a comment."""
 
 _BLANKS = re.compile(r"[ \t\r\n]+")
 
 
 def read_tmx(path: Path, source_code: str, target_code: str) -> Iterator[Pair]:
-    """Yield the units (`tu`) of a file as pairs; the line of a pair is where its unit starts.
+    """Yield the units (`tu`) of a file as pairs. The line of a pair is the line at which its unit starts.
 
-    The first variant (`tuv`) of a unit in each language is used. Languages are read from `xml:lang` or `lang`, ignoring
-    case; en matches en-US, but en-US does not match en. A unit that lacks one of the languages becomes a pair that is
-    not `complete`. Text in `hi` is kept, but text in the inline codes `bpt`, `ept`, `it`, `ph` and `ut` is not; each
-    run of whitespace becomes one space. Memory does not grow with the file. An external DTD may be declared, but is
-    never read. Raises DataError with file and line for XML that is malformed, declares entities, or is not TMX.
+    The first variant (`tuv`) of a unit in each language is used. The language is the value of `xml:lang` or `lang`,
+    ignoring case. The code en matches en-US, but en-US does not match en. A unit that lacks one of the languages
+    becomes a pair that is not `complete`. Text in `hi` is kept, but text in the inline codes `bpt`, `ept`, `it`, `ph`
+    and `ut` is removed. Each run of whitespace becomes one space. Memory does not grow with the file. An external DTD
+    may be declared, but is never read. Raises DataError with file and line for XML that is malformed, declares
+    entities, or is not TMX.
     """
-    units = _Units(path, source_code.lower(), target_code.lower())
+    parser = _UnitParser(path, source_code.lower(), target_code.lower())
     for chunk in read_chunks(path):
-        units.feed(chunk)
-        yield from units.taken()
-    units.feed(b"", final=True)
-    yield from units.taken()
+        parser.feed(chunk)
+        yield from parser.pop_pairs()
+    parser.feed(b"", final=True)
+    yield from parser.pop_pairs()
 
 
-class _Units:
-    """A push parser, used because the standard library's iterparse reports no line numbers and builds a whole tree."""
+class _UnitParser:
+    """A push parser. The standard library's iterparse has no line numbers and builds the tree of the whole file."""
 
     def __init__(self, path: Path, *codes: str) -> None:
         self._path, self._codes = path, codes
@@ -57,7 +59,7 @@ class _Units:
         self._parser.SkippedEntityHandler = self._unknown_entity
 
     def feed(self, chunk: bytes, final: bool = False) -> None:
-        """Raises DataError."""
+        """Parse the next chunk of the file. Raises DataError for XML that is malformed or not accepted."""
         self._fed += len(chunk)
         try:
             self._parser.Parse(chunk, final)
@@ -67,10 +69,10 @@ class _Units:
         except ValueError as error:  # the encoding is unknown to Python
             raise DataError(f"{self._path}: {error}. Convert the file to UTF-8.") from None
         if not final and self._fed - max(self._parser.CurrentByteIndex, 0) > _LONGEST_TAG:
-            raise self._error(f"a tag of more than {_LONGEST_TAG} bytes; is this a TMX file?")
+            raise self._error(f"a tag of more than {_LONGEST_TAG} bytes. Is this a TMX file?")
 
-    def taken(self) -> list[Pair]:
-        """Return the pairs completed since the last call."""
+    def pop_pairs(self) -> list[Pair]:
+        """Return the pairs that were completed since the last call."""
         pairs, self._pairs = self._pairs, []
         return pairs
 
@@ -79,14 +81,14 @@ class _Units:
 
     def _doctype(self, name: str, system: str | None, public: str | None, internal: int) -> None:
         if internal:
-            raise self._error("a DTD inside the file is not allowed; remove the [ … ] from <!DOCTYPE …>.")
+            raise self._error("a DTD inside the file is not allowed. Remove the [ … ] from <!DOCTYPE …>.")
 
     def _entity(self, *declaration: Any) -> None:
-        raise self._error("entity declarations are not allowed; export the file without a DTD.")
+        raise self._error("entity declarations are not allowed. Export the file without a DTD.")
 
     def _unknown_entity(self, name: str, parameter: bool) -> None:
         if not parameter:
-            raise self._error(f"unknown entity &{name}; write the character itself.")
+            raise self._error(f"unknown entity &{name};, use the character itself instead.")
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         name = tag.rpartition(":")[2]
@@ -123,10 +125,10 @@ class _Units:
         if self._text is not None and not self._muted:
             self._size += len(text)
             if self._size > LONGEST_LINE:
-                raise self._error(f"a unit of more than {LONGEST_LINE} characters; is this a translation memory?")
+                raise self._error(f"a unit of more than {LONGEST_LINE} characters. Is this a translation memory?")
             self._text.append(text)
 
 
-def _matches(code: str, wanted: str) -> bool:
-    """Return whether a variant's language is the wanted one or a regional variety of it."""
-    return code == wanted or re.split("[-_]", code, maxsplit=1)[0] == wanted
+def _matches(code: str, language: str) -> bool:
+    """Return whether the language code of a variant denotes `language` or a regional variety of it."""
+    return code == language or re.split("[-_]", code, maxsplit=1)[0] == language

@@ -22,74 +22,79 @@ from dragoman.data.preparation.vocabulary import SAMPLE
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 
 LARGE = 1 << 26
-"""Minimum number of bytes of files whose digests are cached; smaller files are read every time."""
+"""Minimum size in bytes of files whose digests are cached. Smaller files are read every time."""
 
 SETTLED = 2.0
-"""Minimum age in seconds of cached files: a file that changed more recently may change again within its time stamp."""
+"""Minimum age in seconds of files whose digests are cached. A file that changed more recently may change again without
+a different time stamp."""
 
 _FILE = "digests.json"
 
 
 def file_digest(path: Path, folder: Path) -> str:
-    """Return the SHA-256 digest of a file. folder: cache for the digests of large files.
+    """Return the SHA-256 digest of a file. folder: folder that caches the digests of large files.
 
-    A cached digest is valid for the same size, inode, and times of the last change of contents and of metadata. Only
-    the kernel sets the latter, so changed contents are detected. Raises DataError if the file cannot be read.
+    A cached digest is valid as long as the size, the inode, and the times of the last changes of contents and metadata
+    are the same. The time of the last metadata change is set only by the kernel, so changed contents are detected.
+    Raises DataError if the file cannot be read.
     """
     check_regular(path)
     try:
         stat = path.stat()
-        known = _known(folder) if stat.st_size >= LARGE else {}
+        cache = _read_cache(folder) if stat.st_size >= LARGE else {}
         key = str(path.resolve())
         stamp = [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino, stat.st_dev]
-        if key in known and known[key][:-1] == stamp:
-            return str(known[key][-1])
-        settled = time.time() - stat.st_ctime > SETTLED
+        if key in cache and cache[key][:-1] == stamp:
+            return str(cache[key][-1])
+        is_settled = time.time() - stat.st_ctime > SETTLED
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         next(open_lines(path), None)  # raises an error that explains why the file cannot be read
         raise
-    if stat.st_size >= LARGE and settled:
+    if stat.st_size >= LARGE and is_settled:
         with contextlib.suppress(OSError, ResourceError):  # without the cache, the file is read again next time
             folder.mkdir(parents=True, exist_ok=True)
-            atomic_write(folder / _FILE, json.dumps({**_known(folder), key: [*stamp, digest]}))
+            atomic_write(folder / _FILE, json.dumps({**_read_cache(folder), key: [*stamp, digest]}))
     return digest
 
 
-def _known(folder: Path) -> dict[str, list[object]]:
+def _read_cache(folder: Path) -> dict[str, list[object]]:
     try:
-        known = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+        cache = json.loads((folder / _FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return known if isinstance(known, dict) and all(isinstance(entry, list) for entry in known.values()) else {}
+    return cache if isinstance(cache, dict) and all(isinstance(entry, list) for entry in cache.values()) else {}
 
 
 _FORMAT = {False: "1", True: "2"}
-"""Format of the ids (not of their storage), by whether a vocabulary is learned from a large corpus. Since format 2, it
-may be learned from a sample; other corpora keep format 1, so that runs of earlier versions can resume."""
+"""Format of the ids, not of their storage. The key is True if the vocabulary is learned from a large corpus. Format 2
+allows learning from a sample. All other corpora keep format 1, so that runs of earlier versions can be resumed."""
 
 AnyCleaning = CleaningConfig | TextCleaningConfig
 
 _SMALL = 8_000_000
-"""Bytes of a corpus's files, as stored."""
+"""Maximum total size in bytes of the stored files of a small corpus."""
 
 
 class CorpusContents:
-    """A corpus and the digests of its files, which depend on their contents, not on their names.
+    """A corpus and the digests of its files, which depend on the contents of the files, not on their names.
 
-    before: earlier corpora, whose pairs are dropped from this one.
+    before: earlier corpora, whose pairs are dropped from this corpus.
     """
 
     def __init__(
         self, corpus: CorpusConfig | TextCorpusConfig, folder: Path, before: Sequence["CorpusContents"] = ()
     ) -> None:
-        """Read all files. folder: see `file_digest`. Raises DataError if a file is missing or not a regular file."""
+        """Compute the digests of all files. folder: as in `file_digest`.
+
+        Raises DataError if a file is missing or not a regular file.
+        """
         self.corpus, self._folder, self._before = corpus, folder, before
         self._digests = [file_digest(path, folder) for path in corpus.files]
         self._large = sum(path.stat().st_size for path in corpus.files) > _SMALL
 
-    def cleaned(self, cleaning: AnyCleaning, vectors: bool) -> str:
+    def cleaned_fingerprint(self, cleaning: AnyCleaning, vectors: bool) -> str:
         """Return the fingerprint of the cleaned text."""
         return _digest(
             "cleaned",
@@ -100,13 +105,15 @@ class CorpusContents:
             *self._earlier_parts(),
         )
 
-    def tokenised(self, cleaning: AnyCleaning, text: TextConfig | Tokenizers, sample: int, more: str = "") -> str:
-        """Return the fingerprint of the token ids. more: description of all other data that determine them."""
+    def token_fingerprint(
+        self, cleaning: AnyCleaning, text: TextConfig | Tokenizers, sample: int, extra: str = ""
+    ) -> str:
+        """Return the fingerprint of the token ids. extra: description of all other data that determine the ids."""
         parts = [
             _FORMAT[self._large and isinstance(text, TextConfig)],
             repr(self.corpus.selection),
             _rules(cleaning),
-            _subwords(text, sample) + more,
+            _subwords(text, sample) + extra,
         ]
         parts += self._digests
         parts += self._earlier_parts()
@@ -118,7 +125,7 @@ class CorpusContents:
         return [part for each in self._before for part in ("before", repr(each.corpus.selection), *each._digests)]
 
     @staticmethod
-    def vocabulary(
+    def vocabulary_fingerprint(
         contents: Sequence["CorpusContents"],
         cleaning: AnyCleaning,
         text: TextConfig,
@@ -126,20 +133,21 @@ class CorpusContents:
         temperature: float | None,
     ) -> str:
         """Return the fingerprint of a vocabulary learned from several corpora."""
-        parts = [f"{each.cleaned(cleaning, text.vectors is not None)} {each.corpus.weight}" for each in contents]
+        vectors = text.vectors is not None
+        parts = [f"{each.cleaned_fingerprint(cleaning, vectors)} {each.corpus.weight}" for each in contents]
         parts += [file_digest(path, contents[0]._folder) for path in text.subword.files]
         return _digest("vocabulary", _subwords(text, sample), repr(temperature), *parts)
 
 
 def _rules(cleaning: AnyCleaning) -> str:
-    """Return the settings without `duplicates_between`, which is represented by the earlier corpora."""
+    """Return the settings without `duplicates_between`, because fingerprints contain the earlier corpora instead."""
     return cleaning.model_dump_json(exclude={"duplicates_between"})
 
 
 def _subwords(text: TextConfig | Tokenizers, sample: int) -> str:
     if isinstance(text, Tokenizers):
         return text.fingerprint
-    # unused settings are left out, so that fingerprints are the same as before these settings existed
+    # Unused settings are omitted, so that fingerprints match those of versions without these settings.
     settings = text.model_dump(mode="json", exclude={"subword": {"dropout"}})
     for name in ("vectors", "tags"):
         if not settings[name]:

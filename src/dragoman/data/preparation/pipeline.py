@@ -1,4 +1,4 @@
-"""`Preparation`: the steps from raw corpora to token ids, each of which is resumable and reused."""
+"""`Preparation`: the steps from raw corpora to token ids. Every step can be resumed, and its result is reused."""
 
 import contextlib
 import fcntl
@@ -32,15 +32,16 @@ REPORT = "cleaning.json"
 TOKENS = "tokens"
 
 SUSPICIOUS_SHARE = 0.2
-"""A warning is logged if cleaning drops a larger share of a corpus than this."""
+"""Share of a corpus above which a warning is logged if cleaning drops more."""
 
 
 @dataclass(frozen=True)
 class PreparedCorpora:
     """Tokenised corpora.
 
-    dataset: the token ids of all corpora; tokenizers: the tokenizers used; reports: the cleaning report of each corpus;
-    parts: the number of rows of each corpus, in the order of the dataset, and how many times an epoch reads it.
+    dataset: the token ids of all corpora. tokenizers: the tokenizers that were used. reports: the cleaning report of
+    each corpus. parts: the number of rows of each corpus and the number of times that an epoch reads it, in the order
+    of the dataset.
     """
 
     dataset: Dataset | DatasetUnion
@@ -56,15 +57,15 @@ class PreparedCorpora:
 
 Corpus = TypeVar("Corpus", bound=CorpusConfig | TextCorpusConfig)
 Cleaning = TypeVar("Cleaning", bound=CleaningConfig | TextCleaningConfig)
-Found = tuple[Dataset, Tokenizers, CleaningReport]
+Opened = tuple[Dataset, Tokenizers, CleaningReport]
 
 
 @dataclass
 class Preparation(ABC, Generic[Corpus, Cleaning]):
     """Prepares corpora of any kind. The fields are the arguments of `prepare`.
 
-    unit: name of the items that are counted, such as pairs; dataset: class that opens prepared folders; check: a hint
-    for messages on how to list dropped lines; vectors: whether the source consists of feature vectors.
+    unit: name of the items that are counted, such as pairs. dataset: class that opens prepared folders. hint: end of
+    the warning about dropped items, on how to list them. vectors: whether the source consists of feature vectors.
     """
 
     corpora: tuple[Corpus, ...]
@@ -77,18 +78,18 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
 
     unit: ClassVar[str]
     dataset: ClassVar[type[Dataset]]
-    check: ClassVar[str] = ""
+    hint: ClassVar[str] = ""
     vectors: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        """Fingerprint all corpora. Raises ConfigError for contradictory settings before any work is done."""
+        """Compute the digests of all corpora. Raises ConfigError for contradictory settings."""
         epoch_weights(self.corpora, [1] * len(self.corpora), self.temperature)
         self.contents: list[CorpusContents] = []
         for index, corpus in enumerate(self.corpora):
-            before = [self.contents[other] for other in self.before(index)]
+            before = [self.contents[other] for other in self.earlier_corpora(index)]
             self.contents.append(CorpusContents(corpus, self.folder, before))
         self.cleaned: dict[int, CleanedCorpus] = {}
-        self.reused: dict[str, Found] = {}
+        self.reused: dict[str, Opened] = {}
 
     @abstractmethod
     def read(self, corpus: Corpus) -> Iterator[Item]:
@@ -99,28 +100,29 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
         """Return the cleaning rules of a corpus."""
 
     @abstractmethod
-    def function(self, corpus: Corpus, source: Path, work: Path, tokenizers: Tokenizers) -> BlockTokeniser:
-        """Return a function that tokenises the blocks in the folder `source` into the folder `work`."""
+    def block_tokeniser(self, corpus: Corpus, source: Path, work: Path, tokenizers: Tokenizers) -> BlockTokeniser:
+        """Return a function that tokenises the blocks of the folder `source` into the folder `work`."""
 
-    def before(self, index: int) -> Sequence[int]:
-        """Return the indices of the earlier corpora whose pairs are dropped from this one."""
+    def earlier_corpora(self, index: int) -> Sequence[int]:
+        """Return the indices of the earlier corpora whose pairs are dropped from corpus `index`."""
         return ()
 
-    def more(self, corpus: Corpus) -> str:
+    def describe_extra(self, corpus: Corpus) -> str:
         """Return a string for the fingerprint that describes data other than text, cleaning and tokenizers."""
         return ""
 
-    def marked(self, function: BlockTokeniser, blocks: int) -> dict[str, dict[str, int]]:
+    def count_marked(self, tokeniser: BlockTokeniser, blocks: int) -> dict[str, dict[str, int]]:
         """Return the counts of inserted symbols, for the report."""
         return {}
 
     def run(self) -> PreparedCorpora:
-        prepared = self._made(make=False)
+        """Prepare the corpora, or open them if they are already prepared."""
+        prepared = self._open_all(build=False)
         if prepared is None:
             with _locked(self.folder):
                 remove_stale_temporaries(self.folder)
                 try:
-                    prepared = self._made(make=True)
+                    prepared = self._open_all(build=True)
                 except ResourceError:
                     info(f"Data: completed work is kept in {self.folder}; run the same command again to resume.")
                     raise
@@ -134,78 +136,80 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
         dataset = datasets[0] if len(datasets) == 1 else DatasetUnion(datasets, weights, self.folder)
         return PreparedCorpora(dataset, tokenizers, tuple(reports), tuple(map(Part, map(len, datasets), weights)))
 
-    def _made(self, make: bool) -> tuple[list[Dataset], Tokenizers, list[CleaningReport]] | None:
-        """Open all parts. make: prepare those that are missing; otherwise return None if one is missing."""
+    def _open_all(self, build: bool) -> tuple[list[Dataset], Tokenizers, list[CleaningReport]] | None:
+        """Open all corpora. build: whether to prepare missing corpora; if False, return None if a corpus is missing."""
         text: TextConfig | Tokenizers | None = self.text
         if isinstance(text, TextConfig) and len(self.corpora) > 1:
-            text = self._vocabulary(text, make)
+            text = self._open_vocabulary(text, build)
         if text is None:
             return None
-        found = []
+        opened = []
         for index in range(len(self.corpora)):
-            part = self._part(index, text, make)
+            part = self._open_corpus(index, text, build)
             if part is None:
                 return None
-            found.append(part)
-        return [part[0] for part in found], found[0][1], [part[2] for part in found]
+            opened.append(part)
+        return [part[0] for part in opened], opened[0][1], [part[2] for part in opened]
 
-    def _vocabulary(self, text: TextConfig, make: bool) -> Tokenizers | None:
-        """Return the vocabulary of several corpora, stored in a folder of its own."""
+    def _open_vocabulary(self, text: TextConfig, build: bool) -> Tokenizers | None:
+        """Return the vocabulary of several corpora, which is stored in a separate folder. build: as in `_open_all`."""
         settings = text, self.sample, self.temperature
-        path = self.folder / CorpusContents.vocabulary(self.contents, self.cleaning, *settings)[:16]
+        path = self.folder / CorpusContents.vocabulary_fingerprint(self.contents, self.cleaning, *settings)[:16]
         if path.exists():
             try:
                 return Tokenizers.load(path).with_dropout(text.subword.resampling)
             except ModelError as error:
-                if make:
+                if build:
                     warn(f"{error} Learning the vocabulary again.")
                     remove_folder(path)
-        if not make:
+        if not build:
             return None
-        tokenizers = self._learned(text, range(len(self.corpora)))
+        tokenizers = self._learn(text, range(len(self.corpora)))
         with atomic_folder(path) as temporary:
             tokenizers.save(temporary)
         return tokenizers
 
-    def _learned(self, text: TextConfig, indices: Sequence[int]) -> Tokenizers:
-        cleaned = [self._cleaned(index) for index in indices]
+    def _learn(self, text: TextConfig, indices: Sequence[int]) -> Tokenizers:
+        cleaned = [self._clean(index) for index in indices]
         sizes = [each.pairs for each in cleaned]
         weights = epoch_weights([self.corpora[index] for index in indices], sizes, self.temperature)
         with Progress("Learning the vocabulary"):
             return learn_vocabulary(cleaned, weights, text, self.sample)
 
-    def _part(self, index: int, text: TextConfig | Tokenizers, make: bool) -> Found | None:
+    def _open_corpus(self, index: int, text: TextConfig | Tokenizers, build: bool) -> Opened | None:
+        """Open a corpus. build: as in `_open_all`."""
         corpus = self.corpora[index]
-        fingerprint = self.contents[index].tokenised(self.cleaning, text, self.sample, self.more(corpus))
+        extra = self.describe_extra(corpus)
+        fingerprint = self.contents[index].token_fingerprint(self.cleaning, text, self.sample, extra)
         path = self.folder / fingerprint[:16]
         if fingerprint in self.reused:
             return self.reused[fingerprint]
         if path.exists():
             try:
-                found = self._open(path, fingerprint, text)
+                opened = self._open(path, fingerprint, text)
             except (DataError, ModelError) as error:
-                if not make:
+                if not build:
                     return None
                 warn(f"{error} Preparing {corpus} again.")
                 remove_folder(path)
             else:
-                info(f"Data: reused {found[0]} of {corpus} from {path}")
-                self._report(found[2])
-                self.reused[fingerprint] = found
-                return found
-        if not make:
+                info(f"Data: reused {opened[0]} of {corpus} from {path}")
+                self._report(opened[2])
+                self.reused[fingerprint] = opened
+                return opened
+        if not build:
             return None
         info(f"Data: preparing {corpus} into {path}")
         with Progress("Preparing"), atomic_folder(path) as temporary:
             self._build(index, text, temporary, fingerprint)
-        found = self._open(path, fingerprint, text)
-        self._report(found[2])
-        if found[2].kept < (1 - SUSPICIOUS_SHARE) * found[2].total:
-            warn(f"Cleaning dropped much of {corpus}{self.check}.")
-        return found
+        opened = self._open(path, fingerprint, text)
+        self._report(opened[2])
+        if opened[2].kept < (1 - SUSPICIOUS_SHARE) * opened[2].total:
+            warn(f"Cleaning dropped much of {corpus}{self.hint}.")
+        return opened
 
     def _build(self, index: int, text: TextConfig | Tokenizers, path: Path, fingerprint: str) -> None:
-        corpus, cleaned = self.corpora[index], self._cleaned(index)
+        corpus, cleaned = self.corpora[index], self._clean(index)
         work = cleaned.folder / f"{TOKENS}-{fingerprint[:16]}"
         work.mkdir(exist_ok=True)
         if isinstance(text, Tokenizers):
@@ -214,52 +218,52 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
             try:
                 tokenizers = Tokenizers.load(work / "vocabulary")
             except ModelError:
-                tokenizers = self._learned(text, [index])
+                tokenizers = self._learn(text, [index])
                 with atomic_folder(work / "vocabulary", replace=True) as temporary:
                     tokenizers.save(temporary)
             tokenizers.save(path)
-        function = self.function(corpus, cleaned.folder, work, tokenizers)
-        writer = DatasetWriter(path, function.types, tokenizers.source.size if self.vectors else None)
+        tokeniser = self.block_tokeniser(corpus, cleaned.folder, work, tokenizers)
+        writer = DatasetWriter(path, tokeniser.types, tokenizers.source.size if self.vectors else None)
         try:
-            report = tokenise(function, cleaned, writer, path, self.workers)
-            _require_some(report, corpus)
-            values = {self.unit: report.total, "counts": report.counts, **self.marked(function, len(cleaned))}
+            report = tokenise(tokeniser, cleaned, writer, path, self.workers)
+            _check_not_empty(report, corpus)
+            values = {self.unit: report.total, "counts": report.counts, **self.count_marked(tokeniser, len(cleaned))}
             (path / REPORT).write_text(json.dumps(values), encoding="utf-8")
             dropped = [CleaningReport.file(path, rule).name for rule in report.counts]
             writer.finish(fingerprint, (REPORT, *dropped))
         finally:
             writer.close()
 
-    def _cleaned(self, index: int) -> CleanedCorpus:
+    def _clean(self, index: int) -> CleanedCorpus:
         if index not in self.cleaned:
-            corpus, path = self.corpora[index], self._unfinished(index)
-            before = [self._cleaned(other) for other in self.before(index)]
+            corpus, path = self.corpora[index], self._work_folder(index)
+            before = [self._clean(other) for other in self.earlier_corpora(index)]
             try:
                 path.mkdir(exist_ok=True)
                 items, rules = self.read(corpus), self.rules(corpus)
                 self.cleaned[index] = clean(items, rules, path, workers=self.workers, before=before)
-            except OSError as error:  # errors in the corpus's own files are DataErrors
+            except OSError as error:  # errors in the files of the corpus are DataErrors
                 raise unwritable(path, error) from error
-            _require_some(self.cleaned[index].report, corpus)
+            _check_not_empty(self.cleaned[index].report, corpus)
         return self.cleaned[index]
 
-    def _unfinished(self, index: int) -> Path:
+    def _work_folder(self, index: int) -> Path:
         """Return the folder of a corpus's blocks during preparation. After a kill, the next preparation reuses them."""
-        fingerprint = self.contents[index].cleaned(self.cleaning, self.vectors)
+        fingerprint = self.contents[index].cleaned_fingerprint(self.cleaning, self.vectors)
         return self.folder / f".{fingerprint[:16]}.unfinished"
 
     def _remove_unfinished(self) -> None:
         self.cleaned.clear()
         for index in range(len(self.corpora)):
-            shutil.rmtree(self._unfinished(index), ignore_errors=True)
+            shutil.rmtree(self._work_folder(index), ignore_errors=True)
 
     def _report(self, report: CleaningReport) -> None:
         info(report.table())
 
-    def _open(self, path: Path, fingerprint: str, text: TextConfig | Tokenizers) -> Found:
+    def _open(self, path: Path, fingerprint: str, text: TextConfig | Tokenizers) -> Opened:
         dataset = self.dataset(path)
         if dataset.fingerprint != fingerprint:
-            raise DataError(f"The tokenised corpus in {path} was made from other data.")
+            raise DataError(f"The tokenised corpus in {path} was prepared from other data.")
         if isinstance(text, TextConfig):
             text = Tokenizers.load(path).with_dropout(text.subword.resampling)
         try:
@@ -271,16 +275,16 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
         return dataset, text, report
 
 
-def _require_some(report: CleaningReport, corpus: CorpusConfig | TextCorpusConfig) -> None:
+def _check_not_empty(report: CleaningReport, corpus: CorpusConfig | TextCorpusConfig) -> None:
     if report.kept == 0:
         raise DataError(
-            f"Cleaning dropped everything in {corpus}; fix the corpus or relax the rules.\n{report.table()}"
+            f"Cleaning dropped everything in {corpus}. Fix the corpus or relax the rules.\n{report.table()}"
         )
 
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Hold an exclusive lock on the folder, released at the latest when the process ends; waits for other holders."""
+    """Wait for an exclusive lock on the folder and hold it. It is released at the latest when the process ends."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder, os.O_RDONLY)

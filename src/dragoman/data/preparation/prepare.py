@@ -1,4 +1,4 @@
-"""Preparing corpora: clean them, learn a vocabulary, tokenise them once, and store the result for later runs."""
+"""Preparation of corpora: clean them, learn a vocabulary, tokenise them, and store the result for later runs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,17 +29,18 @@ def prepare(
     workers: int | None = None,
     marking: PairMarker | None = None,
 ) -> PreparedCorpora:
-    """Clean and tokenise corpora, or reuse the result of an earlier call in `folder`; which of the two is logged.
+    """Clean and tokenise corpora, or reuse the result of an earlier call in `folder`. The log states which.
 
-    text: settings to learn subwords from the corpora, or existing tokenizers (of a model to start from). temperature:
-    see `epoch_weights`; sample: see `learn_vocabulary`; workers: number of processes, None for one per core. marking:
-    inserts symbols into the pairs; the vocabulary contains them, but is learned without them.
+    text: settings to learn subwords from the corpora, or existing tokenizers, such as those of a model to start from.
+    temperature: see `epoch_weights`. sample: maximum number of bytes, see `learn_vocabulary`. workers: number of
+    processes; None: one per core. marking: inserts symbols into the pairs. The vocabulary contains these symbols, but
+    is learned from text without them.
 
     A corpus is reused if the contents of its files, the cleaning rules, its tags, the marking, and the subword settings
-    (or tokenizers) are the same. It is verified when opened, and prepared again if damaged. A call that was killed is
-    resumed. If several processes use the same folder, one works and the others wait. Raises DataError if a corpus
-    cannot be read or no pair is kept, ConfigError for tags that the tokenizers do not have and for a marking that they
-    do not support.
+    (or tokenizers) are the same. It is verified when it is opened, and prepared again if it is damaged. A call that was
+    killed is resumed by the next call. If several processes use the same folder, one of them prepares the corpora while
+    the others wait. Raises DataError if a corpus cannot be read or no pair is kept, and ConfigError if the tokenizers
+    lack a tag or do not support the marking.
     """
     corpora = (corpora,) if isinstance(corpora, CorpusConfig) else tuple(corpora)
     return _PairPreparation(corpora, cleaning, text, Path(folder), temperature, sample, workers, marking).run()
@@ -56,11 +57,11 @@ def prepare_texts(
     sample: int = SAMPLE,
     workers: int | None = None,
 ) -> PreparedCorpora:
-    """Clean and tokenise documents, or reuse the result of an earlier call in `folder`; which of the two is logged.
+    """Clean and tokenise documents, or reuse the result of an earlier call in `folder`. The log states which.
 
-    block: number of tokens to predict per excerpt of a document (the last may be shorter), see `TextDataset`. text:
-    settings to learn one vocabulary, used as source and target, or existing tokenizers, whose target is used. Other
-    arguments, reuse and errors: see `prepare`.
+    block: number of labels per excerpt of a document, see `TextDataset`; the last excerpt may be shorter. text:
+    settings to learn one vocabulary, which is used as source and target, or existing tokenizers, whose target tokenizer
+    is used. For other arguments, reuse and errors, see `prepare`.
     """
     corpora = (corpora,) if isinstance(corpora, TextCorpusConfig) else tuple(corpora)
     return _TextPreparation(corpora, cleaning, text, Path(folder), temperature, sample, workers, block).run()
@@ -72,7 +73,7 @@ class _PairPreparation(Preparation[CorpusConfig, CleaningConfig]):
 
     unit = "pairs"
     dataset = Dataset
-    check = "; `dragoman data check` lists every dropped line"
+    hint = ". `dragoman data check` lists every dropped line"
 
     def __post_init__(self) -> None:
         text = self.text
@@ -93,32 +94,32 @@ class _PairPreparation(Preparation[CorpusConfig, CleaningConfig]):
     def rules(self, corpus: CorpusConfig) -> PairRules:
         return PairRules(self.cleaning, str(corpus), self.vectors)
 
-    def before(self, index: int) -> Sequence[int]:
+    def earlier_corpora(self, index: int) -> Sequence[int]:
         cleaning, tags = self.cleaning, self.corpora[index].all_tags
         if not (cleaning.enabled and cleaning.duplicates and cleaning.duplicates_between):
             return ()
         return [other for other in range(index) if self.corpora[other].all_tags == tags]
 
-    def more(self, corpus: CorpusConfig) -> str:
+    def describe_extra(self, corpus: CorpusConfig) -> str:
         tags = repr(corpus.all_tags) if corpus.all_tags else ""
         return tags if self.marking is None else f"{tags} {self.marking.fingerprint}"
 
-    def function(self, corpus: CorpusConfig, source: Path, work: Path, tokenizers: Tokenizers) -> PairTokeniser:
+    def block_tokeniser(self, corpus: CorpusConfig, source: Path, work: Path, tokenizers: Tokenizers) -> PairTokeniser:
         tags = tuple(tokenizers.source.tag_ids(corpus.all_tags)) if corpus.all_tags else ()
         limit = self.cleaning.max_tokens if self.cleaning.enabled else None
         return PairTokeniser(source, work, tokenizers, tags, limit, corpus.files[0], self.marking)
 
-    def marked(self, function: BlockTokeniser, blocks: int) -> dict[str, dict[str, int]]:
-        assert isinstance(function, PairTokeniser)
-        counts = function.marked(blocks)
+    def count_marked(self, tokeniser: BlockTokeniser, blocks: int) -> dict[str, dict[str, int]]:
+        assert isinstance(tokeniser, PairTokeniser)
+        counts = tokeniser.marked(blocks)
         return {"marked": counts} if counts else {}
 
     def _report(self, report: CleaningReport) -> None:
-        """Report what was dropped and, if pairs were too long, which settings would keep them."""
+        """Log the report. If pairs were too long, also log the settings that limit their length."""
         super()._report(report)
         if any(limit in report.counts for limit in LENGTH_LIMITS):
             values = {limit: getattr(self.cleaning, limit) for limit in LENGTH_LIMITS}
-            limits = ", ".join(f"{limit}={'null' if most is None else most}" for limit, most in values.items())
+            limits = ", ".join(f"{limit}={'null' if value is None else value}" for limit, value in values.items())
             info(f"data.cleaning drops longer pairs ({limits}): raise a limit, or set it to null, to keep them.")
 
 
@@ -140,10 +141,12 @@ class _TextPreparation(Preparation[TextCorpusConfig, TextCleaningConfig]):
     def rules(self, corpus: TextCorpusConfig) -> TextRules:
         return TextRules(self.cleaning, str(corpus))
 
-    def more(self, corpus: TextCorpusConfig) -> str:
+    def describe_extra(self, corpus: TextCorpusConfig) -> str:
         return f"block {self.block}"
 
-    def function(self, corpus: TextCorpusConfig, source: Path, work: Path, tokenizers: Tokenizers) -> TextTokeniser:
+    def block_tokeniser(
+        self, corpus: TextCorpusConfig, source: Path, work: Path, tokenizers: Tokenizers
+    ) -> TextTokeniser:
         return TextTokeniser(source, work, tokenizers.target, self.block)
 
 
@@ -155,13 +158,13 @@ def _check_vocabulary(text: TextConfig | Tokenizers, symbols: Sequence[str]) -> 
     for kind in kinds:
         if not kind.lossless:
             raise ConfigError(
-                f"data.placeholders and data.terminology require a lossless vocabulary, which one of "
-                f"kind {kind.kind} is not: set text.subword.kind to bpe or unigram"
+                f"data.placeholders and data.terminology require a lossless vocabulary, but {kind.kind} is not "
+                "lossless: set text.subword.kind to bpe or unigram"
             )
     if isinstance(text, Tokenizers) and (missing := [symbol for symbol in symbols if symbol not in text.tags]):
         raise ConfigError(
-            f"the vocabulary lacks the symbol {missing[0]}, which data.placeholders or data.terminology needs: train "
-            "from the data, or start from the model with train.start, which adds it"
+            f"the vocabulary lacks the symbol {missing[0]}, which data.placeholders or data.terminology requires: "
+            "learn the vocabulary from the data, or start from the model with train.start, which adds the symbol"
         )
 
 

@@ -1,4 +1,4 @@
-"""Tokenising a cleaned corpus block by block, on all cores, into the shards of a `Dataset`."""
+"""Tokenisation of a cleaned corpus, block by block and on all cores, into the files of a `Dataset`."""
 
 import shutil
 from collections import Counter
@@ -37,7 +37,7 @@ class PairMarker(Protocol):
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The symbols that the vocabularies must contain."""
+        """The inline symbols that the vocabularies must contain."""
         ...
 
     @property
@@ -46,14 +46,15 @@ class PairMarker(Protocol):
         ...
 
     def __call__(self, source: str, target: str, line: int) -> MarkedPair:
-        """Mark a pair. line: its line in the corpus. The result depends only on these arguments."""
+        """Mark a pair. line: line of the pair in the corpus. The result depends only on the arguments."""
         ...
 
 
 class Rows(NamedTuple):
-    """N rows of a dataset: their lines in the corpus (N,), and their sides.
+    """N rows of a dataset.
 
-    too_long: lines of the rows that are dropped because they have too many tokens.
+    lines: (N,), the line of each row in the corpus. sides: the sides of the rows. too_long: lines of the rows that are
+    dropped because they have too many tokens.
     """
 
     lines: NDArray[np.int64]
@@ -62,7 +63,7 @@ class Rows(NamedTuple):
 
 
 class BlockTokeniser(Protocol):
-    """Tokenises the kept items of a block and writes them to a block file in `folder`. Must be picklable."""
+    """Tokenises the kept items of a block and writes the ids to a block file in `folder`. Must be picklable."""
 
     @property
     def folder(self) -> Path: ...
@@ -73,7 +74,7 @@ class BlockTokeniser(Protocol):
         ...
 
     def __call__(self, task: tuple[int, NDArray[np.uint8]]) -> None:
-        """Tokenise a block. task: its number and the verdicts on its items."""
+        """Tokenise a block. task: number of the block, and the verdicts on its items."""
         ...
 
     def rows(self, blocks: int) -> Iterator[Rows]:
@@ -82,23 +83,23 @@ class BlockTokeniser(Protocol):
 
 
 def tokenise(
-    function: BlockTokeniser, cleaned: CleanedCorpus, writer: DatasetWriter, folder: Path, workers: int | None = None
+    tokeniser: BlockTokeniser, cleaned: CleanedCorpus, writer: DatasetWriter, folder: Path, workers: int | None = None
 ) -> CleaningReport:
-    """Tokenise a corpus and pass its rows to the writer, in order. Returns the report, which includes too long rows.
+    """Tokenise a corpus and write its rows in order. Returns the report, including rows with too many tokens.
 
-    Blocks from an earlier call are reused. folder: folder for the files of the report. workers: number of processes,
-    None for one per core; it does not affect the result.
+    Blocks from an earlier call are reused. folder: folder for the files of the report. workers: number of processes;
+    None: one per core. The number does not affect the result.
     """
-    missing = [number for number in range(len(cleaned)) if not is_whole_block(block_file(function.folder, number))]
+    missing = [number for number in range(len(cleaned)) if not is_whole_block(block_file(tokeniser.folder, number))]
     sizes, total = np.diff(cleaned.starts), int(cleaned.starts[-1])
     tasks = ((number, np.array(cleaned.verdicts(number))) for number in missing)
     with Progress("Tokenising", cleaned.items, total, done=total - int(sizes[missing].sum())) as progress:
-        for number, _ in zip(missing, parallel_map(function, tasks, workers), strict=True):
+        for number, _ in zip(missing, parallel_map(tokeniser, tasks, workers), strict=True):
             progress.update(progress.done + int(sizes[number]))
     counts = dict(cleaned.report.counts)
     for rule in counts:
         shutil.copyfile(CleaningReport.file(cleaned.folder, rule), CleaningReport.file(folder, rule))
-    for lines, sides, too_long in function.rows(len(cleaned)):
+    for lines, sides, too_long in tokeniser.rows(len(cleaned)):
         writer.add(lines, *sides)
         if len(too_long):
             counts["max_tokens"] = counts.get("max_tokens", 0) + len(too_long)
@@ -107,8 +108,8 @@ def tokenise(
     return CleaningReport.of_files(folder, cleaned.report.total, counts, cleaned.unit)
 
 
-PAIRS_AT_ONCE = 2048
-"""Number of pairs that are tokenised together."""
+PAIRS_PER_CALL = 2048
+"""Number of pairs that are tokenised in one call."""
 
 SIDES = PairRules.sides
 
@@ -118,7 +119,7 @@ class PairTokeniser:
     """Tokenises the kept pairs of a block.
 
     A block file contains the `lines` of the pairs, the ids and lengths of each side, and the lines of pairs that are
-    `too_long`; with a `marking`, it also contains the `marked` counts.
+    `too_long`. With a `marking`, it also contains the `marked` counts.
     """
 
     source: Path
@@ -130,22 +131,25 @@ class PairTokeniser:
     marking: PairMarker | None = None
 
     def __call__(self, task: tuple[int, NDArray[np.uint8]]) -> None:
-        """Tokenise a block. task: its number and the verdicts on its pairs. Raises DataError for invalid vectors."""
-        number, kept = task
+        """Tokenise a block. task: number of the block, and the verdicts on its pairs.
+
+        Raises DataError for invalid vectors.
+        """
+        number, verdicts = task
         names = ("verdicts", "lines", *(f"{side}{ending}" for side in SIDES for ending in ("", "_ends")))
-        verdicts, lines, *sides = read_block(block_file(self.source, number), *names)
-        chosen = np.flatnonzero(kept[verdicts == 0] == 0)
-        lines = lines[kept == 0]
+        block_verdicts, lines, *sides = read_block(block_file(self.source, number), *names)
+        chosen = np.flatnonzero(verdicts[block_verdicts == 0] == 0)
+        lines = lines[verdicts == 0]
         sources, targets = (
             unpack_texts(joined, ends, chosen) for joined, ends in zip(sides[::2], sides[1::2], strict=True)
         )
         marked: Counter[str] = Counter()
-        parts = range(0, len(lines), PAIRS_AT_ONCE)
+        parts = range(0, len(lines), PAIRS_PER_CALL)
         pairs = [pair for start in parts for pair in self._ids(sources, targets, lines, start, marked)]
         short = np.array([not self.limit or max(map(len, pair)) <= self.limit for pair in pairs], dtype=bool)
-        staying = [pair for pair, fits in zip(pairs, short, strict=True) if fits]
+        short_pairs = [pair for pair, is_short in zip(pairs, short, strict=True) if is_short]
         arrays: dict[str, NDArray[Any]] = {"lines": lines[short], "too_long": lines[~short]}
-        columns = zip(*staying, strict=True) if staying else ((), ())
+        columns = zip(*short_pairs, strict=True) if short_pairs else ((), ())
         for (side, dtype), ids in zip(self.types.items(), columns, strict=True):
             joined = Sentences.of([[*self.tags, *each] for each in ids] if side == "source" and self.tags else ids)
             arrays[side], arrays[f"{side}_lengths"] = joined.ids.astype(dtype), joined.lengths
@@ -167,7 +171,7 @@ class PairTokeniser:
             yield Rows(lines, (Sentences(*sides[:2]), Sentences(*sides[2:])), too_long)
 
     def marked(self, blocks: int) -> dict[str, int]:
-        """Return the counts of inserted symbols in the blocks, by the names in `MARKED`; empty without a `marking`."""
+        """Return the counts named in `MARKED`, summed over the blocks; empty without a `marking`."""
         if self.marking is None:
             return {}
         total = sum((read_block(block_file(self.folder, number), "marked")[0] for number in range(blocks)), start=0)
@@ -181,18 +185,17 @@ class PairTokeniser:
         start: int,
         marked: Counter[str],
     ) -> Iterator[tuple[Any, Any]]:
-        """Return the ids of both sides of the pairs from `start` on. The counts `marked` are updated."""
-        part = slice(start, start + PAIRS_AT_ONCE)
+        """Return the ids of both sides of PAIRS_PER_CALL pairs from `start` on, and update the counts in `marked`."""
+        part = slice(start, start + PAIRS_PER_CALL)
         if self.marking is not None:
             texts = zip(sources[part], targets[part], lines[part].tolist(), strict=True)
-            found = [self.marking(*each) for each in texts]
-            for each in found:
-                numbers = each.spans > 0, each.spans, each.terms > 0, each.terms
-                marked.update(dict(zip(MARKED, map(int, numbers), strict=True)))
-            read, written = [each.source for each in found], [each.target for each in found]
-            return zip(
-                self.tokenizers.source.encode_inlined(read), self.tokenizers.target.encode_inlined(written), strict=True
-            )
+            marked_pairs = [self.marking(*each) for each in texts]
+            for pair in marked_pairs:
+                counts = pair.spans > 0, pair.spans, pair.terms > 0, pair.terms
+                marked.update(dict(zip(MARKED, map(int, counts), strict=True)))
+            source_ids = self.tokenizers.source.encode_inlined([pair.source for pair in marked_pairs])
+            target_ids = self.tokenizers.target.encode_inlined([pair.target for pair in marked_pairs])
+            return zip(source_ids, target_ids, strict=True)
         try:
             ids = self.tokenizers.source.encode_batch(sources[part])
         except VectorError as error:
@@ -200,8 +203,8 @@ class PairTokeniser:
         return zip(ids, self.tokenizers.target.encode_batch(targets[part]), strict=True)
 
 
-CHARACTERS_AT_ONCE = 1 << 18
-"""Number of characters that are tokenised together; the last passage may exceed it."""
+CHARACTERS_PER_CALL = 1 << 18
+"""Number of characters that are tokenised in one call. The last passage of a call may exceed this number."""
 
 _NONE = np.zeros(0, np.int64)
 
@@ -211,7 +214,7 @@ class TextTokeniser:
     """Tokenises the kept passages of a block.
 
     A block file contains the `lines` of the passages, whether they end a document (`ends`), their ids (`text`) with EOS
-    after each document, and their numbers of ids (`text_lengths`). block: see `rows`.
+    after each document, and their numbers of ids (`text_lengths`). block: maximum number of labels per excerpt.
     """
 
     source: Path
@@ -220,17 +223,18 @@ class TextTokeniser:
     block: int
 
     def __call__(self, task: tuple[int, NDArray[np.uint8]]) -> None:
-        """Tokenise a block. task: its number and the verdicts on its passages."""
-        number, kept = task
+        """Tokenise a block. task: number of the block, and the verdicts on its passages."""
+        number, verdicts = task
         names = ("verdicts", "lines", "begins", "ends", "text", "text_ends")
-        verdicts, lines, begins, ends, joined, text_ends = read_block(block_file(self.source, number), *names)
-        chosen = np.flatnonzero(kept[verdicts == 0] == 0)
-        lines, begins, ends = lines[kept == 0], begins[kept == 0].tolist(), ends[kept == 0]
+        block_verdicts, lines, begins, ends, joined, text_ends = read_block(block_file(self.source, number), *names)
+        kept = verdicts == 0
+        chosen = np.flatnonzero(kept[block_verdicts == 0])
+        lines, begins, ends = lines[kept], begins[kept].tolist(), ends[kept]
         texts = unpack_texts(joined, text_ends, chosen)
         ids = Sentences.of(
             [
                 [*each, EOS] if last else each
-                for part in _at_once(texts)
+                for part in _slices(texts)
                 for each, last in zip(self._ids(texts[part], begins[part]), ends[part].tolist(), strict=True)
             ]
         )
@@ -250,7 +254,10 @@ class TextTokeniser:
         return id_types({"text": self.tokenizer.size})
 
     def rows(self, blocks: int) -> Iterator[Rows]:
-        """Yield the labels of each document in excerpts of `block` (the last may be shorter): see `TextDataset`."""
+        """Yield the labels of each document in excerpts of `block` labels, the last of which may be shorter.
+
+        See `TextDataset`.
+        """
         rest, rest_line = np.zeros(0, self.types["text"]), 0  # labels of an excerpt that continues in the next block
         for number in range(blocks):
             lines, ends, ids, lengths = read_block(
@@ -268,14 +275,14 @@ class TextTokeniser:
             rest, rest_line = ids[firsts[-1] :], int(lines[-1])
 
 
-def _at_once(texts: Sequence[str]) -> Iterator[slice]:
-    """Return the slices of a list of texts that are tokenised together."""
+def _slices(texts: Sequence[str]) -> Iterator[slice]:
+    """Yield the slices of a list of texts that are tokenised in one call."""
     start = size = 0
-    for place, text in enumerate(texts, start=1):
+    for end, text in enumerate(texts, start=1):
         size += len(text)
-        if size >= CHARACTERS_AT_ONCE or place == len(texts):
-            yield slice(start, place)
-            start, size = place, 0
+        if size >= CHARACTERS_PER_CALL or end == len(texts):
+            yield slice(start, end)
+            start, size = end, 0
 
 
 def excerpt_lengths(documents: NDArray[np.int64], block: int) -> NDArray[np.int64]:

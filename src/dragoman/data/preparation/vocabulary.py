@@ -1,4 +1,4 @@
-"""Learning a vocabulary from all text of small corpora, or from a fixed sample of large ones."""
+"""Vocabulary learning, from the whole text of small corpora or a fixed sample of large corpora."""
 
 import zlib
 from collections.abc import Iterator, Sequence
@@ -17,10 +17,11 @@ from dragoman.data.workers import Workers
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 
 SAMPLE = 40_000_000
-"""Default sample size in bytes of text; about 300,000 sentence pairs."""
+"""Default sample size in bytes of text, about 300,000 sentence pairs."""
 
 BYTES_PER_WORD = 128
-"""Minimum bytes of the sample per distinct word: memory for learning grows with the number of distinct words."""
+"""Minimum number of bytes of the sample per distinct word, because memory use grows with the number of distinct
+words."""
 
 _SMALL = 4_000_000
 _SLOTS = 1 << 22
@@ -29,7 +30,7 @@ _NEVER = np.uint32(2**32 - 1)
 
 @dataclass(frozen=True)
 class Sample:
-    """A sample of a cleaned corpus: each item with probability `rate`, drawn by its index alone.
+    """A sample of a cleaned corpus. Each item is included with probability `rate`, depending only on its index.
 
     folder, starts: as in `CleanedCorpus`.
     """
@@ -43,14 +44,15 @@ class Sample:
         for _, texts in self._blocks(side):
             yield from texts
 
-    def bytes(self, side: str) -> int:
-        """Return the number of bytes of UTF-8 of all kept texts of a side, independent of the rate."""
+    def corpus_bytes(self, side: str) -> int:
+        """Return the number of UTF-8 bytes of all kept texts of a side of the corpus, independently of the rate."""
         return text_bytes(self.folder, self.starts, side)
 
-    def first_draws(self, side: str, slots: NDArray[np.uint32]) -> None:
-        """Lower the slot of each word to the smallest draw of its sentences, as a fraction of the rate (1 is 2^32).
+    def lower_draws(self, side: str, slots: NDArray[np.uint32]) -> None:
+        """Lower the slot of each word of the sample to the smallest draw of the sentences that contain the word.
 
-        If the rate were multiplied by less than this fraction, the word would drop out of the sample.
+        slots: smallest draw by hash of the word, as a fraction of the rate, where 2^32 represents 1. If the rate is
+        multiplied by less than this fraction, the sample no longer contains the word.
         """
         for draws, texts in self._blocks(side):
             parts = ((draws >> np.uint64(32)) / self.rate).astype(np.int64).tolist()
@@ -61,12 +63,12 @@ class Sample:
                         slots[slot] = part
 
     def _blocks(self, side: str) -> Iterator[tuple[NDArray[np.uint64], list[str]]]:
-        """Yield for each block the draws of the sampled texts, which are below rate · 2^64, and the texts."""
+        """Yield the draws of the sampled texts, which are below rate · 2^64, and the texts, block by block."""
         verdicts = open_verdicts(self.folder)
         for number in range(len(self.starts) - 1):
             path = block_file(self.folder, number)
-            before, joined, ends = read_block(path, "verdicts", side, f"{side}_ends")
-            indices = self.starts[number] + np.flatnonzero(before == 0)
+            block_verdicts, joined, ends = read_block(path, "verdicts", side, f"{side}_ends")
+            indices = self.starts[number] + np.flatnonzero(block_verdicts == 0)
             draws = mixed(indices.astype(np.uint64), 0)
             chosen = verdicts[indices] == 0
             if self.rate < 1:
@@ -76,63 +78,67 @@ class Sample:
 
 @dataclass(frozen=True)
 class VocabularyLearner:
-    """Learns a vocabulary from samples. most: see `learn_vocabulary`; sides: names of the corpora's sides."""
+    """Learns a vocabulary from samples. max_bytes: as in `learn_vocabulary`. sides: names of the corpora's sides."""
 
     text: TextConfig
-    most: int
+    max_bytes: int
     sides: tuple[str, ...] = CleanedCorpus.sides
 
     def __call__(self, task: tuple[list[Sample], list[float]]) -> tuple[Tokenizers, float]:
-        """task: the corpora with rate 1, and their epoch weights. Returns the tokenizers and the share of text used."""
+        """Learn a vocabulary. Returns the tokenizers and the share of the text that was used.
+
+        task: samples with rate 1, and the epoch weights of their corpora.
+        """
         samples, weights = task
         sides = self.sides if self.text.vectors is None else self.sides[1:]
-        sizes = [sum(map(sample.bytes, sides)) for sample in samples]
-        if sum(sizes) > self.most:
-            whole = sum(size * weight for size, weight in zip(sizes, weights, strict=True))
+        sizes = [sum(map(sample.corpus_bytes, sides)) for sample in samples]
+        if sum(sizes) > self.max_bytes:
+            epoch_size = sum(size * weight for size, weight in zip(sizes, weights, strict=True))
             samples = [
-                replace(sample, rate=min(1.0, self.most * weight / whole))
+                replace(sample, rate=min(1.0, self.max_bytes * weight / epoch_size))
                 for sample, weight in zip(samples, weights, strict=True)
             ]
         if sum(sizes) > _SMALL:
-            factor = _factor(samples, sides, max(1, self.most // BYTES_PER_WORD))
+            factor = _rate_factor(samples, sides, max(1, self.max_bytes // BYTES_PER_WORD))
             samples = [replace(sample, rate=sample.rate * factor) for sample in samples]
         *sources, targets = (chain.from_iterable([sample.texts(side) for sample in samples]) for side in self.sides)
-        read = sum(size * sample.rate for size, sample in zip(sizes, samples, strict=True))
-        return train_tokenizers(self.text, chain(*sources), targets), read / max(1, sum(sizes))
+        sampled = sum(size * sample.rate for size, sample in zip(sizes, samples, strict=True))
+        return train_tokenizers(self.text, chain(*sources), targets), sampled / max(1, sum(sizes))
 
 
 def learn_vocabulary(
-    corpora: Sequence[CleanedCorpus], weights: Sequence[float], text: TextConfig, most: int = SAMPLE
+    corpora: Sequence[CleanedCorpus], weights: Sequence[float], text: TextConfig, max_bytes: int = SAMPLE
 ) -> Tokenizers:
     """Learn subwords from corpora that an epoch reads `weights` times each.
 
-    most: maximum number of bytes of text of all sides together. Larger corpora are sampled at random, in the
-    proportions of an epoch, and so are corpora with more than one distinct word per BYTES_PER_WORD bytes of `most`.
-    Unless the corpora are small, this runs in a separate process, whose memory is freed afterwards.
+    max_bytes: maximum number of bytes of text, summed over all sides. Larger corpora are sampled at random, in the
+    proportions of an epoch. Corpora with more than one distinct word per BYTES_PER_WORD bytes of `max_bytes` are
+    sampled as well. Unless the corpora are small, learning runs in a separate process, whose memory is freed
+    afterwards.
     """
     pairs, sides = sum(cleaned.pairs for cleaned in corpora), corpora[0].sides
-    learning = VocabularyLearner(text.model_copy(update={"subword": text.subword.with_size(pairs)}), most, sides)
+    learner = VocabularyLearner(text.model_copy(update={"subword": text.subword.with_size(pairs)}), max_bytes, sides)
     task = [Sample(cleaned.folder, cleaned.starts) for cleaned in corpora], list(weights)
-    if sum(sample.bytes(sides[-1]) for sample in task[0]) < _SMALL // 4:
-        return learning(task)[0]
-    with Workers(learning, 1, threads=True) as workers:
+    if sum(sample.corpus_bytes(sides[-1]) for sample in task[0]) < _SMALL // 4:
+        return learner(task)[0]
+    with Workers(learner, 1, threads=True) as workers:
         ((tokenizers, share),) = workers.map([task])
     if share < 1:
-        info(f"Data: subwords were learned from {share:.1%} of the text (data.vocabulary_sample={most})")
+        info(f"Data: subwords were learned from {share:.1%} of the text (data.vocabulary_sample={max_bytes})")
     return tokenizers
 
 
-def _factor(samples: Sequence[Sample], sides: Sequence[str], most: int) -> float:
-    """Return a factor, at most 1, by which to scale all rates so that the samples have about `most` distinct words.
+def _rate_factor(samples: Sequence[Sample], sides: Sequence[str], words: int) -> float:
+    """Return a factor of at most 1 for all rates, with which the samples contain at most about `words` distinct words.
 
-    Words are counted by linear counting (Whang et al. 1990): if n words are hashed into m slots, m · exp(-n / m) slots
-    remain empty.
+    Distinct words are estimated by linear counting (Whang et al. 1990): if n words are hashed into m slots,
+    m · exp(-n / m) slots remain empty.
     """
     slots = np.full(_SLOTS, _NEVER, dtype=np.uint32)
     for sample in samples:
         for side in sides:
-            sample.first_draws(side, slots)
-    filled = int(_SLOTS * -np.expm1(-most / _SLOTS))
+            sample.lower_draws(side, slots)
+    filled = int(_SLOTS * -np.expm1(-words / _SLOTS))
     if np.count_nonzero(slots != _NEVER) <= filled:
         return 1.0
     return float(np.partition(slots, filled)[filled]) / 2**32
