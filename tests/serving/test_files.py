@@ -2,6 +2,7 @@
 
 import io
 import random
+import re
 import threading
 import zipfile
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from urllib.parse import unquote
 import docx
 import httpx
 import pytest
+from open_documents import body, document
 from scripted_server import asked, served, shouting, translator
 
 from dragoman import translate_document
@@ -53,6 +55,43 @@ def test_formats_are_recognised_by_file_names(name: str, content: bytes, transla
         stem, _, ending = name.rpartition(".")
         assert fetched(service, name, content) == (f"{stem}.de.{ending.lower()}", translated)
         assert fetched(service, name, content, source="auto")[1] == translated
+
+
+CATALOGUE = (
+    'msgid "a dog"\nmsgstr ""\n\nmsgid "x"\nmsgstr "kept"\n\n'
+    'msgid "1 %s"\nmsgid_plural "%d men"\nmsgstr[0] ""\nmsgstr[1] ""\n'
+)
+SEGMENTS = (
+    '<xliff version="1.2"><file source-language="en"><body><trans-unit id="1"><source>a <g id="1">dog</g></source>'
+    "</trans-unit><trans-unit id='2'><source>x</source><target>kept</target></trans-unit></body></file></xliff>"
+)
+
+
+def test_files_of_messages_and_open_documents() -> None:
+    with served({"en-de": shouting}) as service:
+        name, content = fetched(service, "a.po", CATALOGUE.encode())
+        assert name == "a.de.po" and b'#, fuzzy\nmsgid "a dog"\nmsgstr "A DOG"\n' in content
+        assert fetched(service, "a.json", b'{"a": "a dog {x}"}') == ("a.de.json", b'{"a": "A DOG {x}"}')
+        assert b'<g id="1">DOG</g></target>' in fetched(service, "a.xlf", SEGMENTS.encode())[1]
+        assert b'target-language="de"' in fetched(service, "a.xliff", SEGMENTS.encode(), source="auto")[1]
+        assert body(fetched(service, "a.odt", document("<text:p>a dog</text:p>"))[1]) == "<text:p>A DOG</text:p>"
+
+
+def test_files_with_translations_through_a_pivot() -> None:
+    """The second model reads what the first one wrote, and kept translations are not translated."""
+
+    def numbered(row: Row) -> list[str]:
+        return [f"{row.text.lower()} twice"]
+
+    with served({"en-de": shouting, "de-fr": numbered}, pivots=["de"]) as service:
+        catalogue = fetched(service, "a.po", CATALOGUE.encode(), target="fr")[1].decode()
+        assert 'msgid "a dog"\nmsgstr "a dog twice"' in catalogue and 'msgid "x"\nmsgstr "kept"' in catalogue
+        assert 'msgstr[1] "%d men twice"' in catalogue
+        segments = fetched(service, "a.xlf", SEGMENTS.encode(), target="fr")[1].decode()
+        assert 'source-language="en" target-language="fr"' in segments and "<target>kept</target>" in segments
+        target = segments.partition("<target state=")[2].partition("</target>")[0].partition(">")[2]
+        assert re.sub("<[^>]*>", "", target) == "a dog twice" and '<g id="1">' in target
+        assert fetched(service, "a.json", b'["a dog"]', target="fr")[1] == b'["a dog twice"]'
 
 
 class MirrorAligner:

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from dragoman.base.errors import ConfigError, DataError
-from dragoman.documents.formats.format import Format
+from dragoman.documents.formats.format import Format, ParsedDocument, parse_pivot
 from dragoman.documents.languages import Languages
 from dragoman.documents.pipeline import DocumentPipeline, SegmentedDocument
 from dragoman.documents.sentences import Sentence
@@ -129,34 +129,43 @@ class Service:
         route = self.directions.route(job.source, job.target)
         try:
             async with asyncio.timeout(seconds := job.seconds or self._seconds):
-                texts = list(job.texts)
+                pivots: list[Any] | None = None
                 for step in route[:-1]:
-                    plain = replace(job, texts=texts, alternatives=0, align=False)
+                    plain = replace(job, alternatives=0, align=False)
                     job = replace(job, reserve=None)  # a text is charged once, regardless of the number of steps
-                    texts = [each.text for each in await self._run(step, plain)]
-                last = replace(job, texts=texts, align=job.align and len(route) == 1)
-                return await self._run(route[-1], last, on_sentence)
+                    pivots = [each.text for each in await self._run(step, plain, pivots)]
+                last = replace(job, align=job.align and len(route) == 1)
+                return await self._run(route[-1], last, pivots, on_sentence)
         except TimeoutError:
             raise Overloaded(f"the translation took longer than {seconds:g} seconds", retry_after=1) from None
 
     async def _run(
-        self, step: Step, job: TranslationJob, on_sentence: OnSentence | None = None
+        self,
+        step: Step,
+        job: TranslationJob,
+        pivots: Sequence[Any] | None = None,
+        on_sentence: OnSentence | None = None,
     ) -> list[TranslatedText]:
-        """Translate the texts of a job with one model."""
+        """Translate the texts of a job with one model, or `pivots`, their translations by another model."""
         translator = step.model.translator
         pipeline = DocumentPipeline(translator, _request(step, job), job.source)
-        languages = Languages(job.source, step.target)
+        languages = Languages(job.source, job.target)
+
+        def parse(index: int) -> ParsedDocument[Any]:
+            if pivots is None:
+                return job.format.parse(job.texts[index], languages)
+            return parse_pivot(job.format, job.texts[index], pivots[index], languages)
 
         def segment() -> tuple[list[SegmentedDocument[Any]], list[Sentence], list[int]]:
             try:
-                documents = [pipeline.segment(job.format.parse(text, languages)) for text in job.texts]
+                documents = [pipeline.segment(parse(index)) for index in range(len(job.texts))]
             except (ConfigError, DataError) as error:
                 raise RequestError(str(error)) from None
             sentences = [sentence for document in documents for sentence in document.sentences]
             ids = translator.tokenizers.source.encode_batch([each.text for each in sentences]) if sentences else []
             return documents, sentences, [len(each) + 1 for each in ids]
 
-        is_long = sum(map(len, job.texts)) > _THREAD_CHARACTERS
+        is_long = sum(map(len, pivots or job.texts)) > _THREAD_CHARACTERS
         documents, sentences, costs = await asyncio.to_thread(segment) if is_long else segment()
         indices = [(text, index) for text, each in enumerate(documents) for index in range(len(each.sentences))]
 

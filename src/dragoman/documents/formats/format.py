@@ -81,6 +81,36 @@ class TextFormat:
         return content.encode()
 
 
+class BilingualFormat(TextFormat):
+    """A text format whose files contain texts and their translations, such as gettext catalogues."""
+
+    def __init__(self, parse_texts: Callable[[str, Languages, str | None], ParsedDocument[str]]) -> None:
+        """parse_texts: parses a file. Its last argument is the same file with translations into a third language."""
+        super().__init__(lambda text, languages: parse_texts(text, languages, None))
+        self._parse_texts = parse_texts
+
+    def parse_pivot(self, content: str, pivot: str, languages: Languages) -> ParsedDocument[str]:
+        """Parse a document like `parse`, but with the translations in `pivot` in place of the texts to translate.
+
+        pivot: what `parse(content, languages)` wrote, with translations into another language.
+        """
+        mark = content[: content.startswith(_BYTE_ORDER_MARK)]
+        inner = self._parse_texts(content[len(mark) :], languages, pivot[len(mark) :])
+        return ParsedDocument(inner.parts, lambda texts: mark + inner.write(texts))
+
+
+def parse_pivot(
+    format: Format[Content], content: Content, pivot: Content, languages: Languages
+) -> ParsedDocument[Content]:
+    """Parse the translation of a document into a third language, to translate it further.
+
+    content: the original document, in which formats with texts and translations write the final translations.
+    """
+    if isinstance(format, BilingualFormat) and isinstance(content, str) and isinstance(pivot, str):
+        return format.parse_pivot(content, pivot, languages)
+    return format.parse(pivot, languages)
+
+
 def concatenation_format(parts_of: Callable[[str], Iterable[str | Passage]]) -> TextFormat:
     """Return the format of documents that are the concatenation of the parts that `parts_of` splits them into."""
     return TextFormat(lambda text, _: ParsedDocument(list(parts_of(text)), "".join))

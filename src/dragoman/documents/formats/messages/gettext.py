@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from dragoman.base.errors import DataError
 from dragoman.base.log import warn
-from dragoman.documents.formats.format import ParsedDocument, TextFormat
+from dragoman.documents.formats.format import BilingualFormat, ParsedDocument
 from dragoman.documents.formats.messages.catalogue import Catalogue, Entry, read_catalogue
 from dragoman.documents.formats.messages.message import Message
 from dragoman.documents.formats.messages.plural_forms import PluralForms, parse_plural_forms, plural_forms_of
@@ -27,7 +27,7 @@ _NUMBERED_FORMATS = frozenset(f"{name}-format" for name in ("c", "objc", "php", 
 _PRINTF_FORMATS = _NUMBERED_FORMATS | {"python-format"}
 
 
-class GettextFormat(TextFormat):
+class GettextFormat(BilingualFormat):
     """Catalogues in the encoding that their header declares."""
 
     def __init__(self) -> None:
@@ -67,11 +67,12 @@ class _Job(NamedTuple):
     many: Message | None
 
 
-def parse_gettext(text: str, languages: Languages) -> ParsedDocument[str]:
+def parse_gettext(text: str, languages: Languages, pivot: str | None = None) -> ParsedDocument[str]:
     """Parse a catalogue.
 
     Entries without a translation are translated, and marked as fuzzy; in a catalogue whose `Language` is the source
-    language, all translations are replaced. Warns of entries that cannot be translated.
+    language, all translations are replaced. pivot: the same catalogue with translations into a third language, which
+    are translated instead of the texts. Warns of entries that cannot be translated.
 
     Raises DataError for a syntax error, and for a catalogue with translations into a third language.
     """
@@ -79,7 +80,12 @@ def parse_gettext(text: str, languages: Languages) -> ParsedDocument[str]:
     header = next((entry for entry in catalogue.entries if entry.is_header), None)
     fields = _fields(header)
     is_source = _is_source_catalogue(catalogue, fields.get("language", ""), languages)
-    jobs = [_job(entry, is_source) for entry in catalogue.entries if _is_open(entry, is_source)]
+    read = catalogue.entries if pivot is None else read_catalogue(pivot).entries
+    jobs = [
+        _job(entry, other, is_source or pivot is not None)
+        for entry, other in zip(catalogue.entries, read, strict=True)
+        if _is_open(entry, is_source)
+    ]
     forms = _plural_forms(fields, languages, is_source) if any(job.many is not None for job in jobs) else None
     parts = [passage for job in jobs for each in (job.one, job.many) if each is not None for passage in each.passages]
 
@@ -136,14 +142,14 @@ def _is_open(entry: Entry, is_source: bool) -> bool:
     return is_source or not any(entry.translations.values())
 
 
-def _job(entry: Entry, is_source: bool) -> _Job:
-    """Return what to translate of an entry: its translation in a catalogue of the source language, else its text."""
+def _job(entry: Entry, other: Entry, reads_translation: bool) -> _Job:
+    """Return what to translate of an entry: its text, or the translation of the same entry in another catalogue."""
     assert entry.text is not None
-    numbers = sorted(entry.translations)
-    first = (entry.translations[numbers[0]] if is_source else "") or entry.text
+    numbers = sorted(other.translations)
+    first = (other.translations[numbers[0]] if reads_translation else "") or entry.text
     if entry.plural is None:
         return _Job(entry, Message(first, mnemonics=True), None)
-    last = (entry.translations[numbers[-1]] if is_source else "") or entry.plural
+    last = (other.translations[numbers[-1]] if reads_translation else "") or entry.plural
     return _Job(entry, Message(first, mnemonics=True), Message(last, mnemonics=True))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dragoman.base.errors import DataError
 from dragoman.base.log import warn
-from dragoman.documents.formats.format import ParsedDocument, TextFormat
+from dragoman.documents.formats.format import BilingualFormat, ParsedDocument
 from dragoman.documents.formats.xliff.inline import parts_of_segment
 from dragoman.documents.formats.xml_tree import Element, Text, parse_tree, with_attribute
 from dragoman.documents.languages import Languages, is_same_language
@@ -20,7 +20,7 @@ _LANGUAGE_NAMES = {"1": ("source-language", "target-language"), "2": ("srcLang",
 """Attributes with the languages by version."""
 
 
-class XliffFormat(TextFormat):
+class XliffFormat(BilingualFormat):
     """XLIFF in the encoding that the file declares."""
 
     def __init__(self) -> None:
@@ -59,8 +59,10 @@ class _Segment:
     file: Element
 
 
-def parse_xliff(text: str, languages: Languages) -> ParsedDocument[str]:
+def parse_xliff(text: str, languages: Languages, pivot: str | None = None) -> ParsedDocument[str]:
     """Parse a file. Segments are translated that have no target, an empty one, or one that is still to be translated.
+
+    pivot: the same file with targets in a third language, which are translated instead of the sources.
 
     Warns of segments that cannot be translated. Raises DataError for text that is not XLIFF, and for translations into
     another language than that of the file.
@@ -75,10 +77,12 @@ def parse_xliff(text: str, languages: Languages) -> ParsedDocument[str]:
         )
     _check_nesting(root)
     names = _LANGUAGE_NAMES[version[:1]]
+    pivot_data = data if pivot is None else pivot.encode()
+    read = iter(_all_translatable(root if pivot is None else parse_tree(pivot_data, "the document"), version))
     segments, opaque = [], 0
-    for file in [root] if version[:1] == "2" else _descendants(root, "file"):
+    for file in _files(root, version):
         kept = 0
-        for element in _translatable(file):
+        for element, other in zip(_translatable(file), read, strict=False):
             target = element.first("target")
             if target is not None and not _is_open(element, target):
                 kept += 1
@@ -87,7 +91,8 @@ def parse_xliff(text: str, languages: Languages) -> ParsedDocument[str]:
             if source is None:
                 continue
             basis = element.first("seg-source") or source
-            parts, is_opaque = parts_of_segment(basis, data)
+            content = basis if pivot is None else other.first("target") or basis
+            parts, is_opaque = parts_of_segment(content, data if content is basis else pivot_data)
             opaque += is_opaque
             segments.append(_Segment(element, source, basis, target, parts, file))
         _check_languages(file, names, languages, has_targets=kept > 0)
@@ -120,8 +125,14 @@ def _check_nesting(root: Element) -> None:
         raise DataError("the document is XLIFF without a <file>: it has nothing to translate")
 
 
-def _descendants(element: Element, name: str) -> Iterator[Element]:
-    return (child for child in element.elements() if child.name == name)
+def _files(root: Element, version: str) -> list[Element]:
+    """Return the elements that name languages: the root in version 2."""
+    return [root] if version[:1] == "2" else [child for child in root.elements() if child.name == "file"]
+
+
+def _all_translatable(root: Element, version: str) -> Iterator[Element]:
+    for file in _files(root, version):
+        yield from _translatable(file)
 
 
 def _check_languages(file: Element, names: tuple[str, str], languages: Languages, has_targets: bool) -> None:
