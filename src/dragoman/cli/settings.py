@@ -10,14 +10,14 @@ by corpus size.
 """
 PAGE = f"""# All settings
 
-All settings of `dragoman train`, which can be set in a recipe (YAML) or on the command line as `key=value`. This page
-is generated with `dragoman settings --markdown > docs/settings.md`. `dragoman settings train.schedule` prints a single
-group.
+This page lists all settings of `dragoman train`. Set them in a recipe (YAML) or on the command line as `key=value`.
+The page is generated with `dragoman settings --markdown > docs/settings.md`. `dragoman settings train.schedule` prints
+a single group.
 
 {NOTE}"""
 
 
-TASK_NOTE = """These sections differ from those of translation.
+TASK_NOTE = """The following sections differ from those of the translation task.
 """
 
 

@@ -59,12 +59,12 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 
 class CleaningConfig(Config):
-    """Cleaning rules for sentence pairs. Each can be turned off (false or null), and all of them with `enabled: false`.
+    """Cleaning rules for sentence pairs. Disable single rules with false or null, and all rules with `enabled: false`.
 
     The defaults were chosen on Multi30k and Tatoeba so that they drop next to nothing from a good corpus.
     """
 
-    enabled: bool = Field(default=True, description="Apply the cleaning rules. If false, broken UTF-8 is an error.")
+    enabled: bool = Field(default=True, description="Apply the cleaning rules. If false, invalid UTF-8 is an error.")
     empty: bool = Field(default=True, description="Drop pairs with a blank side.")
     max_tokens: int | None = Field(
         default=250, ge=1, description="Drop pairs with more subword tokens than this on either side; null: no limit."
@@ -80,9 +80,9 @@ class CleaningConfig(Config):
     max_ratio: float | None = Field(
         default=4.0,
         gt=1.0,
-        description="Drop pairs whose longer side has more than this many times the UTF-8 bytes of the shorter side, "
-        "after 10 bytes are added to each. Bytes make alphabets and syllabaries comparable. null: no "
-        "limit.",
+        description="Drop pairs whose longer side has more than this many times as many bytes (UTF-8) as the shorter "
+        "side, after 10 bytes are added to each side. Lengths are measured in bytes so that alphabets and syllabaries "
+        "are comparable. null: no limit.",
     )
     duplicates: bool = Field(default=True, description="Keep only the first of pairs that are identical on both sides.")
     duplicates_between: bool = Field(
@@ -118,8 +118,8 @@ class CleaningConfig(Config):
     copied_words: int | None = Field(
         default=3,
         ge=1,
-        description="Drop pairs with identical sides if they contain at least this many words with letters; shorter "
-        "ones may be names. null: keep all.",
+        description="Drop pairs with identical sides if they contain at least this many words with letters. Shorter "
+        "pairs are kept, because they may be names. null: keep all pairs.",
     )
 
     @field_validator("source_scripts", "target_scripts")
@@ -240,13 +240,13 @@ _CONTROL_BUT_NEWLINES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class TextCleaningConfig(Config):
-    """Cleaning rules for documents of plain text. Each can be turned off (false), all of them with `enabled: false`.
+    """Cleaning rules for plain-text documents. Disable single rules with false, and all rules with `enabled: false`.
 
     These are the rules for pairs that make sense for a single text. Documents are dropped as a whole.
     There is no length limit, because documents are divided.
     """
 
-    enabled: bool = Field(default=True, description="Apply the cleaning rules. If false, broken UTF-8 is an error.")
+    enabled: bool = Field(default=True, description="Apply the cleaning rules. If false, invalid UTF-8 is an error.")
     empty: bool = Field(default=True, description="Drop blank documents.")
     duplicates: bool = Field(default=True, description="Keep only the first of identical documents.")
     broken_utf8: Literal["skip", "error"] = Field(

@@ -125,7 +125,7 @@ class TextCorpusConfig(Config):
 
     text: Path | None = Field(default=None, description="Text file; plain, .gz, .xz or .zst.")
     jsonl: Path | None = Field(
-        default=None, description="File with one JSON object per line, each a document, instead of `text`."
+        default=None, description="File with one JSON object per line, one per document, instead of `text`."
     )
     documents: Literal["line", "blank_line", "file"] = Field(
         default="line",

@@ -95,7 +95,8 @@ class Wiring(nn.Module):
 
 
 class BahdanauConfig(Config):
-    """c_t attends from h'_{t−1}; h'_t = f(h'_{t−1}, [y_{t−1}; c_t]); read-out tanh(W[h'_t; y_{t−1}; c_t] + b).
+    """The attention query for c_t is h'_{t−1}. State: h'_t = f(h'_{t−1}, [y_{t−1}; c_t]). Read-out:
+    tanh(W[h'_t; y_{t−1}; c_t] + b).
 
     Deck 002; Bahdanau et al. 2015, section 3.1, with a tanh layer instead of the maxout layer of appendix A.2.2.
     """
@@ -146,7 +147,8 @@ class Bahdanau(Wiring):
 
 
 class LuongConfig(Config):
-    """h_t = f(h_{t−1}, y_{t−1}); c_t attends from h_t; read-out h̃_t = tanh(W[c_t; h_t] + b) (Luong et al. 2015, eq. 5).
+    """State: h_t = f(h_{t−1}, y_{t−1}). The attention query for c_t is h_t. Read-out: h̃_t = tanh(W[c_t; h_t] + b)
+    (Luong et al. 2015, equation 5).
 
     This is the fastest wiring: without input feeding, recurrence and attention process all tokens in one call each.
     """
@@ -154,8 +156,8 @@ class LuongConfig(Config):
     kind: Literal["luong"] = "luong"
     input_feeding: bool = Field(
         False,
-        description="Input feeding: concatenate h̃_{t−1} to y_{t−1}, so that attention takes earlier alignments into "
-        "account (section 3.3).",
+        description="Use input feeding: concatenate h̃_{t−1} with y_{t−1}, so that attention takes earlier alignments "
+        "into account (section 3.3).",
     )
 
     def query_width(self, width: int, hidden: int) -> int:
@@ -207,7 +209,8 @@ class Luong(Wiring):
 
 
 class TutorialConfig(Config):
-    """c_t attends from [y_{t−1}; h_{t−1}]; h_t = f(h_{t−1}, relu(W[y_{t−1}; c_t] + b)); the read-out is h_t.
+    """The attention query for c_t is [y_{t−1}; h_{t−1}]. State and read-out:
+    h_t = f(h_{t−1}, relu(W[y_{t−1}; c_t] + b)).
 
     The decoder of PyTorch's tutorial "NLP From Scratch", on which the homework of deck 003 is based. The tutorial
     computes scores with a linear layer over a fixed number of positions. This wiring supports all scorers.

@@ -36,8 +36,8 @@ class TextDataConfig(CorporaConfig):
     block: int = Field(
         BLOCK,
         ge=1,
-        description="Maximum length of an excerpt in tokens. Longer documents are divided into several excerpts, none "
-        "of which has context from another.",
+        description="Maximum length of an excerpt in tokens. Longer documents are divided into several excerpts, which "
+        "do not share context.",
     )
     temperature: float | None = Field(
         None,
@@ -65,7 +65,7 @@ class TextDataConfig(CorporaConfig):
 
 
 _Smoothing = Annotated[
-    float, Field(ge=0, lt=1, description="ε, probability mass moved away from the next token; it raises perplexity.")
+    float, Field(ge=0, lt=1, description="ε, probability mass moved away from the next token; it increases perplexity.")
 ]
 
 
@@ -93,7 +93,7 @@ class LanguageModelLoopConfig(LoopConfig):
     """The training loop: limits, intervals, optimisation. At least one limit, or `patience`, ends the run."""
 
     metric: Literal["loss"] = Field(
-        "loss", description="Metric that decides which checkpoint is best on `valid`; loss: lower is better."
+        "loss", description="Metric for selecting the best checkpoint on `valid`; lower loss is better."
     )
     objective: LanguageModelObjectiveConfig = Field(TextCrossEntropyConfig(), description="Training objective.")
 

@@ -52,7 +52,7 @@ class LanguageModelJob(CorpusJob):
         Raises ConfigError if the settings name a different vocabulary.
         """
         if self._given is not None:
-            raise ConfigError("an auxiliary task uses the vocabulary of the run's own task: remove data.vocabulary_of")
+            raise ConfigError("an auxiliary task uses the vocabulary of the main task: remove data.vocabulary_of")
         self._tokenizers = tokenizers
 
     def prepare(self) -> None:

@@ -1,4 +1,4 @@
-"""`MultiTaskJob`: a run's own task and auxiliary tasks, whose batches are mixed in every update."""
+"""`MultiTaskJob`: the main task and the auxiliary tasks of a run, whose batches are mixed in every update."""
 
 import hashlib
 import tempfile
@@ -31,7 +31,7 @@ class MultiTaskJob(Job):
     """
 
     def __init__(self, first: Job, name: str) -> None:
-        """first: the job of the run's own task, called `name` in logs. Add the other tasks with `join`."""
+        """first: the job of the main task, called `name` in logs. Add the other tasks with `join`."""
         self._first, self._name = first, name
         self._members = [Member(name, first, 1.0, lambda model: model)]
 

@@ -43,7 +43,7 @@ class AuxiliaryLanguageModelConfig(Config):
     weight: float = Field(
         1.0,
         ge=0,
-        description="λ, weight of the mean loss per token relative to the run's own task, which has weight 1.",
+        description="λ, weight of the mean loss per token relative to the main task, which has weight 1.",
     )
     data: TextDataConfig = Field(description="Plain text of the target language.")
     objective: LanguageModelObjectiveConfig = Field(TextCrossEntropyConfig(), description="Training objective.")
@@ -53,7 +53,7 @@ class MultiTaskConfig(Config):
     """Several tasks in one run: Σ λ_t L_t, where L_t is the mean loss of task t in an update (deck 001, multi-task).
 
     Every update has the same number of batches of each task. Epochs, the choice of the best checkpoint and the
-    model folder are those of the run's own task.
+    model folder are those of the main task.
     YAML: `auxiliary_tasks: {tasks: {german: {kind: language_model, data: {train: {text: news.de}, valid: …}}}}`.
     """
 
@@ -62,7 +62,7 @@ class MultiTaskConfig(Config):
         None,
         gt=0,
         description="Alternative to weights: λ_t = (n_t / n)^(1/temperature), where n_t and n are the numbers of "
-        "target tokens of the task and of the run's own task.",
+        "target tokens of the auxiliary task and of the main task.",
     )
 
     @model_validator(mode="after")
@@ -154,8 +154,7 @@ class TranslationLoopConfig(LoopConfig):
 
     metric: ValidationMetricName = Field(
         "bleu",
-        description="Metric that decides which checkpoint is best on `valid`; ties are broken by BLEU, then by the "
-        "loss.",
+        description="Metric for selecting the best checkpoint on `valid`; ties are broken by BLEU, then by the loss.",
     )
     average: AverageConfig = Field(AverageConfig(count=0), description="Checkpoint averaging at the end of training.")
     ema: MovingAverage = 0.998
@@ -169,8 +168,8 @@ class TranslationLoopConfig(LoopConfig):
     objective: TranslationObjectiveConfig = Field(CrossEntropyConfig(), description="Training objective.")
     teacher_forcing: TeacherRatioConfig = Field(
         ConstantRatioConfig(),
-        description="Schedule of the probability that an input token is the reference instead of the model's own last "
-        "output.",
+        description="Schedule of the probability that an input token is the reference token instead of the model's "
+        "previous output.",
     )
 
     def resolve(self, width: int) -> Self:

@@ -17,7 +17,7 @@ MAX_WIDTH = 1 << 20
 
 
 class VectorsConfig(Config):
-    """Source lines are JSON lists of vectors: image regions, audio frames, log events (decks 001 and 002).
+    """Each source line is a JSON list of vectors, such as image regions, audio frames or log events (decks 001, 002).
 
     A vector counts as one token for length limits such as data.cleaning.max_tokens. All encoders accept feature
     vectors. YAML: `text: {vectors: {width: 40}}`.

@@ -39,7 +39,7 @@ class SequenceRewardConfig(LabelSmoothingConfig):
     samples: int = Field(
         5,
         ge=1,
-        description="Translations sampled per sentence pair; time and memory of an update grow with this number.",
+        description="Number of samples per sentence pair. Time and memory per update increase with this number.",
     )
     likelihood: float = Field(0.017, ge=0, description="α, weight of the likelihood objective (GNMT: 0.017).")
     baseline: Literal["leave_one_out", "greedy"] = Field(
