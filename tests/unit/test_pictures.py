@@ -15,7 +15,7 @@ from dragoman.inspect.pictures import curves, figure, matrices
 from dragoman.inspect.pictures.attention import draw_attention, draw_overview
 from dragoman.inspect.pictures.curves import draw_curves
 from dragoman.inspect.pictures.figure import save
-from dragoman.inspect.pictures.sheet import Names, Sheet
+from dragoman.inspect.pictures.sheet import Labels, Sheet
 
 BLUE, ORANGE = (31, 95, 168), (217, 115, 26)
 
@@ -142,7 +142,7 @@ def test_layers_and_heads_of_a_long_text_are_drawn_without_names(tmp_path: Path)
 @pytest.mark.parametrize(("count", "length"), [(3, 4), (40, 12), (64, 9), (300, 30), (512, 24)])
 def test_names_never_overlap(count: int, length: int) -> None:
     tokens = [f"{number:0{length}}" for number in range(count)]
-    sheet = Sheet.fitting(2, 3, tokens, tokens)
+    sheet = Sheet.with_labels(2, 3, tokens, tokens)
     for names in (sheet.row_labels, sheet.column_labels):
         assert names.every * sheet.cell * 72 >= 1.1 * names.points
         assert names.points >= 5.5
@@ -151,15 +151,15 @@ def test_names_never_overlap(count: int, length: int) -> None:
 
 
 def test_a_long_piece_is_truncated() -> None:
-    (short, long, newline) = Names.of(["Kapitän", "Donaudampfschifffahrtsgesellschaft", "\n"], 0.3).texts
+    (short, long, newline) = Labels.from_tokens(["Kapitän", "Donaudampfschifffahrtsgesellschaft", "\n"], 0.3).texts
     assert (short, long, newline) == ("Kapitän", "Donaudampfschifffahrtsg…", "<0A>")
 
 
 def test_characters_are_searched_for_in_all_fonts(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = (FT2Font(font_manager.findfont(name)).get_charmap() for name in ("DejaVu Sans", "STIXGeneral"))
     character = chr(min(code for code in set(second) - set(first) if chr(code).isprintable()))
-    others = tuple(item for item in figure._others() if item[0] == "STIXGeneral")
-    monkeypatch.setattr(figure, "_others", lambda: others)
+    others = tuple(item for item in figure._other_fonts() if item[0] == "STIXGeneral")
+    monkeypatch.setattr(figure, "_other_fonts", lambda: others)
     figure.find_fonts.cache_clear()
     assert figure.find_fonts("ab") == (("DejaVu Sans",), frozenset())
     assert figure.find_fonts(f"a{character}") == (("DejaVu Sans", "STIXGeneral"), frozenset())

@@ -71,8 +71,7 @@ def numbers_text(description: Description) -> str:
         *(source_rows if is_pair else ()),
         *(target_rows if description.has_decoder else (("inference", "encoding", "peak of a forward pass"),)),
     )
-    text = f"a sentence pair with {lengths}" if is_pair else f"a text of {lengths}"
-    lines += ["", f"Memory in float32 for {text} (upper bound)"]
+    lines += ["", f"Memory in float32 for {lengths} (upper bound)"]
     lines += [f"  {name:16} {_bytes(memory[use]):>12}  {meaning}" for name, use, meaning in uses]
     lines.append("")
     for limit in description.limits:

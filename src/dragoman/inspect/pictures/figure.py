@@ -21,8 +21,8 @@ from matplotlib.text import Text
 
 from dragoman.base.files import atomic_write
 
-FIRST = "DejaVu Sans"
-"""A font that matplotlib includes."""
+DEFAULT_FONT = "DejaVu Sans"
+"""A font that is bundled with matplotlib."""
 
 INK, QUIET, GRID = "#1f2933", "#66737f", "#e4e8ec"
 BLUE, ORANGE = "#1f5fa8", "#d9731a"
@@ -33,21 +33,24 @@ RESOLUTION = 140
 """Resolution of a PNG in pixels per inch."""
 
 _SVG_SETTINGS: dict[Any, Any] = {
-    "svg.fonttype": "none",  # keep text as text: it is searchable, and browsers have fonts for any script
-    "svg.hashsalt": "dragoman",  # equal figures give equal bytes
-    "font.sans-serif": [FIRST],  # in an SVG, followed by the browser's own sans-serif font
+    "svg.fonttype": "none",  # keep text searchable, and let the browser choose fonts for any script
+    "svg.hashsalt": "dragoman",  # make the output deterministic
+    "font.sans-serif": [DEFAULT_FONT],  # in an SVG, the browser's sans-serif font is the fallback
 }
 
 
 def new_figure(width: float, height: float, layout: str | None = "constrained") -> Figure:
-    """Return an empty figure. width, height: in inches. layout: matplotlib's layout engine; None: explicit axes."""
+    """Return an empty figure.
+
+    width, height: size in inches. layout: matplotlib's layout engine, or None if axes are positioned explicitly.
+    """
     figure = Figure(figsize=(width, height), dpi=RESOLUTION, facecolor="white", layout=layout)  # type: ignore[arg-type]
     FigureCanvasAgg(figure)
     return figure
 
 
 def save(figure: Figure, *paths: Path) -> None:
-    """Write a figure to PNG or SVG files, by suffix."""
+    """Write a figure to files, as PNG or SVG according to the suffix."""
     texts = figure.findobj(Text)
     families = find_fonts("".join(text.get_text() for text in texts if isinstance(text, Text))).families
     for text in texts:
@@ -63,67 +66,77 @@ def save(figure: Figure, *paths: Path) -> None:
 
 
 def draw_frame(axes: Axes) -> None:
-    """Draw thin grey lines around a heat map."""
+    """Draw a thin grey frame around a heat map."""
     for spine in axes.spines.values():
         spine.set_color(GRID)
         spine.set_linewidth(0.8)
 
 
-_POINTS = 72  # per inch
+_POINTS_PER_INCH = 72
 
-# Fonts that show only code boxes, and matplotlib's fonts for formulae, whose characters have non-Unicode code points.
-_NOT_FOR_TEXT = ("Last Resort", "cm", "STIXNonUnicode", "STIXSize")
+# A font with placeholder glyphs only, and matplotlib's formula fonts, whose characters have non-Unicode code points.
+_EXCLUDED_FONTS = ("Last Resort", "cm", "STIXNonUnicode", "STIXSize")
 
 
-class Coverage(NamedTuple):
-    """Fonts for a text. families: names in the order of lookup; missing: characters that none of them contains."""
+class FontCoverage(NamedTuple):
+    """The fonts for a text.
+
+    families: font names in order of preference. missing: characters that none of these fonts contains.
+    """
 
     families: tuple[str, ...]
     missing: frozenset[str]
 
 
 @lru_cache(maxsize=64)
-def find_fonts(text: str) -> Coverage:
-    """Find the fonts that `text` needs. Further fonts are opened only for characters that the first one lacks."""
-    families = [FIRST]
-    missing = {character for character in text if character.isprintable()} - _characters(font_manager.findfont(FIRST))
-    for family, file in _others():
+def find_fonts(text: str) -> FontCoverage:
+    """Find fonts for all characters of `text`.
+
+    Other fonts are opened only for characters that the default font does not contain.
+    """
+    families = [DEFAULT_FONT]
+    printable = {character for character in text if character.isprintable()}
+    missing = printable - _characters(font_manager.findfont(DEFAULT_FONT))
+    for family, file in _other_fonts():
         if not missing:
             break
-        if has := missing & _characters(file):
+        if covered := missing & _characters(file):
             families.append(family)
-            missing -= has
-    return Coverage(tuple(families), frozenset(missing))
+            missing -= covered
+    return FontCoverage(tuple(families), frozenset(missing))
 
 
 @contextmanager
 def ignore_missing_glyphs() -> Iterator[None]:
-    """Suppress matplotlib's warnings about characters that no font contains; it draws boxes for them."""
+    """Suppress matplotlib's warnings about characters that no font contains, which are drawn as boxes."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")
         yield
 
 
 def text_width(text: str, points: float) -> float:
-    """Return the width of a line of text in inches; a wide character that no font contains counts as a square."""
+    """Return the width of a line of text in inches. Wide characters are at least as wide as the font size.
+
+    points: font size.
+    """
     with ignore_missing_glyphs():
         properties = _properties(points, find_fonts(text).families)
         width: float = _renderer().get_text_width_height_descent(text, properties, False)[0]  # type: ignore[no-untyped-call]
     wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
-    return max(width / _POINTS, wide * points / _POINTS)
+    return max(width / _POINTS_PER_INCH, wide * points / _POINTS_PER_INCH)
 
 
 @cache
-def _others() -> tuple[tuple[str, str], ...]:
-    """Return family and file of all other installed upright fonts, sans-serif fonts first."""
+def _other_fonts() -> tuple[tuple[str, str], ...]:
+    """Return the family and file of all installed upright fonts except the default font, sans-serif fonts first."""
     entries: list[FontEntry] = font_manager.fontManager.ttflist
     upright = {
         each.name: each.fname
         for each in entries
         if each.style == "normal"
         and each.weight in (400, "normal", "regular")
-        and each.name != FIRST
-        and not each.name.startswith(_NOT_FOR_TEXT)
+        and each.name != DEFAULT_FONT
+        and not each.name.startswith(_EXCLUDED_FONTS)
     }
     return tuple(sorted(upright.items(), key=lambda item: ("Sans" not in item[0], item[0])))
 
@@ -132,13 +145,13 @@ def _others() -> tuple[tuple[str, str], ...]:
 def _characters(file: str) -> frozenset[str]:
     try:
         return frozenset(map(chr, FT2Font(file).get_charmap()))
-    except (OSError, RuntimeError):  # a font without outlines, such as one with bitmap emoji
+    except (OSError, RuntimeError):  # a font without outlines, such as a bitmap emoji font
         return frozenset()
 
 
 @cache
 def _renderer() -> RendererAgg:
-    return RendererAgg(1, 1, _POINTS)  # type: ignore[no-untyped-call]
+    return RendererAgg(1, 1, _POINTS_PER_INCH)  # type: ignore[no-untyped-call]
 
 
 @lru_cache(maxsize=64)

@@ -13,27 +13,27 @@ from dragoman.inspect.pictures.figure import INK, QUIET, SHADES, SIGNED, draw_fr
 def draw_matrices(
     matrices: Mapping[str, np.ndarray], png: Path, title: str, axes_labels: tuple[str, str], bar_label: str
 ) -> None:
-    """Draw matrices of equal shape side by side, with their keys as titles and one colour scale on which 0 is white.
+    """Draw matrices of equal shape side by side, with their keys as titles and a common colour scale where 0 is white.
 
-    axes_labels: labels of columns and of rows. bar_label: label of the colour bar.
+    axes_labels: labels of the horizontal and the vertical axis. bar_label: label of the colour bar.
     """
     count = len(matrices)
     columns = min(count, 4)
     rows = ceil(count / columns)
     height, width = next(iter(matrices.values())).shape
     side = 5.0 if count == 1 else 2.6
-    tall = side * min(max(height / width, 0.4), 2.5)
-    figure = new_figure(columns * side + 1.6, rows * tall + 1.3)
-    most = max(max(float(np.abs(matrix).max()) for matrix in matrices.values()), 1e-6)
-    signed = any(bool((matrix < 0).any()) for matrix in matrices.values())
+    panel_height = side * min(max(height / width, 0.4), 2.5)
+    figure = new_figure(columns * side + 1.6, rows * panel_height + 1.3)
+    limit = max(max(float(np.abs(matrix).max()) for matrix in matrices.values()), 1e-6)
+    is_signed = any(bool((matrix < 0).any()) for matrix in matrices.values())
     panels = []
     for index, (name, matrix) in enumerate(matrices.items()):
         panel = figure.add_subplot(rows, columns, index + 1)
         image = panel.imshow(
             matrix,
-            cmap=SIGNED if signed else SHADES,
-            vmin=-most if signed else 0,
-            vmax=most,
+            cmap=SIGNED if is_signed else SHADES,
+            vmin=-limit if is_signed else 0,
+            vmax=limit,
             aspect="auto",
             interpolation="nearest",
         )
