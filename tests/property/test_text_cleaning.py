@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from dragoman.base.errors import DataError
 from dragoman.data.cleaning import blocks
-from dragoman.data.cleaning.clean import clean, judge
+from dragoman.data.cleaning.clean import clean, report_cleaning
 from dragoman.data.cleaning.report import CleaningReport
 from dragoman.data.cleaning.rules import TextCleaningConfig, TextRules, dominant_script
 from dragoman.data.corpora.documents import divide_into_passages
@@ -94,13 +94,13 @@ def test_whole_documents_are_dropped_and_counted_once(
 
 def judged(*texts: str, **settings: object) -> CleaningReport:
     rules = TextRules(TextCleaningConfig.model_validate(settings), "corpus.txt")
-    return judge((Passage(line, text) for line, text in enumerate(texts, start=1)), rules)
+    return report_cleaning((Passage(line, text) for line, text in enumerate(texts, start=1)), rules)
 
 
 def test_the_rest_of_a_dropped_document_is_not_a_duplicate() -> None:
     bad = Passage(1, "one", True, False), Passage(1, " \x01", False, False), Passage(1, " two", False, True)
     good = Passage(2, "one", True, False), Passage(2, " two", False, True)
-    assert judge([*bad, *good], TextRules(TextCleaningConfig())).counts == {"control_characters": 1}
+    assert report_cleaning([*bad, *good], TextRules(TextCleaningConfig())).counts == {"control_characters": 1}
 
 
 def test_each_rule_can_be_turned_off_alone() -> None:

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from dragoman.base.errors import DataError
-from dragoman.data.cleaning.clean import judge
+from dragoman.data.cleaning.clean import report_cleaning
 from dragoman.data.cleaning.report import CleaningReport
 from dragoman.data.cleaning.rules import CleaningConfig, PairRules
 from dragoman.data.corpora.items import Pair
@@ -16,7 +16,7 @@ GOOD = [(f"The dog number {number} runs.", f"Der Hund Nummer {number} läuft.") 
 
 def clean(pairs: list[tuple[str, str]], **options: Any) -> CleaningReport:
     numbered = [Pair(line, source, target) for line, (source, target) in enumerate(pairs, start=1)]
-    return judge(numbered, PairRules(CleaningConfig(**options), "corpus.tsv"))
+    return report_cleaning(numbered, PairRules(CleaningConfig(**options), "corpus.tsv"))
 
 
 def dropped(report: CleaningReport) -> dict[str, list[int]]:

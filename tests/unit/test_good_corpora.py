@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.data.cleaning.clean import judge
+from dragoman.data.cleaning.clean import report_cleaning
 from dragoman.data.cleaning.rules import CleaningConfig, PairRules, TextCleaningConfig, TextRules
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 from dragoman.data.corpora.documents import read_passages, read_texts
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(ROOT is None, reason="DRAGOMAN_DATA does not say
 
 def test_multi30k_keeps_all_but_two_bad_pairs_and_three_duplicates() -> None:
     folder = Path(str(ROOT)) / "multi30k"
-    report = judge(
+    report = report_cleaning(
         read_pairs(CorpusConfig(source=folder / "train.en.gz", target=folder / "train.de.gz")),
         PairRules(CleaningConfig()),
     )
@@ -27,7 +27,7 @@ def test_multi30k_keeps_all_but_two_bad_pairs_and_three_duplicates() -> None:
 
 
 def test_tatoeba_keeps_every_pair() -> None:
-    report = judge(
+    report = report_cleaning(
         read_pairs(CorpusConfig(tsv=Path(str(ROOT)) / "tatoeba" / "dev.en-de.tsv.gz")),
         PairRules(CleaningConfig()),
     )
@@ -49,4 +49,4 @@ def test_wikitext_and_shakespeare_have_the_published_sizes() -> None:
     (text,) = read_texts(shakespeare)
     tokenizer = CharacterConfig(min_frequency=1).learn([text])
     assert (len(text), tokenizer.size) == (1_115_394, 65 + 4)
-    assert judge(read_passages(shakespeare), TextRules(TextCleaningConfig())).kept == 1
+    assert report_cleaning(read_passages(shakespeare), TextRules(TextCleaningConfig())).kept == 1

@@ -1,4 +1,4 @@
-"""Padded batches for models and objectives: of sentence pairs, and of excerpts of plain text."""
+"""Padded batches of sentence pairs, or of excerpts of plain text, for models and objectives."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -18,9 +18,9 @@ from dragoman.text.symbols import BOS, EOS, PAD
 class TargetBatch:
     """Targets of B rows, padded on the right, for models that generate text.
 
-    inputs: (B, T) int64, the token before each label; labels: (B, T) int64, the tokens to predict; target_mask: (B, T)
-    bool, True for labels that are not padding. target_tokens: the number of True in target_mask. rows: indices of the
-    rows in the dataset.
+    inputs: (B, T) int64, the token before each label. labels: (B, T) int64, the tokens to predict. target_mask: (B, T)
+    bool, True for labels that are not padding. target_tokens: number of True values in target_mask. rows: indices of
+    the rows in the dataset.
     """
 
     inputs: Tensor
@@ -41,32 +41,32 @@ class TargetBatch:
 
     def repeat_rows(self) -> Self:
         """Return all rows twice, one copy after the other."""
-        doubled = self._mapped(lambda tensor: torch.cat([tensor, tensor]))
+        doubled = self._map_tensors(lambda tensor: torch.cat([tensor, tensor]))
         return replace(doubled, target_tokens=2 * self.target_tokens, rows=2 * self.rows)
 
     def to(self, device: torch.device) -> Self:
-        """Return the same batch on `device`; from pinned memory the copy is asynchronous."""
-        return self._mapped(lambda tensor: tensor.to(device, non_blocking=True))
+        """Return the batch on `device`. From pinned memory, the copy is asynchronous."""
+        return self._map_tensors(lambda tensor: tensor.to(device, non_blocking=True))
 
     def pin_memory(self) -> Self:
-        """Return the same batch in page-locked memory, for asynchronous copies to a GPU."""
-        return self._mapped(torch.Tensor.pin_memory)
+        """Return the batch in page-locked memory, for asynchronous copies to a GPU."""
+        return self._map_tensors(torch.Tensor.pin_memory)
 
-    def _mapped(self, function: Callable[[Tensor], Tensor]) -> Self:
+    def _map_tensors(self, function: Callable[[Tensor], Tensor]) -> Self:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         tensors: dict[str, Any] = {name: function(value) for name, value in values.items() if isinstance(value, Tensor)}
         return replace(self, **tensors)
 
     @property
     def target_positions(self) -> Tensor:
-        """Positions of target tokens: (B, T) bool, or (target_tokens,) int64, indices into the flattened batch."""
+        """Positions of the target tokens: a (B, T) bool mask, or (target_tokens,) int64 indices into the flat batch."""
         if self.target_mask.device.type == "cpu":
             return self.target_mask
-        # indexing with a mask would make the CPU wait until the device has counted its True values
+        # Indexing with a mask would block the CPU until the device has counted the True values.
         return _flat_positions(self.target_mask, self.target_tokens)
 
     def select_targets(self, values: Tensor) -> Tensor:
-        """(B, T, …) → (target_tokens, …): the values at target tokens, row by row."""
+        """Return the values at target tokens, row by row: (B, T, …) → (target_tokens, …)."""
         positions = self.target_positions
         return values[positions] if positions.dtype == torch.bool else values.flatten(0, 1).index_select(0, positions)
 
@@ -88,7 +88,7 @@ class TargetBatch:
 
 
 def _flat_positions(mask: Tensor, count: int) -> Tensor:
-    """(count,) int64: indices of the `count` True values in the flattened mask."""
+    """Return the indices of the `count` True values in the flattened mask, (count,) int64."""
     return torch.argsort(~mask.flatten(), stable=True)[:count]
 
 
@@ -97,8 +97,8 @@ class Batch(TargetBatch):
     """B sentence pairs, padded on the right.
 
     source: (B, S) int64, where each sentence ends with EOS, or (B, S, n) float32, where each sequence of vectors ends
-    with a vector of zeros; source_mask: (B, S) bool, False at padding. Other fields as in `TargetBatch`: `inputs` is
-    BOS and the target without EOS, `labels` the target with EOS.
+    with a vector of zeros. source_mask: (B, S) bool, False at padding. For other fields, see `TargetBatch`: `inputs` is
+    BOS followed by the target, and `labels` is the target followed by EOS.
     """
 
     source: Tensor
@@ -120,7 +120,7 @@ def pad(
     before: tuple[int, ...] = (),
     after: tuple[int, ...] = (),
 ) -> tuple[Tensor, Tensor]:
-    """Pad id sequences, with `before` and `after` added to each. Returns ids (B, L) int64 and mask (B, L) bool.
+    """Add `before` and `after` to each id sequence, and pad. Returns ids (B, L) int64 and a mask (B, L) bool.
 
     Sequences of vectors (L, n) become (B, L, n) float32, with vectors of zeros for special symbols and padding.
     """
@@ -145,7 +145,7 @@ def collate(
     targets: Sequence[Sequence[int] | NDArray[Any]] | Sentences,
     rows: Sequence[int],
 ) -> Batch:
-    """Return a `Batch` of token ids that are given without special symbols. rows: their indices in the dataset."""
+    """Return a `Batch` of token ids without special symbols, which are added. rows: indices of the pairs."""
     if not isinstance(targets, Sentences):
         targets = Sentences.of(targets)
     source, source_mask = pad(sources, after=(EOS,))
@@ -164,15 +164,15 @@ def collate(
 
 @dataclass(frozen=True)
 class TextBatch(TargetBatch):
-    """B excerpts of documents, padded on the right; no row spans two documents.
+    """B excerpts of documents, padded on the right. No row spans two documents.
 
-    A row starts its document if its first input is BOS, and ends it if its last label is EOS. The first input of every
-    other row is the last label of the preceding excerpt.
+    A row starts a document if its first input is BOS, and ends a document if its last label is EOS. The first input of
+    every other row is the last label of the preceding excerpt.
     """
 
 
 def collate_text(excerpts: Sequence[Sequence[int] | NDArray[Any]] | Sentences, rows: Sequence[int]) -> TextBatch:
-    """Return a `TextBatch` from n + 1 ids per row of n labels, as returned by `TextDataset.take` and `excerpts`."""
+    """Return a `TextBatch` from n + 1 ids per row with n labels, as returned by `TextDataset.take` and `excerpts`."""
     ids, mask = pad(excerpts)
     target_mask = mask[:, 1:].contiguous()
     return TextBatch(
@@ -185,8 +185,9 @@ def collate_text(excerpts: Sequence[Sequence[int] | NDArray[Any]] | Sentences, r
 
 
 def excerpts(document: Sequence[int], block: int) -> list[list[int]]:
-    """Divide the ids of a document, without special symbols, into excerpts of at most `block` labels (see
-    `TextDataset`).
+    """Divide the ids of a document, without special symbols, into excerpts of at most `block` labels.
+
+    See `TextDataset`.
     """
     ids = [BOS, *document, EOS]
     return [ids[start : start + block + 1] for start in range(0, len(ids) - 1, block)]

@@ -1,4 +1,4 @@
-"""`EpochRows`: the rows of an epoch in seeded random order, in blocks, without a list of all rows in memory."""
+"""`EpochRows`: the rows of an epoch in a seeded random order, block by block, without a list of all rows in memory."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,15 +11,15 @@ from dragoman.data.batches.permutation import Permutation
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 
 BLOCK = 1 << 18
-"""Approximate number of rows per block; sorting them takes about 40 MB."""
+"""Approximate number of rows per block. Sorting the rows of a block takes about 40 MB."""
 
 SMALL = 1 << 22
 CHUNK = 32
-"""Above SMALL rows, rows are sampled in chunks of CHUNK neighbours, because about as many fit a disk page."""
+"""Epochs with more than SMALL rows are sampled in chunks of CHUNK neighbouring rows, which fit about one disk page."""
 
 
 class Part(NamedTuple):
-    """Number of rows of a corpus, and the number of times that an epoch reads it."""
+    """A corpus of an epoch. rows: number of rows. weight: number of times that an epoch reads the corpus."""
 
     rows: int
     weight: float
@@ -32,18 +32,18 @@ class EpochRows:
     sequence of seeded shuffles of the corpus, so that all rows are read equally often in the long run: at 0.5, two
     epochs read each row once.
 
-    Each block is a sample without replacement of all rows of the epoch (in large corpora, of chunks of neighbours), so
-    that sorted corpora are mixed as well as by a full shuffle, except that neighbours in a chunk are in the same block.
-    Memory use is that of one block, whatever the size of the corpora.
+    Each block is a sample of all rows of the epoch without replacement. A sorted corpus is therefore mixed as
+    thoroughly as by a full shuffle. In large corpora, chunks of neighbouring rows are sampled instead, and the rows of
+    a chunk are in the same block. Only one block is in memory at a time.
     """
 
     def __init__(self, parts: Sequence[Part], seed: int, epoch: int) -> None:
         self._parts, self._seed = parts, seed
         self._chunk = 1 if sum(part.rows for part in parts) <= SMALL else CHUNK
         self._chunks = [-(-part.rows // self._chunk) for part in parts]
-        taken = [max(1, round(part.weight * count)) for part, count in zip(parts, self._chunks, strict=True)]
-        self._ends = np.cumsum(taken)
-        self._firsts = [epoch * count for count in taken]
+        sampled = [max(1, round(part.weight * count)) for part, count in zip(parts, self._chunks, strict=True)]
+        self._ends = np.cumsum(sampled)
+        self._firsts = [epoch * count for count in sampled]
         size = int(self._ends[-1])
         blocks = -(-size * self._chunk // BLOCK)
         self._bounds = [size * number // blocks for number in range(blocks + 1)]
@@ -61,21 +61,21 @@ class EpochRows:
         rows = []
         first = start = 0
         for index, part in enumerate(self._parts):
-            chunks = self._of_part(index, positions[owners == index] - start)
-            own = (chunks[:, None] * self._chunk + np.arange(self._chunk)).ravel()
-            rows.append(first + own[own < part.rows])
+            chunks = self._chunks_of_part(index, positions[owners == index] - start)
+            part_rows = (chunks[:, None] * self._chunk + np.arange(self._chunk)).ravel()
+            rows.append(first + part_rows[part_rows < part.rows])
             first, start = first + part.rows, int(self._ends[index])
         return np.concatenate(rows)
 
-    def _of_part(self, index: int, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _chunks_of_part(self, index: int, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the chunks of a part at these positions of its share of the epoch."""
         count = self._chunks[index]
         if float(self._parts[index].weight).is_integer():
             return positions % count
         rounds, positions = np.divmod(positions + self._firsts[index], count)
         for number in np.unique(rounds).tolist():
-            now = rounds == number
-            positions[now] = Permutation(count, self._seed, index, number).at(positions[now])
+            in_round = rounds == number
+            positions[in_round] = Permutation(count, self._seed, index, number).at(positions[in_round])
         return positions
 
 

@@ -20,11 +20,11 @@ B = TypeVar("B")
 
 @dataclass(frozen=True)
 class Loader(Generic[B]):
-    """The batches of `plan` from index `start` on. Each iteration runs its own thread.
+    """The batches of `plan` from index `start` on. Each iteration runs a separate thread.
 
-    resampler: resamples the splits of sentences for this `epoch`, which makes batches longer than planned, by about a
-    third at a dropout of 0.1; None: use the stored splits. pin: whether to put batches in page-locked memory, for a
-    GPU. collate: creates a batch from the sides of its rows and their indices.
+    resampler: resamples the splits of sentences for this `epoch`; None: use the stored splits. Resampling makes batches
+    longer than planned, by about a third at a dropout of 0.1. pin: whether to put batches in page-locked memory, for a
+    GPU. collate: creates a batch from the sides of its rows and the indices of the rows.
     """
 
     dataset: Dataset | DatasetUnion

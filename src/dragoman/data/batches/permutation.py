@@ -1,10 +1,10 @@
-"""`Permutation`: the numbers below n in seeded random order, with access to any part without computing the rest."""
+"""`Permutation`: the numbers below n in a seeded random order, of which any part can be computed separately."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 TABLE = 1 << 18
-"""Maximum size of permutations stored as a table."""
+"""Maximum size of permutations that are stored as a table."""
 
 ROUNDS = 6
 _MULTIPLIERS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -12,13 +12,13 @@ _GAMMA = 0x9E3779B97F4A7C15
 
 
 class Permutation:
-    """A bijection of 0 … n - 1, a pure function of n and the key.
+    """A permutation of 0 … n - 1 that depends only on n and the key.
 
-    Small permutations are stored as a table. Larger ones are a Feistel network over the smallest square of a power of
-    two that is at least n, with cycle walking (Black & Rogaway 2002, sections 3 and 4): values outside the range are
-    encrypted again. Luby & Rackoff 1988 need four rounds of random functions for a network that is indistinguishable
-    from a random permutation; this one has six rounds of splitmix64's finaliser (Steele et al. 2014), which is not a
-    cipher but passes the usual tests of random number generators.
+    Small permutations are stored as a table. A larger permutation is a Feistel network over the smallest square of a
+    power of two that is at least n, with cycle walking (Black & Rogaway 2002, sections 3 and 4): values outside the
+    range are encrypted again. According to Luby & Rackoff 1988, a network with four rounds of random functions is
+    indistinguishable from a random permutation. This network has six rounds of splitmix64's finaliser (Steele et al.
+    2014), which is not a cipher but passes the usual tests of random number generators.
     """
 
     def __init__(self, size: int, *key: int) -> None:
@@ -33,21 +33,21 @@ class Permutation:
         """Return the numbers at these positions of the permutation."""
         if self._table is not None:
             return self._table[positions]
-        numbers = self._encrypted(positions.astype(np.uint64))
+        numbers = self._encrypt(positions.astype(np.uint64))
         while len(outside := np.flatnonzero(numbers >= self.size)):
-            numbers[outside] = self._encrypted(numbers[outside])
+            numbers[outside] = self._encrypt(numbers[outside])
         return numbers.astype(np.int64)
 
-    def _encrypted(self, numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def _encrypt(self, numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
         half = self._half
         mask = np.uint64((1 << int(half)) - 1)
         left, right = numbers >> half, numbers & mask
         for key in self._keys:
-            left, right = right, left ^ (mixed(right, key) & mask)
+            left, right = right, left ^ (hash_numbers(right, key) & mask)
         return (left << half) | right
 
 
-def mixed(numbers: NDArray[np.uint64], key: int) -> NDArray[np.uint64]:
+def hash_numbers(numbers: NDArray[np.uint64], key: int) -> NDArray[np.uint64]:
     """Return a 64-bit hash of each number: splitmix64's output at this position of the sequence with seed `key`."""
     value = (numbers + np.uint64(1)) * np.uint64(_GAMMA) + np.uint64(key)
     value = (value ^ (value >> np.uint64(30))) * _MULTIPLIERS[0]

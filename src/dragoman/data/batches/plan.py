@@ -1,7 +1,7 @@
-"""The batch plan: a pure function of the sentences' lengths, the corpora's weights, the seed and the epoch.
+"""The batch plan, which depends only on the lengths of sentences, the weights of corpora, the seed and the epoch.
 
-A plan is made block by block, so that memory does not grow with the corpus. The rows of a block are sampled from all
-corpora (see `EpochRows`), sorted by length, and divided into batches, which are shuffled.
+A plan is computed block by block, so that memory does not grow with the corpus. The rows of a block are sampled from
+all corpora (see `EpochRows`), sorted by length, and divided into batches, which are shuffled.
 """
 
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ from dragoman.base.settings.config import Config
 from dragoman.data.batches.epoch import EpochRows, Part
 
 _TOKENS = 4096
-_TOKENS_OF_FEW = {20_000: 512, 100_000: 1024, 300_000: 2048}
-"""Token budgets for corpora with fewer pairs than the key: on small corpora, many small updates are more efficient than
-a few large ones (docs/EXPERIMENTS.md)."""
+_TOKENS_BY_SIZE = {20_000: 512, 100_000: 1024, 300_000: 2048}
+"""Token budgets for corpora with fewer pairs than the key. On small corpora, many small updates are more efficient than
+a few large updates (docs/EXPERIMENTS.md)."""
 
 
 class BatchConfig(Config):
@@ -37,27 +37,31 @@ class BatchConfig(Config):
     )
 
     def with_size(self, pairs: int | None = None) -> "BatchConfig":
-        """Set the token budget, unless it is given. pairs: size of the corpus; None if it does not consist of pairs."""
+        """Return the settings with a token budget for a corpus of `pairs` sentence pairs, unless a budget is set.
+
+        pairs: None for a corpus that does not consist of pairs.
+        """
         if self.tokens is not None:
             return self
-        sizes = (tokens for most, tokens in _TOKENS_OF_FEW.items() if pairs is not None and pairs < most)
-        return self.model_copy(update={"tokens": next(sizes, _TOKENS)})
+        budgets = (tokens for limit, tokens in _TOKENS_BY_SIZE.items() if pairs is not None and pairs < limit)
+        return self.model_copy(update={"tokens": next(budgets, _TOKENS)})
 
     def with_stored_choices(self, stored: "BatchConfig") -> "BatchConfig":
-        """Use the token budget of a stored run, unless it is given."""
+        """Return the settings with the token budget of a stored run, unless a budget is set."""
         return self if self.tokens is not None else self.model_copy(update={"tokens": stored.tokens})
 
 
-_KEPT = 2
-"""Number of blocks whose batches are cached: the loader reads one, and another may be distributed to the ranks."""
+_CACHED_BLOCKS = 2
+"""Number of blocks whose batches are cached. The loader reads one block while another may be distributed to the ranks.
+"""
 
 
 @dataclass(frozen=True)
 class BatchPlan:
     """The batches of an epoch.
 
-    batches: dataset rows (int64) of each batch, in training order; padding_waste: share of padding among all symbols of
-    each side in the epoch (0 to 1).
+    batches: dataset rows (int64) of each batch, in training order. padding_waste: for each side, the share of padding
+    among all symbols of the epoch (0 to 1).
     """
 
     batches: Sequence[NDArray[np.int64]]
@@ -76,14 +80,14 @@ def plan_epoch(
     *,
     special: int = 1,
 ) -> BatchPlan:
-    """Put every row of the epoch into exactly one batch. The plan is a pure function of the arguments.
+    """Put every row of the epoch into exactly one batch. The plan depends only on the arguments.
 
-    lengths: (N, sides), numbers of tokens. config: must have a token budget, see `BatchConfig.with_size`. parts: the
-    corpora in the order of the rows, and the number of times that an epoch reads each; empty: one corpus, once.
-    special: number of special symbols that a batch adds to each side, see `Dataset`.
+    lengths: (N, sides), numbers of tokens. config: settings with a token budget, see `BatchConfig.with_size`. parts:
+    the corpora in the order of the rows; empty: a single corpus, which is read once. special: number of special symbols
+    that a batch adds to each side, see `Dataset`.
 
-    A corpus of up to a few hundred thousand rows is a single block. Counting the batches of larger ones takes about
-    0.4 s per million rows; the batches themselves are computed on demand.
+    An epoch of up to a few hundred thousand rows is a single block. For larger epochs, counting the batches takes about
+    0.4 s per million rows, and the batches themselves are computed on demand.
     """
     if len(lengths) == 0:
         return BatchPlan([], (0.0,) * lengths.shape[1])
@@ -93,17 +97,17 @@ def plan_epoch(
 
 
 class BlockBatches(Sequence[NDArray[np.int64]]):
-    """The batches of an epoch; only those of the most recently used blocks are in memory."""
+    """The batches of an epoch. Only the batches of the most recently used blocks are in memory."""
 
     def __init__(
         self, lengths: NDArray[np.int32], config: BatchConfig, rows: EpochRows, seed: tuple[int, int], special: int
     ) -> None:
         """seed: the seed of the run and the number of the epoch."""
         self._lengths, self._config, self._rows, self._seed, self._special = lengths, config, rows, seed, special
-        self._kept: dict[int, list[NDArray[np.int64]]] = {}
+        self._cache: dict[int, list[NDArray[np.int64]]] = {}
         counts, (symbols, padded) = [], np.zeros((2, lengths.shape[1]), np.int64)
         for number in range(len(rows)):
-            _, widths, starts = self._cut(number, self._generator(number))
+            _, widths, starts = self._divide(number, self._generator(number))
             counts.append(len(starts))
             sizes = np.diff(starts, append=len(widths))
             symbols += widths.sum(axis=0)
@@ -122,7 +126,7 @@ class BlockBatches(Sequence[NDArray[np.int64]]):
 
     def __getitem__(self, index: int | slice) -> NDArray[np.int64] | list[NDArray[np.int64]]:
         if isinstance(index, slice):
-            return [self[place] for place in range(*index.indices(len(self)))]
+            return [self[each] for each in range(*index.indices(len(self)))]
         if not -len(self) <= index < len(self):
             raise IndexError(f"batch {index} of {len(self)}")
         index %= len(self)
@@ -132,27 +136,27 @@ class BlockBatches(Sequence[NDArray[np.int64]]):
 
     def block(self, number: int) -> list[NDArray[np.int64]]:
         """Return the batches of a block, in training order."""
-        if number not in self._kept:
+        if number not in self._cache:
             rng = self._generator(number)
-            rows, _, starts = self._cut(number, rng)
+            rows, _, starts = self._divide(number, rng)
             batches = np.split(rows, starts[1:])
-            while len(self._kept) >= _KEPT:
-                self._kept.pop(next(iter(self._kept)), None)
-            self._kept[number] = [batches[place] for place in rng.permutation(len(batches))]
-        return self._kept[number]
+            while len(self._cache) >= _CACHED_BLOCKS:
+                self._cache.pop(next(iter(self._cache)), None)
+            self._cache[number] = [batches[index] for index in rng.permutation(len(batches))]
+        return self._cache[number]
 
     def _generator(self, number: int) -> np.random.Generator:
         """Return the random generator of a block. A single block has the same plan as in versions without blocks."""
         return np.random.default_rng(self._seed if len(self._rows) == 1 else (*self._seed, number))
 
-    def _cut(
+    def _divide(
         self, number: int, rng: np.random.Generator
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Return the rows of a block in batch order, the number of symbols of each side, and the start of each batch.
 
-        Rows are sorted by target length, then by source length, with ties in random order, and cut where the budget is
-        full. Source lengths alternate between ascending and descending order, so that neighbours have similar lengths
-        where the target length changes.
+        Rows are sorted by target length, then by source length, with ties in random order, and divided into the largest
+        batches within the budget. The order of source lengths alternates between ascending and descending, so that
+        neighbouring rows have similar source lengths where the target length changes.
         """
         rows = self._rows.block(number)
         widths = self._lengths[rows].astype(np.int64) + self._special
@@ -160,21 +164,20 @@ class BlockBatches(Sequence[NDArray[np.int64]]):
         direction = np.where(target % 2 == 0, 1, -1)
         order = np.lexsort((rng.permutation(len(rows)), *(direction * source for source in sources), target))
         widths = widths[order]
-        return rows[order], widths, _starts(widths.max(axis=1), self._config)
+        return rows[order], widths, _batch_starts(widths.max(axis=1), self._config)
 
 
-def _starts(widths: NDArray[np.int64], config: BatchConfig) -> NDArray[np.int64]:
-    """Return the start of each batch. widths: length of the longest side of each row, in batch order."""
+def _batch_starts(widths: NDArray[np.int64], config: BatchConfig) -> NDArray[np.int64]:
+    """Return the index of the first row of each batch. widths: length of the longest side of each row, in order."""
     assert config.tokens is not None
-    most = config.sentences or len(widths)
+    limit = config.sentences or len(widths)
     starts = []
     start = 0
     while start < len(widths):
         starts.append(start)
-        fits = max(
-            1, min(most, config.tokens // int(widths[start]))
-        )  # an upper bound: the following rows are at least as wide
-        widest = np.maximum.accumulate(widths[start : start + fits])
+        # an upper bound for the number of rows, because the running maximum is at least the first width
+        most = max(1, min(limit, config.tokens // int(widths[start])))
+        widest = np.maximum.accumulate(widths[start : start + most])
         symbols = widest * np.arange(1, len(widest) + 1)
         start += max(1, int(np.searchsorted(symbols, config.tokens, side="right")))
     return np.array(starts, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""`Resampler`: splits sentences differently each time they are read (BPE-dropout), in parallel to training."""
+"""`Resampler`: splits sentences differently each time they are read (BPE-dropout), in parallel with training."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
 
 PROCESSES = 4
-"""Maximum number of processes; one per four cores is used. Splitting a batch takes about 20 ms on one core."""
+"""Maximum number of processes, with one process per four cores. Splitting a batch takes about 20 ms on one core."""
 
 
 class StoredBatch(NamedTuple):
-    """A batch as stored in the dataset. rows: (B,), indices of the pairs."""
+    """A batch with the splits that are stored in the dataset. rows: (B,), indices of the pairs."""
 
     rows: NDArray[np.int64]
     source: Sentences
@@ -26,10 +26,10 @@ class StoredBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class Resampling:
-    """Resamples the splits of a batch. Each pair has a generator seeded by (seed, epoch, row), independent of batching.
+    """Resamples the splits of a batch. The generator of a pair is seeded by (seed, epoch, row), whatever the batch.
 
-    longest: maximum numbers of source and target tokens that the model supports, None for no limit; a sentence whose
-    new split is longer keeps its stored split.
+    longest: maximum numbers of source and target tokens that the model supports; None: no limit. A sentence whose new
+    split is longer keeps its stored split.
     """
 
     tokenizers: Tokenizers
@@ -37,16 +37,16 @@ class Resampling:
     longest: tuple[int | None, ...]
 
     def __call__(self, task: tuple[int, StoredBatch]) -> StoredBatch:
-        """task: the epoch and a stored batch."""
+        """Resample a batch. task: the epoch and a stored batch."""
         epoch, (rows, *stored) = task
         generators = [np.random.default_rng((self.seed, epoch, row)) for row in rows.tolist()]
         sides = zip(stored, (self.tokenizers.source, self.tokenizers.target), self.longest, strict=True)
-        source, target = (_resampled(side, tokenizer, generators, most) for side, tokenizer, most in sides)
+        source, target = (_resample(side, tokenizer, generators, limit) for side, tokenizer, limit in sides)
         return StoredBatch(rows, source, target)
 
 
 class Resampler:
-    """Runs `Resampling` in processes, which are started on first use and ended by `close`."""
+    """Runs `Resampling` in processes, which are started by the first iteration and ended by `close`."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Resampler:
         longest: tuple[int | None, ...] = (None, None),
         processes: int | None = None,
     ) -> None:
-        """processes: number of processes; None: automatic; 0: no other process. It does not affect the result."""
+        """processes: number of processes, which does not affect the result; None: automatic; 0: the current process."""
         self._function = Resampling(tokenizers, seed, longest)
         self._count = max(1, min(PROCESSES, available_cores() // 4)) if processes is None else processes
         self._idle: list[Workers[tuple[int, StoredBatch], StoredBatch]] = []
@@ -87,19 +87,19 @@ class Resampler:
             self.close()
 
     def close(self) -> None:
-        """End the processes; those of a running iteration end with it."""
+        """End the processes. The processes of a running iteration end when the iteration ends."""
         self._closed = True
         while self._idle:
             self._idle.pop().close()
 
 
-def _resampled(
-    stored: Sentences, tokenizer: Tokenizer, generators: list[np.random.Generator], most: int | None
+def _resample(
+    stored: Sentences, tokenizer: Tokenizer, generators: list[np.random.Generator], limit: int | None
 ) -> Sentences:
     if stored.ids.ndim > 1:
         return stored
     sentences = [ids.tolist() for ids in np.split(stored.ids, np.cumsum(stored.lengths)[:-1])]
     split = [tokenizer.resample(ids, rng) for ids, rng in zip(sentences, generators, strict=True)]
-    if most is not None:
-        split = [old if len(new) > most else new for old, new in zip(sentences, split, strict=True)]
+    if limit is not None:
+        split = [old if len(new) > limit else new for old, new in zip(sentences, split, strict=True)]
     return Sentences.of(split)

@@ -1,4 +1,4 @@
-"""Blocks: parts of a corpus that are processed and stored one by one, so that memory does not limit its size."""
+"""Blocks: parts of a corpus that are processed and stored one by one, so that memory does not limit the corpus size."""
 
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,11 +15,12 @@ from dragoman.data.corpora.items import Item
 
 PAIRS = 1 << 15
 CHARACTERS = 1 << 22
-"""Maximum number of pairs (or passages) per block, and of characters; the last item may exceed the latter."""
+"""Maximum numbers of pairs (or passages) and of characters per block. The last item may exceed the number of
+characters."""
 
 
-def in_blocks(items: Iterator[Item]) -> Iterator[list[Item]]:
-    """Yield all items in order, in blocks whose boundaries depend only on the items."""
+def divide_into_blocks(items: Iterator[Item]) -> Iterator[list[Item]]:
+    """Yield all items in order, in blocks. The boundaries of the blocks depend only on the items."""
     while block := list(islice(items, 1)):
         size = block[0].characters
         for item in islice(items, PAIRS - 1):
@@ -31,7 +32,7 @@ def in_blocks(items: Iterator[Item]) -> Iterator[list[Item]]:
 
 
 def block_file(folder: Path, number: int) -> Path:
-    """Return the path of a block."""
+    """Return the path of the file of a block."""
     return folder / f"{number:06}.npz"
 
 
@@ -49,7 +50,7 @@ def read_block(path: Path, *names: str) -> list[NDArray[Any]]:
 
 
 def is_whole_block(path: Path) -> bool:
-    """Return whether an undamaged block exists, stored by an earlier call that was killed."""
+    """Return whether the block exists, undamaged, because an earlier call stored it before it was killed."""
     try:
         read_block(path, "lines")
     except (OSError, ValueError, KeyError, zipfile.BadZipFile):
@@ -65,7 +66,7 @@ def pack_texts(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int6
 
 
 def unpack_texts(joined: NDArray[np.uint8], ends: NDArray[np.int64], chosen: NDArray[np.intp]) -> list[str]:
-    """Return the texts with the indices `chosen` among those concatenated by `pack_texts`."""
+    """Return the texts with the indices `chosen` from the texts that `pack_texts` concatenated."""
     content = joined.tobytes()
     starts = ends - np.diff(ends, prepend=0)
     return [

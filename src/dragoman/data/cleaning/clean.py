@@ -1,4 +1,4 @@
-"""Cleaning: checks a corpus against rules and stores it block by block, on all cores and resumably."""
+"""Cleaning: checks a corpus against rules and stores it block by block, on all cores. A killed run can be resumed."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from dragoman.base.log import quietly
 from dragoman.base.progress import Progress
 from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import PYTHON, parse_settings
-from dragoman.data.cleaning.blocks import block_file, in_blocks, is_whole_block, pack_texts, write_block
+from dragoman.data.cleaning.blocks import block_file, divide_into_blocks, is_whole_block, pack_texts, write_block
 from dragoman.data.cleaning.cleaned_corpus import CleanedCorpus, CleanedTextCorpus
 from dragoman.data.cleaning.report import RULES, CleaningReport
 from dragoman.data.cleaning.rules import (
@@ -37,12 +37,12 @@ _READ = "read.json"
 
 @dataclass(frozen=True)
 class BlockCleaner:
-    """Checks the items of a block and stores it. texts: whether to store the texts of the kept items.
+    """Checks the items of a block and stores the block. texts: whether to store the texts of the kept items.
 
-    A block file contains for its n items `verdicts` (n,) uint8 (0: kept, otherwise 1 + index of the rule), `lines` (n,)
-    int64, and the rules' own arrays; for the m items that break no rule on their own, `digests` (m, 2) uint64,
-    `scripts` (sides, m) uint8, which are indices into `names`, and per side the concatenated UTF-8 and its ends, under
-    the name of the side.
+    For its n items, a block file contains `verdicts` (n,) uint8, where 0 means kept and 1 + i that the item breaks rule
+    i, `lines` (n,) int64, and the arrays of `Rules.block_arrays`. For the m items that break no rule by themselves, it
+    contains `digests` (m, 2) uint64, `scripts` (sides, m) uint8, which are indices into `names`, and for each side the
+    concatenated UTF-8 and the ends of the texts, under the name of the side.
     """
 
     rules: Rules
@@ -50,7 +50,7 @@ class BlockCleaner:
     texts: bool
 
     def __call__(self, task: tuple[int, Sequence[Item]]) -> None:
-        """Process a block. task: the block's number and its items."""
+        """Process a block. task: number and items of the block."""
         number, items = task
         rules, config = self.rules, self.rules.config
         broken = [rules.violated_rule(item) for item in items]
@@ -74,8 +74,8 @@ class BlockCleaner:
             digests = b"".join(map(rules.digest, kept))
             arrays["digests"] = np.frombuffer(digests, dtype=np.uint64).reshape(-1, 2)
         if self.texts:
-            for place, side in enumerate(rules.sides):
-                arrays[side], arrays[f"{side}_ends"] = pack_texts([item.texts[place] for item in kept])
+            for index, side in enumerate(rules.sides):
+                arrays[side], arrays[f"{side}_ends"] = pack_texts([item.texts[index] for item in kept])
         write_block(block_file(self.folder, number), arrays)
 
 
@@ -88,9 +88,10 @@ def clean(
     *,
     before: Sequence[CleanedCorpus] = (),
 ) -> CleanedCorpus:
-    """Check all items and store them in `folder`; blocks from an earlier call are reused.
+    """Check all items and store them in `folder`. Blocks from an earlier call are reused.
 
-    before: see `CleanedCorpus`. workers: number of processes, None for one per core; it does not affect the result.
+    before: see `CleanedCorpus`. workers: number of processes; None: one per core. The number does not affect the
+    result.
 
     Raises DataError for invalid UTF-8 if the rules treat it as an error.
     """
@@ -99,7 +100,7 @@ def clean(
         sizes = json.loads((folder / _READ).read_text())
     except (OSError, ValueError):
         sizes = []
-        tasks = _missing(items, folder, sizes)
+        tasks = _missing_blocks(items, folder, sizes)
         with Progress("Cleaning", rules.items) as progress:
             for _ in parallel_map(BlockCleaner(rules, folder, texts), tasks, workers):
                 progress.update(sum(sizes))
@@ -109,9 +110,9 @@ def clean(
     )
 
 
-def _missing(items: Iterable[Item], folder: Path, sizes: list[int]) -> Iterator[tuple[int, Sequence[Item]]]:
-    """Yield the blocks that are not stored yet. The number of items of every block is appended to `sizes`."""
-    for number, block in enumerate(in_blocks(iter(items))):
+def _missing_blocks(items: Iterable[Item], folder: Path, sizes: list[int]) -> Iterator[tuple[int, Sequence[Item]]]:
+    """Yield the blocks that are not stored yet, and append the number of items of every block to `sizes`."""
+    for number, block in enumerate(divide_into_blocks(iter(items))):
         sizes.append(len(block))
         if not is_whole_block(block_file(folder, number)):
             yield number, block
@@ -120,8 +121,10 @@ def _missing(items: Iterable[Item], folder: Path, sizes: list[int]) -> Iterator[
 C = TypeVar("C", bound=Config)
 
 
-def judge(items: Iterable[Item], rules: Rules, workers: int | None = None) -> CleaningReport:
-    """Report what cleaning would drop, without storing the corpus; only a temporary folder grows with its size.
+def report_cleaning(items: Iterable[Item], rules: Rules, workers: int | None = None) -> CleaningReport:
+    """Return a report of the items that cleaning would drop, without storing the corpus.
+
+    Memory does not grow with the corpus, but a temporary folder does.
 
     Raises DataError for invalid UTF-8 if the rules treat it as an error.
     """
@@ -137,11 +140,12 @@ def check_data(
     *,
     quiet: bool = False,
 ) -> CleaningReport:
-    """Report what cleaning would drop, by rule and with line numbers, for sentence pairs or for plain text.
+    """Return a report of the sentence pairs or documents that cleaning would drop, by rule and with line numbers.
 
-    corpus: as in `data.train`, such as `{"source": …, "target": …}`; plain text if it has `text` or `field`. cleaning:
-    settings of `data.cleaning` (default: none changed). The limit on subword tokens is not checked, because there is no
-    tokeniser yet. Raises ConfigError for invalid settings, DataError for files that cannot be read.
+    corpus: as in `data.train`, such as `{"source": …, "target": …}`. A corpus with `text` or `field` is plain text.
+    cleaning: settings of `data.cleaning` that differ from the defaults. The limit on subword tokens is not checked,
+    because there is no tokeniser yet. Raises ConfigError for invalid settings, and DataError for files that cannot be
+    read.
     """
     is_text = isinstance(corpus, TextCorpusConfig) or (
         not isinstance(corpus, CorpusConfig) and any(corpus.get(key) is not None for key in ("text", "field"))
@@ -149,10 +153,14 @@ def check_data(
     with quietly(quiet):
         if is_text:
             text = _config(corpus, TextCorpusConfig)
-            return judge(read_passages(text), TextRules(_config(cleaning or {}, TextCleaningConfig), str(text)))
+            return report_cleaning(
+                read_passages(text), TextRules(_config(cleaning or {}, TextCleaningConfig), str(text))
+            )
         pairs = _config(corpus, CorpusConfig)
-        return judge(read_pairs(pairs), PairRules(_config(cleaning or {}, CleaningConfig), str(pairs)))
+        return report_cleaning(read_pairs(pairs), PairRules(_config(cleaning or {}, CleaningConfig), str(pairs)))
 
 
-def _config(given: Config | Mapping[str, Any], kind: type[C]) -> C:
-    return given if isinstance(given, kind) else parse_settings(given, kind, PYTHON)  # type: ignore[arg-type]
+def _config(values: Config | Mapping[str, Any], config: type[C]) -> C:
+    if isinstance(values, config):
+        return values
+    return parse_settings(values, config, PYTHON)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""`CleanedCorpus`: the checked blocks of a corpus, and which of their items are kept."""
+"""`CleanedCorpus`: the checked blocks of a corpus, and the verdicts that decide which items are kept."""
 
 import os
 from collections import Counter
@@ -19,27 +19,27 @@ _VERDICTS = "verdicts.bin"
 
 
 WRONG_SCRIPT, DUPLICATES = 1 + RULES.index("wrong_script"), 1 + RULES.index("duplicates")
-BETWEEN = 1 + RULES.index("duplicates_between")
+DUPLICATES_BETWEEN = 1 + RULES.index("duplicates_between")
 
 
 def open_verdicts(folder: Path) -> NDArray[np.uint8]:
-    """Return the verdict on each item of the corpus with blocks in `folder`, memory-mapped; 0: kept."""
+    """Return the memory-mapped verdicts on the items of the corpus with blocks in `folder`; 0: the item is kept."""
     return np.memmap(folder / _VERDICTS, dtype=np.uint8, mode="r")
 
 
 def text_bytes(folder: Path, starts: NDArray[np.int64], side: str) -> int:
-    """Return the number of bytes of UTF-8 of the kept texts of a side. folder, starts: as in `CleanedCorpus`."""
+    """Return the number of UTF-8 bytes of the kept texts of a side. folder, starts: as in `CleanedCorpus`."""
     verdicts, total = open_verdicts(folder), 0
     for number in range(len(starts) - 1):
-        before, ends = read_block(block_file(folder, number), "verdicts", f"{side}_ends")
-        kept = verdicts[starts[number] : starts[number + 1]][before == 0] == 0
+        block_verdicts, ends = read_block(block_file(folder, number), "verdicts", f"{side}_ends")
+        kept = verdicts[starts[number] : starts[number + 1]][block_verdicts == 0] == 0
         total += int(np.diff(ends, prepend=0)[kept].sum())
     return total
 
 
 def _empty_verdicts(path: Path, count: int) -> NDArray[np.uint8]:
     with path.open("wb") as file:
-        if hasattr(os, "posix_fallocate"):  # otherwise a full disk would kill the process with SIGBUS later
+        if hasattr(os, "posix_fallocate"):  # reserves space, so that a full disk does not cause a SIGBUS later
             os.posix_fallocate(file.fileno(), 0, count)
         else:
             file.truncate(count)
@@ -49,8 +49,8 @@ def _empty_verdicts(path: Path, count: int) -> NDArray[np.uint8]:
 class CleanedCorpus:
     """The blocks of a corpus, and the verdicts on all its items.
 
-    starts: (K + 1,) int64, the index of the first item of each of the K blocks, and the total. report: the dropped
-    items, by rule. before: earlier corpora, whose kept items are dropped from this one.
+    starts: (K + 1,) int64, the index of the first item of each of the K blocks, and the number of items. report: the
+    dropped items, by rule. before: earlier corpora, whose kept items are dropped from this corpus.
     """
 
     sides: ClassVar[tuple[str, ...]] = PairRules.sides
@@ -70,7 +70,7 @@ class CleanedCorpus:
         for number in range(len(self)):
             (verdicts,) = read_block(block_file(folder, number), "verdicts")
             self._verdicts[starts[number] : starts[number + 1]] = verdicts
-        self._judge(config)
+        self._apply_corpus_rules(config)
         self.report = self._report()
 
     def __len__(self) -> int:
@@ -78,25 +78,27 @@ class CleanedCorpus:
 
     @property
     def pairs(self) -> int:
-        """Number of kept pairs, which decides the vocabulary size and temperature sampling."""
+        """Number of kept pairs, which determines the vocabulary size and temperature sampling."""
         return self.report.kept
 
     def verdicts(self, number: int) -> NDArray[np.uint8]:
-        """Return the verdict on each item of a block; 0: kept."""
+        """Return the verdicts on the items of a block. Kept items have verdict 0."""
         return self._verdicts[self.starts[number] : self.starts[number + 1]]
 
-    def _judge(self, config: CleaningConfig | TextCleaningConfig) -> None:
+    def _apply_corpus_rules(self, config: CleaningConfig | TextCleaningConfig) -> None:
         if self.before:
-            found = (digests for corpus in self.before for digests in corpus._kept_digests())
+            before = (digests for corpus in self.before for digests in corpus._kept_digests())
             count = sum(corpus.pairs for corpus in self.before)
-            mark_duplicates(self._digests(), self._verdicts, BETWEEN, self.folder, before=found, count_before=count)
+            mark_duplicates(
+                self._digests(), self._verdicts, DUPLICATES_BETWEEN, self.folder, before=before, count_before=count
+            )
         if config.enabled and config.duplicates:  # also marks repetitions of items that were marked above
             mark_duplicates(self._digests(), self._verdicts, DUPLICATES, self.folder)
         if config.enabled and config.wrong_script:
-            self._judge_scripts(config)
+            self._mark_wrong_scripts(config)
 
     def _digests(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64]]]:
-        """Yield the indices and digests, block by block, of the items that individually break no rule."""
+        """Yield the indices and digests of the items that break no rule by themselves, block by block."""
         for number in range(len(self)):
             verdicts, digests = read_block(block_file(self.folder, number), "verdicts", "digests")
             yield self.starts[number] + np.flatnonzero(verdicts == 0), digests
@@ -107,19 +109,19 @@ class CleanedCorpus:
             verdicts, digests = read_block(block_file(self.folder, number), "verdicts", "digests")
             yield digests[self.verdicts(number)[verdicts == 0] == 0]
 
-    def _judge_scripts(self, config: CleaningConfig | TextCleaningConfig) -> None:
-        """Mark items in a wrong script. This verdict overrides that on duplicates, which have the same scripts."""
+    def _mark_wrong_scripts(self, config: CleaningConfig | TextCleaningConfig) -> None:
+        """Mark items in a wrong script. This verdict overrides that on duplicates, whose scripts are identical."""
         counts = [Counter[str]() for _ in self.sides]
         for number in range(len(self)):
             scripts, names = read_block(block_file(self.folder, number), "scripts", "names")
             for count, side in zip(counts, scripts, strict=True):
-                found = np.bincount(side, minlength=len(names))
-                count.update({str(name): int(times) for name, times in zip(names, found, strict=False) if name})
+                frequencies = np.bincount(side, minlength=len(names))
+                count.update({str(name): int(times) for name, times in zip(names, frequencies, strict=False) if name})
         allowed = []
-        for given, count in zip(config.scripts_of_sides, counts, strict=True):
-            enough = min(config.script_share * count.total(), max(count.values(), default=0))
-            usual = [name for name, times in count.items() if times and times >= enough]
-            allowed.append({"", *([name.upper() for name in given] or usual)})
+        for configured, count in zip(config.scripts_of_sides, counts, strict=True):
+            threshold = min(config.script_share * count.total(), max(count.values(), default=0))
+            detected = [name for name, times in count.items() if times and times >= threshold]
+            allowed.append({"", *([name.upper() for name in configured] or detected)})
         for number in range(len(self)):
             verdicts, scripts, names = read_block(block_file(self.folder, number), "verdicts", "scripts", "names")
             fits = np.ones(scripts.shape[1], dtype=bool)
@@ -129,95 +131,95 @@ class CleanedCorpus:
             block[np.flatnonzero(verdicts == 0)[~fits]] = WRONG_SCRIPT
 
     def _report(self) -> CleaningReport:
-        """Write one file of line numbers per rule, so that they take no memory."""
+        """Return the report, whose line numbers are stored in one file per rule instead of in memory."""
         counts: Counter[str] = Counter()
         for number in range(len(self)):
-            verdicts = self._counted(number)
+            verdicts = self._reported_verdicts(number)
             if not verdicts.any():
                 continue
             (lines,) = read_block(block_file(self.folder, number), "lines")
-            for place in np.unique(verdicts[verdicts > 0]).tolist():
-                rule = RULES[place - 1]
-                found = lines[verdicts == place]
+            for verdict in np.unique(verdicts[verdicts > 0]).tolist():
+                rule = RULES[verdict - 1]
+                dropped = lines[verdicts == verdict]
                 with CleaningReport.file(self.folder, rule).open("ab" if counts[rule] else "wb") as file:
-                    file.write(found.tobytes())
-                counts[rule] += len(found)
-        return CleaningReport.of_files(self.folder, self._total(), counts, self.unit)
+                    file.write(dropped.tobytes())
+                counts[rule] += len(dropped)
+        return CleaningReport.of_files(self.folder, self._count_items(), counts, self.unit)
 
-    def _counted(self, number: int) -> NDArray[np.uint8]:
-        """Return the verdicts on a block that count in the report."""
+    def _reported_verdicts(self, number: int) -> NDArray[np.uint8]:
+        """Return the verdicts on the items of a block that the report counts, and 0 for all other items."""
         return self.verdicts(number)
 
-    def _total(self) -> int:
+    def _count_items(self) -> int:
         return int(self.starts[-1])
 
 
 BYTES_PER_PAIR = 133
-"""Number of UTF-8 bytes of both sides of an average sentence pair: 40 MB are about 300,000 pairs."""
+"""Number of UTF-8 bytes of both sides of an average sentence pair. 40 MB of text are about 300,000 pairs."""
 
 
 class CleanedTextCorpus(CleanedCorpus):
-    """A `CleanedCorpus` of passages. Documents are kept or dropped as a whole, and counted once."""
+    """A `CleanedCorpus` of passages. Each document is kept or dropped as a whole and counted once."""
 
     sides = TextRules.sides
     items = TextRules.items
     unit = "documents"
 
-    def _judge(self, config: CleaningConfig | TextCleaningConfig) -> None:
-        self._spread()
-        super()._judge(config)
-        self._spread()
+    def _apply_corpus_rules(self, config: CleaningConfig | TextCleaningConfig) -> None:
+        self._extend_verdicts()
+        super()._apply_corpus_rules(config)
+        self._extend_verdicts()
 
-    def _spread(self) -> None:
+    def _extend_verdicts(self) -> None:
         """Extend the verdict on a passage to its whole document."""
-        first, worst = 0, 0  # the verdict on the document that started in an earlier block
+        first, worst = 0, 0  # start of the last document of the preceding block, and the verdict on this document
         for number in range(len(self)):
             begins, verdicts = self._begins(number), self.verdicts(number)
             starts = np.flatnonzero(begins)
             rest = int(starts[0]) if len(starts) else len(begins)
-            found = int(verdicts[:rest].max(initial=worst))
-            if found:
-                self._verdicts[first : self.starts[number] + rest] = found
+            verdict = int(verdicts[:rest].max(initial=worst))
+            if verdict:
+                self._verdicts[first : self.starts[number] + rest] = verdict
             if len(starts):
                 each = np.maximum.reduceat(verdicts, starts)
                 verdicts[rest:] = np.repeat(each, np.diff(starts, append=len(begins)))
-                first, found = int(self.starts[number] + starts[-1]), int(each[-1])
-            worst = found
+                first, verdict = int(self.starts[number] + starts[-1]), int(each[-1])
+            worst = verdict
 
     def _digests(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64]]]:
         """Yield the starts of the kept documents, block by block, and digests of the digests of their passages."""
-        first, whole = 0, blake2b()
+        first, document = 0, blake2b()
         for number in range(len(self)):
-            before, begins, ends, found = read_block(
+            block_verdicts, begins, ends, block_digests = read_block(
                 block_file(self.folder, number), "verdicts", "begins", "ends", "digests"
             )
             kept = self.verdicts(number) == 0
-            digests = np.zeros((len(before), 2), np.uint64)
-            digests[before == 0] = found
+            digests = np.zeros((len(block_verdicts), 2), np.uint64)
+            digests[block_verdicts == 0] = block_digests
             single = begins & ends
-            places, document_digests = [], []
-            for place in np.flatnonzero(kept & ~single).tolist():
-                if begins[place]:
-                    first, whole = int(self.starts[number]) + place, blake2b(digest_size=16)
-                whole.update(digests[place].tobytes())
-                if ends[place]:
-                    places.append(first)
-                    document_digests.append(np.frombuffer(whole.digest(), np.uint64))
+            starts, document_digests = [], []
+            for index in np.flatnonzero(kept & ~single).tolist():
+                if begins[index]:
+                    first, document = int(self.starts[number]) + index, blake2b(digest_size=16)
+                document.update(digests[index].tobytes())
+                if ends[index]:
+                    starts.append(first)
+                    document_digests.append(np.frombuffer(document.digest(), np.uint64))
             chosen = np.flatnonzero(kept & single)
             yield (
-                np.concatenate([np.array(places, np.int64), self.starts[number] + chosen]),
+                np.concatenate([np.array(starts, np.int64), self.starts[number] + chosen]),
                 np.concatenate([np.array(document_digests, np.uint64).reshape(-1, 2), digests[chosen]]),
             )
 
     @property
     def pairs(self) -> int:
-        """Number of sentence pairs with the same amount of text, at least 1."""
+        """Number of sentence pairs, at least 1, that have the same amount of text on average."""
         return max(1, text_bytes(self.folder, self.starts, "text") // BYTES_PER_PAIR)
 
-    def _counted(self, number: int) -> NDArray[np.uint8]:
+    def _reported_verdicts(self, number: int) -> NDArray[np.uint8]:
         return np.where(self._begins(number), self.verdicts(number), 0).astype(np.uint8)
 
-    def _total(self) -> int:
+    def _count_items(self) -> int:
         return sum(int(self._begins(number).sum()) for number in range(len(self)))
 
     def _begins(self, number: int) -> NDArray[np.bool_]:

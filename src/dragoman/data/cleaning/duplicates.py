@@ -1,4 +1,4 @@
-"""Exact deduplication of any number of pairs: digests are divided into buckets on disk, which are sorted one by one."""
+"""Exact deduplication of any number of pairs, by dividing digests into buckets on disk and sorting each bucket."""
 
 from collections.abc import Iterable
 from itertools import chain
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 BUCKET = 1 << 18
-"""Average number of digests per bucket; each takes 24 bytes, and another 24 bytes while sorting."""
+"""Mean number of digests per bucket. A digest takes 24 bytes, and another 24 bytes while its bucket is sorted."""
 
 _MAX_BUCKETS = 1 << 12
 
@@ -25,11 +25,12 @@ def mark_duplicates(
 ) -> None:
     """Write `mark` into `verdicts` for every pair with the same digest as an earlier pair.
 
-    blocks: indices (m,) of the pairs, ascending over all blocks, and digests (m, 2). verdicts: one per pair; may be
-    memory-mapped. folder: folder for the temporary buckets. before: digests of pairs of earlier corpora, which precede
-    all of these; count_before: their approximate number. Repetitions within a block are removed first, and other
-    digests are evenly distributed, so that all buckets have about the same size; memory use is that of one bucket or
-    block.
+    blocks: indices (m,) of the pairs, ascending over all blocks, and digests (m, 2). verdicts: one verdict per pair;
+    may be memory-mapped. folder: folder for the temporary buckets. before: digests of the pairs of earlier corpora,
+    which count as earlier pairs. count_before: approximate number of these digests.
+
+    Repetitions within a block are removed first, and different digests are evenly distributed, so that all buckets have
+    about the same size. Only one bucket or block is in memory at a time.
     """
     count = 1 << max(0, (len(verdicts) + count_before - 1) // BUCKET).bit_length()
     count = min(count, _MAX_BUCKETS)
@@ -37,22 +38,22 @@ def mark_duplicates(
     with TemporaryDirectory(dir=folder, prefix="buckets-") as buckets:
         for indices, digests in chain(known, blocks):
             # Stored indices start at 1, so that pairs of earlier corpora have 0 and come first among equal digests.
-            entries = _firsts(np.column_stack([digests, (indices + 1).astype(np.uint64)]), verdicts, mark)
-            owner = (entries[:, 0] >> np.uint64(40)) % np.uint64(count)
-            order = np.argsort(owner, kind="stable")
-            bounds = np.searchsorted(owner[order], np.arange(count + 1, dtype=np.uint64))
+            entries = _mark_repetitions(np.column_stack([digests, (indices + 1).astype(np.uint64)]), verdicts, mark)
+            bucket_of = (entries[:, 0] >> np.uint64(40)) % np.uint64(count)
+            order = np.argsort(bucket_of, kind="stable")
+            bounds = np.searchsorted(bucket_of[order], np.arange(count + 1, dtype=np.uint64))
             for bucket in np.flatnonzero(np.diff(bounds)).tolist():
                 with (Path(buckets) / str(bucket)).open("ab") as file:
                     file.write(entries[order[bounds[bucket] : bounds[bucket + 1]]].tobytes())
         for path in Path(buckets).iterdir():
-            _firsts(np.fromfile(path, dtype=np.uint64).reshape(-1, 3), verdicts, mark)
+            _mark_repetitions(np.fromfile(path, dtype=np.uint64).reshape(-1, 3), verdicts, mark)
 
 
-def _firsts(entries: NDArray[np.uint64], verdicts: NDArray[np.uint8], mark: int) -> NDArray[np.uint64]:
-    """Mark repetitions among the entries (digest, digest, index + 1), and return the first entry of each digest."""
+def _mark_repetitions(entries: NDArray[np.uint64], verdicts: NDArray[np.uint8], mark: int) -> NDArray[np.uint64]:
+    """Mark repetitions among entries (two halves of a digest, index + 1). Returns the first entry of each digest."""
     entries = entries[np.lexsort((entries[:, 2], entries[:, 1], entries[:, 0]))]
-    again = np.zeros(len(entries), dtype=bool)
-    again[1:] = (entries[1:, :2] == entries[:-1, :2]).all(1)
-    repeated = entries[again, 2].astype(np.int64)
+    is_repeated = np.zeros(len(entries), dtype=bool)
+    is_repeated[1:] = (entries[1:, :2] == entries[:-1, :2]).all(1)
+    repeated = entries[is_repeated, 2].astype(np.int64)
     verdicts[repeated[repeated > 0] - 1] = mark
-    return entries[~again]
+    return entries[~is_repeated]

@@ -1,4 +1,4 @@
-"""`CleaningReport`: the number of pairs or documents that each cleaning rule dropped, and their lines."""
+"""`CleaningReport`: the numbers and lines of the pairs or documents that each cleaning rule dropped."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ RULES = (
     "duplicates",
     "duplicates_between",
 )
-"""The rules, named like their settings, in the order of the table; each item counts for only one of them."""
+"""The rules, with the names of their settings, in the order of the table. Each item counts for only one rule."""
 
 LENGTH_LIMITS = ("max_characters", "max_words", "max_tokens")
 """The rules that limit the length of texts."""
@@ -44,16 +44,16 @@ _TITLES = {
     "duplicates": "duplicate pair",
     "duplicates_between": "in another corpus",
 }
-_TITLES_OF_DOCUMENTS = {"empty": "empty", "duplicates": "duplicate document"}
+_DOCUMENT_TITLES = {"empty": "empty", "duplicates": "duplicate document"}
 
 
 @dataclass(frozen=True)
 class CleaningReport:
     """Result of cleaning a corpus.
 
-    total: number of items read; unit: pairs or documents. dropped: for each rule the lines (int64, from 1, ascending)
-    where dropped items start, possibly memory-mapped. marked: counts by the names in `MARKED`; empty without
-    placeholders and terminology.
+    total: number of items that were read. dropped: for each rule, the lines (int64, counted from 1, ascending) at which
+    the dropped items start, possibly memory-mapped. unit: pairs or documents. marked: the counts named in `MARKED`;
+    empty without placeholders and terminology.
     """
 
     total: int
@@ -63,7 +63,7 @@ class CleaningReport:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Number of items dropped by each rule, in the order of the rules; rules that dropped none are left out."""
+        """Number of items that each rule dropped, in the order of the rules, without rules that dropped no items."""
         return {rule: len(self.dropped[rule]) for rule in RULES if rule in self.dropped}
 
     @property
@@ -72,18 +72,18 @@ class CleaningReport:
         return self.total - sum(self.counts.values())
 
     def table(self, lines: int | None = 5) -> str:
-        """Format as a table: one row per rule, with the first `lines` line numbers (None: all of them)."""
+        """Format the report as a table with one row per rule and the first `lines` line numbers (None: all)."""
         share = 100 * self.kept / self.total if self.total else 0.0
-        titles = _TITLES if self.unit == "pairs" else _TITLES | _TITLES_OF_DOCUMENTS
+        titles = _TITLES if self.unit == "pairs" else _TITLES | _DOCUMENT_TITLES
         unit = self.unit.removesuffix("s") if self.total == 1 else self.unit
         rows = [f"{self.total:,} {unit} read, {self.kept:,} kept ({share:.2f} %)"]
         for rule, count in self.counts.items():
             numbers = self.dropped[rule][:lines].tolist()
             more = ", …" if len(numbers) < count else ""
             rows.append(f"  {titles[rule]:<20} {count:>10,}   lines {', '.join(map(str, numbers))}{more}")
-        for pairs, what in (MARKED[:2], MARKED[2:]):
+        for pairs, name in (MARKED[:2], MARKED[2:]):
             if self.marked.get(pairs):
-                rows.append(f"  with {what:<15} {self.marked[pairs]:>10,}   pairs, {self.marked[what]:,} {what}")
+                rows.append(f"  with {name:<15} {self.marked[pairs]:>10,}   pairs, {self.marked[name]:,} {name}")
         return "\n".join(rows)
 
     def to_json(self) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class CleaningReport:
 
     @staticmethod
     def file(folder: Path, rule: str) -> Path:
-        """Return the path of a rule's line numbers, stored as int64."""
+        """Return the path of the file with the line numbers of a rule, stored as int64."""
         return folder / f"dropped.{rule}.bin"
 
     @classmethod

@@ -28,7 +28,7 @@ _ASCII_LETTER = re.compile("[A-Za-z]")
 def script(character: str) -> str | None:
     """Return the script of a letter: LATIN, CYRILLIC, HAN, KANA, HANGUL, ARABIC …; None for other characters.
 
-    This is the first word of the character's Unicode name; Hiragana and Katakana count as one script, KANA.
+    The script is the first word of the character's Unicode name. Hiragana and Katakana count as one script, KANA.
     """
     if not character.isalpha():
         return None
@@ -37,7 +37,7 @@ def script(character: str) -> str | None:
 
 
 def dominant_script(text: str) -> str | None:
-    """Return the script of most letters of `text`; None if it has no letters."""
+    """Return the most frequent script of the letters of `text`; None if the text has no letters."""
     if text.isascii():
         return "LATIN" if _ASCII_LETTER.search(text) else None
     counts = Counter(map(script, text))
@@ -52,7 +52,8 @@ def known_scripts() -> frozenset[str]:
 
 
 RATIO_ALLOWANCE = 10
-"""Bytes added to both sides before their ratio is computed, so that short pairs (`Hi.` – `Grüß Gott!`) pass."""
+"""Number of bytes added to the length of each side before the ratio is computed, so that short pairs
+(`Hi.` – `Grüß Gott!`) are kept."""
 
 _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 _LETTER = re.compile(r"[^\W\d_]")
@@ -142,11 +143,12 @@ def check_scripts(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Rules(ABC):
-    """The rules that an item, a `Pair` or a `Passage`, can break on its own.
+    """The rules that are checked for each item, a `Pair` or a `Passage`, independently of the other items.
 
-    `CleanedCorpus` applies the rules that need the whole corpus: duplicates and scripts. sides: names of the texts of
-    an item; items: the name of items in messages; config: settings of the rules; origin: name of the corpus in
-    messages.
+    `CleanedCorpus` applies the rules that require the whole corpus: duplicates and scripts.
+
+    sides: names of the texts of an item. items: name of the items in messages. config: settings of the rules. origin:
+    name of the corpus in messages.
     """
 
     sides: ClassVar[tuple[str, ...]]
@@ -162,7 +164,7 @@ class Rules(ABC):
         """
 
     def block_arrays(self, items: Sequence[Any]) -> dict[str, NDArray[Any]]:
-        """Arrays that a block stores for its items in addition to their lines."""
+        """Return the arrays that a block stores for its items in addition to their lines."""
         return {}
 
     def script_texts(self, item: Any) -> tuple[str, ...]:
@@ -171,21 +173,21 @@ class Rules(ABC):
         return texts
 
     def digest(self, item: Any) -> bytes:
-        """Return a digest of 16 bytes; by the birthday bound, 1e10 different items collide with probability 1e-19."""
+        """Return a 16-byte digest. By the birthday bound, 1e10 different items collide with probability 1e-19."""
         first, *others = item.texts
         text = f"{len(first)}:{first}{''.join(others)}" if others else first
         return blake2b(text.encode(), digest_size=16).digest()
 
 
 class PairRules(Rules):
-    """The rules that a sentence pair can break on its own."""
+    """The rules that are checked for each sentence pair."""
 
     sides: ClassVar[tuple[str, ...]] = ("source", "target")
     items: ClassVar[str] = "pairs"
 
     def __init__(self, config: CleaningConfig, origin: str = "the corpus", vectors: bool = False) -> None:
-        """origin: name of the corpus in error messages. vectors: whether the source consists of feature vectors; then
-        only the target is checked, but blank sources still count as empty, and equal pairs as duplicates.
+        """origin: name of the corpus in error messages. vectors: whether the source consists of feature vectors. If so,
+        only the target is checked, but blank sources still count as empty, and identical pairs as duplicates.
         """
         self.config, self.origin, self.vectors = config, origin, vectors
 
@@ -227,7 +229,7 @@ class PairRules(Rules):
         return None
 
     def script_texts(self, pair: Pair) -> tuple[str, ...]:
-        """Return the text of each side; vectors have no script."""
+        """Return the text of each side. The text of a source of vectors is empty, because vectors have no script."""
         return ("", pair.target) if self.vectors else pair.texts
 
 
@@ -286,7 +288,7 @@ class TextCleaningConfig(Config):
 
 
 class TextRules(Rules):
-    """The rules that a passage can break on its own; its whole document is then dropped."""
+    """The rules that are checked for each passage. A document is dropped if one of its passages breaks a rule."""
 
     sides: ClassVar[tuple[str, ...]] = ("text",)
     items: ClassVar[str] = "passages"

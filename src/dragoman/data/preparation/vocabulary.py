@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.log import info
-from dragoman.data.batches.permutation import mixed
+from dragoman.data.batches.permutation import hash_numbers
 from dragoman.data.cleaning.blocks import block_file, read_block, unpack_texts
 from dragoman.data.cleaning.cleaned_corpus import CleanedCorpus, open_verdicts, text_bytes
 from dragoman.data.workers import Workers
@@ -69,7 +69,7 @@ class Sample:
             path = block_file(self.folder, number)
             block_verdicts, joined, ends = read_block(path, "verdicts", side, f"{side}_ends")
             indices = self.starts[number] + np.flatnonzero(block_verdicts == 0)
-            draws = mixed(indices.astype(np.uint64), 0)
+            draws = hash_numbers(indices.astype(np.uint64), 0)
             chosen = verdicts[indices] == 0
             if self.rate < 1:
                 chosen &= draws < np.uint64(self.rate * 2**64)
