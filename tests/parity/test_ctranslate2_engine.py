@@ -12,8 +12,8 @@ from tiny_model import tiny_tokenizers
 from dragoman.checkpoint.folder import LoadedModel
 from dragoman.decode.rules.length_penalty import GNMTPenalty, MeanLogProbability, NoPenalty
 from dragoman.decode.search import Hypothesis, SearchConfig
-from dragoman.exchange.ctranslate2.folder import Computing, hand_over
-from dragoman.exchange.ctranslate2.specification import POSITIONS, names
+from dragoman.exchange.ctranslate2.folder import ComputeSettings, load_into_ctranslate2
+from dragoman.exchange.ctranslate2.specification import POSITIONS, token_names
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.symbols import BOS, EOS, PAD, UNK
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
@@ -80,13 +80,13 @@ def same(one: list[list[Hypothesis]], other: list[list[Hypothesis]], tolerance: 
 
 def plain(loaded: LoadedModel, row: Row) -> list[Hypothesis]:
     """Return CTranslate2's own result for a single row, called as in its documentation."""
-    exported = hand_over(loaded, Computing("float32", 1))
-    config, symbols = row.decoding, names(exported.tokenizers.target)
+    exported = load_into_ctranslate2(loaded, ComputeSettings("float32", 1))
+    config, symbols = row.decoding, token_names(exported.tokenizers.target)
     assert isinstance(config, SearchConfig)
     alpha = PENALTIES[config.length_penalty]  # type: ignore[index]
     longest = min(config.max_length(len(row.source) + 1), loaded.model.limits.target.positions or 999)
     (result,) = exported.translator.translate_batch(
-        [[names(exported.tokenizers.source)[number] for number in row.source]],
+        [[token_names(exported.tokenizers.source)[number] for number in row.source]],
         [[symbols[number] for number in row.prefix.ids]],
         beam_size=config.beam,
         num_hypotheses=config.nbest,

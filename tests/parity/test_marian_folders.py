@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.data.batches.batch import pad
 from dragoman.exchange.formats import export, import_model
-from dragoman.exchange.marian.vocabulary import rows
+from dragoman.exchange.marian.vocabulary import ids_in_marian_order
 from dragoman.text.symbols import BOS, EOS, PAD
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.translator import Translator
@@ -60,7 +60,7 @@ def loaded(folder: Path) -> LoadedModel:
 @torch.no_grad()
 def logits(theirs: Any, ours: LoadedModel) -> tuple[torch.Tensor, torch.Tensor]:
     """Return both logits in Marian's order; our additional entries get no probability."""
-    reads, writes = (rows(tokenizer) for tokenizer in (ours.tokenizers.source, ours.tokenizers.target))
+    reads, writes = (ids_in_marian_order(tokenizer) for tokenizer in (ours.tokenizers.source, ours.tokenizers.target))
     end, begin = theirs.config.eos_token_id, theirs.config.decoder_start_token_id
     source, source_mask = pad([[*each, end] for each in SOURCES])
     inputs, keep = pad([[begin, *each] for each in TARGETS])
@@ -149,7 +149,7 @@ def test_tokens_equal_hugging_face(tokenizers: dict[str, tuple[Any, Tokenizers]]
     theirs, ours = tokenizers[name]
     for side, expected in (("source", theirs(text)), ("target", theirs(text_target=text))):
         tokenizer = getattr(ours, side)
-        places = {here: there for there, here in enumerate(rows(tokenizer))}
+        places = {here: there for there, here in enumerate(ids_in_marian_order(tokenizer))}
         assert [places[number] for number in tokenizer.encode(text)] == expected["input_ids"][:-1]
 
 
@@ -159,7 +159,7 @@ def test_decoded_text_equals_hugging_face(
     tokenizers: dict[str, tuple[Any, Tokenizers]], ids: list[int], name: str
 ) -> None:
     theirs, ours = tokenizers[name]
-    order = rows(ours.target)
+    order = ids_in_marian_order(ours.target)
     first_tag = ours.target.size - len(ours.target.tags)
     written = [number % len(order) for number in ids if order[number % len(order)] < first_tag]  # tags never are
     expected = theirs.decode(written, skip_special_tokens=True)

@@ -15,7 +15,7 @@ from dragoman.checkpoint.folder import load_model_folder
 from dragoman.cli.main import main
 from dragoman.exchange.ctranslate2 import expressible
 from dragoman.exchange.ctranslate2.folder import export
-from dragoman.exchange.ctranslate2.specification import names
+from dragoman.exchange.ctranslate2.specification import token_names
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.vocabularies.character import CharacterConfig
 
@@ -104,7 +104,7 @@ def test_all_refused_parts_are_named() -> None:
         "model.decoder.experts={count: 2, ",
         "model.decoder.cross_attention.kind=linear",
         "model.positions.kind=alibi",
-        "model.encoder.normalisation.epsilon=1e-06 and model.decoder.normalisation.epsilon=1e-05: CTranslate2 has one",
+        "model.encoder.normalisation.epsilon=1e-06 and model.decoder.normalisation.epsilon=1e-05: CTranslate2 has a single epsilon",
     ):
         assert reason in message
     assert "model.encoder.kind=recurrent" in refused(encoder={"kind": "recurrent"}, positions={"kind": "none"})
@@ -118,7 +118,7 @@ def test_a_setting_without_a_decision_is_refused(monkeypatch: pytest.MonkeyPatch
     class NewConfig(Config):
         kind: str = "new"
 
-    assert list(expressible._refused(NewConfig(), "model.encoder")) == ["model.encoder.kind=new"]
+    assert list(expressible._rejected_settings(NewConfig(), "model.encoder")) == ["model.encoder.kind=new"]
 
 
 def test_vectors_are_refused() -> None:
@@ -150,6 +150,6 @@ def test_damage_is_reported(exported: Path, tmp_path: Path) -> None:
 def test_equal_symbols_get_distinct_names() -> None:
     tokenizer = CharacterConfig(min_frequency=1).learn(["ab"]).with_tags(["bt"])
     tokenizer._symbols[4] = "<bt>"
-    found = names(tokenizer)
+    found = token_names(tokenizer)
     assert len(set(found)) == tokenizer.size
     assert found[-1] == f"<bt>#{tokenizer.size - 1}"

@@ -1,8 +1,8 @@
-"""The formats of other programs: `import_model` reads one, `export` writes one.
+"""Imports models from the formats of other programs (`import_model`), and exports models to such formats (`export`).
 
-To import a format, register a function in `READERS`, under the `model_type` of its `config.json`, that converts a
-folder to an `ImportedModel`; `import_model` checks the folder before, and writes the model folder afterwards. To export
-a format, register a function in `WRITERS` that writes a new folder from a model folder.
+To support the import of a format, add a function to `READERS` that converts a folder to an `ImportedModel`. Its key is
+the `model_type` in the folder's `config.json`. `import_model` first checks the folder, and finally writes the model
+folder. To support the export to a format, add a function to `WRITERS` that writes a new folder from a model folder.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,15 +21,18 @@ from dragoman.exchange.huggingface import CONFIG, ImportedModel, check_folder, r
 from dragoman.exchange.marian.conversion import read_marian, write_marian
 
 READERS: Mapping[str, Callable[[Path, Mapping[str, Any], bool], ImportedModel]] = {"marian": read_marian}
-"""Functions by `model_type` that convert a Hugging Face folder, given its `config.json` and `allow_pickle`."""
+"""Functions that convert a Hugging Face folder, by `model_type`.
+
+Their arguments are the folder, the content of its `config.json`, and `allow_pickle`.
+"""
 
 
 def import_model(folder: str | Path, out: str | Path, *, allow_pickle: bool = False, quiet: bool = False) -> Path:
-    """Convert a Hugging Face folder of a Marian model, such as OPUS-MT's, to the model folder `out`; returns `out`.
+    """Convert a Marian model in Hugging Face format, such as OPUS-MT, to the model folder `out`; returns `out`.
 
-    Parameters keep their number type. allow_pickle: read parameters from a pickle if there are no others. Raises
-    ModelError for a folder that is damaged or has no model of a known type, ConfigError if `out` exists or a library is
-    not installed; in these cases nothing is written.
+    Parameters keep their dtype. allow_pickle: read parameters from a pickle file if the folder has no other file of
+    parameters. Raises ModelError if the folder is damaged or its model type is not supported, and ConfigError if `out`
+    exists or a library is not installed. In these cases, nothing is written.
     """
     folder, out = Path(folder), Path(out)
     with quietly(quiet):
@@ -40,7 +43,7 @@ def import_model(folder: str | Path, out: str | Path, *, allow_pickle: bool = Fa
         read = READERS.get(kind) if isinstance(kind, str) else None
         if read is None:
             raise ModelError(
-                f"{folder / CONFIG} describes a model of type {kind!r}: only {', '.join(READERS)} can be imported"
+                f"{folder / CONFIG} describes a model of type {kind!r}, but only {', '.join(READERS)} can be imported"
             )
         model = read(folder, config, allow_pickle)
         sections = dump_yaml({name: section.model_dump(mode="json") for name, section in model.sections.items()})
@@ -56,11 +59,11 @@ def export(
     quantization: str | None = None,
     quiet: bool = False,
 ) -> Path:
-    """Convert a model folder to the new folder `out` for another program; returns `out`.
+    """Convert a model folder to a format of another program, in the new folder `out`; returns `out`.
 
-    to: `ctranslate2`, whose folders `Translator.load` reads too, or `marian`, for Hugging Face's MarianMTModel.
-    quantization: how CTranslate2 stores weights (default: float32). Raises ModelError for a model that the program
-    cannot compute, ConfigError if `out` exists or for an unknown format.
+    to: `ctranslate2`, whose folders `Translator.load` can also load, or `marian`, for Hugging Face's MarianMTModel.
+    quantization: the storage type of weights in CTranslate2 (default: float32). Raises ModelError for a model that the
+    other program cannot compute, and ConfigError if `out` exists or the format is unknown.
     """
     model, out = Path(model), Path(out)
     if to not in WRITERS:
@@ -71,11 +74,11 @@ def export(
 
 
 def _write_ctranslate2(model: Path, out: Path, quantization: str | None) -> None:
-    kind, kinds = quantization or "float32", get_args(Quantization)
-    if kind not in kinds:
-        raise ConfigError(f"unknown quantization {kind!r}: expected one of {', '.join(kinds)}")
+    storage_type, storage_types = quantization or "float32", get_args(Quantization)
+    if storage_type not in storage_types:
+        raise ConfigError(f"unknown quantization {storage_type!r}: expected one of {', '.join(storage_types)}")
     loaded = load_model_folder(model, torch.device("cpu"), "export")
-    export_to_ctranslate2(loaded, model, out, cast(Quantization, str(kind)))
+    export_to_ctranslate2(loaded, model, out, cast(Quantization, str(storage_type)))
 
 
 def _write_marian(model: Path, out: Path, quantization: str | None) -> None:
@@ -88,10 +91,13 @@ WRITERS: Mapping[str, Callable[[Path, Path, str | None], None]] = {
     "ctranslate2": _write_ctranslate2,
     "marian": _write_marian,
 }
-"""Functions by program that write a new folder from a model folder and a quantization, None for the default."""
+"""Functions that write a new folder, by format.
+
+Their arguments are the model folder, the new folder, and the quantization (None for the default).
+"""
 
 
 def _check_new(out: Path) -> None:
-    """Raise ConfigError if the folder to write exists and is not an empty folder."""
+    """Raise ConfigError if `out` exists, unless it is an empty folder."""
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise ConfigError(f"{out} already exists: choose another name")

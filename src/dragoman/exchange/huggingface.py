@@ -1,4 +1,4 @@
-"""Hugging Face model folders: their files, and `ImportedModel`, the result of converting one."""
+"""Reads and writes files of Hugging Face model folders; `ImportedModel` is the result of converting such a folder."""
 
 import json
 from collections.abc import Mapping
@@ -22,7 +22,10 @@ PARAMETERS, PICKLE = "model.safetensors", "pytorch_model.bin"
 
 @dataclass(frozen=True)
 class ImportedModel:
-    """A converted model. sections: of `config.yaml`, by name. parameters: by dragoman's names."""
+    """A converted model.
+
+    sections: the sections of `config.yaml`, by name. parameters: tensors by dragoman's parameter names.
+    """
 
     sections: Mapping[str, Config]
     tokenizers: Tokenizers
@@ -31,18 +34,21 @@ class ImportedModel:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise ModelError unless this is the folder of a Hugging Face model."""
+    """Raise ModelError unless `folder` contains a Hugging Face model."""
     if not folder.is_dir():
         problem = "is a file" if folder.exists() else "does not exist"
-        raise ModelError(f"{folder} {problem}: name the folder of a Hugging Face model, which contains {CONFIG}")
+        raise ModelError(f"{folder} {problem}: use the folder of a Hugging Face model, which contains {CONFIG}")
     if (folder / "meta.json").is_file() and (folder / "config.yaml").is_file():
-        raise ModelError(f"{folder} is a model folder of dragoman already: use it directly")
+        raise ModelError(f"{folder} is already a dragoman model folder: use it directly")
     if not (folder / CONFIG).is_file():
-        raise ModelError(f"{folder} is not the folder of a Hugging Face model: {CONFIG} is missing")
+        raise ModelError(f"{folder} is not a Hugging Face model folder: {CONFIG} is missing")
 
 
 def read_json(path: Path, optional: bool = False) -> dict[str, Any]:
-    """Read the object in a file; empty if the file is optional and missing. Raises ModelError for anything else."""
+    """Read a JSON object from a file. Returns an empty object if the file is optional and missing.
+
+    Raises ModelError if the file cannot be read or contains no JSON object.
+    """
     if optional and not path.exists():
         return {}
     try:
@@ -55,7 +61,7 @@ def read_json(path: Path, optional: bool = False) -> dict[str, Any]:
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write an object as Hugging Face does, indented and with a newline at the end."""
+    """Write a JSON object as Hugging Face does: indented, with a newline at the end."""
     path.write_text(json.dumps(content, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 
@@ -68,9 +74,9 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_tensors(folder: Path, allow_pickle: bool) -> tuple[Path, dict[str, Tensor]]:
-    """Return the folder's parameters, on the CPU, and the path of their file.
+    """Return the path of the parameter file in a folder, and its parameters on the CPU.
 
-    Raises ModelError if there are none, or only a pickle that is not allowed.
+    Raises ModelError if there is no such file, or only a pickle and `allow_pickle` is false.
     """
     path, pickled = folder / PARAMETERS, folder / PICKLE
     if path.is_file():
@@ -79,19 +85,20 @@ def read_tensors(folder: Path, allow_pickle: bool) -> tuple[Path, dict[str, Tens
         raise ModelError(f"{folder} has no parameters: {PARAMETERS} is missing")
     if not allow_pickle:
         raise ModelError(
-            f"{folder} has its parameters only as a pickle ({PICKLE}). Save it as safetensors with Hugging Face's "
-            "`save_pretrained`; or, if you trust its origin, use --allow-pickle: torch then reads tensors only"
+            f"{folder} contains its parameters only as a pickle ({PICKLE}). Save the model as safetensors with Hugging "
+            "Face's `save_pretrained`. If you trust the origin of the file, you can use --allow-pickle instead, which "
+            "loads nothing but tensors"
         )
     return pickled, _load_pickle(pickled)
 
 
 def _load_pickle(path: Path) -> dict[str, Tensor]:
-    """Read named tensors to the CPU from a pickle, with torch's reader that runs no code (weights_only)."""
+    """Load named tensors from a pickle to the CPU, with `weights_only`, which runs no code from the file."""
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # the reader parses untrusted bytes, and can raise many kinds
+    except Exception as error:  # torch.load can raise exceptions of many types for untrusted files
         reason = str(error).split("\n", 1)[0]
-        raise ModelError(f"{path} is damaged, or contains more than tensors, which is not read: {reason}") from None
+        raise ModelError(f"{path} is damaged or contains objects other than tensors: {reason}") from None
     if not isinstance(content, dict):
         raise ModelError(f"{path} must contain tensors by name, not {type(content).__name__}")
     for name, tensor in content.items():

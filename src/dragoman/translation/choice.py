@@ -13,7 +13,13 @@ from dragoman.base.log import info, warn
 from dragoman.base.machine.device import choose_device
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.data.workers import available_cores
-from dragoman.exchange.ctranslate2.folder import Computing, Exported, hand_over, is_exported, open_folder
+from dragoman.exchange.ctranslate2.folder import (
+    ComputeSettings,
+    ExportedModel,
+    is_exported,
+    load_into_ctranslate2,
+    open_folder,
+)
 from dragoman.translation.engine import Engine
 from dragoman.translation.engines.ctranslate2 import CTranslate2Engine
 from dragoman.translation.engines.cuda.engine import CudaEngine
@@ -61,7 +67,7 @@ def _native(loaded: LoadedModel, device: torch.device, precision: Precision, thr
 
 def _ctranslate2(loaded: LoadedModel, device: torch.device, precision: Precision, threads: int) -> Engine:
     _check_cpu(device, "ctranslate2")
-    return CTranslate2Engine(hand_over(loaded, Computing(precision, threads)), threads)
+    return CTranslate2Engine(load_into_ctranslate2(loaded, ComputeSettings(precision, threads)), threads)
 
 
 def _cuda(loaded: LoadedModel, device: torch.device, precision: Precision, threads: int) -> Engine:
@@ -81,7 +87,7 @@ ENGINES: Sequence[EngineKind] = (
 
 def open_engine(
     folders: Sequence[Path], device: str | None, name: str, precision: str | None, threads: int | None
-) -> tuple[Engine, LoadedModel | Exported]:
+) -> tuple[Engine, LoadedModel | ExportedModel]:
     """Return the engine for a model folder, a folder written by `dragoman export`, or an ensemble of several folders.
 
     Arguments are as in `Translator.load`. Raises the same errors as `open_ensemble`, `open_exported`,
@@ -162,7 +168,7 @@ def open_exported(
     name: str = "auto",
     precision: str | None = None,
     threads: int | None = None,
-) -> tuple[Engine, Exported]:
+) -> tuple[Engine, ExportedModel]:
     """Return the engine of a folder written by `dragoman export`. precision: None for the precision of its weights.
 
     Raises ConfigError for another engine or a device that is not a CPU, and the same errors as `open_folder`.
@@ -174,7 +180,7 @@ def open_exported(
         )
     _check_cpu(choose_device(device or "cpu"), "ctranslate2")
     workers = threads or _default_threads()
-    exported = open_folder(folder, Computing(_check_precision(precision) or "default", workers))
+    exported = open_folder(folder, ComputeSettings(_check_precision(precision) or "default", workers))
     return CTranslate2Engine(exported, workers), exported
 
 

@@ -1,4 +1,7 @@
-"""Checks whether CTranslate2 can compute a model. Every setting has a decision, so no new setting can be forgotten."""
+"""Checks whether CTranslate2 can compute a model.
+
+`DECISIONS` covers every setting. A setting that is missing from it is rejected, so new settings cannot be overlooked.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -19,122 +22,122 @@ from dragoman.nn.positions.union import NoPositionsConfig
 from dragoman.nn.scorers import DotConfig, ScaledDotConfig
 
 Decision = Callable[[Any], bool]
-"""Decides whether the value of a setting can be expressed. The settings of a group are decided in addition."""
+"""Returns whether CTranslate2 can express a value of a setting. Settings inside a group are checked as well."""
 
 
-def expressed(value: Any) -> bool:
-    """Accept any value: the setting is expressed by the weights, their shapes, or the specification."""
+def any_value(value: Any) -> bool:
+    """Accept any value, because the weights, their shapes or the specification express the setting."""
     return True
 
 
-def trains(value: Any) -> bool:
-    """Accept any value: the setting affects training only."""
+def training_only(value: Any) -> bool:
+    """Accept any value, because the setting affects training only."""
     return True
 
 
-def compared(value: Any) -> bool:
-    """Accept any value: `_disagreements` compares it with other settings."""
+def checked_jointly(value: Any) -> bool:
+    """Accept any value, because `_inconsistencies` checks it together with other settings."""
     return True
 
 
-def only(*values: Any) -> Decision:
-    """Only these values."""
+def one_of(*values: Any) -> Decision:
+    """Return a decision that accepts only the given values."""
     return lambda value: value in values
 
 
 _LAYERS: Mapping[str, Decision] = {
-    "kind": expressed,
-    "layers": expressed,
-    "heads": expressed,
-    "attention": expressed,
-    "feedforward": expressed,
-    "activation": only("relu", "gelu", "swish", "swiglu"),
-    "experts": only(None),
-    "norm": only("post", "pre"),
-    "normalisation": expressed,
-    "residual": only(True),
+    "kind": any_value,
+    "layers": any_value,
+    "heads": any_value,
+    "attention": any_value,
+    "feedforward": any_value,
+    "activation": one_of("relu", "gelu", "swish", "swiglu"),
+    "experts": one_of(None),
+    "norm": one_of("post", "pre"),
+    "normalisation": any_value,
+    "residual": one_of(True),
 }
-_ADDED: Mapping[str, Decision] = {"kind": expressed, "join": only("add"), "width": expressed, "limit": expressed}
+_ADDED: Mapping[str, Decision] = {"kind": any_value, "join": one_of("add"), "width": any_value, "limit": any_value}
 DECISIONS: Mapping[type[Config], Mapping[str, Decision]] = {
     ModelConfig: {
-        "kind": expressed,
-        "preset": expressed,
-        "width": expressed,
-        "encoder": expressed,
-        "decoder": expressed,
-        "positions": expressed,
-        "target_positions": expressed,
-        "dropout": trains,
-        "tie_embeddings": expressed,
-        "tie_projection": expressed,
-        "projection_bias": expressed,
-        "scale_embeddings": expressed,
-        "embeddings": trains,
+        "kind": any_value,
+        "preset": any_value,
+        "width": any_value,
+        "encoder": any_value,
+        "decoder": any_value,
+        "positions": any_value,
+        "target_positions": any_value,
+        "dropout": training_only,
+        "tie_embeddings": any_value,
+        "tie_projection": any_value,
+        "projection_bias": any_value,
+        "scale_embeddings": any_value,
+        "embeddings": training_only,
     },
     TransformerEncoderConfig: _LAYERS,
-    TransformerDecoderConfig: {**_LAYERS, "cross_attention": expressed},
+    TransformerDecoderConfig: {**_LAYERS, "cross_attention": any_value},
     SoftAttentionConfig: {
-        "kind": expressed,
-        "scorer": expressed,
-        "normaliser": only("softmax"),
-        "projections": only(True),
-        "combine": only(None, "project"),
-        "key_width": compared,
-        "query_width": compared,
-        "value_width": compared,
-        "tie_keys_and_values": expressed,
-        "diversity": trains,
+        "kind": any_value,
+        "scorer": any_value,
+        "normaliser": one_of("softmax"),
+        "projections": one_of(True),
+        "combine": one_of(None, "project"),
+        "key_width": checked_jointly,
+        "query_width": checked_jointly,
+        "value_width": checked_jointly,
+        "tie_keys_and_values": any_value,
+        "diversity": training_only,
     },
-    ScaledDotConfig: {"kind": expressed},
-    DotConfig: {"kind": expressed},
-    LayerNormConfig: {"kind": expressed, "gain": expressed, "offset": expressed, "epsilon": compared},
-    RMSNormConfig: {"kind": expressed, "gain": expressed, "epsilon": compared},
-    SinusoidalConfig: {**_ADDED, "base": expressed, "layout": expressed},
+    ScaledDotConfig: {"kind": any_value},
+    DotConfig: {"kind": any_value},
+    LayerNormConfig: {"kind": any_value, "gain": any_value, "offset": any_value, "epsilon": checked_jointly},
+    RMSNormConfig: {"kind": any_value, "gain": any_value, "epsilon": checked_jointly},
+    SinusoidalConfig: {**_ADDED, "base": any_value, "layout": any_value},
     LearnedConfig: _ADDED,
     OneHotConfig: _ADDED,
     IndexConfig: _ADDED,
-    RelativeConfig: {"kind": expressed, "distance": expressed, "keys": expressed, "values": expressed},
-    RotaryConfig: {"kind": expressed, "base": expressed},
-    NoPositionsConfig: {"kind": expressed},
+    RelativeConfig: {"kind": any_value, "distance": any_value, "keys": any_value, "values": any_value},
+    RotaryConfig: {"kind": any_value, "base": any_value},
+    NoPositionsConfig: {"kind": any_value},
 }
-"""The decisions for every config class of a model; classes and fields that are missing here are refused."""
+"""The decisions for the settings of each config class of a model; classes and fields without one are rejected."""
 
 
 def check_expressible(config: ModelConfig, vectors: bool = False) -> None:
     """Raise ModelError with the name and value of every setting that CTranslate2 cannot express.
 
-    vectors: whether the source is vectors instead of text.
+    vectors: whether the source consists of vectors instead of text.
     """
-    reasons = [*(["text.vectors: a source of vectors"] if vectors else []), *_refused(config, "model")]
-    if reasons := [*reasons, *_disagreements(config)]:
+    reasons = [*(["text.vectors: a source of vectors"] if vectors else []), *_rejected_settings(config, "model")]
+    if reasons := [*reasons, *_inconsistencies(config)]:
         listed = "".join(f"\n  {reason}" for reason in reasons)
         raise ModelError(f"CTranslate2 cannot express this model:{listed}\nTranslate with --engine torch")
 
 
 def epsilon(config: ModelConfig) -> float:
-    """Return the ε of all norms, which is the same throughout a model that can be expressed."""
+    """Return the ε of all norms, which are equal in a model that can be expressed."""
     return float(config.encoder.normalisation.epsilon)  # type: ignore[union-attr]
 
 
-def _refused(config: Config, path: str) -> Iterator[str]:
-    """Yield the settings in `config` that are refused by themselves."""
+def _rejected_settings(config: Config, path: str) -> Iterator[str]:
+    """Yield the settings in `config` whose decision rejects their value."""
     decisions = DECISIONS.get(type(config))
     if decisions is None:
         yield f"{path}.kind={getattr(config, 'kind', type(config).__name__)}"
         return
     for name in type(config).model_fields:
-        value, here = getattr(config, name), f"{path}.{name}"
+        value, setting = getattr(config, name), f"{path}.{name}"
         decision = decisions.get(name)
         if decision is None:
-            yield f"{here}={_shown(value)}: the export has no decision for this setting"
+            yield f"{setting}={_format_value(value)}: the export has no decision for this setting"
         elif not decision(value):
-            yield f"{here}={_shown(value)}"
-        elif isinstance(value, Config) and decision is not trains:
-            yield from _refused(value, here)
+            yield f"{setting}={_format_value(value)}"
+        elif isinstance(value, Config) and decision is not training_only:
+            yield from _rejected_settings(value, setting)
 
 
-def _disagreements(config: ModelConfig) -> Iterator[str]:
-    """Yield the settings that are refused in combination, although each by itself could be expressed."""
+def _inconsistencies(config: ModelConfig) -> Iterator[str]:
+    """Yield the settings that CTranslate2 can express individually, but not in combination."""
     epsilons: dict[float, str] = {}
     for path, side in (("model.encoder", config.encoder), ("model.decoder", config.decoder)):
         if not isinstance(side, TransformerEncoderConfig | TransformerDecoderConfig):
@@ -150,12 +153,12 @@ def _disagreements(config: ModelConfig) -> Iterator[str]:
                 if width * side.heads != config.width:
                     yield f"{path}.{name}.{setting}={width}: CTranslate2's heads are {config.width}/{side.heads} wide"
     if len(epsilons) > 1:
-        yield f"{' and '.join(epsilons.values())}: CTranslate2 has one for all norms of a model"
+        yield f"{' and '.join(epsilons.values())}: CTranslate2 has a single epsilon for all norms of a model"
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
     if isinstance(value, Config):
-        return "{" + ", ".join(f"{name}: {_shown(part)}" for name, part in value) + "}"
+        return "{" + ", ".join(f"{name}: {_format_value(part)}" for name, part in value) + "}"
     return str(value)

@@ -1,7 +1,8 @@
-"""Folders of CTranslate2, written from a model and opened again.
+"""Writes and opens CTranslate2 model folders.
 
-They contain CTranslate2's `model.bin`, `config.json` and vocabularies, and also dragoman's tokenizers, settings,
-`meta.json` and model card. CTranslate2 itself translates pieces with them, and dragoman translates text.
+A folder contains CTranslate2's `model.bin`, `config.json` and vocabularies, and also dragoman's tokenizers, settings,
+`meta.json` and model card. CTranslate2 uses the folder to translate sequences of pieces, and dragoman to translate
+text.
 """
 
 import tempfile
@@ -24,16 +25,17 @@ from dragoman.text.tokenizers import Tokenizers
 Quantization = Literal[
     "float32", "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"
 ]
-"""Storage types of weights, by CTranslate2's names."""
+"""CTranslate2's names of the storage types of weights."""
 
 MODEL = "model.bin"
 
 
 @dataclass(frozen=True)
-class Exported:
-    """A model that CTranslate2 has loaded. translator: a `ctranslate2.Translator`. config: the resolved settings.
+class ExportedModel:
+    """A model that CTranslate2 has loaded.
 
-    positions: the maximum length of source and target in tokens, including the end or beginning; None for any length.
+    translator: a `ctranslate2.Translator`. config: the resolved settings. positions: the maximum length of source and
+    target in tokens, including the end or beginning of sentence; None if there is no limit.
     """
 
     translator: Any
@@ -45,11 +47,12 @@ class Exported:
 
 
 @dataclass(frozen=True)
-class Computing:
-    """How CTranslate2 computes. kind: its compute type; `default` is the type of the stored weights.
+class ComputeSettings:
+    """CTranslate2's compute settings.
 
-    workers: the number of batches translated at the same time, each on one thread. With models of these sizes, several
-    threads on one batch would wait for one another most of the time (docs/translation-speed.md).
+    kind: the compute type; `default` is the type of the stored weights. workers: the number of batches translated at
+    the same time, each on one thread. For small models, several threads that share a batch would wait for one another
+    most of the time (docs/translation-speed.md).
     """
 
     kind: str
@@ -57,23 +60,23 @@ class Computing:
 
 
 def check_model_kind(folder: Path, verb: str) -> ModelKind:
-    """Return the kind of the model in a folder, which may be an exported one.
+    """Return the kind of the model in a model folder or in a CTranslate2 folder.
 
-    Raises ModelError, as `check_serves` does, if the kind does not support `verb`.
+    Raises ModelError, as `check_serves` does, if models of this kind do not support `verb`.
     """
     return TRANSLATION_MODEL if is_exported(folder) else check_serves(folder, verb)
 
 
 def is_exported(folder: Path) -> bool:
-    """Whether a folder contains a model of CTranslate2."""
+    """Return whether a folder contains a CTranslate2 model."""
     return (Path(folder) / MODEL).is_file()
 
 
 def export(loaded: LoadedModel, source: Path, out: Path, quantization: Quantization = "float32") -> None:
-    """Write a model, loaded from the folder `source`, to the new folder `out`.
+    """Write a model that was loaded from the folder `source` to the new folder `out`.
 
-    Raises ModelError for a model that CTranslate2 cannot express, ConfigError if `out` exists, ResourceError as
-    `atomic_folder` does; in these cases nothing is written.
+    Raises ModelError for a model that CTranslate2 cannot express, ConfigError if `out` exists, and ResourceError as
+    `atomic_folder` does. In these cases, nothing is written.
     """
     spec = _specify(loaded)
     if Path(out).exists() and (not Path(out).is_dir() or any(Path(out).iterdir())):
@@ -89,25 +92,25 @@ def export(loaded: LoadedModel, source: Path, out: Path, quantization: Quantizat
         (staged / CARD).write_text(text + _card_section(quantization), encoding="utf-8")
 
 
-def hand_over(loaded: LoadedModel, computing: Computing) -> Exported:
+def load_into_ctranslate2(loaded: LoadedModel, compute: ComputeSettings) -> ExportedModel:
     """Load a model into CTranslate2, through a temporary folder. Raises the same errors as `export`."""
     spec = _specify(loaded)
     spec.optimize()
     with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
         spec.save(folder)
-        translator = _open(Path(folder), computing)
+        translator = _open(Path(folder), compute)
     model = loaded.model
-    return Exported(translator, loaded.tokenizers, loaded.meta, loaded.config, model.limits, positions(model))
+    return ExportedModel(translator, loaded.tokenizers, loaded.meta, loaded.config, model.limits, positions(model))
 
 
-def open_folder(folder: Path, computing: Computing) -> Exported:
-    """Load a folder that `export` wrote. Raises ModelError if it is damaged, or was not written by dragoman."""
+def open_folder(folder: Path, compute: ComputeSettings) -> ExportedModel:
+    """Load a folder written by `export`. Raises ModelError if it is damaged or was not written by dragoman."""
     folder = Path(folder)
     missing = [name for name in (CONFIG, META) if not (folder / name).is_file()]
     if missing:
         raise ModelError(
-            f"{folder} is a model of CTranslate2 without {' and '.join(missing)}, so text cannot be tokenised as in "
-            "training: export it again with dragoman export"
+            f"{folder} is a CTranslate2 model without {' and '.join(missing)}, so text cannot be tokenised as in "
+            "training: export the original model again with dragoman export"
         )
     config, tokenizers = read_config(folder), Tokenizers.load(folder)
     meta = parse_meta((folder / META).read_text(encoding="utf-8"), str(folder / META))
@@ -118,24 +121,24 @@ def open_folder(folder: Path, computing: Computing) -> Exported:
             model = model_config.build_for(tokenizers.sizes)
     except ConfigError as error:
         raise ModelError(f"{folder} cannot be loaded: {error}") from None
-    return Exported(_open(folder, computing), tokenizers, meta, config, model.limits, positions(model))
+    return ExportedModel(_open(folder, compute), tokenizers, meta, config, model.limits, positions(model))
 
 
 def _specify(loaded: LoadedModel) -> Any:
-    config = parse_model(loaded.config["model"], "in section model")
+    config = parse_model(loaded.config["model"], "in the `model` section")
     assert isinstance(config, ModelConfig)
     spec = specification(loaded.model, config, loaded.tokenizers)
     spec.validate()
     return spec
 
 
-def _open(folder: Path, computing: Computing) -> Any:
+def _open(folder: Path, compute: ComputeSettings) -> Any:
     try:
         return library().Translator(
             str(folder),
             device="cpu",
-            compute_type=computing.kind,
-            inter_threads=computing.workers,
+            compute_type=compute.kind,
+            inter_threads=compute.workers,
             intra_threads=1,
             max_queued_batches=-1,
         )
@@ -146,6 +149,7 @@ def _open(folder: Path, computing: Computing) -> Any:
 def _card_section(quantization: str) -> str:
     return (
         f"\n## CTranslate2\n\nThis folder was exported for CTranslate2, with weights stored as {quantization}. "
-        "`dragoman translate FOLDER` reads text. CTranslate2 itself reads pieces, which are entries of its vocabulary "
-        "files: those of the tokenizer in this folder, with tags first; it adds the end of sentence itself.\n"
+        "`dragoman translate FOLDER` translates text. CTranslate2 translates sequences of pieces, which are entries of "
+        "its vocabulary files. Use the tokenizer in this folder to split text into pieces, and put tags first. "
+        "CTranslate2 adds the end of sentence.\n"
     )

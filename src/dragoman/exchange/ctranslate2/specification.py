@@ -1,8 +1,8 @@
-"""Converts our Transformer to CTranslate2's `TransformerSpec` (`ctranslate2.specs`), which its library writes to disk.
+"""Converts dragoman's Transformer to CTranslate2's `TransformerSpec` (`ctranslate2.specs`), which can be saved to disk.
 
-This needs CTranslate2 4.7 or newer, whose encoders support rotary positions. CTranslate2 computes the queries, keys and
-values of self-attention in one product, and also the keys and values of the source. Positions are written as explicit
-tables, because CTranslate2's own sinusoids count from 1 and have other wavelengths.
+CTranslate2 4.7 or newer is required, whose encoders support rotary positions. CTranslate2 computes the queries, keys
+and values of self-attention in one product, and the keys and values of cross-attention in another. Positions are
+written as explicit tables, because CTranslate2's built-in sinusoids count from 1 and have different wavelengths.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
 
 POSITIONS = 4096
-"""Rows in the tables of position schemes without a limit, and thus the maximum length in tokens."""
+"""Number of rows in position tables without a length limit, and therefore the maximum length in tokens."""
 
 _ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH", "swiglu": "SWISH"}
 Array = NDArray[np.float32]
@@ -38,14 +38,14 @@ Stack = TransformerEncoder | TransformerDecoder
 
 
 def library() -> Any:
-    """Return the module ctranslate2. Raises ConfigError if it is not installed."""
+    """Return the `ctranslate2` module. Raises ConfigError if it is not installed."""
     return import_optional("ctranslate2", "fast")
 
 
 def specification(model: Seq2Seq, config: ModelConfig, tokenizers: Tokenizers) -> Any:
-    """Return a `TransformerSpec` in float32, with the vocabularies.
+    """Return a float32 `TransformerSpec` of a model, with its vocabularies.
 
-    Raises ModelError as `check_expressible` does, ConfigError if CTranslate2 is not installed.
+    Raises ModelError as `check_expressible` does, and ConfigError if CTranslate2 is not installed.
     """
     check_expressible(config, model.vectors is not None)
     specs = library().specs
@@ -63,24 +63,27 @@ def specification(model: Seq2Seq, config: ModelConfig, tokenizers: Tokenizers) -
     spec.config.add_source_bos, spec.config.add_source_eos = False, True
     spec.config.bos_token = spec.config.decoder_start_token = SPECIAL_SYMBOLS[BOS]
     spec.config.eos_token, spec.config.unk_token = SPECIAL_SYMBOLS[EOS], SPECIAL_SYMBOLS[UNK]
-    spec.register_source_vocabulary(names(tokenizers.source))
-    spec.register_target_vocabulary(names(tokenizers.target))
+    spec.register_source_vocabulary(token_names(tokenizers.source))
+    spec.register_target_vocabulary(token_names(tokenizers.target))
     return spec
 
 
-def names(tokenizer: Tokenizer) -> list[str]:
-    """Return CTranslate2's token of each id: its symbol, followed by the id if an earlier symbol is the same."""
-    found: dict[str, None] = {}
+def token_names(tokenizer: Tokenizer) -> list[str]:
+    """Return CTranslate2's token for each id: the id's symbol, followed by the id if an earlier symbol is the same."""
+    tokens: dict[str, None] = {}
     for number, symbol in enumerate(tokenizer.symbols):
-        name = symbol
-        while name in found:
-            name = f"{name}#{number}"
-        found[name] = None
-    return list(found)
+        token = symbol
+        while token in tokens:
+            token = f"{token}#{number}"
+        tokens[token] = None
+    return list(tokens)
 
 
 def positions(model: Seq2Seq) -> int | None:
-    """Return the maximum length in tokens, including the end or beginning; None without tables of positions."""
+    """Return the maximum length in tokens, including the end or beginning of sentence.
+
+    Returns None if the model has no position tables.
+    """
     encoder, decoder = model.encoder, model.decoder
     assert isinstance(encoder, TransformerEncoder) and isinstance(decoder, TransformerDecoder)
     lengths = [_length(encoder), _length(decoder)]
@@ -88,7 +91,7 @@ def positions(model: Seq2Seq) -> int | None:
 
 
 def _shape(config: Any, stack: Stack) -> dict[str, Any]:
-    """Return the arguments of an encoder's or decoder's specification."""
+    """Return the arguments of the specification of an encoder or decoder."""
     relation = _relation(stack)
     shape: dict[str, Any] = {
         "num_heads": config.heads,
@@ -139,14 +142,14 @@ def _fill_layer(spec: Any, layer: EncoderLayer | DecoderLayer) -> None:
 
 
 def _fill_attention(spec: Any, attention: SoftAttention) -> None:
-    """Fill an attention, except the projections to queries, keys and values."""
+    """Fill an attention specification, except the projections to queries, keys and values."""
     _fill_linear(spec.linear[-1], attention.output)
     width = attention.query.out_features // attention.heads
     if isinstance(attention.scorer, Dot):
         spec.queries_scale = np.float32(1.0)
     if isinstance(relation := attention.relation, Relative):
         zeros = np.zeros((2 * relation.distance + 1, width), np.float32)
-        # we divide the scores of relative keys by √d_k for any scorer; CTranslate2 multiplies them by queries_scale
+        # dragoman divides scores of relative keys by √d_k for every scorer; CTranslate2 multiplies by queries_scale
         scale = 1 / sqrt(width) if isinstance(attention.scorer, Dot) else 1.0
         keys = _array(relation.key_table) * np.float32(scale) if relation.acts_on_scores else zeros
         spec.relative_position_keys = keys
@@ -158,13 +161,13 @@ def _values(attention: SoftAttention) -> nn.Linear:
 
 
 def _fill_linear(spec: Any, *layers: nn.Linear) -> None:
-    """Concatenate the outputs of several layers that have the same input."""
+    """Fill a linear specification with the concatenated outputs of layers that have the same input."""
     spec.weight = _concatenate([layer.weight for layer in layers])
     spec.bias = _concatenate([layer.bias for layer in layers])
 
 
 def _fill_norm(spec: Any, norm: nn.Module, width: int) -> None:
-    """Fill a norm; a gain or an offset that is not learned is 1 or 0."""
+    """Fill a norm specification. A gain that is not learned is 1, and an offset that is not learned is 0."""
     gain, offset = getattr(norm, "weight", None), getattr(norm, "bias", None)
     spec.gamma = np.ones(width, np.float32) if gain is None else _array(gain)
     if hasattr(spec, "beta"):
@@ -172,24 +175,24 @@ def _fill_norm(spec: Any, norm: nn.Module, width: int) -> None:
 
 
 def _length(stack: Stack) -> int | None:
-    """Return the number of rows in the table of positions; None if positions act inside attention."""
+    """Return the number of rows in the position table; None if positions act inside attention."""
     if isinstance(stack.embedding.positions, Added):
         return stack.embedding.positions.limit or POSITIONS
     return None if _relation(stack) is not None else POSITIONS
 
 
 def _relation(stack: Stack) -> RelativePositions | None:
-    """Return the positions inside self-attention, which are the same in all layers."""
+    """Return the positions that act inside self-attention, which are the same in all layers."""
     attention = stack.layers[0].self_attention
     assert isinstance(attention, SoftAttention)
     return attention.relation
 
 
 def _table(stack: Stack) -> Array | None:
-    """Return the position vectors (length + 1, d), zeros without positions; None if positions act inside attention.
+    """Return the position vectors (length + 1, d); None if positions act inside attention.
 
-    The last row, of zeros, is for the last token of a translation, which CTranslate2 reads in forced decoding although
-    no token follows it.
+    All vectors are zero for a model without positions. The last row is always zero. It belongs to the last token of a
+    translation, which CTranslate2 uses as an input in forced decoding although no token follows.
     """
     length, embedding = _length(stack), stack.embedding
     if length is None:
@@ -205,5 +208,5 @@ def _concatenate(tensors: Sequence[Tensor]) -> Array:
 
 
 def _array(tensor: Tensor) -> Array:
-    found: Array = tensor.detach().cpu().float().contiguous().numpy()
-    return found
+    array: Array = tensor.detach().cpu().float().contiguous().numpy()
+    return array

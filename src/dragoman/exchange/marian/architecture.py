@@ -1,4 +1,4 @@
-"""The architecture of Marian models: `config.json` and our section `model`, in both directions."""
+"""Converts the architecture of Marian models between `config.json` and dragoman's `model` section."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,22 +14,23 @@ from dragoman.models.seq2seq import ModelConfig
 from dragoman.models.transformer import TransformerDecoderConfig, TransformerEncoderConfig
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "swish", "silu": "swish"}
-"""Our names by Hugging Face's names."""
+"""Dragoman's activation names, by Hugging Face's names."""
 
 DEFAULT_POSITIONS = 512
-"""The length limit written for a model without one, as in OPUS-MT."""
+"""The length limit that is written for a model without a limit, as in OPUS-MT."""
 
 _NOT_COMPARED = ("preset", "embeddings.", "dropout.embedding", "positions.limit")
-"""Prefixes of settings that affect training only, or that are written separately."""
+"""Prefixes of settings that affect training only or are written separately."""
 
 Count = Field(ge=1)
 Rate = Field(0.0, ge=0, lt=1)
 
 
 class MarianSettings(BaseModel):
-    """The keys of `config.json` that determine the computation, with Hugging Face's defaults; others are ignored.
+    """The keys of `config.json` that determine the computation, with Hugging Face's defaults. Other keys are ignored.
 
-    The last four belong to Marian models that Hugging Face's class does not compute, although it has the keys.
+    The last four keys must have their default values. Other values describe Marian models that Hugging Face's class
+    cannot compute, although it has the keys.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
@@ -68,24 +69,24 @@ class MarianSettings(BaseModel):
 
 
 def read_settings(content: Mapping[str, Any], path: Path) -> MarianSettings:
-    """Read the settings in `config.json`. Raises ModelError for values that are invalid or not supported."""
+    """Return the settings in the content of `config.json`. Raises ModelError for invalid or unsupported values."""
     if content.get("quantization_config") is not None:
-        raise ModelError(f"{path}: the parameters are quantised: import the original model instead")
+        raise ModelError(f"{path}: quantised parameters are not supported: import the original model instead")
     try:
         settings = MarianSettings.model_validate(dict(content))
     except ValidationError as error:
-        wrong = [f"{'.'.join(map(str, each['loc']))} is {each['input']!r}: {each['msg']}" for each in error.errors()]
-        raise ModelError(f"{path} is damaged or not supported:\n  " + "\n  ".join(wrong)) from None
+        problems = [f"{'.'.join(map(str, each['loc']))} is {each['input']!r}: {each['msg']}" for each in error.errors()]
+        raise ModelError(f"{path} is damaged or not supported:\n  " + "\n  ".join(problems)) from None
     if settings.activation_function not in ACTIVATIONS:
         known = ", ".join(ACTIVATIONS)
-        raise ModelError(f"{path}: unknown activation_function {settings.activation_function!r}; known are {known}")
+        raise ModelError(f"{path}: unknown activation_function {settings.activation_function!r} (supported: {known})")
     if settings.encoder_layerdrop or settings.decoder_layerdrop:
-        warn(f"{path}: layer drop is ignored; it affects training only")
+        warn(f"{path}: layer drop is ignored, because it affects training only")
     return settings
 
 
 def model_section(settings: MarianSettings, tie_embeddings: bool, projection_bias: bool, path: Path) -> ModelConfig:
-    """Return our settings for a Marian model. Raises ModelError if they are inconsistent."""
+    """Return the `model` section for a Marian model. Raises ModelError if its settings are inconsistent."""
 
     def stack(side: str) -> dict[str, Any]:
         return {
@@ -120,9 +121,10 @@ def model_section(settings: MarianSettings, tie_embeddings: bool, projection_bia
 
 
 def config_json(model: ModelConfig, sizes: tuple[int, int]) -> dict[str, Any]:
-    """Return the content of `config.json` without the ids of special symbols. sizes: source and target vocabulary.
+    """Return the content of `config.json` without the ids of special symbols.
 
-    Raises ModelError with the name and value of every setting that Marian does not have.
+    sizes: the sizes of the source and target vocabularies. Raises ModelError with the name and value of every setting
+    that Marian does not support.
     """
     encoder, decoder = model.encoder, model.decoder
     for side, stack in (("encoder", encoder), ("decoder", decoder)):
@@ -154,7 +156,10 @@ def config_json(model: ModelConfig, sizes: tuple[int, int]) -> dict[str, Any]:
     }
     _check_round_trip(model, content)
     if model.dropout.embedding != model.dropout.residual:
-        warn(f"Marian has a single dropout rate: {model.dropout.residual}, of residuals, is written for embeddings too")
+        warn(
+            "Marian has a single dropout rate for residuals and embeddings: writing the rate of residuals, "
+            f"{model.dropout.residual}"
+        )
     return content
 
 
@@ -168,7 +173,7 @@ def _stack_json(side: str, stack: TransformerEncoderConfig | TransformerDecoderC
 
 
 def _check_round_trip(model: ModelConfig, content: Mapping[str, Any]) -> None:
-    """Raise ModelError unless `content` is read back as the same model, so that no setting can be forgotten."""
+    """Raise ModelError unless `content` is converted back to the same model, so that no setting is overlooked."""
     ids = {"decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 0}
     read = model_section(
         MarianSettings.model_validate({**content, **ids}), model.tie_embeddings, model.projection_bias, Path(CONFIG)
@@ -177,7 +182,7 @@ def _check_round_trip(model: ModelConfig, content: Mapping[str, Any]) -> None:
         model = model.model_copy(update={"target_positions": None})
     ours, theirs = (flatten(each.model_dump(mode="json")) for each in (model, read))
     differences = [
-        f"model.{key} is {_shown(ours.get(key))}, and Marian's {_shown(theirs.get(key))}"
+        f"model.{key} is {_format_value(ours.get(key))}, but Marian uses {_format_value(theirs.get(key))}"
         for key in sorted(ours.keys() | theirs.keys())
         if ours.get(key) != theirs.get(key) and not key.startswith(_NOT_COMPARED)
     ]
@@ -185,5 +190,5 @@ def _check_round_trip(model: ModelConfig, content: Mapping[str, Any]) -> None:
         raise ModelError("Marian cannot express this model:\n  " + "\n  ".join(differences))
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return "null" if value is None else str(value).lower()

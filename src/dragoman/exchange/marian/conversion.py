@@ -1,6 +1,7 @@
-"""Converts Marian models: a Hugging Face folder to an `ImportedModel`, and a model folder to a Hugging Face folder.
+"""Converts Marian models from a Hugging Face folder to an `ImportedModel`, and from a model folder to a Hugging Face
+folder.
 
-The other files of this folder each convert one part, in both directions.
+Each of the other modules in this package converts one part of a model in both directions.
 """
 
 from collections.abc import Mapping
@@ -36,8 +37,8 @@ from dragoman.exchange.marian.vocabulary import (
     TARGET_MODEL,
     TARGET_VOCABULARY,
     VOCABULARY,
+    ids_in_marian_order,
     read_vocabularies,
-    rows,
     symbols,
     tokenizer_json,
 )
@@ -52,35 +53,35 @@ from dragoman.text.vocabularies.sentencepiece import SentencePieceConfig, Senten
 def read_marian(folder: Path, config: Mapping[str, Any], allow_pickle: bool) -> ImportedModel:
     """Convert a Hugging Face folder of a Marian model to a model with the same logits.
 
-    config: the content of its `config.json`. Raises ModelError for a folder that is damaged or has unsupported
+    config: the content of the folder's `config.json`. Raises ModelError for a folder that is damaged or has unsupported
     features, ConfigError if a library is not installed.
     """
     settings = read_settings(config, folder / CONFIG)
     needed = (CONFIG, VOCABULARY, SOURCE_MODEL, TARGET_MODEL)
     if missing := [name for name in needed if not (folder / name).is_file()]:
-        raise ModelError(f"{folder} is not the complete folder of a Marian model: {', '.join(missing)} missing")
-    tokenizers, about = read_vocabularies(folder, settings)
+        raise ModelError(f"{folder} is not a complete Marian model folder: {', '.join(missing)} missing")
+    tokenizers, tokenizer_config = read_vocabularies(folder, settings)
     path, tensors = read_tensors(folder, allow_pickle)
-    theirs = MarianParameters(tensors, settings, path)
-    tied = theirs.tables.source is theirs.tables.target
-    model = model_section(settings, tied, needs_bias(tokenizers, theirs.tables.bias), folder / CONFIG)
+    marian_parameters = MarianParameters(tensors, settings, path)
+    tied = marian_parameters.tables.source is marian_parameters.tables.target
+    model = model_section(settings, tied, needs_bias(tokenizers, marian_parameters.tables.bias), folder / CONFIG)
     generation = read_json(folder / GENERATION, optional=True)
     target = tokenizers.target
     assert isinstance(target, SentencePieceTokenizer)
     origin = folder / (GENERATION if generation else CONFIG)
-    search = search_section(generation or config, origin, settings.max_position_embeddings, rows(target))
+    search = search_section(generation or config, origin, settings.max_position_embeddings, ids_in_marian_order(target))
     text = TextConfig(subword=SentencePieceConfig(), shared=tokenizers.shared)
     with torch.no_grad():
-        parameters = from_marian(theirs, model, tokenizers)
+        parameters = from_marian(marian_parameters, model, tokenizers)
     return ImportedModel(
-        {"model": model, "text": text, "search": search}, tokenizers, parameters, _meta(about, tokenizers)
+        {"model": model, "text": text, "search": search}, tokenizers, parameters, _meta(tokenizer_config, tokenizers)
     )
 
 
 def write_marian(folder: Path, out: Path) -> None:
-    """Convert a model folder to the Hugging Face folder `out`. Parameters keep their number type.
+    """Convert a model folder to the Hugging Face folder `out`. Parameters keep their dtype.
 
-    Raises ModelError, which names the settings that Marian does not have; then nothing is written.
+    Raises ModelError with the settings that Marian does not support, in which case nothing is written.
     """
     meta = read_meta(folder)
     check_serves(folder, "export")
@@ -88,7 +89,7 @@ def write_marian(folder: Path, out: Path) -> None:
     try:
         model = parse_model(settings["model"], f"in the `model` section of {folder / OUR_CONFIG}")
         search = parse_settings(
-            settings.get("search") or {}, SearchConfig, f"in section search of {folder / OUR_CONFIG}"
+            settings.get("search") or {}, SearchConfig, f"in the `search` section of {folder / OUR_CONFIG}"
         )
     except ConfigError as error:
         raise ModelError(f"{folder} cannot be loaded: {error}") from None
@@ -97,20 +98,20 @@ def write_marian(folder: Path, out: Path) -> None:
     source, target = tokenizers.source, tokenizers.target
     if not (isinstance(source, SentencePieceTokenizer) and isinstance(target, SentencePieceTokenizer)):
         raise ModelError(
-            f"{folder} has a vocabulary of kind {target.kind}, but Marian's are SentencePiece's: only models that were "
-            "imported, or trained with text.subword.kind=sentencepiece, can be exported"
+            f"{folder} has a {target.kind} vocabulary, but Marian requires SentencePiece vocabularies. Only imported "
+            "models and models trained with text.subword.kind=sentencepiece can be exported"
         )
-    content = config_json(model, (len(rows(source)), len(rows(target))))
+    content = config_json(model, (len(ids_in_marian_order(source)), len(ids_in_marian_order(target))))
     ids = _special_ids(target)
     with without_storage():
         expected = model_parameters(model.build_for(tokenizers.sizes))
     validate(expected, read_shapes(folder / OUR_PARAMETERS)[0], folder / OUR_PARAMETERS, tokenizers.sizes)
-    ours, _ = load_tensors(folder / OUR_PARAMETERS)
+    our_parameters, _ = load_tensors(folder / OUR_PARAMETERS)
     with torch.no_grad():
-        theirs = to_marian(ours, model, tokenizers)
-    types = {tensor.dtype for tensor in theirs.values()}
+        marian_parameters = to_marian(our_parameters, model, tokenizers)
+    types = {tensor.dtype for tensor in marian_parameters.values()}
     content |= {**ids, "dtype": str(next(iter(types)) if len(types) == 1 else torch.float32).removeprefix("torch.")}
-    generation = generation_json(search, content["max_position_embeddings"], rows(target))
+    generation = generation_json(search, content["max_position_embeddings"], ids_in_marian_order(target))
     with atomic_folder(out) as staged:
         write_json(staged / CONFIG, content)
         write_json(staged / GENERATION, {**generation, **ids, "forced_eos_token_id": ids["eos_token_id"]})
@@ -120,12 +121,12 @@ def write_marian(folder: Path, out: Path) -> None:
             write_json(staged / TARGET_VOCABULARY, symbols(target))
         (staged / SOURCE_MODEL).write_bytes(source.model)
         (staged / TARGET_MODEL).write_bytes(target.model)
-        save_tensors(staged / PARAMETERS, theirs, {"format": "pt"})
+        save_tensors(staged / PARAMETERS, marian_parameters, {"format": "pt"})
 
 
-def _meta(about: Mapping[str, Any], tokenizers: Tokenizers) -> Meta:
+def _meta(tokenizer_config: Mapping[str, Any], tokenizers: Tokenizers) -> Meta:
     def language(side: str) -> str | None:
-        value = about.get(f"{side}_lang")
+        value = tokenizer_config.get(f"{side}_lang")
         return value if isinstance(value, str) else None
 
     return Meta(
@@ -137,7 +138,11 @@ def _meta(about: Mapping[str, Any], tokenizers: Tokenizers) -> Meta:
 
 
 def _special_ids(target: SentencePieceTokenizer) -> dict[str, int]:
-    """Return the ids of special symbols, by their names in `config.json` and `generation_config.json`."""
-    theirs = {ours: number for number, ours in enumerate(rows(target))}
-    start = theirs[BOS]
-    return {"pad_token_id": theirs.get(PAD, start), "decoder_start_token_id": start, "eos_token_id": theirs[EOS]}
+    """Return the ids of special symbols by their keys in `config.json` and `generation_config.json`."""
+    marian_ids = {our_id: marian_id for marian_id, our_id in enumerate(ids_in_marian_order(target))}
+    start = marian_ids[BOS]
+    return {
+        "pad_token_id": marian_ids.get(PAD, start),
+        "decoder_start_token_id": start,
+        "eos_token_id": marian_ids[EOS],
+    }

@@ -1,4 +1,4 @@
-"""Generation settings: converts between `generation_config.json` and our section `search`, for settings in both."""
+"""Converts generation settings between `generation_config.json` and dragoman's `search` section."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,28 +26,29 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "exponential_decay_length_penalty": (),
     "penalty_alpha": (),
 }
-"""Hugging Face settings without a counterpart here, with the values that have no effect (null never has)."""
+"""Hugging Face settings without a counterpart in dragoman, with their neutral values. Null is always neutral."""
 
 
-def search_section(content: Mapping[str, Any], path: Path, limit: int, numbers: Sequence[int]) -> SearchConfig:
-    """Return our search settings. limit: the model's positions. numbers: our id for each Marian id.
+def search_section(content: Mapping[str, Any], path: Path, limit: int, our_ids: Sequence[int]) -> SearchConfig:
+    """Return dragoman's search settings.
 
-    The default of the maximum output length is the number of positions, since Hugging Face's default, 20 tokens, is too
-    short for translation. Raises ModelError for invalid values.
+    limit: the model's number of positions. our_ids: dragoman's id for each Marian id. The maximum output length
+    defaults to the number of positions, since Hugging Face's default of 20 tokens is too short for translation. Raises
+    ModelError for invalid values.
     """
     settings: dict[str, Any] = {"beam": _count(content, "num_beams", path, 1)}
-    power = content.get("length_penalty")
-    if power not in (None, 0, 1):
-        warn(f"{path}: length_penalty {power} divides by a power of the length, which is not supported: using 1")
-    settings["length_penalty"] = {"kind": "none" if power == 0 else "mean"}
-    with_start = _count(content, "max_new_tokens", path, _count(content, "max_length", path, limit) - 1) + 1
-    settings |= {"length_factor": 0.0, "length_margin": max(1, min(with_start, limit) - 1)}
+    exponent = content.get("length_penalty")
+    if exponent not in (None, 0, 1):
+        warn(f"{path}: length_penalty {exponent} divides by a power of the length, which is not supported: using 1")
+    settings["length_penalty"] = {"kind": "none" if exponent == 0 else "mean"}
+    length_with_start = _count(content, "max_new_tokens", path, _count(content, "max_length", path, limit) - 1) + 1
+    settings |= {"length_factor": 0.0, "length_margin": max(1, min(length_with_start, limit) - 1)}
     settings["minimum_length"] = max(0, _count(content, "min_length", path, 0) - 1)
     settings["no_repeat_ngram"] = _count(content, "no_repeat_ngram_size", path, 0)
     suppressed = _suppressed(content, path)
-    if outside := [token for token in suppressed if not 0 <= token < len(numbers)]:
-        raise ModelError(f"{path} forbids the entry {outside[0]}, which is not in the vocabulary")
-    settings["forbid"] = [*OutputConfig().forbid, *sorted({numbers[token] for token in suppressed} - {PAD, BOS, UNK})]
+    if outside := [token for token in suppressed if not 0 <= token < len(our_ids)]:
+        raise ModelError(f"{path} forbids the token {outside[0]}, which is not in the vocabulary")
+    settings["forbid"] = [*OutputConfig().forbid, *sorted({our_ids[token] for token in suppressed} - {PAD, BOS, UNK})]
     settings["unknown"] = {"kind": "forbid"}  # as in Marian itself, and supported by every engine
     others = [
         f"{name} {content[name]}"
@@ -55,7 +56,7 @@ def search_section(content: Mapping[str, Any], path: Path, limit: int, numbers: 
         if content.get(name) is not None and content[name] not in neutral
     ]
     if others:
-        warn(f"{path}: not supported and ignored: {', '.join(others)}")
+        warn(f"{path}: these settings are not supported and are ignored: {', '.join(others)}")
     try:
         return parse_settings(settings, SearchConfig, f"as {path} describes it")
     except ConfigError as error:
@@ -63,39 +64,44 @@ def search_section(content: Mapping[str, Any], path: Path, limit: int, numbers: 
 
 
 def _suppressed(content: Mapping[str, Any], path: Path) -> list[int]:
-    """Return the ids of single entries that are never written."""
-    words, single = content.get("bad_words_ids") or [], content.get("suppress_tokens") or []
-    if not (isinstance(words, list) and all(isinstance(word, list) for word in words) and isinstance(single, list)):
+    """Return the ids of tokens that are never generated."""
+    words, single_tokens = content.get("bad_words_ids") or [], content.get("suppress_tokens") or []
+    if not (
+        isinstance(words, list) and all(isinstance(word, list) for word in words) and isinstance(single_tokens, list)
+    ):
         raise ModelError(f"{path}: bad_words_ids must be a list of lists, and suppress_tokens a list")
     if longer := [word for word in words if len(word) != 1]:
-        warn(f"{path}: bad_words_ids of several entries, such as {longer[0]}, are ignored")
-    found = [*(word[0] for word in words if len(word) == 1), *single]
-    if any(type(token) is not int for token in found):
-        raise ModelError(f"{path}: bad_words_ids and suppress_tokens must hold ids")
-    return found
+        warn(f"{path}: bad_words_ids of several tokens, such as {longer[0]}, are ignored")
+    suppressed = [*(word[0] for word in words if len(word) == 1), *single_tokens]
+    if any(type(token) is not int for token in suppressed):
+        raise ModelError(f"{path}: bad_words_ids and suppress_tokens must contain ids")
+    return suppressed
 
 
-def _count(content: Mapping[str, Any], name: str, path: Path, usual: int) -> int:
+def _count(content: Mapping[str, Any], name: str, path: Path, default: int) -> int:
     value = content.get(name)
     if value is not None and (type(value) is not int or value < 0):
-        raise ModelError(f"{path}: {name} is {value!r}, not a number of tokens or hypotheses")
-    return usual if value is None else int(value)
+        raise ModelError(f"{path}: {name} is {value!r}, but must be a whole number ≥ 0")
+    return default if value is None else int(value)
 
 
-def generation_json(search: SearchConfig, limit: int, order: Sequence[int]) -> dict[str, Any]:
+def generation_json(search: SearchConfig, limit: int, our_ids: Sequence[int]) -> dict[str, Any]:
     """Return the content of `generation_config.json` without the ids of special symbols.
 
-    limit: the model's positions. order: our id for each Marian id.
+    limit: the model's number of positions. our_ids: dragoman's id for each Marian id.
     """
     if isinstance(search.length_penalty, GNMTPenalty) and search.length_penalty.alpha:
-        warn("Hugging Face has no GNMT length penalty: writing length_penalty 1.0, the mean log-probability, instead")
-    lacking = ("coverage_penalty", "minimum_factor", "shrinking", "diversity", "fusion")
-    others = [name for name in lacking if getattr(search, name)]
+        warn(
+            "Hugging Face does not support the GNMT length penalty: writing length_penalty 1.0, the mean "
+            "log-probability, instead"
+        )
+    unsupported_names = ("coverage_penalty", "minimum_factor", "shrinking", "diversity", "fusion")
+    others = [name for name in unsupported_names if getattr(search, name)]
     if others:
-        warn(f"Hugging Face has no counterpart of {', '.join(f'search.{name}' for name in others)}: left out")
+        warn(f"Hugging Face does not support {', '.join(f'search.{name}' for name in others)}, which the export omits")
     mean = isinstance(search.length_penalty, MeanLogProbability) or getattr(search.length_penalty, "alpha", 0.0) > 0
-    most = [limit, *([] if search.length_factor else [search.length_margin + 1])]
-    longest = min([*most, *([] if search.maximum_length is None else [search.maximum_length + 1])])
+    limits = [limit, *([] if search.length_factor else [search.length_margin + 1])]
+    longest = min([*limits, *([] if search.maximum_length is None else [search.maximum_length + 1])])
     forbidden = {*search.forbid, PAD, BOS}
     if not isinstance(search.unknown, ForbidUnknownConfig):
         forbidden.discard(UNK)
@@ -105,5 +111,5 @@ def generation_json(search: SearchConfig, limit: int, order: Sequence[int]) -> d
         "max_length": longest,
         **({"min_length": search.minimum_length + 1} if search.minimum_length else {}),
         **({"no_repeat_ngram_size": search.no_repeat_ngram} if search.no_repeat_ngram else {}),
-        "bad_words_ids": [[place] for place, number in enumerate(order) if number in forbidden],
+        "bad_words_ids": [[marian_id] for marian_id, number in enumerate(our_ids) if number in forbidden],
     }

@@ -1,4 +1,4 @@
-"""Converts Marian's parameters to ours and back: names, the order of vocabulary rows, tied tables."""
+"""Converts parameters between Marian and dragoman: their names, the order of vocabulary rows, and tied tables."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from torch import Tensor
 
 from dragoman.base.errors import ModelError
 from dragoman.exchange.marian.architecture import MarianSettings
-from dragoman.exchange.marian.vocabulary import rows
+from dragoman.exchange.marian.vocabulary import ids_in_marian_order
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.models.transformer import TransformerDecoderConfig, TransformerEncoderConfig
 from dragoman.nn.positions.sinusoidal import sinusoids
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.vocabularies.sentencepiece import SentencePieceTokenizer
 
-NEVER = -1000.0
-"""The bias of an entry that Marian does not have; its probability is zero, since exp(−1000) is 0."""
+IMPOSSIBLE_BIAS = -1000.0
+"""Bias of a vocabulary entry that Marian does not have. Its probability is 0, since exp(−1000) is 0 in float32."""
 
 SHARED, ENCODER, DECODER = (
     "model.shared.weight",
@@ -45,13 +45,16 @@ _PARTS = {
         **_FEEDFORWARD,
     },
 }
-_LISTED = 20
+_MAX_LISTED = 20
 _TOLERANCE = 1e-3
 """The tolerance for sines that were stored in half precision."""
 
 
 def layer_names(layers: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    """Yield our name and Marian's name of every parameter inside layers. layers: the number of layers, by side."""
+    """Yield dragoman's name and Marian's name of every parameter inside layers.
+
+    layers: the numbers of layers of the `encoder` and `decoder`.
+    """
     for side, count in layers.items():
         for layer in range(count):
             for ours, theirs in _PARTS[side].items():
@@ -61,7 +64,7 @@ def layer_names(layers: Mapping[str, int]) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Tables:
-    """The tensors with a row per entry of a vocabulary, in Marian's order; tied tables are the same tensor.
+    """The tensors with one row per vocabulary entry, in Marian's order. Tied tables are the same tensor.
 
     source: (V_source, d), target, projection: (V_target, d), bias: (V_target).
     """
@@ -76,10 +79,10 @@ class MarianParameters:
     """The parameters of a Hugging Face folder, checked against its settings."""
 
     def __init__(self, tensors: Mapping[str, Tensor], settings: MarianSettings, path: Path) -> None:
-        """Raises ModelError with a list of the parameters that are missing, unknown, or of another shape or type."""
+        """Raises ModelError with a list of the parameters that are missing, unknown, or have a wrong shape or type."""
         self._tensors, self._settings, self._path = dict(tensors), settings, path
         layers = {"encoder": settings.encoder_layers, "decoder": settings.decoder_layers}
-        # a damaged file may specify billions of layers, whose names must not be listed
+        # a damaged file may specify billions of layers, whose names would fill the memory
         self._names = {} if sum(layers.values()) > len(tensors) else dict(layer_names(layers))
         self._check()
         self.tables = self._tables()
@@ -87,7 +90,7 @@ class MarianParameters:
 
     @property
     def layers(self) -> dict[str, Tensor]:
-        """Return all parameters inside layers, by our names."""
+        """All parameters inside layers, by dragoman's names."""
         return {ours: self._tensors[theirs] for ours, theirs in self._names.items()}
 
     def _check(self) -> None:
@@ -118,24 +121,27 @@ class MarianParameters:
             elif not tensor.is_floating_point():
                 wrong.append(f"wrong type: {name} is {tensor.dtype}")
         if wrong:
-            more = [f"… and {len(wrong) - _LISTED} more"] if len(wrong) > _LISTED else []
+            more = [f"… and {len(wrong) - _MAX_LISTED} more"] if len(wrong) > _MAX_LISTED else []
             raise ModelError(
                 f"{self._path} does not fit its config.json ({len(wrong)} differences):\n  "
-                + "\n  ".join([*wrong[:_LISTED], *more])
+                + "\n  ".join([*wrong[:_MAX_LISTED], *more])
             )
 
     def _tables(self) -> Tables:
-        """Return the tables, tied as in Hugging Face: if embeddings are shared but not tied, all three may differ."""
+        """Return the tables, tied as in Hugging Face.
+
+        If embeddings are shared but not tied, all three tables may differ.
+        """
         settings = self._settings
         zeros = torch.zeros(1, settings.target_size)
         bias = self._tensors.get(BIAS, zeros)[0]
         if settings.share_encoder_decoder_embeddings and settings.tie_word_embeddings:
-            table = self._one(SHARED, ENCODER, DECODER, PROJECTION)
+            table = self._tied(SHARED, ENCODER, DECODER, PROJECTION)
             return Tables(table, table, table, bias)
         shared = (SHARED,) if settings.share_encoder_decoder_embeddings else ()
         source = self._first(ENCODER, *shared)
         if settings.tie_word_embeddings:
-            target = self._one(DECODER, PROJECTION)
+            target = self._tied(DECODER, PROJECTION)
             return Tables(source, target, target, bias)
         target = self._first(DECODER, *shared)
         if shared and torch.equal(source, target):
@@ -148,8 +154,8 @@ class MarianParameters:
                 return self._tensors[name]
         raise ModelError(f"{self._path} has no {' and no '.join(names)}")
 
-    def _one(self, *names: str) -> Tensor:
-        """Return the table that several names share."""
+    def _tied(self, *names: str) -> Tensor:
+        """Return the table that several parameters share. Raises ModelError if these parameters differ."""
         table = self._first(*names)
         for name in names:
             if name in self._tensors and not torch.equal(self._tensors[name], table):
@@ -157,7 +163,7 @@ class MarianParameters:
         return table
 
     def _check_positions(self) -> None:
-        """Raise ModelError if stored positions, which older folders have, differ from the computed sinusoids."""
+        """Raise ModelError if stored positions, which older folders contain, differ from the computed sinusoids."""
         for name in POSITIONS:
             if (stored := self._tensors.get(name)) is not None:
                 computed = sinusoids(len(stored), stored.size(1), layout="halves")
@@ -166,36 +172,39 @@ class MarianParameters:
 
 
 def from_marian(theirs: MarianParameters, model: ModelConfig, tokenizers: Tokenizers) -> dict[str, Tensor]:
-    """Return our parameters by name, in Marian's number types."""
+    """Return dragoman's parameters by name, with Marian's dtypes."""
     source, target = _sentencepiece(tokenizers)
     tables = theirs.tables
-    found = {OUR_SOURCE: _to_our_rows(tables.source, source, 0.0)}
+    parameters = {OUR_SOURCE: _to_our_rows(tables.source, source, 0.0)}
     if not model.tie_embeddings:
-        found[OUR_TARGET] = _to_our_rows(tables.target, target, 0.0)
+        parameters[OUR_TARGET] = _to_our_rows(tables.target, target, 0.0)
     if not model.tie_projection:
-        found[OUR_PROJECTION] = _to_our_rows(tables.projection, target, 0.0)
+        parameters[OUR_PROJECTION] = _to_our_rows(tables.projection, target, 0.0)
     if model.projection_bias:
-        found[OUR_BIAS] = _to_our_rows(tables.bias, target, NEVER)
-    return found | theirs.layers
+        parameters[OUR_BIAS] = _to_our_rows(tables.bias, target, IMPOSSIBLE_BIAS)
+    return parameters | theirs.layers
 
 
 def needs_bias(tokenizers: Tokenizers, bias: Tensor) -> bool:
-    """Whether our projection needs a bias: Marian's is not zero, or our padding is not an entry of Marian's."""
+    """Return whether dragoman's projection needs a bias.
+
+    This is the case if Marian's bias is not zero, or if Marian's vocabulary has no separate entry for padding.
+    """
     _, target = _sentencepiece(tokenizers)
-    return bool(bias.any()) or len(rows(target)) < target.size
+    return bool(bias.any()) or len(ids_in_marian_order(target)) < target.size
 
 
 def to_marian(ours: Mapping[str, Tensor], model: ModelConfig, tokenizers: Tokenizers) -> dict[str, Tensor]:
-    """Return Marian's parameters by name, as Hugging Face saves them: tied tables once."""
+    """Return Marian's parameters by name. As in Hugging Face, tied tables are saved once."""
     source, target = _sentencepiece(tokenizers)
-    read = _to_marian_rows(ours[OUR_SOURCE], source)
-    write = read if model.tie_embeddings else _to_marian_rows(ours[OUR_TARGET], target)
-    tables = {SHARED: read} if model.tie_embeddings else {ENCODER: read, DECODER: write}
+    source_table = _to_marian_rows(ours[OUR_SOURCE], source)
+    target_table = source_table if model.tie_embeddings else _to_marian_rows(ours[OUR_TARGET], target)
+    tables = {SHARED: source_table} if model.tie_embeddings else {ENCODER: source_table, DECODER: target_table}
     if not model.tie_projection:
-        if model.tie_embeddings:  # Hugging Face then treats each as a table of its own
-            tables |= {ENCODER: read.clone(), DECODER: read.clone()}
+        if model.tie_embeddings:  # Hugging Face then treats them as separate tables
+            tables |= {ENCODER: source_table.clone(), DECODER: source_table.clone()}
         tables[PROJECTION] = _to_marian_rows(ours[OUR_PROJECTION], target)
-    zeros = torch.zeros(target.size, dtype=write.dtype)
+    zeros = torch.zeros(target.size, dtype=target_table.dtype)
     tables[BIAS] = _to_marian_rows(ours.get(OUR_BIAS, zeros), target)[None]
     layers = {
         side: stack.layers
@@ -212,13 +221,16 @@ def _sentencepiece(tokenizers: Tokenizers) -> tuple[SentencePieceTokenizer, Sent
 
 
 def _to_our_rows(table: Tensor, tokenizer: SentencePieceTokenizer, padding: float) -> Tensor:
-    """Return the rows in our order. padding: fills the row of our padding if Marian has none."""
-    order = rows(tokenizer)
-    found = table.new_full((tokenizer.size, *table.shape[1:]), padding)
-    found[torch.tensor(order)] = table
-    return found
+    """Return `table` with its rows in the order of dragoman's vocabulary.
+
+    padding: the value of the row for dragoman's padding if Marian has no such row.
+    """
+    order = ids_in_marian_order(tokenizer)
+    reordered = table.new_full((tokenizer.size, *table.shape[1:]), padding)
+    reordered[torch.tensor(order)] = table
+    return reordered
 
 
 def _to_marian_rows(table: Tensor, tokenizer: SentencePieceTokenizer) -> Tensor:
     """Return `table` with its rows in the order of Marian's vocabulary."""
-    return table[torch.tensor(rows(tokenizer))]
+    return table[torch.tensor(ids_in_marian_order(tokenizer))]

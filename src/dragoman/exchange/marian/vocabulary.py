@@ -1,9 +1,9 @@
-"""Converts Marian's vocabularies (`vocab.json` and SentencePiece models) to our tokenizers and back.
+"""Converts Marian's vocabularies (`vocab.json` and SentencePiece models) to dragoman's tokenizers and back.
 
-Our ids start with four special symbols and end with tags. Marian's ids have no such order, and its decoders start with
-`<pad>`. The row of `<pad>` therefore becomes our beginning of sentence, and our padding is a new row, which is never
-read or written. A tokenizer stores Marian's ids of special symbols and tags as its `places`, and all other entries keep
-their order, so the conversion back is exact.
+Dragoman's ids start with four special symbols and end with tags. Marian's ids have no such order, and its decoders
+start with `<pad>`. The row of `<pad>` therefore becomes dragoman's beginning of sentence, and dragoman's padding is a
+new row that is never an input or output. A tokenizer stores Marian's ids of special symbols and tags as its `places`,
+and all other entries keep their order, so the conversion back is exact.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _NAMES = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
 
 @dataclass(frozen=True)
 class MarianVocabulary:
-    """The vocabulary of one language. ids: by symbol, 0 … n−1. begin: the id that decoders start with."""
+    """The vocabulary of one language. ids: ids from 0 to n−1, by symbol. begin: the first input id of decoders."""
 
     ids: Mapping[str, int]
     begin: int
@@ -39,11 +39,11 @@ class MarianVocabulary:
 
     @property
     def special(self) -> tuple[int, int, int, int]:
-        """Marian's ids of our special symbols, in our order."""
+        """Marian's ids of dragoman's special symbols, in dragoman's order."""
         return self.ids["<pad>"], self.begin, self.ids["</s>"], self.ids["<unk>"]
 
     def tokenizer(self, model: bytes, joint: bool, tidy: bool) -> SentencePieceTokenizer:
-        """Return our tokenizer. model: SentencePiece's, as bytes. Raises ModelError if it is invalid."""
+        """Return dragoman's tokenizer. model: a SentencePiece model as bytes. Raises ModelError if it is invalid."""
         special = self.special
         ordinary = [symbol for symbol in self.symbols if self.ids[symbol] not in special]
         codes = {symbol: tag for symbol in ordinary if (tag := tag_of(symbol)) is not None}
@@ -51,16 +51,16 @@ class MarianVocabulary:
         entries = [symbol for symbol in ordinary if symbol not in tags]
         places = (*special, *(self.ids[symbol] for symbol in tags))
         first = len(SPECIAL_SYMBOLS)
-        here = (*range(first), *range(first + len(entries), first + len(ordinary)))
+        default_places = (*range(first), *range(first + len(entries), first + len(ordinary)))
         return SentencePieceTokenizer(
-            model, entries, joint=joint, tidy=tidy, original_ids=None if places == here else places
+            model, entries, joint=joint, tidy=tidy, original_ids=None if places == default_places else places
         ).with_tags(list(tags.values()))
 
 
 def read_vocabularies(folder: Path, settings: MarianSettings) -> tuple[Tokenizers, Mapping[str, Any]]:
     """Return the tokenizers and the content of `tokenizer_config.json`.
 
-    Raises ModelError for a file that is damaged, does not match the others, or has settings that are not supported.
+    Raises ModelError for a file that is damaged, does not match the other files, or has unsupported settings.
     """
     about = read_json(folder / TOKENIZER, optional=True)
     separate = about.get("separate_vocabs", False)
@@ -68,32 +68,32 @@ def read_vocabularies(folder: Path, settings: MarianSettings) -> tuple[Tokenizer
         raise ModelError(f"{folder / TOKENIZER}: separate_vocabs must be true or false, not {separate!r}")
     if separate and settings.share_encoder_decoder_embeddings:
         raise ModelError(
-            f"{folder}: two vocabularies ({TOKENIZER}) cannot share one table of embeddings ({CONFIG}: "
+            f"{folder} has two vocabularies ({TOKENIZER}), which cannot share an embedding table ({CONFIG}: "
             "share_encoder_decoder_embeddings)"
         )
     if not separate and settings.target_size != settings.vocab_size:
         raise ModelError(
-            f"{folder / CONFIG} has vocabularies of {settings.vocab_size} and {settings.target_size} entries, but "
-            f"according to {TOKENIZER} (separate_vocabs) they share one"
+            f"{folder / CONFIG} has two vocabularies with {settings.vocab_size} and {settings.target_size} entries, "
+            f"but separate_vocabs in {TOKENIZER} is false"
         )
     target_path = folder / (TARGET_VOCABULARY if separate else VOCABULARY)
     target = _target(target_path, settings, folder)
     source = target
     if separate:
         ids = _ids(folder / VOCABULARY, settings.vocab_size, folder)
-        own = target.begin != target.ids["<pad>"]
-        source = MarianVocabulary(ids, ids.get(BEGIN, ids["<pad>"]) if own else ids["<pad>"])
+        has_begin_symbol = target.begin != target.ids["<pad>"]
+        source = MarianVocabulary(ids, ids.get(BEGIN, ids["<pad>"]) if has_begin_symbol else ids["<pad>"])
     _check_special(folder, about, {**source.ids, **target.ids})
     tidy = about.get("clean_up_tokenization_spaces", False) is True
     models = read_bytes(folder / SOURCE_MODEL), read_bytes(folder / TARGET_MODEL)
-    built = []
+    converted = []
     for vocabulary, model, name in zip((source, target), models, (SOURCE_MODEL, TARGET_MODEL), strict=True):
         try:
-            built.append(vocabulary.tokenizer(model, joint=not separate and models[0] != models[1], tidy=tidy))
+            converted.append(vocabulary.tokenizer(model, joint=not separate and models[0] != models[1], tidy=tidy))
         except ModelError as error:
             raise ModelError(f"{folder / name} is damaged: {error}") from None
     same = not separate and models[0] == models[1]
-    return Tokenizers(built[0], built[0] if same else built[1]), about
+    return Tokenizers(converted[0], converted[0] if same else converted[1]), about
 
 
 def _target(path: Path, settings: MarianSettings, folder: Path) -> MarianVocabulary:
@@ -107,7 +107,7 @@ def _target(path: Path, settings: MarianSettings, folder: Path) -> MarianVocabul
     begin = settings.decoder_start_token_id
     if begin != ids["<pad>"] and begin != ids.get(BEGIN):
         raise ModelError(
-            f"{folder / CONFIG}: decoder_start_token_id {begin} is neither <pad> nor {BEGIN} in {path.name}; other "
+            f"{folder / CONFIG}: decoder_start_token_id {begin} is neither <pad> nor {BEGIN} in {path.name}, and other "
             "start symbols are not supported"
         )
     return MarianVocabulary(ids, begin)
@@ -134,14 +134,14 @@ def _ids(path: Path, size: int, folder: Path) -> dict[str, int]:
 
 
 def _check_special(folder: Path, about: Mapping[str, Any], ids: Mapping[str, int]) -> None:
-    """Raise ModelError for special symbols with other names, and for entries added to the vocabulary."""
+    """Raise ModelError for special symbols with unexpected names and for entries added to the vocabulary."""
     mapped = read_json(folder / SPECIAL, optional=True)
     for path, content in ((TOKENIZER, about), (SPECIAL, mapped)):
         for name, symbol in _NAMES.items():
             if (given := _content(content.get(name, symbol))) != symbol:
                 raise ModelError(f"{folder / path}: {name} must be {symbol}, not {given!r}")
     if about.get("sp_model_kwargs"):
-        raise ModelError(f"{folder / TOKENIZER}: sp_model_kwargs (sampling) are not supported; remove them")
+        raise ModelError(f"{folder / TOKENIZER}: sp_model_kwargs (sampling) are not supported: remove them")
     added = [_content(each) for each in (about.get("added_tokens_decoder") or {}).values()]
     added += list(read_json(folder / ADDED, optional=True))
     for content in (about, mapped):
@@ -156,12 +156,15 @@ def _check_special(folder: Path, about: Mapping[str, Any], ids: Mapping[str, int
 
 
 def _content(token: Any) -> Any:
-    """Return the symbol itself, which some files wrap in an object."""
+    """Return the symbol of a token, which some files wrap in an object."""
     return token.get("content") if isinstance(token, dict) else token
 
 
-def rows(tokenizer: SentencePieceTokenizer) -> list[int]:
-    """Return dragoman's id for each Marian id. If decoders start with padding, it maps to the beginning of sentence."""
+def ids_in_marian_order(tokenizer: SentencePieceTokenizer) -> list[int]:
+    """Return dragoman's id for each Marian id.
+
+    If decoders start with padding, the id of padding is mapped to dragoman's beginning of sentence.
+    """
     size, places = tokenizer.size, tokenizer.original_ids
     if places is None:
         return list(range(size))
@@ -173,19 +176,22 @@ def rows(tokenizer: SentencePieceTokenizer) -> list[int]:
     fixed |= {places[number]: number for number in (PAD, BOS, EOS, UNK)}  # beginning of sentence overrides padding
     ordinary = iter([*range(first, tags), *range(tags + len(places) - first, size)])
     count = size - (places[PAD] == places[BOS])
-    return [fixed[place] if place in fixed else next(ordinary) for place in range(count)]
+    return [fixed[marian_id] if marian_id in fixed else next(ordinary) for marian_id in range(count)]
 
 
 def symbols(tokenizer: SentencePieceTokenizer) -> dict[str, int]:
-    """Return the content of `vocab.json`: Marian's ids by symbol."""
+    """Return the content of `vocab.json`, which maps symbols to Marian's ids."""
     tags = [language_code(tag) for tag in tokenizer.tags]
-    here = ["<pad>", BEGIN, "</s>", "<unk>", *tokenizer.entries, *tags]
+    our_symbols = ["<pad>", BEGIN, "</s>", "<unk>", *tokenizer.entries, *tags]
     names = (
         {BOS: "<pad>"}
         if tokenizer.original_ids is not None and tokenizer.original_ids[PAD] == tokenizer.original_ids[BOS]
         else {}
     )
-    return {names.get(number, here[number]): place for place, number in enumerate(rows(tokenizer))}
+    return {
+        names.get(number, our_symbols[number]): marian_id
+        for marian_id, number in enumerate(ids_in_marian_order(tokenizer))
+    }
 
 
 def tokenizer_json(tokenizers: Tokenizers, meta: Meta) -> dict[str, Any]:

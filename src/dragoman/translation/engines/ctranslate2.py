@@ -16,8 +16,8 @@ from dragoman.base.errors import ModelError, ResourceError
 from dragoman.base.progress import Progress
 from dragoman.decode.rules.length_penalty import GNMTPenalty, LengthPenalty, MeanLogProbability
 from dragoman.decode.search import Hypothesis, SearchConfig
-from dragoman.exchange.ctranslate2.folder import Exported
-from dragoman.exchange.ctranslate2.specification import names
+from dragoman.exchange.ctranslate2.folder import ExportedModel
+from dragoman.exchange.ctranslate2.specification import token_names
 from dragoman.models.interface import LengthLimits
 from dragoman.text.symbols import EOS
 from dragoman.text.tokenizer import Tokenizer
@@ -55,7 +55,7 @@ class CTranslate2Engine:
     per worker is queued, so that no worker waits while results are read.
     """
 
-    def __init__(self, exported: Exported, workers: int) -> None:
+    def __init__(self, exported: ExportedModel, workers: int) -> None:
         """workers: the number of workers of `exported.translator`."""
         self._translator, self._positions, self._limits = exported.translator, exported.positions, exported.limits
         self._writes_unknowns = not exported.tokenizers.target.lossless
@@ -198,7 +198,7 @@ class TokenNames:
     """Converts ids to the tokens of CTranslate2's vocabulary, and back."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        self._names = names(tokenizer)
+        self._names = token_names(tokenizer)
         self._ids = {name: number for number, name in enumerate(self._names)}
 
     def of(self, ids: Iterable[int]) -> list[str]:
