@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dragoman.serving.access.keys import Keys
     from dragoman.serving.server import serve
     from dragoman.tasks.description import describe
+    from dragoman.tasks.recipes import recipes
     from dragoman.tasks.train import settings, train
     from dragoman.translation.bulk.translate_shards import translate_shards
     from dragoman.translation.files.translate_file import translate_file
@@ -52,6 +53,7 @@ __all__ = [
     "export",
     "import_model",
     "quietly",
+    "recipes",
     "score",
     "serve",
     "settings",
@@ -80,6 +82,7 @@ _MODULES = {
     "export": "exchange.formats",
     "import_model": "exchange.formats",
     "quietly": "base.log",
+    "recipes": "tasks.recipes",
     "score": "evaluation.score",
     "serve": "serving.server",
     "settings": "tasks.train",

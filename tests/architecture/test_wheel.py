@@ -1,26 +1,56 @@
-"""The wheel builds offline, contains the package and its metadata, and its modules can be imported."""
+"""The wheel builds offline, contains the package, the native engine and the recipes, and works without a compiler."""
 
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
+from tiny_model import write_tiny_model
+
+from dragoman.translation.engines.native.build import compiled_library
+from dragoman.translation.engines.native.compiler import INSTRUCTION_SETS, compilable, library_name, machine
 
 pytest.importorskip("hatchling", reason="building without an isolated environment needs hatchling here")
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def pip(*arguments: str) -> None:
-    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", *arguments]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+PREBUILT = "dragoman/translation/engines/native/prebuilt"
+NO_ISOLATION = ("--no-deps", "--no-index", "--no-build-isolation")
+
+
+def run(command: list[str], folder: Path = ROOT, **environment: str) -> str:
+    settings = {**os.environ, **environment}
+    result = subprocess.run(command, cwd=folder, env=settings, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
 
 
-def test_the_wheel_builds_and_its_modules_can_be_imported(tmp_path: Path) -> None:
-    pip("wheel", ".", "--no-deps", "--no-index", "--no-build-isolation", "--wheel-dir", str(tmp_path / "dist"))
-    (wheel,) = (tmp_path / "dist").glob("dragoman-*.whl")
+def pip(*arguments: str, **environment: str) -> None:
+    run([sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", *arguments], **environment)
+
+
+def built(folder: Path, **environment: str) -> Path:
+    """Return a new wheel."""
+    pip("wheel", ".", *NO_ISOLATION, "--wheel-dir", str(folder), **environment)
+    (wheel,) = folder.glob("dragoman-*.whl")
+    return wheel
+
+
+def quick_compiler(folder: Path) -> str:
+    """Return the path of a program that returns the library for plain C at once, for any instruction set."""
+    program = folder / "compiler"
+    library = compiled_library(INSTRUCTION_SETS[-1])
+    program.write_text(f'#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\nexec cp {library} "$2"\n')
+    program.chmod(0o755)
+    return str(program)
+
+
+def test_the_wheel_works_without_a_compiler(tmp_path: Path) -> None:
+    wheel = built(tmp_path / "dist", CC=quick_compiler(tmp_path))
+    assert "-py3-none-manylinux_2_" in wheel.name and wheel.name.endswith(f"_{machine()}.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         entry_points = next(name for name in names if name.endswith("entry_points.txt"))
@@ -29,19 +59,64 @@ def test_the_wheel_builds_and_its_modules_can_be_imported(tmp_path: Path) -> Non
     assert page and page <= set(names)
     modules = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src" / "dragoman").rglob("*.py")}
     assert modules == {name for name in names if name.endswith(".py")}
+    assert {f"{PREBUILT}/{library_name(each)}" for each in compilable(machine())} <= set(names)
+    assert {f"dragoman/recipe_files/{path.name}" for path in (ROOT / "recipes").iterdir()} <= set(names)
     assert "dragoman/py.typed" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert not [name for name in names if name.startswith(("tests", "docs"))]
 
     pip("install", str(wheel), "--no-deps", "--no-index", "--target", str(tmp_path / "site"))
-    program = "import dragoman, dragoman.cli.main; print(dragoman.__file__)"
-    result = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
-        capture_output=True,
-        text=True,
-        check=False,
+    site, empty = tmp_path / "site", tmp_path / "empty"
+    empty.write_text("no folder")
+    write_tiny_model(tmp_path / "model")
+    (tmp_path / "lines").write_text("a dog\n")
+    # there is neither a compiler nor a folder for a library
+    places = dict.fromkeys(("XDG_CACHE_HOME", "HOME", "XDG_RUNTIME_DIR", "PATH"), str(empty))
+    settings = {"PYTHONPATH": str(site), **places}
+    dragoman = [sys.executable, "-m", "dragoman"]
+    translate = [*dragoman, "translate", "model", "--engine", "native", "--threads", "1", "-i", "lines"]
+    assert run(translate, tmp_path, **settings).count("\n") == 1
+    run([*dragoman, "recipes", "multi30k-en-de", "--to", "copied"], tmp_path, **settings)
+    copied, original = tmp_path / "copied/multi30k-en-de.yaml", ROOT / "recipes/multi30k-en-de.yaml"
+    assert copied.read_bytes() == original.read_bytes()
+
+
+def test_without_a_compiler_the_wheel_is_for_any_platform(tmp_path: Path) -> None:
+    """It is then compiled when it is used. If engines were asked for, the build fails instead."""
+    wheel = built(tmp_path / "dist", CC="false")
+    assert wheel.name.endswith("-py3-none-any.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        assert not [name for name in archive.namelist() if name.startswith(PREBUILT)]
+    with pytest.raises(AssertionError, match="DRAGOMAN_ENGINES=x86_64: the C compiler false"):
+        built(tmp_path / "other", CC="false", DRAGOMAN_ENGINES="x86_64")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processor", ["x86_64", "aarch64"])
+def test_engines_for_other_processors(processor: str, tmp_path: Path) -> None:
+    """The platform is that of auditwheel, and the library for ARM can be loaded by a program under an emulator."""
+    compiler = "cc" if processor == machine() else f"{processor}-linux-gnu-gcc"
+    if shutil.which(compiler) is None:
+        pytest.skip(f"there is no {compiler}")
+    wheel = built(tmp_path, DRAGOMAN_ENGINES=processor)
+    pytest.importorskip("auditwheel")
+    platform = wheel.stem.split("-")[-1]
+    shown = " ".join(run([sys.executable, "-m", "auditwheel", "show", str(wheel)]).split())
+    assert f'the following platform tag: "{platform}"' in shown
+    emulator = shutil.which(f"qemu-{processor}")
+    if processor == machine() or emulator is None:
+        return
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    (library,) = (tmp_path / "site" / PREBUILT).iterdir()
+    (tmp_path / "program.c").write_text(
+        "#include <dlfcn.h>\n#include <stdint.h>\n#include <stdio.h>\n"
+        "int main(int count, char **arguments) {\n"
+        "    void *library = dlopen(arguments[1], RTLD_NOW);\n"
+        "    if (!library) return puts(dlerror());\n"
+        "    int32_t entries;\n"
+        '    ((void *(*)(int32_t *))dlsym(library, "dragoman_layout"))(&entries);\n'
+        "    return entries <= 0;\n}\n"
     )
-    assert result.returncode == 0, result.stderr
-    assert Path(result.stdout.strip()).is_relative_to(tmp_path / "site")
+    run([compiler, str(tmp_path / "program.c"), "-o", str(tmp_path / "program")])
+    run([emulator, "-L", f"/usr/{processor}-linux-gnu", str(tmp_path / "program"), str(library)])

@@ -142,6 +142,7 @@ def test_the_wheels_library_comes_first(
     (tmp_path / "prebuilt").mkdir()
     shipped = tmp_path / "prebuilt" / library_name(PORTABLE)
     shipped.write_bytes(content)
+    shipped.chmod(0o666)  # as some installers make it, or another user; the package itself is not checked, either
     monkeypatch.setenv("CC", "no-such-compiler")
     assert compiled_library(PORTABLE) == shipped
     shipped.rename(shipped.with_name("engine-portable-0123456789abcdef.so"))

@@ -25,6 +25,7 @@ from dragoman.cli import (
     inspect,
     keys,
     positions,
+    recipes,
     score,
     serve,
     settings,
@@ -71,6 +72,7 @@ app.command("serve")(serve.serve)
 app.command("client")(client.client)
 app.add_typer(data.app, name="data")
 app.command("settings")(settings.settings)
+app.command("recipes")(recipes.recipes)
 app.command("describe")(describe.describe)
 app.command("inspect")(inspect.inspect)
 app.command("demo")(demo.demo)

@@ -1,0 +1,100 @@
+"""The build hook of wheels: it adds the recipes and, if there is a C compiler, the native engine for all processors.
+
+The environment variable DRAGOMAN_ENGINES decides for which processors the engine is compiled:
+
+- not set: for this one, if it is possible; otherwise the wheel contains no engine and is for any platform;
+- `x86_64`, `aarch64`: for these processors, if necessary with a cross compiler; failure is an error;
+- `none`: for none.
+
+A wheel with engines is for Linux and, as the name of its platform says, for the versions of the GNU C library that its
+engines were linked for, and newer ones (PEP 600).
+"""
+
+import importlib.util
+import os
+import re
+import shutil
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+_NATIVE = "dragoman/translation/engines/native"
+_OLDEST = (2, 17)  # the oldest version for which installers know a platform, manylinux2014
+
+
+class EngineBuildHook(BuildHookInterface):  # type: ignore[type-arg]
+    """Adds recipes and compiled engines to a wheel, and sets its platform."""
+
+    PLUGIN_NAME = "custom"
+    _folder: str | None = None
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Add the files. Editable installations use those of the source tree instead."""
+        if version == "editable":
+            return
+        build_data["force_include"][str(Path(self.root) / "recipes")] = "dragoman/recipe_files"
+        compiler, wanted = _compiler(self.root), os.environ.get("DRAGOMAN_ENGINES", "")
+        if wanted == "none" or (not wanted and not _has_glibc()):
+            return
+        processor = wanted or compiler.machine()
+        self._folder = tempfile.mkdtemp()
+        try:
+            libraries = _compile(compiler, processor, Path(self._folder))
+        except compiler.CompilerError as error:
+            if wanted:
+                raise SystemExit(f"DRAGOMAN_ENGINES={wanted}: {error}") from None
+            self.app.display_warning(f"The wheel contains no native engine, which is then compiled when used: {error}")
+            return
+        for library in libraries:
+            build_data["force_include"][str(library)] = f"{_NATIVE}/prebuilt/{library.name}"
+        major, minor = max(_OLDEST, *(glibc_version(library.read_bytes()) for library in libraries))
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-manylinux_{major}_{minor}_{processor}"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Delete the temporary files."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def glibc_version(library: bytes) -> tuple[int, int]:
+    """Return the newest version of the GNU C library whose symbols a library uses."""
+    versions = re.findall(rb"\0GLIBC_(\d+)\.(\d+)", library)
+    return max((int(major), int(minor)) for major, minor in versions)
+
+
+def _has_glibc() -> bool:
+    return sys.platform == "linux" and "CS_GNU_LIBC_VERSION" in os.confstr_names
+
+
+def _compile(compiler: ModuleType, processor: str, folder: Path) -> list[Path]:
+    """Compile for all instruction sets of a kind of processor. Raises the compiler's CompilerError."""
+    foreign = processor != compiler.machine() and "CC" not in os.environ
+    commands = [(f"{processor}-linux-gnu-gcc",)] if foreign else compiler.compilers()
+    if not commands:
+        raise compiler.CompilerError("no C compiler was found")
+
+    def one(instructions: Any) -> Path:
+        temporary = folder / instructions.name
+        temporary.mkdir()
+        library: Path = folder / compiler.library_name(instructions, processor=processor)
+        library.write_bytes(compiler.compile_library(commands[0], instructions, temporary))
+        return library
+
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        return list(threads.map(one, compiler.compilable(processor)))
+
+
+def _compiler(root: str) -> ModuleType:
+    """Import the package's module that compiles the engine. The package itself cannot be imported while it is built."""
+    specification = importlib.util.spec_from_file_location("engine_compiler", f"{root}/src/{_NATIVE}/compiler.py")
+    assert specification is not None and specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    sys.modules["engine_compiler"] = module  # dataclasses look their module up
+    specification.loader.exec_module(module)
+    return module
