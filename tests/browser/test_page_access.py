@@ -63,7 +63,7 @@ def test_text_has_enough_contrast(tabs: Tabs, scheme: Any) -> None:
     tab.get_by_label("Text to translate").fill("a dog. It barks")
     expect(tab.locator("#state")).to_have_attribute("data-state", "done")
     tab.locator("#translation").locator(".word").first.hover()
-    expect(tab.locator("#translation .lit")).to_have_count(1)
+    expect(tab.locator("#translation .is-highlighted")).to_have_count(1)
     look()
     tab.locator("#translation").locator(".word").first.click()
     expect(tab.get_by_role("dialog").get_by_role("button").first).to_be_visible()
@@ -152,7 +152,7 @@ def test_a_required_key_is_requested(browser: Any, tmp_path: Path) -> None:
         tabs = Tabs(browser, server.address)
         tabs.expected = ("status of 401", "status of 403")
         tab = tabs.open(wait=False)
-        field = tab.get_by_label("This server requires a key")
+        field = tab.get_by_label("This server requires an access key")
         expect(field).to_have_attribute("type", "password")
         expect(tab.locator("#key-message")).to_contain_text("key")
         for key in ("dragoman-wrong", good):

@@ -55,7 +55,7 @@ def test_ten_thousand_characters(tabs: Tabs) -> None:
     assert tab.evaluate(STANDS)
     tab.locator(".sentence").last.focus()
     tab.keyboard.press("ArrowUp")
-    expect(tab.locator("#mirror .lit")).to_have_text(["runs."])
+    expect(tab.locator("#mirror .is-highlighted")).to_have_text(["runs."])
     tab.set_viewport_size({"width": 1100, "height": 700})
     expect(tab.get_by_role("button", name="Copy")).to_be_in_viewport()
     assert tab.evaluate(STANDS)

@@ -106,7 +106,7 @@ def test_a_browser_that_stores_nothing(tabs: Tabs) -> None:
     tab.get_by_label("Translate from").select_option("en")
     tab.locator("#glossary-box summary").click()
     tab.locator("#glossary").fill("dog = Hund")
-    expect(tab.locator("#glossary-kept")).to_have_text(re.compile("stores nothing"))
+    expect(tab.locator("#glossary-storage")).to_have_text(re.compile("stores nothing"))
     expect(tab.locator("#glossary-count")).to_have_text("1 term")
     write(tab, "a b")
     expect(tab.locator("#translation")).to_have_text("B A")

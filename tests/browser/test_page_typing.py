@@ -120,7 +120,7 @@ def test_answers_that_are_not_json_are_reported(tabs: Tabs) -> None:
 
     tab.route("**/v1/translate", answer)
     write(tab, "a")
-    expect(tab.locator("#state-text")).to_have_text("The server answered with status 413")
+    expect(tab.locator("#state-text")).to_have_text("The server responded with status 413")
     write(tab, "a b")
     expect(tab.locator("#state-text")).to_have_text(re.compile("status 200. Trying again"))
 

@@ -18,12 +18,12 @@ def translated(tab: Any, text: str) -> None:
 
 def highlighted(tab: Any) -> tuple[list[str], list[str]]:
     """The highlighted words of both panes."""
-    return tuple(tab.locator(f"{pane} .lit").all_text_contents() for pane in ("#mirror", "#translation"))
+    return tuple(tab.locator(f"{pane} .is-highlighted").all_text_contents() for pane in ("#mirror", "#translation"))
 
 
 def shown(tab: Any, source: list[str], target: list[str]) -> None:
-    expect(tab.locator("#mirror .lit")).to_have_text(source)
-    expect(tab.locator("#translation .lit")).to_have_text(target)
+    expect(tab.locator("#mirror .is-highlighted")).to_have_text(source)
+    expect(tab.locator("#translation .is-highlighted")).to_have_text(target)
 
 
 def test_aligned_words_are_highlighted_on_both_sides(tab: Any) -> None:
@@ -104,7 +104,7 @@ def test_an_alternative_is_chosen_by_keyboard(tab: Any) -> None:
     expect(tab.locator("#translation")).to_have_text("RUNS. DOG A BARKS IT!!!!")
     expect(tab.locator(".sentence").nth(1)).to_be_focused()
     # the edited translation has no known alignment; the other sentence keeps its own
-    expect(tab.locator("#mirror .lit")).to_have_count(0)
+    expect(tab.locator("#mirror .is-highlighted")).to_have_count(0)
     tab.keyboard.press("ArrowUp")
     shown(tab, ["runs."], ["RUNS."])
 

@@ -4,96 +4,97 @@ const SENTENCES_PER_REQUEST = 16;
 
 export class Alignment {
   /**
-   * ask: returns a promise of the server's answer for a list of sentences. announce: called with a description of the
-   * word that a key has selected.
+   * request: returns a promise of the server's response for a list of sentences. announce: called with a description of
+   * the word that was selected with the keyboard.
    */
-  constructor(source, target, ask, announce) {
+  constructor(source, target, request, announce) {
     this.source = source;
     this.target = target;
-    this.ask = ask;
+    this.request = request;
     this.announce = announce;
     this.sentences = [];
   }
 
-  /** Start with sentences as `locateSentences` returns them, whose links are not known yet. */
+  /** Set the sentences, in the format of `locateSentences`. Their links are requested later. */
   open(sentences) {
     this.close();
     this.sentences = sentences.map(({ source, target }) => ({ source, target, links: [] }));
-    this.asking = new AbortController();
+    this.controller = new AbortController();
   }
 
-  /** Stop: the sentences are about to change. */
+  /** Cancel the requests and remove the sentences, because the text is about to change. */
   close() {
-    this.asking?.abort();
-    this.point(null);
+    this.controller?.abort();
+    this.selectWord(null);
     this.sentences = [];
   }
 
-  /** Forget the links of a sentence whose translation was replaced. */
-  forget(number) {
+  /** Remove the links of a sentence whose translation was replaced. */
+  clearLinks(number) {
     this.sentences[number].links = [];
-    this.sentences[number].finding = Promise.resolve();
+    this.sentences[number].loading = Promise.resolve();
   }
 
-  /** Highlight a word, {sentence, word} or null, and its links. side: source or target. */
-  async point(place, side, byKey = false) {
-    if (this.place?.sentence === place?.sentence && this.place?.word === place?.word && this.side === side) return;
-    this.place = place;
+  /** Highlight a word and the words aligned with it. position: {sentence, word}, or null for none. side: source or target. */
+  async selectWord(position, side, isKeyboard = false) {
+    if (this.position?.sentence === position?.sentence && this.position?.word === position?.word && this.side === side) return;
+    this.position = position;
     this.side = side;
-    if (place === null) {
-      this.light(0, [], []);
+    if (position === null) {
+      this.highlight(0, [], []);
       return;
     }
-    const sentence = this.sentences[place.sentence];
+    const sentence = this.sentences[position.sentence];
     if (sentence === undefined) return;
-    this.show(place, side, sentence.links);
-    if (sentence.finding === undefined) this.find(place.sentence);
-    await sentence.finding;
-    if (this.place !== place || this.side !== side) return;
-    this.show(place, side, sentence.links);
-    if (byKey) this.announceLinks(place, side, sentence.links);
+    this.highlightLinks(position, side, sentence.links);
+    if (sentence.loading === undefined) this.loadLinks(position.sentence);
+    await sentence.loading;
+    if (this.position !== position || this.side !== side) return;
+    this.highlightLinks(position, side, sentence.links);
+    if (isKeyboard) this.announceLinks(position, side, sentence.links);
   }
 
-  show(place, side, links) {
+  highlightLinks(position, side, links) {
     const [from, to] = side === "source" ? [0, 1] : [1, 0];
-    const others = [...new Set(links.filter((link) => link[from] === place.word).map((link) => link[to]))];
-    if (side === "source") this.light(place.sentence, [place.word], others);
-    else this.light(place.sentence, others, [place.word]);
+    const aligned = [...new Set(links.filter((link) => link[from] === position.word).map((link) => link[to]))];
+    if (side === "source") this.highlight(position.sentence, [position.word], aligned);
+    else this.highlight(position.sentence, aligned, [position.word]);
   }
 
-  light(sentence, ofSource, ofTarget) {
-    this.source.light(sentence, ofSource);
-    this.target.light(sentence, ofTarget);
+  highlight(sentence, sourceWords, targetWords) {
+    this.source.highlight(sentence, sourceWords);
+    this.target.highlight(sentence, targetWords);
   }
 
   announceLinks({ sentence, word }, side, links) {
     if (side !== "target") return;
-    const [own] = this.target.texts(sentence, [word]);
-    const from = this.source.texts(sentence, links.filter((link) => link[1] === word).map((link) => link[0]));
-    this.announce(from.length ? `${own}: from ${from.join(", ")}` : `${own}`);
+    const [text] = this.target.wordTexts(sentence, [word]);
+    const sources = this.source.wordTexts(sentence, links.filter((link) => link[1] === word).map((link) => link[0]));
+    this.announce(sources.length ? `${text}: from ${sources.join(", ")}` : text);
   }
 
-  /** Request the links of a sentence and its neighbours, unless they were requested already. */
-  find(number) {
+  /** Request the links of a sentence and its neighbours, except those that have already been requested. */
+  loadLinks(number) {
     const first = number - (number % SENTENCES_PER_REQUEST);
     const group = this.sentences.slice(first, first + SENTENCES_PER_REQUEST);
-    const some = group.filter(({ finding }) => finding === undefined);
-    const work = this.read(some, this.asking.signal);
-    for (const each of some) each.finding = work;
+    const pending = group.filter(({ loading }) => loading === undefined);
+    const loading = this.fetchLinks(pending, this.controller.signal);
+    for (const sentence of pending) sentence.loading = loading;
   }
 
-  /** Request links. If the request fails, it is not repeated, and no links are shown. */
-  async read(some, signal) {
-    let answer;
+  /** Request the links of sentences. A failed request is not repeated, and its sentences have no links. */
+  async fetchLinks(pending, signal) {
+    let response;
     try {
-      answer = await this.ask(some.map(({ source }) => source), signal);
+      response = await this.request(pending.map(({ source }) => source), signal);
     } catch {
       return;
     }
-    some.forEach((each, place) => {
-      const [found, more] = answer.translations[place]?.sentences ?? [];
-      const isSame = found && !more && found.source === each.source && found.hypotheses[0].text === each.target;
-      if (isSame && found.alignment) each.links = found.alignment;
+    pending.forEach((sentence, index) => {
+      const [result, next] = response.translations[index]?.sentences ?? [];
+      const isSame =
+        result && !next && result.source === sentence.source && result.hypotheses[0].text === sentence.target;
+      if (isSame && result.alignment) sentence.links = result.alignment;
     });
   }
 }

@@ -1,114 +1,117 @@
-// Alternatives of a sentence, in a box below it.
+// The list of alternative translations of a sentence, displayed next to the sentence.
 
-import { RefusedError } from "./server.js";
+import { HttpError } from "./server.js";
 
-/** The number of hypotheses to request. */
-const WANTED = 5;
+/** The maximum number of hypotheses to request. */
+const MAX_HYPOTHESES = 5;
 /** The distance between the sentence and the box, in pixels. */
 const GAP = 6;
 
 export class Alternatives {
   /**
-   * ask: returns a promise of the server's answer for a sentence and a number of hypotheses.
-   * chosen: called with the number of the sentence and the translation that the user chose.
+   * request: returns a promise of the server's response for a sentence and a number of hypotheses.
+   * onChoose: called with the index of the sentence and the translation that the user chose.
    */
-  constructor(ask, chosen) {
-    this.ask = ask;
-    this.chosen = chosen;
-    this.wanted = WANTED;
+  constructor(request, onChoose) {
+    this.request = request;
+    this.onChoose = onChoose;
+    this.nbest = MAX_HYPOTHESES;
     this.box = document.getElementById("alternatives");
     this.list = document.getElementById("alternatives-list");
     this.state = document.getElementById("alternatives-state");
-    this.box.addEventListener("keydown", (event) => this.pressed(event));
+    this.box.addEventListener("keydown", (event) => this.onKeydown(event));
     this.box.addEventListener("toggle", ({ newState }) => newState === "closed" && this.close());
     window.addEventListener("resize", () => this.close());
   }
 
-  /** Open the box below a sentence's element. now: its displayed translation. lang, dir: of the translations. */
-  async open({ number, element, source, now, lang, dir }) {
+  /**
+   * Open the box next to a sentence's element. current: the displayed translation of the sentence. lang, dir: the
+   * language and writing direction of the translations.
+   */
+  async open({ index, element, source, current, lang, dir }) {
     this.close();
-    this.number = number;
+    this.index = index;
     this.element = element;
     this.list.lang = lang;
     this.list.dir = dir;
     this.list.replaceChildren();
-    this.state.textContent = "Looking for alternatives …";
+    this.state.textContent = "Loading alternatives …";
     element.setAttribute("aria-expanded", "true");
     this.box.showPopover();
-    this.place();
-    const asking = new AbortController();
-    this.asking = asking;
+    this.positionBox();
+    const controller = new AbortController();
+    this.controller = controller;
     try {
-      const found = await this.find(source, asking.signal);
-      if (!asking.signal.aborted) this.show(found, now);
+      const texts = await this.fetchTexts(source, controller.signal);
+      if (!controller.signal.aborted) this.show(texts, current);
     } catch (error) {
-      if (asking.signal.aborted) return;
-      const later = error.retryAfter ? ` Try again in ${error.retryAfter} s.` : "";
-      this.state.textContent = error instanceof RefusedError ? `${error.message}.${later}` : "The server cannot be reached.";
+      if (controller.signal.aborted) return;
+      const retry = error.retryAfter ? ` Try again in ${error.retryAfter} s.` : "";
+      this.state.textContent = error instanceof HttpError ? `${error.message}.${retry}` : "The server cannot be reached.";
     }
-    this.place();
+    this.positionBox();
   }
 
   close() {
-    this.asking?.abort();
+    this.controller?.abort();
     this.element?.removeAttribute("aria-expanded");
     if (this.box.matches(":popover-open")) this.box.hidePopover();
   }
 
-  /** Request as many alternatives as the server allows; if it allows fewer, its error message gives the number. */
-  async find(source, signal) {
-    while (this.wanted > 1) {
+  /** Request alternatives. If the server allows fewer, the request is repeated with the limit in its error message. */
+  async fetchTexts(source, signal) {
+    while (this.nbest > 1) {
       try {
-        const { translations } = await this.ask(source, this.wanted, signal);
-        return this.joined(translations[0].sentences);
+        const { translations } = await this.request(source, this.nbest, signal);
+        return this.combine(translations[0].sentences);
       } catch (error) {
-        const most = error instanceof RefusedError && error.status === 400 && error.message.match(/at most (\d+)$/);
-        if (!most || Number(most[1]) >= this.wanted) throw error;
-        this.wanted = Number(most[1]);
+        const limit = error instanceof HttpError && error.status === 400 && error.message.match(/at most (\d+)$/);
+        if (!limit || Number(limit[1]) >= this.nbest) throw error;
+        this.nbest = Number(limit[1]);
       }
     }
     return [];
   }
 
-  /** If the server splits the sentence further, combine the alternatives of its parts rank by rank. */
-  joined(sentences) {
-    const most = Math.max(0, ...sentences.map(({ hypotheses }) => hypotheses.length));
-    return Array.from({ length: most }, (_, rank) =>
+  /** Return the alternatives of the whole sentence. If the server has split it, the parts are joined rank by rank. */
+  combine(sentences) {
+    const count = Math.max(0, ...sentences.map(({ hypotheses }) => hypotheses.length));
+    return Array.from({ length: count }, (_, rank) =>
       sentences.map(({ hypotheses }) => hypotheses[Math.min(rank, hypotheses.length - 1)].text).join(" "),
     );
   }
 
-  show(found, now) {
-    const others = [...new Set(found)].filter((text) => text && text !== now);
-    this.state.textContent = others.length ? "" : "There are no alternatives for this sentence.";
-    const known = new Set(now.split(/\s+/));
-    this.list.replaceChildren(...others.map((text) => this.item(text, known)));
+  show(texts, current) {
+    const alternatives = [...new Set(texts)].filter((text) => text && text !== current);
+    this.state.textContent = alternatives.length ? "" : "There are no alternatives for this sentence.";
+    const currentWords = new Set(current.split(/\s+/));
+    this.list.replaceChildren(...alternatives.map((text) => this.item(text, currentWords)));
     this.list.querySelector("button")?.focus();
   }
 
-  /** Return a list item with an alternative, in which words that the displayed translation lacks are marked. */
-  item(text, known) {
+  /** Return a list item with an alternative, in which words that are not in the displayed translation are bold. */
+  item(text, currentWords) {
     const item = document.createElement("li");
     const button = document.createElement("button");
     button.type = "button";
     for (const part of text.split(/(\s+)/)) {
-      if (!part.trim() || known.has(part)) {
+      if (!part.trim() || currentWords.has(part)) {
         button.append(part);
         continue;
       }
-      const other = document.createElement("b");
-      other.textContent = part;
-      button.append(other);
+      const difference = document.createElement("b");
+      difference.textContent = part;
+      button.append(difference);
     }
     button.addEventListener("click", () => {
       this.close();
-      this.chosen(this.number, text);
+      this.onChoose(this.index, text);
     });
     item.append(button);
     return item;
   }
 
-  pressed(event) {
+  onKeydown(event) {
     const buttons = [...this.list.querySelectorAll("button")];
     const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
     if (!step || !buttons.length) return;
@@ -117,8 +120,8 @@ export class Alternatives {
     event.preventDefault();
   }
 
-  /** Place the box below the sentence's last line, or above its first one if there is more space. */
-  place() {
+  /** Position the box below the last line of the sentence, or above the first line if there is more space. */
+  positionBox() {
     const lines = [...this.element.getClientRects()];
     const first = lines[0];
     const last = lines.at(-1);

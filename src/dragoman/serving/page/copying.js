@@ -1,28 +1,28 @@
 // The copy button.
 
-/** How long the button confirms that it has copied, in milliseconds. */
-const SHOWN = 2000;
+/** The time for which the button shows the result, in milliseconds. */
+const RESULT_DURATION = 2000;
 
-/** text: returns the text to copy. announce: called with the outcome. */
-export function watch(text, announce) {
+/** Connect the copy button. getText: returns the text to copy. announce: called with a message about the result. */
+export function connect(getText, announce) {
   const button = document.getElementById("copy");
   const label = document.getElementById("copy-text");
-  let showing;
+  let timer;
   button.addEventListener("click", async () => {
-    const done = await copied(text());
-    button.classList.toggle("is-done", done);
-    label.textContent = done ? "Copied" : "Not copied: select it and press Ctrl C";
+    const isCopied = await copyText(getText());
+    button.classList.toggle("is-done", isCopied);
+    label.textContent = isCopied ? "Copied" : "Copying failed: select the text and press Ctrl C";
     announce(label.textContent);
-    clearTimeout(showing);
-    showing = setTimeout(() => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
       button.classList.remove("is-done");
       label.textContent = "Copy";
-    }, SHOWN);
+    }, RESULT_DURATION);
   });
 }
 
-/** Copy a text; returns whether it was copied. The Clipboard API needs https or localhost; other pages use execCommand. */
-async function copied(text) {
+/** Copy a text and return whether it was copied. Uses execCommand where the Clipboard API needs HTTPS or localhost. */
+async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;
@@ -30,12 +30,12 @@ async function copied(text) {
     const field = document.createElement("textarea");
     field.value = text;
     field.className = "unseen";
-    const before = document.activeElement;
+    const focused = document.activeElement;
     document.body.append(field);
     field.select();
-    const done = document.execCommand("copy");
+    const isCopied = document.execCommand("copy");
     field.remove();
-    before?.focus();
-    return done;
+    focused?.focus();
+    return isCopied;
   }
 }

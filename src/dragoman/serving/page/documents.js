@@ -1,4 +1,4 @@
-// A document that the server translates as a whole and the user downloads as a file.
+// Translation of a document by the server, with a link to download the result.
 
 import { describe, formatDuration } from "./state.js";
 
@@ -6,63 +6,63 @@ const box = document.getElementById("document");
 const line = document.getElementById("document-text");
 const link = document.getElementById("document-link");
 const stop = document.getElementById("document-stop");
-const again = document.getElementById("document-again");
+const retry = document.getElementById("document-again");
 
 export class DocumentBox {
   /**
-   * ask: called with a file and an AbortSignal, returns a promise of its translation's {address, name}.
-   * announce: called with the outcome.
+   * request: called with a file and an AbortSignal, returns a promise of the {address, name} of the translation.
+   * announce: called with a message about the result.
    */
-  constructor(ask, announce) {
-    this.ask = ask;
+  constructor(request, announce) {
+    this.request = request;
     this.announce = announce;
     stop.addEventListener("click", () => this.close());
-    again.addEventListener("click", () => this.translate(this.file));
+    retry.addEventListener("click", () => this.translate(this.file));
   }
 
   /** Translate a file, and cancel the previous one. */
   async translate(file) {
     this.close();
-    const asking = new AbortController();
-    this.asking = asking;
+    const controller = new AbortController();
+    this.controller = controller;
     this.file = file;
-    const began = performance.now();
-    const count = () => {
-      const seconds = Math.round((performance.now() - began) / 1000);
+    const start = performance.now();
+    const showTime = () => {
+      const seconds = Math.round((performance.now() - start) / 1000);
       this.show("translating", `Translating ${file.name} …${seconds < 2 ? "" : ` ${formatDuration(seconds)}`}`);
     };
-    this.counting = setInterval(count, 1000);
-    count();
+    this.timer = setInterval(showTime, 1000);
+    showTime();
     try {
-      const found = await this.ask(file, asking.signal);
-      if (!asking.signal.aborted) this.done(found);
+      const translation = await this.request(file, controller.signal);
+      if (!controller.signal.aborted) this.showLink(translation);
     } catch (error) {
-      if (!asking.signal.aborted) this.failed(error);
+      if (!controller.signal.aborted) this.showError(error);
     }
   }
 
-  /** Cancel the request. */
+  /** Cancel the request and hide the box. */
   close() {
-    clearInterval(this.counting);
-    this.asking?.abort();
-    this.asking = undefined;
+    clearInterval(this.timer);
+    this.controller?.abort();
+    this.controller = undefined;
     box.hidden = true;
   }
 
-  done({ address, name }) {
-    clearInterval(this.counting);
+  showLink({ address, name }) {
+    clearInterval(this.timer);
     link.href = address;
     link.download = name;
     link.textContent = `Download ${name}`;
     this.show("done", "Translated:");
-    this.announce(`${this.file.name} is translated: ${link.textContent}`);
-    if (document.activeElement === stop) link.focus(); // do not take the focus from other elements, such as the text
+    this.announce(`${this.file.name} has been translated: ${link.textContent}`);
+    if (document.activeElement === stop) link.focus(); // keep the focus on any other element, such as the text field
   }
 
-  failed(error) {
-    clearInterval(this.counting);
+  showError(error) {
+    clearInterval(this.timer);
     const wait = error.retryAfter ? `. Try again in ${formatDuration(error.retryAfter)}` : "";
-    const message = `${this.file.name} was not translated: ${describe(error)}${wait}`;
+    const message = `${this.file.name} could not be translated: ${describe(error)}${wait}`;
     this.show("failed", message);
     this.announce(message);
   }
@@ -72,7 +72,7 @@ export class DocumentBox {
     box.dataset.state = kind;
     line.textContent = message;
     link.hidden = kind !== "done";
-    again.hidden = kind !== "failed";
+    retry.hidden = kind !== "failed";
     stop.textContent = kind === "translating" ? "Stop" : "Close";
   }
 }

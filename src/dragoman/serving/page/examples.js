@@ -1,4 +1,4 @@
-// An example sentence in the most common languages.
+// The example sentence, in the most common languages.
 
 export const EXAMPLES = {
   ar: "يلعب طفلان في الحديقة مع كلبهما.",

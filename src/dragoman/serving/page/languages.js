@@ -1,16 +1,16 @@
-// The server's languages: their names, their writing direction, and the two menus.
+// The server's languages, with their names and writing directions, and the two language menus.
 
-import { recall, remember } from "./storage.js";
+import { load, store } from "./storage.js";
 
 export const AUTO = "auto";
 const RIGHT_TO_LEFT = new Set(["Adlm", "Arab", "Hebr", "Mand", "Nkoo", "Rohg", "Samr", "Syrc", "Thaa"]);
 
-/** Return a language code as a value of the attribute `lang`. */
+/** Convert a language code to a value of the `lang` attribute. */
 export function tag(code) {
   return code.replaceAll("_", "-");
 }
 
-/** Return rtl or ltr, by the script of a language. */
+/** Return the writing direction of a language, rtl or ltr. */
 export function direction(code) {
   try {
     return RIGHT_TO_LEFT.has(new Intl.Locale(tag(code)).maximize().script) ? "rtl" : "ltr";
@@ -19,25 +19,25 @@ export function direction(code) {
   }
 }
 
-/** The directions and their menus. changed: called when the user has chosen a language. */
 export class Languages {
-  constructor(changed) {
-    this.changed = changed;
+  /** onChange: called when the user selects a language. */
+  constructor(onChange) {
+    this.onChange = onChange;
     this.sources = new Map();
     this.detected = null;
     this.sourceMenu = document.getElementById("source-language");
     this.targetMenu = document.getElementById("target-language");
-    this.shown = document.getElementById("detected");
-    this.sourceMenu.addEventListener("change", () => this.chosen());
-    this.targetMenu.addEventListener("change", () => this.chosen());
+    this.detectedLabel = document.getElementById("detected");
+    this.sourceMenu.addEventListener("change", () => this.onSelect());
+    this.targetMenu.addEventListener("change", () => this.onSelect());
   }
 
-  /** Fill the menus. served: the answer of the route /languages. */
-  open(served) {
-    this.sources = new Map(served.map(({ code, name, targets }) => [code, { name, targets }]));
-    const menu = [option(AUTO, "Detect language"), ...served.map(({ code, name }) => option(code, name))];
+  /** Fill the menus. languages: the response of the /languages route. */
+  open(languages) {
+    this.sources = new Map(languages.map(({ code, name, targets }) => [code, { name, targets }]));
+    const menu = [option(AUTO, "Detect language"), ...languages.map(({ code, name }) => option(code, name))];
     this.sourceMenu.replaceChildren(...menu);
-    this.select(recall("source") ?? AUTO, recall("target") ?? "");
+    this.select(load("source") ?? AUTO, load("target") ?? "");
   }
 
   get source() {
@@ -48,13 +48,13 @@ export class Languages {
     return this.targetMenu.value;
   }
 
-  /** The source language, chosen or detected; null if it is unknown. */
-  get known() {
+  /** The selected or detected source language, or null if it is unknown. */
+  get knownSource() {
     return this.source === AUTO ? this.detected : this.source;
   }
 
   get canSwap() {
-    return this.known !== null && this.targets(this.target).includes(this.known);
+    return this.knownSource !== null && this.targets(this.target).includes(this.knownSource);
   }
 
   targets(source) {
@@ -70,42 +70,42 @@ export class Languages {
     }
   }
 
-  /** Select these languages if the server has them. */
+  /** Select two languages. Falls back to language detection and to the default target if they are not available. */
   select(source, target) {
     this.sourceMenu.value = this.sources.has(source) ? source : AUTO;
     const targets = this.targets(this.source);
     this.targetMenu.replaceChildren(...targets.map((code) => option(code, this.name(code))));
-    this.targetMenu.value = targets.includes(target) ? target : this.usual(targets);
+    this.targetMenu.value = targets.includes(target) ? target : this.defaultTarget(targets);
     this.showDetected(null);
-    remember("source", this.source);
-    remember("target", this.target);
+    store("source", this.source);
+    store("target", this.target);
   }
 
   swap() {
-    this.select(this.target, this.known);
+    this.select(this.target, this.knownSource);
   }
 
-  /** Show the detected language, {language, confidence from 0 to 100}, or null. */
-  showDetected(found) {
-    const sure = found !== null && found.confidence > 0;
-    this.detected = sure ? found.language : null;
-    this.shown.hidden = found === null || this.source !== AUTO;
-    if (found === null) return;
-    const name = this.name(found.language);
-    const percent = Math.round(found.confidence);
-    const howSure = percent < 100 ? `${percent}% sure` : "over 99% sure"; // detection is never certain
-    this.shown.textContent = sure ? `${name}, ${howSure}` : `unknown, assumed to be ${name}`;
+  /** Show a detected language, {language, confidence}, with a confidence from 0 to 100. null hides it. */
+  showDetected(detection) {
+    const isKnown = detection !== null && detection.confidence > 0;
+    this.detected = isKnown ? detection.language : null;
+    this.detectedLabel.hidden = detection === null || this.source !== AUTO;
+    if (detection === null) return;
+    const name = this.name(detection.language);
+    const percent = Math.round(detection.confidence);
+    const confidence = percent < 100 ? `${percent}% sure` : "over 99% sure"; // detection is never certain
+    this.detectedLabel.textContent = isKnown ? `${name}, ${confidence}` : `unknown, assumed to be ${name}`;
   }
 
-  chosen() {
+  onSelect() {
     this.select(this.source, this.target);
-    this.changed();
+    this.onChange();
   }
 
   /** Return the default target: the browser's language, unless that is the source language. */
-  usual(targets) {
-    const own = navigator.language.split("-")[0];
-    return targets.find((code) => code.split("-")[0] === own && code !== this.source) ?? targets[0] ?? "";
+  defaultTarget(targets) {
+    const preferred = navigator.language.split("-")[0];
+    return targets.find((code) => code.split("-")[0] === preferred && code !== this.source) ?? targets[0] ?? "";
   }
 }
 

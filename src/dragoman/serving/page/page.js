@@ -1,4 +1,4 @@
-// The page: creates its parts and connects them.
+// The main module, which creates the parts of the page and connects them.
 
 import { Alignment } from "./alignment.js";
 import { Alternatives } from "./alternatives.js";
@@ -8,25 +8,25 @@ import { EXAMPLES } from "./examples.js";
 import * as files from "./files.js";
 import { GlossaryBox } from "./glossary.js";
 import { AUTO, Languages } from "./languages.js";
+import { RequestScheduler } from "./scheduler.js";
 import { locateSentences } from "./sentences.js";
 import * as server from "./server.js";
 import { SourcePane } from "./source.js";
 import * as state from "./state.js";
 import { TranslationPane } from "./translation.js";
-import { Translating } from "./translating.js";
 
 const element = (id) => document.getElementById(id);
 const format = element("format");
 
-const source = new SourcePane(changed, (place) => alignment.point(place, "source"));
+const source = new SourcePane(onTextChange, (position) => alignment.selectWord(position, "source"));
 const target = new TranslationPane(
-  (place, byKey) => alignment.point(place, "target", byKey),
-  (number, sentence) =>
+  (position, isKeyboard) => alignment.selectWord(position, "target", isKeyboard),
+  (index, sentence) =>
     alternatives.open({
-      number,
+      index,
       element: sentence,
-      source: target.sentences[number].source,
-      now: target.sentences[number].target,
+      source: target.sentences[index].source,
+      current: target.sentences[index].target,
       lang: target.element.lang,
       dir: target.element.dir,
     }),
@@ -39,102 +39,101 @@ const alignment = new Alignment(
 );
 const alternatives = new Alternatives(
   (text, nbest, signal) => server.translate({ ...fields(), text, format: "text", nbest, beam: nbest }, signal),
-  (number, text) => {
-    target.replace(number, text);
-    alignment.forget(number);
-    target.focus(number);
+  (index, text) => {
+    target.replace(index, text);
+    alignment.clearLinks(index);
+    target.focus(index);
     state.announce(`Chosen: ${text}`, 100);
   },
 );
-const languages = new Languages(languageChanged);
-const glossary = new GlossaryBox(changed);
-const translating = new Translating(request, showProgress);
+const languages = new Languages(onLanguageChange);
+const glossary = new GlossaryBox(onTextChange);
+const translation = new RequestScheduler(request, showProgress);
 const documents = new DocumentBox(
   (file, signal) => server.translateFile(file, { source: languages.source, target: languages.target }, signal),
   (message) => state.announce(message, 100),
 );
-/** Extensions of files that the server translates as a whole. */
-let whole = [];
+/** The extensions of files that the server translates as documents. */
+let documentExtensions = [];
 
-/** The fields of a request except its text, with the detected source language if it is known. */
+/** Return the fields of a request except the text. The source language is the detected language if it is known. */
 function fields() {
-  return { source: languages.known ?? AUTO, target: languages.target, glossary: glossary.given };
+  return { source: languages.knownSource ?? AUTO, target: languages.target, glossary: glossary.field };
 }
 
-/** Called when the text, its format or the glossary has changed. */
-function changed() {
+/** Called when the text, the format or the glossary has changed. */
+function onTextChange() {
   alternatives.close();
   alignment.close();
   target.isStale = true;
   if (source.value.trim() && !source.isTooLong && languages.target) {
-    translating.later();
+    translation.schedule();
     return;
   }
-  translating.stop();
+  translation.stop();
   if (!source.value.trim()) {
     show("", []);
     languages.showDetected(null);
-    sourceLanguageChanged();
+    updateSourceLanguage();
   } else if (source.isTooLong) {
     state.show("failed", "The text is too long");
     state.announce(source.problem.textContent);
   }
 }
 
-/** Called when a language was chosen. */
-function languageChanged() {
+/** Called when a language has been selected. */
+function onLanguageChange() {
   target.setLanguage(languages.target);
   glossary.open(languages.target, languages.name(languages.target));
-  sourceLanguageChanged();
-  changed();
+  updateSourceLanguage();
+  onTextChange();
 }
 
-function sourceLanguageChanged() {
-  source.setLanguage(languages.known);
+function updateSourceLanguage() {
+  source.setLanguage(languages.knownSource);
   const swap = element("swap");
   swap.disabled = !languages.canSwap;
   const hint = languages.canSwap
-    ? `Swap: translate from ${languages.name(languages.target)} into ${languages.name(languages.known)}`
-    : languages.known === null
-      ? "Swap: the language of the text is not known yet"
-      : `This server does not translate from ${languages.name(languages.target)} into ${languages.name(languages.known)}`;
+    ? `Swap: translate from ${languages.name(languages.target)} into ${languages.name(languages.knownSource)}`
+    : languages.knownSource === null
+      ? "Swapping is not possible until the language of the text is known"
+      : `This server does not translate from ${languages.name(languages.target)} into ${languages.name(languages.knownSource)}`;
   swap.title = hint;
   element("swap-hint").textContent = hint;
-  const sample = exampleLanguage();
-  element("example-line").hidden = sample === null || Boolean(source.value);
+  element("example-line").hidden = exampleLanguage() === null || Boolean(source.value);
   element("clear").hidden = !source.value;
 }
 
-/** Request the translation of the text; returns null if there is nothing to translate. */
+/** Request the translation of the text. Returns null if there is nothing to translate. */
 function request(signal) {
   if (!source.value.trim() || source.isTooLong || !languages.target) return null;
   return translate({ text: source.value, format: format.value, source: languages.source }, signal);
 }
 
-/** Translate; if the server does not translate the detected language into the chosen target, choose another target. */
-async function translate(given, signal) {
-  const attempt = () => server.translate({ ...given, target: languages.target, glossary: glossary.given }, signal);
+/** Translate, and select another target language if the selected one is not available for the detected language. */
+async function translate(sourceFields, signal) {
+  const attempt = () => server.translate({ ...sourceFields, target: languages.target, glossary: glossary.field }, signal);
   try {
     return await attempt();
   } catch (error) {
-    if (given.source !== AUTO || error.status !== 400) throw error;
-    const [found] = await server.detect(given.text, signal);
-    const targets = found ? languages.targets(found.language) : [];
+    if (sourceFields.source !== AUTO || error.status !== 400) throw error;
+    const [detection] = await server.detect(sourceFields.text, signal);
+    const targets = detection ? languages.targets(detection.language) : [];
     if (!targets.length || targets.includes(languages.target)) throw error;
-    languages.select(AUTO, languages.usual(targets));
+    languages.select(AUTO, languages.defaultTarget(targets));
     target.setLanguage(languages.target);
     glossary.open(languages.target, languages.name(languages.target));
     return attempt();
   }
 }
 
-/** Show the state that `Translating` reports. */
-function showProgress(kind, { answer, error, seconds }) {
+/** Show a state of `RequestScheduler`. */
+function showProgress(kind, { response, error, seconds }) {
   element("target-pane").setAttribute("aria-busy", String(kind === "translating"));
   element("clear").hidden = !source.value;
   element("example-line").hidden = Boolean(source.value) || exampleLanguage() === null;
   if (kind === "done") {
-    done(answer, seconds);
+    showResult(response, seconds);
   } else if (kind === "waiting") {
     const message = `${state.describe(error)}. Trying again in ${state.formatDuration(seconds)}`;
     if (element("state").dataset.state !== "waiting") state.announce(message);
@@ -142,7 +141,7 @@ function showProgress(kind, { answer, error, seconds }) {
   } else if (kind === "failed") {
     const needsKey = error.status === 401 || error.status === 403;
     if (needsKey) askForKey(error);
-    if (!(error instanceof server.RefusedError)) console.error(error);
+    if (!(error instanceof server.HttpError)) console.error(error);
     state.show(kind, state.describe(error), needsKey || error.status === 400 ? "" : "Try again");
     state.announce(state.describe(error));
   } else {
@@ -150,15 +149,15 @@ function showProgress(kind, { answer, error, seconds }) {
   }
 }
 
-function done(answer, seconds) {
-  const [found] = answer.translations;
-  languages.showDetected(languages.source === AUTO ? answer.detected : null);
-  sourceLanguageChanged();
-  show(found.text, locateSentences(source.value, found.text, found.sentences));
-  const unfinished = found.sentences.some(({ finished }) => !finished);
+function showResult(response, seconds) {
+  const [result] = response.translations;
+  languages.showDetected(languages.source === AUTO ? response.detected : null);
+  updateSourceLanguage();
+  show(result.text, locateSentences(source.value, result.text, result.sentences));
+  const isUnfinished = result.sentences.some(({ finished }) => !finished);
   const time = `Translated in ${seconds < 0.1 ? "0.1" : seconds.toFixed(1)} s`;
-  state.show("done", unfinished ? "A sentence was not finished: it may be too long" : time);
-  state.announceTranslation(found.text);
+  state.show("done", isUnfinished ? "The translation is incomplete: a sentence may be too long" : time);
+  state.announceTranslation(result.text);
 }
 
 function show(text, sentences) {
@@ -174,33 +173,33 @@ function swap() {
   const text = target.stale ? source.value : target.text || source.value;
   languages.swap();
   source.value = text;
-  languageChanged();
+  onLanguageChange();
 }
 
 function exampleLanguage() {
-  const own = [languages.source, navigator.language.split("-")[0], ...languages.sources.keys()];
-  return own.find((code) => languages.sources.has(code) && code in EXAMPLES) ?? null;
+  const candidates = [languages.source, navigator.language.split("-")[0], ...languages.sources.keys()];
+  return candidates.find((code) => languages.sources.has(code) && code in EXAMPLES) ?? null;
 }
 
-async function opened(file) {
-  const found = await files.read(file, source.limit, whole);
-  if (found.problem) {
-    source.showProblem(found.problem);
-    state.announce(found.problem, 100);
+async function openFile(file) {
+  const result = await files.read(file, source.limit, documentExtensions);
+  if (result.problem) {
+    source.showProblem(result.problem);
+    state.announce(result.problem, 100);
     return;
   }
-  if (found.whole) {
+  if (result.isDocument) {
     if (!source.isTooLong) source.showProblem("");
     documents.translate(file);
     return;
   }
-  format.value = found.format;
-  put(found.text);
+  format.value = result.format;
+  setText(result.text);
 }
 
-function put(text) {
+function setText(text) {
   source.value = text;
-  changed();
+  onTextChange();
   source.field.focus();
 }
 
@@ -209,42 +208,42 @@ function askForKey(error) {
   element("key-message").textContent = error.message;
 }
 
-/** Requests the languages and limits of the server until it answers. */
-const opening = new Translating(
+/** Requests the languages and limits of the server until the server responds. */
+const startup = new RequestScheduler(
   (signal) => Promise.all([server.languages(signal), server.settings(signal)]),
-  (kind, { answer, error, seconds }) => {
+  (kind, { response, error, seconds }) => {
     if (kind === "translating" || kind === "done") state.show("idle");
     if (kind === "waiting" || kind === "failed") showProgress(kind, { error, seconds });
     if (kind !== "done") return;
-    const [served, { charLimit, filesTranslation, supportedFilesFormat }] = answer;
-    whole = filesTranslation ? supportedFilesFormat : [];
+    const [available, { charLimit, filesTranslation, supportedFilesFormat }] = response;
+    documentExtensions = filesTranslation ? supportedFilesFormat : [];
     source.limit = charLimit > 0 ? charLimit : Infinity;
-    source.changed();
-    languages.open(served);
-    languageChanged();
+    source.update();
+    languages.open(available);
+    onLanguageChange();
   },
 );
 
-format.addEventListener("change", changed);
+format.addEventListener("change", onTextChange);
 element("swap").addEventListener("click", swap);
-element("clear").addEventListener("click", () => put(""));
-element("example").addEventListener("click", () => put(EXAMPLES[exampleLanguage()]));
-element("again").addEventListener("click", () => (languages.target ? translating : opening).now());
+element("clear").addEventListener("click", () => setText(""));
+element("example").addEventListener("click", () => setText(EXAMPLES[exampleLanguage()]));
+element("again").addEventListener("click", () => (languages.target ? translation : startup).runNow());
 element("key-box").addEventListener("submit", (event) => {
   event.preventDefault();
-  server.useKey(element("key").value);
+  server.setKey(element("key").value);
   element("key-box").hidden = true;
-  (languages.target ? translating : opening).now();
+  (languages.target ? translation : startup).runNow();
 });
 element("help-button").addEventListener("click", () => element("help").showModal());
 element("help-close").addEventListener("click", () => element("help").close());
 document.addEventListener("keydown", (event) => {
   if (!(event.ctrlKey || event.metaKey) || event.altKey || element("help").open) return;
-  const act = { Enter: () => translating.now(), ".": swap, "/": () => element("help").showModal() }[event.key];
-  if (!act) return;
+  const action = { Enter: () => translation.runNow(), ".": swap, "/": () => element("help").showModal() }[event.key];
+  if (!action) return;
   event.preventDefault();
-  act();
+  action();
 });
-files.watch(opened);
-copying.watch(() => target.text, (message) => state.announce(message, 100));
-opening.now();
+files.connect(openFile);
+copying.connect(() => target.text, (message) => state.announce(message, 100));
+startup.runNow();

@@ -1,39 +1,39 @@
-// The positions of an answer's sentences and words in the text and in its translation.
+// The positions of sentences and words in a text and in its translation.
 
-/** A word as the server defines it: without Python's whitespace, which differs from JavaScript's. */
+/** Matches a word as the server defines it. Python's whitespace characters differ from those of JavaScript. */
 const WORD = /[^\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/g;
 
-/** Return the words of a text in order, as [begin, end]. */
-export function words(text) {
-  return Array.from(text.matchAll(WORD), (found) => [found.index, found.index + found[0].length]);
+/** Return the positions of the words of a text in order, as [begin, end]. */
+export function locateWords(text) {
+  return Array.from(text.matchAll(WORD), (match) => [match.index, match.index + match[0].length]);
 }
 
 /**
- * Locate the sentences, in order: {source, target, from: [begin, end], to: [begin, end]}, with positions in `text` and
- * in `translation`. Without markup, everything between sentences is the same in both; with markup, the next occurrence
- * of a sentence is used. A sentence that contains markup is left out.
+ * Locate sentences in order. Returns {source, target, sourceRange: [begin, end], targetRange: [begin, end]} for each
+ * sentence, with ranges in `text` and in `translation`. Without markup, the text between two sentences is the same in
+ * both. With markup, the next occurrence of a sentence is used, and sentences that contain markup are omitted.
  */
 export function locateSentences(text, translation, sentences) {
-  const found = [];
-  let read = 0;
-  let written = 0;
+  const located = [];
+  let sourceEnd = 0;
+  let targetEnd = 0;
   for (const { source, hypotheses } of sentences) {
     const target = hypotheses[0].text;
-    const begin = text.indexOf(source, read);
+    const begin = text.indexOf(source, sourceEnd);
     if (begin < 0 || !target) continue;
-    const expected = written + begin - read;
-    const start = translation.startsWith(target, expected) ? expected : translation.indexOf(target, written);
+    const expected = targetEnd + begin - sourceEnd;
+    const start = translation.startsWith(target, expected) ? expected : translation.indexOf(target, targetEnd);
     if (start < 0) continue;
-    read = begin + source.length;
-    written = start + target.length;
-    found.push({ source, target, from: [begin, read], to: [start, written] });
+    sourceEnd = begin + source.length;
+    targetEnd = start + target.length;
+    located.push({ source, target, sourceRange: [begin, sourceEnd], targetRange: [start, targetEnd] });
   }
-  return found;
+  return located;
 }
 
-/** Return the number of characters of a string in code points, as the server counts them. */
-export function characters(text) {
-  let halves = 0;
-  for (const _ of text.matchAll(/[\ud800-\udbff][\udc00-\udfff]/g)) halves += 1;
-  return text.length - halves;
+/** Return the length of a string in code points, as the server counts characters. */
+export function countCharacters(text) {
+  let pairs = 0;
+  for (const _ of text.matchAll(/[\ud800-\udbff][\udc00-\udfff]/g)) pairs += 1;
+  return text.length - pairs;
 }

@@ -1,7 +1,7 @@
-// The page's requests to the server, and their errors.
+// Requests to the server, and their errors.
 
-/** The server refused a request. retryAfter: in seconds, or null if it should not be repeated. */
-export class RefusedError extends Error {
+/** The server responded with an error. retryAfter: the value of Retry-After in seconds, or null without this header. */
+export class HttpError extends Error {
   constructor(status, message, retryAfter) {
     super(message);
     this.status = status;
@@ -14,47 +14,47 @@ export class RefusedError extends Error {
   }
 }
 
-/** The server did not answer. */
+/** The server did not respond. */
 export class UnreachableError extends Error {}
 
 let key = "";
 
-/** The user's API key, which is held in this module only, until the page is closed. */
-export function useKey(given) {
-  key = given;
+/** Set the user's access key, which is held only in this module until the page is closed. */
+export function setKey(value) {
+  key = value;
 }
 
 export function languages() {
-  return ask("languages");
+  return request("languages");
 }
 
 export function settings() {
-  return ask("frontend/settings");
+  return request("frontend/settings");
 }
 
-/** Translate. fields: those of the route /v1/translate. */
+/** Translate a text. fields: the fields of a /v1/translate request. */
 export function translate(fields, signal) {
-  return ask("v1/translate", fields, signal);
+  return request("v1/translate", fields, signal);
 }
 
-/** Detect the most probable languages of a text, as {language, confidence}. */
+/** Return the most probable languages of a text as a list of {language, confidence}. */
 export function detect(text, signal) {
-  return ask("detect", { q: text }, signal);
+  return request("detect", { q: text }, signal);
 }
 
-/** Translate a file, whose extension indicates its format; returns {address, name} of its translation. */
+/** Translate a file, whose extension determines the format. Returns the {address, name} of the translation. */
 export async function translateFile(file, { source, target }, signal) {
   const form = new FormData();
   form.append("file", file);
   form.append("source", source);
   form.append("target", target);
-  const { translatedFileUrl } = await ask("translate_file", form, signal);
-  // behind a proxy the server may not know its own address: use that of this page
+  const { translatedFileUrl } = await request("translate_file", form, signal);
+  // behind a proxy, the URL in the response may be wrong, so a URL relative to this page is used
   const address = translatedFileUrl.slice(translatedFileUrl.lastIndexOf("/download_file/") + 1);
   return { address, name: decodeURIComponent(address.split("/").at(-1)) };
 }
 
-async function ask(route, fields, signal) {
+async function request(route, fields, signal) {
   const headers = key ? { Authorization: `Bearer ${key}` } : {};
   const options = { headers, signal, credentials: "same-origin", cache: "no-store" };
   if (fields !== undefined) {
@@ -66,18 +66,18 @@ async function ask(route, fields, signal) {
       options.body = JSON.stringify(key ? { ...fields, api_key: key } : fields);
     }
   }
-  let answer, content;
+  let response, content;
   try {
-    answer = await fetch(route, options);
-    content = await answer.text();
+    response = await fetch(route, options);
+    content = await response.text();
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new UnreachableError(error.message);
   }
-  const found = parseJson(content);
-  if (answer.ok && found !== undefined) return found;
-  const message = typeof found?.error === "string" ? found.error : `the server answered with status ${answer.status}`;
-  throw new RefusedError(answer.ok ? 502 : answer.status, message, seconds(answer.headers.get("Retry-After")));
+  const body = parseJson(content);
+  if (response.ok && body !== undefined) return body;
+  const message = typeof body?.error === "string" ? body.error : `the server responded with status ${response.status}`;
+  throw new HttpError(response.ok ? 502 : response.status, message, parseRetryAfter(response.headers.get("Retry-After")));
 }
 
 function parseJson(content) {
@@ -88,9 +88,9 @@ function parseJson(content) {
   }
 }
 
-/** Parse a Retry-After header, which is a number of seconds or a date. */
-function seconds(header) {
+/** Convert a Retry-After header, which contains a number of seconds or a date, to seconds. */
+function parseRetryAfter(header) {
   if (header === null) return null;
-  const number = /^\s*\d+\s*$/.test(header) ? Number(header) : (Date.parse(header) - Date.now()) / 1000;
-  return Number.isFinite(number) ? Math.max(1, Math.ceil(number)) : null;
+  const seconds = /^\s*\d+\s*$/.test(header) ? Number(header) : (Date.parse(header) - Date.now()) / 1000;
+  return Number.isFinite(seconds) ? Math.max(1, Math.ceil(seconds)) : null;
 }

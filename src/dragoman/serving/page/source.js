@@ -1,46 +1,46 @@
-// The source text: a text field over an element with the same text, whose words can be highlighted.
+// The source pane: a text field over an element with the same text, in which words can be highlighted.
 
 import { direction, tag } from "./languages.js";
-import { characters, words } from "./sentences.js";
+import { countCharacters, locateWords } from "./sentences.js";
 
 export class SourcePane {
-  /** changed: called when the text has changed. pointed: called with a word's sentence and number, or null. */
-  constructor(changed, pointed) {
+  /** onChange: called when the text has changed. onPoint: called with the {sentence, word} at the pointer, or null. */
+  constructor(onChange, onPoint) {
     this.limit = Infinity;
-    this.lit = [];
+    this.highlighted = [];
     this.field = document.getElementById("text");
     this.mirror = document.getElementById("mirror");
     this.counter = document.getElementById("counter");
     this.problem = document.getElementById("text-problem");
     this.field.addEventListener("input", () => {
-      this.changed();
-      changed();
+      this.update();
+      onChange();
     });
-    this.field.addEventListener("pointermove", (event) => pointed(this.wordAt(event.clientX, event.clientY)));
-    this.field.addEventListener("pointerleave", () => pointed(null));
-    this.field.addEventListener("click", (event) => pointed(this.wordAt(event.clientX, event.clientY)));
-    this.field.addEventListener("blur", () => pointed(null));
+    this.field.addEventListener("pointermove", (event) => onPoint(this.wordAtPoint(event.clientX, event.clientY)));
+    this.field.addEventListener("pointerleave", () => onPoint(null));
+    this.field.addEventListener("click", (event) => onPoint(this.wordAtPoint(event.clientX, event.clientY)));
+    this.field.addEventListener("blur", () => onPoint(null));
     this.field.addEventListener("keyup", ({ key }) => {
-      if (key.startsWith("Arrow") || key === "Home" || key === "End") pointed(this.wordOf(this.field.selectionStart));
+      if (key.startsWith("Arrow") || key === "Home" || key === "End") onPoint(this.wordAtCaret(this.field.selectionStart));
     });
-    this.changed();
+    this.update();
   }
 
-  /** The text without lone surrogates, which the server would replace. */
+  /** The text. Lone surrogates are replaced, as on the server. */
   get value() {
     return this.field.value.toWellFormed?.() ?? this.field.value;
   }
 
   set value(text) {
     this.field.value = text;
-    this.changed();
+    this.update();
   }
 
   get isTooLong() {
-    return characters(this.value) > this.limit;
+    return countCharacters(this.value) > this.limit;
   }
 
-  /** code: null if the language is unknown. */
+  /** Set the language of the text. code: a language code, or null for an unknown language. */
   setLanguage(code) {
     const dir = code === null ? "auto" : direction(code);
     for (const element of [this.field, this.mirror]) {
@@ -49,59 +49,59 @@ export class SourcePane {
     }
   }
 
-  /** Show a problem of the text or a file until the text changes; "" hides it. */
+  /** Show a problem with the text or a file until the text changes. An empty string hides the message. */
   showProblem(problem) {
     this.problem.textContent = problem;
     this.problem.hidden = !problem;
     this.field.setAttribute("aria-invalid", String(Boolean(problem)));
   }
 
-  /** Make the words of sentences, as `locateSentences` returns them, selectable until the text changes. */
+  /** Make the words of sentences selectable until the text changes. sentences: in the format of `locateSentences`. */
   show(sentences) {
     const text = this.value;
     const parts = [];
-    let place = 0;
-    this.spans = sentences.map(({ from: [begin, end] }, sentence) =>
-      words(text.slice(begin, end)).map(([first, last], word) => {
-        parts.push(text.slice(place, begin + first));
-        place = begin + last;
+    let offset = 0;
+    this.spans = sentences.map(({ sourceRange: [begin, end] }, sentence) =>
+      locateWords(text.slice(begin, end)).map(([first, last], word) => {
+        parts.push(text.slice(offset, begin + first));
+        offset = begin + last;
         const span = document.createElement("span");
         span.className = "word";
-        span.textContent = text.slice(begin + first, place);
-        span.place = { sentence, word };
-        span.end = place;
+        span.textContent = text.slice(begin + first, offset);
+        span.position = { sentence, word };
+        span.end = offset;
         parts.push(span);
         return span;
       }),
     );
-    this.lit = [];
-    this.mirror.replaceChildren(...parts, `${text.slice(place)}\u200b`);
+    this.highlighted = [];
+    this.mirror.replaceChildren(...parts, `${text.slice(offset)}\u200b`);
   }
 
-  /** Highlight words of a sentence, and no others. */
-  light(sentence, numbers) {
-    for (const span of this.lit) span.classList.remove("lit");
-    this.lit = numbers.map((number) => this.spans?.[sentence]?.[number]).filter(Boolean);
-    for (const span of this.lit) span.classList.add("lit");
+  /** Highlight only the given words of a sentence. numbers: the indices of the words. */
+  highlight(sentence, numbers) {
+    for (const span of this.highlighted) span.classList.remove("is-highlighted");
+    this.highlighted = numbers.map((number) => this.spans?.[sentence]?.[number]).filter(Boolean);
+    for (const span of this.highlighted) span.classList.add("is-highlighted");
   }
 
-  /** Return words of a sentence as texts. */
-  texts(sentence, numbers) {
+  /** Return the given words of a sentence. numbers: the indices of the words. */
+  wordTexts(sentence, numbers) {
     return numbers.map((number) => this.spans?.[sentence]?.[number]?.textContent).filter(Boolean);
   }
 
-  changed() {
+  update() {
     this.spans = undefined;
-    this.lit = [];
+    this.highlighted = [];
     this.mirror.textContent = `${this.value}\u200b`;
-    const size = characters(this.value);
-    const most = this.limit === Infinity ? "" : ` / ${this.limit.toLocaleString("en")}`;
-    this.counter.textContent = `${size.toLocaleString("en")}${most}`;
+    const size = countCharacters(this.value);
+    const limit = this.limit === Infinity ? "" : ` / ${this.limit.toLocaleString("en")}`;
+    this.counter.textContent = `${size.toLocaleString("en")}${limit}`;
     this.counter.classList.toggle("over", size > this.limit);
-    const over = size - this.limit;
+    const excess = size - this.limit;
     this.showProblem(
-      over > 0
-        ? `${over.toLocaleString("en")} ${over === 1 ? "character" : "characters"} over this server's limit: shorten the text, or translate it in parts.`
+      excess > 0
+        ? `${excess.toLocaleString("en")} ${excess === 1 ? "character" : "characters"} over this server's limit. Shorten the text or translate it in parts.`
         : "",
     );
     const pane = document.getElementById("source-pane");
@@ -109,11 +109,11 @@ export class SourcePane {
     document.querySelector(".panes").classList.toggle("is-long", this.value.length > 400);
   }
 
-  wordAt(x, y) {
-    return document.elementsFromPoint(x, y).find((each) => each.parentNode === this.mirror && each.place)?.place ?? null;
+  wordAtPoint(x, y) {
+    return document.elementsFromPoint(x, y).find((element) => element.parentNode === this.mirror && element.position)?.position ?? null;
   }
 
-  wordOf(caret) {
-    return this.spans?.flat().find(({ end }) => caret <= end)?.place ?? null;
+  wordAtCaret(caret) {
+    return this.spans?.flat().find(({ end }) => caret <= end)?.position ?? null;
   }
 }

@@ -1,49 +1,49 @@
 // The state of the translation, displayed and announced to screen readers.
 
-import { RefusedError, UnreachableError } from "./server.js";
+import { HttpError, UnreachableError } from "./server.js";
 
-/** The longest translation that is announced in full, in characters. */
-const LONGEST_READ = 300;
-/** How long announcements wait for a further change, in milliseconds. */
-const QUIET = 900;
+/** The maximum length, in characters, of a translation that is announced in full. */
+const MAX_ANNOUNCED = 300;
+/** The delay of an announcement, during which a further change replaces it, in milliseconds. */
+const ANNOUNCEMENT_DELAY = 900;
 
 const line = document.getElementById("state");
 const text = document.getElementById("state-text");
-const again = document.getElementById("again");
-const announced = document.getElementById("announced");
-let saying;
+const retry = document.getElementById("again");
+const announcement = document.getElementById("announced");
+let timer;
 
-/** Show a state. kind: a state of `Translating`, or one that the page adds. */
+/** Show a state. kind: a state of `RequestScheduler`. action: the label of the retry button, or "" to hide the button. */
 export function show(kind, message = "", action = "") {
   line.dataset.state = kind;
   text.textContent = message;
-  again.textContent = action;
-  again.hidden = !action;
+  retry.textContent = action;
+  retry.hidden = !action;
 }
 
-/** Announce a message soon, unless another one follows. */
-export function announce(message, wait = QUIET) {
-  clearTimeout(saying);
-  saying = setTimeout(() => {
-    announced.textContent = message;
-  }, wait);
+/** Announce a message after a delay, unless another message replaces it. */
+export function announce(message, delay = ANNOUNCEMENT_DELAY) {
+  clearTimeout(timer);
+  timer = setTimeout(() => {
+    announcement.textContent = message;
+  }, delay);
 }
 
 export function announceTranslation(translation) {
   const count = translation.trim().split(/\s+/).length;
-  announce(translation.length <= LONGEST_READ ? translation : `The translation is ready: ${count} words.`);
+  announce(translation.length <= MAX_ANNOUNCED ? translation : `The translation is ready: ${count} words.`);
 }
 
-/** Describe an error. */
+/** Return a message for the user that describes an error. */
 export function describe(error) {
   if (error instanceof UnreachableError) return navigator.onLine ? "The server cannot be reached" : "You are offline";
-  if (!(error instanceof RefusedError)) return "Internal error of this page";
+  if (!(error instanceof HttpError)) return "Internal error of this page";
   if (error.status === 429 && error.retryAfter !== null) return "Quota exceeded";
   if (error.status === 503) return `The server is busy (${error.message})`;
   return error.message.charAt(0).toUpperCase() + error.message.slice(1);
 }
 
-/** Describe a duration. */
+/** Format a duration in seconds as text. */
 export function formatDuration(seconds) {
   if (seconds < 90) return `${seconds} s`;
   return seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;

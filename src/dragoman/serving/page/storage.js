@@ -1,11 +1,11 @@
-// Local storage of languages and glossaries; texts are never stored.
+// Storage of languages and glossaries in localStorage. Texts are never stored.
 
 const PREFIX = "dragoman.";
-const unkept = new Map();
+const unsaved = new Map();
 
-/** Return a value, or null. If the browser stores nothing, values last until the page is closed. */
-export function recall(name) {
-  if (unkept.has(name)) return unkept.get(name);
+/** Return a stored value, or null. If the browser stores nothing, values are held until the page is closed. */
+export function load(name) {
+  if (unsaved.has(name)) return unsaved.get(name);
   try {
     return localStorage.getItem(PREFIX + name);
   } catch {
@@ -13,15 +13,15 @@ export function recall(name) {
   }
 }
 
-/** Store a value; an empty one is deleted. Returns whether the browser stores it. */
-export function remember(name, value) {
+/** Store a value, or delete it if it is empty. Returns whether the browser has stored the value. */
+export function store(name, value) {
   try {
     if (value) localStorage.setItem(PREFIX + name, value);
     else localStorage.removeItem(PREFIX + name);
-    unkept.delete(name);
+    unsaved.delete(name);
     return true;
   } catch {
-    unkept.set(name, value || null);
+    unsaved.set(name, value || null);
     return false;
   }
 }

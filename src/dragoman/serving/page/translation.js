@@ -1,37 +1,37 @@
-// The translation: sentences and words that can be selected by mouse, touch and keyboard.
+// The translation pane, in which sentences and words can be selected by mouse, touch and keyboard.
 
 import { direction, tag } from "./languages.js";
-import { words } from "./sentences.js";
+import { locateWords } from "./sentences.js";
 
 export class TranslationPane {
   /**
-   * pointed: called with a word's sentence and number and whether a key selected it, or with null.
-   * chosen: called with a sentence's number and its element.
+   * onPoint: called with the {sentence, word} at the pointer, or null, and whether the keyboard was used.
+   * onChoose: called with the index and the element of the sentence that the user chose.
    */
-  constructor(pointed, chosen) {
-    this.pointed = pointed;
-    this.chosen = chosen;
+  constructor(onPoint, onChoose) {
+    this.onPoint = onPoint;
+    this.onChoose = onChoose;
     this.element = document.getElementById("translation");
     this.text = "";
     this.sentences = [];
-    this.lit = [];
-    this.element.addEventListener("pointermove", (event) => pointed(event.target.place ?? null, false));
-    this.element.addEventListener("pointerleave", () => pointed(null, false));
+    this.highlighted = [];
+    this.element.addEventListener("pointermove", (event) => onPoint(event.target.position ?? null, false));
+    this.element.addEventListener("pointerleave", () => onPoint(null, false));
     this.element.addEventListener("click", (event) => {
       if (String(getSelection())) return; // the user is selecting text
-      pointed(event.target.place ?? null, false);
-      this.choose(this.numberOf(event.target));
+      onPoint(event.target.position ?? null, false);
+      this.choose(this.indexOf(event.target));
     });
-    this.element.addEventListener("keydown", (event) => this.pressed(event));
+    this.element.addEventListener("keydown", (event) => this.onKeydown(event));
     this.element.addEventListener("focusin", (event) => {
-      const number = this.numberOf(event.target);
-      this.at = this.word;
-      this.word = 0;
-      if (event.target.matches(":focus-visible")) this.point(number, this.at);
+      const index = this.indexOf(event.target);
+      this.currentWord = this.nextWord;
+      this.nextWord = 0;
+      if (event.target.matches(":focus-visible")) this.selectWord(index, this.currentWord);
     });
-    this.element.addEventListener("focusout", () => pointed(null, false));
-    this.word = 0; // in the sentence that receives the focus next
-    this.at = 0;
+    this.element.addEventListener("focusout", () => onPoint(null, false));
+    this.nextWord = 0; // the word to select when the next sentence receives the focus
+    this.currentWord = 0;
   }
 
   setLanguage(code) {
@@ -39,122 +39,122 @@ export class TranslationPane {
     this.element.dir = direction(code);
   }
 
-  /** Show a translation. sentences: as `locateSentences` returns them. */
+  /** Show a translation. sentences: in the format of `locateSentences`. */
   show(text, sentences) {
     this.text = text;
     this.sentences = sentences;
-    this.lit = [];
+    this.highlighted = [];
     this.isStale = false;
     const parts = [];
-    let place = 0;
-    this.spans = sentences.map(({ to: [begin, end] }, sentence) => {
+    let offset = 0;
+    this.spans = sentences.map(({ targetRange: [begin, end] }, sentence) => {
       const element = document.createElement("span");
       element.className = "sentence";
       element.setAttribute("role", "button");
       element.setAttribute("aria-haspopup", "dialog");
       element.tabIndex = sentence === 0 ? 0 : -1;
-      const spans = this.wordsInto(element, text.slice(begin, end), sentence);
-      parts.push(text.slice(place, begin), element);
-      place = end;
+      const spans = this.appendWords(element, text.slice(begin, end), sentence);
+      parts.push(text.slice(offset, begin), element);
+      offset = end;
       return spans;
     });
     this.elements = parts.filter((part) => typeof part !== "string");
-    this.element.replaceChildren(...parts, text.slice(place));
+    this.element.replaceChildren(...parts, text.slice(offset));
   }
 
-  /** Whether the text has changed, so that another translation will follow. */
+  /** Whether the source text has changed since this translation. Set while a new translation is pending. */
   set isStale(stale) {
     this.stale = stale;
     this.element.classList.toggle("is-stale", stale);
-    if (stale) this.light(0, []);
+    if (stale) this.highlight(0, []);
   }
 
-  /** Replace a sentence's translation. */
-  replace(number, target) {
-    const { to: [begin, end] } = this.sentences[number];
-    const more = target.length - (end - begin);
-    const sentences = this.sentences.map((sentence, place) => {
-      if (place < number) return sentence;
-      const [from, until] = sentence.to;
-      return place === number
-        ? { ...sentence, target, to: [from, until + more] }
-        : { ...sentence, to: [from + more, until + more] };
+  /** Replace the translation of a sentence. */
+  replace(index, target) {
+    const { targetRange: [begin, end] } = this.sentences[index];
+    const shift = target.length - (end - begin);
+    const sentences = this.sentences.map((sentence, other) => {
+      if (other < index) return sentence;
+      const [first, last] = sentence.targetRange;
+      return other === index
+        ? { ...sentence, target, targetRange: [first, last + shift] }
+        : { ...sentence, targetRange: [first + shift, last + shift] };
     });
     this.show(this.text.slice(0, begin) + target + this.text.slice(end), sentences);
   }
 
-  focus(number) {
-    for (const [place, element] of this.elements.entries()) element.tabIndex = place === number ? 0 : -1;
-    this.elements[number]?.focus();
+  focus(index) {
+    for (const [other, element] of this.elements.entries()) element.tabIndex = other === index ? 0 : -1;
+    this.elements[index]?.focus();
   }
 
-  light(sentence, numbers) {
-    for (const span of this.lit) span.classList.remove("lit");
-    this.lit = numbers.map((number) => this.spans?.[sentence]?.[number]).filter(Boolean);
-    for (const span of this.lit) span.classList.add("lit");
+  highlight(sentence, numbers) {
+    for (const span of this.highlighted) span.classList.remove("is-highlighted");
+    this.highlighted = numbers.map((number) => this.spans?.[sentence]?.[number]).filter(Boolean);
+    for (const span of this.highlighted) span.classList.add("is-highlighted");
   }
 
-  texts(sentence, numbers) {
+  wordTexts(sentence, numbers) {
     return numbers.map((number) => this.spans?.[sentence]?.[number]?.textContent).filter(Boolean);
   }
 
-  wordsInto(element, text, sentence) {
-    let place = 0;
-    const spans = words(text).map(([begin, end], word) => {
+  appendWords(element, text, sentence) {
+    let offset = 0;
+    const spans = locateWords(text).map(([begin, end], word) => {
       const span = document.createElement("span");
       span.className = "word";
       span.textContent = text.slice(begin, end);
-      span.place = { sentence, word };
-      element.append(text.slice(place, begin), span);
-      place = end;
+      span.position = { sentence, word };
+      element.append(text.slice(offset, begin), span);
+      offset = end;
       return span;
     });
-    element.append(text.slice(place));
+    element.append(text.slice(offset));
     return spans;
   }
 
-  numberOf(target) {
+  indexOf(target) {
     return this.elements?.indexOf(target.closest(".sentence")) ?? -1;
   }
 
-  choose(number) {
-    if (number >= 0 && !this.stale) this.chosen(number, this.elements[number]);
+  choose(index) {
+    if (index >= 0 && !this.stale) this.onChoose(index, this.elements[index]);
   }
 
   /** Move by word with left and right, reversed for right-to-left languages, and by sentence with up and down. */
-  pressed(event) {
-    const number = this.numberOf(event.target);
-    if (number < 0 || event.ctrlKey || event.metaKey || event.altKey) return;
+  onKeydown(event) {
+    const index = this.indexOf(event.target);
+    if (index < 0 || event.ctrlKey || event.metaKey || event.altKey) return;
     const forward = this.element.dir === "rtl" ? "ArrowLeft" : "ArrowRight";
     const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
-    if (event.key === "Enter" || event.key === " ") this.choose(number);
-    else if (event.key === "Home") this.go(0, 0);
-    else if (event.key === "End") this.go(this.spans.length - 1, 0);
-    else if (step) this.go(number + step, 0);
-    else if (event.key === "ArrowLeft" || event.key === "ArrowRight") this.move(number, event.key === forward ? 1 : -1);
+    if (event.key === "Enter" || event.key === " ") this.choose(index);
+    else if (event.key === "Home") this.moveTo(0, 0);
+    else if (event.key === "End") this.moveTo(this.spans.length - 1, 0);
+    else if (step) this.moveTo(index + step, 0);
+    else if (event.key === "ArrowLeft" || event.key === "ArrowRight") this.moveBy(index, event.key === forward ? 1 : -1);
     else return;
     event.preventDefault();
   }
 
-  move(number, step) {
-    const word = this.at + step;
-    if (word < 0) this.go(number - 1, (this.spans[number - 1]?.length ?? 0) - 1);
-    else if (word >= this.spans[number].length) this.go(number + 1, 0);
-    else this.point(number, word);
+  moveBy(index, step) {
+    const word = this.currentWord + step;
+    if (word < 0) this.moveTo(index - 1, (this.spans[index - 1]?.length ?? 0) - 1);
+    else if (word >= this.spans[index].length) this.moveTo(index + 1, 0);
+    else this.selectWord(index, word);
   }
 
-  go(number, word) {
-    if (number < 0 || number >= this.spans.length) return;
-    if (this.elements[number] === document.activeElement) {
-      this.point(number, word);
+  moveTo(index, word) {
+    if (index < 0 || index >= this.spans.length) return;
+    if (this.elements[index] === document.activeElement) {
+      this.selectWord(index, word);
       return;
     }
-    this.word = word;
-    this.focus(number);
+    this.nextWord = word;
+    this.focus(index);
   }
 
-  point(sentence, word) {
-    this.at = word;
-    if (!this.stale) this.pointed({ sentence, word }, true);
+  selectWord(sentence, word) {
+    this.currentWord = word;
+    if (!this.stale) this.onPoint({ sentence, word }, true);
   }
 }
