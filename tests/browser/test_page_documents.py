@@ -94,7 +94,7 @@ def test_a_document_that_cannot_be_translated_says_why(tabs: Tabs) -> None:
     tab = tabs.open()
     drop(tab, "old.docx", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 old")
     text = tab.locator("#document-text")
-    expect(text).to_contain_text("old.docx could not be translated: This is a Word 97–2003 document (.doc)")
+    expect(text).to_contain_text("old.docx could not be translated: The file: this is a Word 97–2003 document (.doc)")
     expect(tab.get_by_role("button", name="Try again", exact=True).first).to_be_visible()
     drop(tab, "new.docx", letter("a dog"))
     expect(tab.locator("#document-link")).to_have_text("Download new.de.docx")
