@@ -106,6 +106,7 @@ def test_a_translated_catalogue_is_unchanged() -> None:
         ("de", "", ["ONE DOG", "%d DOGS"]),
         ("ja", "", ["%d DOGS"]),
         ("ru", "", ["%d DOGS", "%d DOGS", "%d DOGS"]),  # the first form is also for 21
+        ("sl", "", ["%d DOGS", "%d DOGS", "%d DOGS", "%d DOGS"]),  # the form of 1 is also for 101
         ("pl", "", ["ONE DOG", "%d DOGS", "%d DOGS"]),
         ("ar", "", ["%d DOGS", "ONE DOG", *["%d DOGS"] * 4]),
         ("pt_BR", "", ["ONE DOG", "%d DOGS"]),
@@ -138,6 +139,16 @@ def test_arguments_in_another_order_are_numbered() -> None:
     assert entry(text, upper).msgstr == "%s HAS %d DOGS (%.2f)"
     named = '#, python-format\nmsgid "%(a)s has %(b)d dogs"\nmsgstr ""\n'
     assert entry(named, backwards).msgstr == "DOGS %(b)d HAS %(a)s"
+
+
+def test_placeholders_are_kept() -> None:
+    text = "it took %.3fs for %r: 100%% of %5d, %ld, {x!r}, ${n} and <PATH>, see --help"
+    assert entry(f'#, python-format\nmsgid "{text}"\nmsgstr ""\n').msgstr == (
+        "IT TOOK %.3fS FOR %r: 100%% OF %5d, %ld, {x!r}, ${n} AND <PATH>, SEE --help"
+    )
+    one, many = "one page", "${n} pages"
+    template = f'msgid "{one}"\nmsgid_plural "{many}"\nmsgstr[0] ""\nmsgstr[1] ""\n'
+    assert set(entry(template, target="ru").msgstr_plural.values()) == {"${n} PAGES"}
 
 
 @pytest.mark.parametrize("text", ["%s has %d dogs", "%1$s has %d dogs", "%*d dogs %s"])

@@ -12,7 +12,7 @@ from dragoman.base.errors import DataError
 from dragoman.base.log import warn
 from dragoman.documents.formats.format import BilingualFormat, ParsedDocument
 from dragoman.documents.formats.messages.catalogue import Catalogue, Entry, read_catalogue
-from dragoman.documents.formats.messages.message import Message
+from dragoman.documents.formats.messages.message import Message, count_placeholders
 from dragoman.documents.formats.messages.plural_forms import PluralForms, parse_plural_forms, plural_forms_of
 from dragoman.documents.languages import Languages, is_same_language
 
@@ -207,8 +207,7 @@ def _msgstrs(job: _Job, one: str, many: str, forms: PluralForms | None) -> list[
         return [one]
     if forms is None:
         return [one, *[many] * max(1, len(job.entry.translations) - 1)]
-    arguments = [len(_directives(message.text)) for message in (job.one, job.many)]
-    if forms.singular_is_shared and arguments[0] < arguments[1]:
+    if forms.singular_is_shared and count_placeholders(job.one.text) < count_placeholders(job.many.text):
         one = many  # "one file" is wrong for 21 files
     return [one if form == forms.singular and forms.count > 1 else many for form in range(forms.count)]
 

@@ -14,7 +14,7 @@ MOST_BRANCHES = 32
 
 _C_DIRECTIVE = (
     r"%(?:[0-9]+\$)?[-+#0']*+(?:[0-9]++|\*(?:[0-9]+\$)?)?(?:\.(?:[0-9]+|\*)?)?(?:hh|h|ll|l|j|z|t|L|q)?"
-    r"[diouxXeEfFgGaAcspn@](?![\p{L}])"
+    r"[diouxXeEfFgGaAcspnr@](?![\p{L}])"
 )
 PLACEHOLDERS = "|".join(
     [
@@ -26,6 +26,7 @@ PLACEHOLDERS = "|".join(
         r"%\(\w{1,90}\)[-+ #0]*+[0-9]*+(?:\.[0-9]+)?[a-zA-Z]",  # Python
         r"%<PRI[a-zA-Z0-9]+>|%[-+0-9]*<[\w.]+>[a-z]",  # C, Ruby
         _C_DIRECTIVE,
+        r"%[-+0#']*+[0-9]*+\.[0-9]+[dfgeG]",  # a unit may follow, as in %.3fs
         r"%[0-9]{1,2}(?![0-9%])|%n(?!\p{L})|%%",  # Qt, KDE
         r"\$[A-Za-z0-9_@]{1,90}\$|\$[0-9](?![0-9.,])",  # Chrome
         r"(?<![\p{L}\p{N}-])--[a-z][\w-]*",  # options of a command line
@@ -160,6 +161,11 @@ def add_message(
 def has_words(text: str) -> bool:
     """Whether a part of a message has letters outside its placeholders and tags."""
     return any(match.lastgroup == "other" and match[0].isalpha() for match in _TOKEN.finditer(text))
+
+
+def count_placeholders(text: str) -> int:
+    """Return the number of placeholders in a message."""
+    return sum(match.lastgroup == "placeholder" for match in _TOKEN.finditer(text))
 
 
 def escape_of(text: str) -> Escape:
