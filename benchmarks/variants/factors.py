@@ -95,7 +95,7 @@ def name(choice: Choice) -> str | None:
     if path[0] not in ("encoder", "decoder") or len(path) == 1:
         factor = ".".join(path)
         return factor if factor in FACTORS else None
-    family = dict(choice.within).get(choice.path[:2], "transformer")
+    family = dict(choice.conditions).get(choice.path[:2], "transformer")
     if len(path) == 3 and path[1] in ("attention", "cross_attention") and path[2] in FACTORS:
         return path[2]
     if path[1:] == ("wiring", "input_feeding"):
@@ -118,7 +118,7 @@ def factors() -> dict[str, list[str]]:
 
 def _blind(choice: Choice, level: str) -> bool:
     """Return whether a decoder with this level has no access to the source, so that no translator can have it."""
-    return choice.path[-2:] == ("decoder", "cross_attention") and level == "null" and choice.usual != "null"
+    return choice.path[-2:] == ("decoder", "cross_attention") and level == "null" and choice.default != "null"
 
 
 def build(levels: Levels) -> tuple[dict[str, Any], Levels]:
@@ -138,7 +138,7 @@ def build(levels: Levels) -> tuple[dict[str, Any], Levels]:
         held = level in choice.levels
         # if only one side has the requested level, that side counts
         if held or factor not in effective or effective[factor] != level:
-            effective[factor] = level if held and level is not None else choice.usual
+            effective[factor] = level if held and level is not None else choice.default
         if factor == "positions":
             return positions if held else None
         return level if held else None

@@ -38,7 +38,7 @@ def accepted(single: Single, refused: bool) -> Settings | None:
     choice, level = single
     # some positions are concatenated by default, and tables can be frozen only with a separate projection
     added = {("positions", "join"): "add", ("target_positions", "join"): "add", ("tie_projection",): "false"}
-    fixed = {**added, **dict(choice.within), choice.path: level}
+    fixed = {**added, **dict(choice.conditions), choice.path: level}
     candidates = chain(holding(single, tries=0), [made(fixed)[0]], holding(single, tries=40))
     possible = (settings for settings in candidates if refusal(settings) is None and not unused(choice.path, settings))
     return next((settings for settings in possible if refused or not reasons(settings)), None)
@@ -71,7 +71,7 @@ def test_every_setting_is_equal_or_refused() -> None:
     tokenizers = train_tokenizers(TextConfig.model_validate(text), ["abcdefgh"], ["abcdefgh"])
     equal = 0
     for choice, level in singles():
-        if any(expected_refusal(path, kind) for path, kind in choice.within):
+        if any(expected_refusal(path, kind) for path, kind in choice.conditions):
             continue  # its kind is tested as a value of its own
         refused = expected_refusal(choice.path, level)
         settings = accepted((choice, level), refused)

@@ -31,12 +31,12 @@ def levels() -> dict[str, tuple[Choice, str]]:
     """Each level of each choice, once for each family and side, or for each kind of attention that has it."""
     found: dict[str, tuple[Choice, str]] = {}
     for choice in choices(ModelConfig):
-        inside = [kind for _, kind in choice.within]
+        inside = [kind for _, kind in choice.conditions]
         above = [choice.path[0], *inside] if len(inside) < 2 else inside[1:]
         for level in choice.levels:
             if (choice.path[-1], level) == ("target_positions", "fraction"):
                 continue  # never: a decoder does not know the length of its text
-            if choice.path == ("decoder", "cross_attention") and level == "null" != choice.usual:
+            if choice.path == ("decoder", "cross_attention") and level == "null" != choice.default:
                 continue  # never: a translator's decoder would have no access to the source
             found.setdefault("-".join([*above, choice.path[-1], level]), (choice, level))
     return found
@@ -47,7 +47,7 @@ LEVELS = levels()
 
 def configured(choice: Choice, level: str) -> ModelConfig:
     """A small model with this level, and the usual ones otherwise."""
-    fixed = {**dict(choice.within), choice.path: level}
+    fixed = {**dict(choice.conditions), choice.path: level}
     settings, _ = assemble(ModelConfig, lambda each: fixed.get(each.path), SMALL)
     settings = {**settings, "preset": None, "width": 8, "dropout": 0.0}
     try:

@@ -63,7 +63,7 @@ def passes(settings: Settings, seed: int) -> ModelConfig:
 @pytest.mark.parametrize("single", singles(), ids=label)
 def test_every_variant_keeps_the_promises(single: Single) -> None:
     """A level that is incompatible with the simplest model must be compatible with another one."""
-    known = any(IMPOSSIBLE.get(path) == level for path, level in (*single[0].within, (single[0].path, single[1])))
+    known = any(IMPOSSIBLE.get(path) == level for path, level in (*single[0].conditions, (single[0].path, single[1])))
     said = []
     for settings in holding(single):
         why = refusal(settings)
@@ -143,7 +143,7 @@ def test_the_design_contains_every_pair_that_is_not_refused(designed: Design) ->
 
 def test_no_variant_has_required_settings() -> None:
     """No member of a union has a required setting, which only its own tests could provide."""
-    assert not {(".".join(choice.path), kind) for choice in registry() for kind in choice.needs}
+    assert not {(".".join(choice.path), kind) for choice in registry() for kind in choice.omitted}
 
 
 def test_every_setting_is_varied_or_listed() -> None:

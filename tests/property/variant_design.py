@@ -34,7 +34,7 @@ class Designer:
         for choice in registry():
             for above in registry():
                 for level in above.levels:
-                    if (above.path, level) in choice.within:
+                    if (above.path, level) in choice.conditions:
                         self.inside[above, level] += [(self.factors[choice], inner) for inner in choice.levels]
         self.impossible: dict[frozenset[tuple[Path, str]], str] = {}
         self.companions: list[tuple[frozenset[tuple[Path, str]], tuple[Path, str]]] = []
@@ -69,7 +69,7 @@ class Designer:
         for choice in sorted(chosen, key=lambda choice: len(choice.path)):
             for level in choice.levels if choice.path not in fixed else ():
                 trial = {**fixed, choice.path: level}
-                if level != choice.usual and not self.hopeless(trial) and refusal(made(trial)[0]) is None:
+                if level != choice.default and not self.hopeless(trial) and refusal(made(trial)[0]) is None:
                     self.companions.append((frozenset(host.items()), (choice.path, level)))
                     return trial
         self.impossible[frozenset(host.items())] = why
@@ -88,14 +88,14 @@ class Designer:
         def add(some: list[Choice]) -> None:
             nonlocal kept
             trial = {**kept, **{choice: wished[choice] for choice in some}}
-            if refusal(made(base, lambda choice: trial.get(choice, choice.usual))[0]) is None:
+            if refusal(made(base, lambda choice: trial.get(choice, choice.default))[0]) is None:
                 kept = trial
             elif len(some) > 1:
                 add(some[: len(some) // 2])
                 add(some[len(some) // 2 :])
 
-        add([choice for choice, level in wished.items() if choice.path not in base and level != choice.usual])
-        return made(base, lambda choice: kept.get(choice, choice.usual))
+        add([choice for choice, level in wished.items() if choice.path not in base and level != choice.default])
+        return made(base, lambda choice: kept.get(choice, choice.default))
 
     def greedy(self, base: Fixed) -> dict[Choice, str]:
         """Return for each choice the level with the most new pairs that was not refused with the earlier ones."""
@@ -103,7 +103,7 @@ class Designer:
         held = {
             (self.factors[choice], base[choice.path])
             for choice in registry()
-            if choice.path in base and all(base.get(path) == level for path, level in choice.within)
+            if choice.path in base and all(base.get(path) == level for path, level in choice.conditions)
         }
 
         def free(choice: Choice) -> str:

@@ -44,7 +44,7 @@ FOUND = choices(Whole, NUMBERS)
 
 
 def named(choice: Choice) -> str:
-    return "/".join([*(level for _, level in choice.within), ".".join(choice.path)])
+    return "/".join([*(level for _, level in choice.conditions), ".".join(choice.path)])
 
 
 @cache
@@ -60,7 +60,7 @@ def configs() -> list[dict[Choice, str]]:
 
 
 def test_each_field_is_found_with_its_levels() -> None:
-    assert {named(choice): (choice.levels, choice.usual, choice.needs) for choice in FOUND} == {
+    assert {named(choice): (choice.levels, choice.default, choice.omitted) for choice in FOUND} == {
         "part": (("plain", "rich"), "plain", ("named",)),
         "plain/part.size": (("3", "5"), "3", ()),
         "rich/part.mode": (("null", "slow", "fast"), "null", ()),

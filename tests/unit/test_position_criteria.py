@@ -38,12 +38,12 @@ def test_the_criteria_of_deck_001(kind: str) -> None:
     found = judge(SCHEMES[kind](), setting)
     assert tuple(found) == CRITERIA
     assert tuple(verdict.holds for verdict in found.values()) == EXPECTED[kind]
-    assert all(verdict.holds or verdict.found for verdict in found.values())
+    assert all(verdict.holds or verdict.counterexample for verdict in found.values())
 
 
 def test_distances_are_distinguished_up_to_clipping() -> None:
     assert judge(RelativeConfig(distance=12), SMALL)["unique"].holds
-    assert str(judge(RelativeConfig(distance=10), SMALL)["unique"]) == "no: 0 and 1 are alike"
+    assert str(judge(RelativeConfig(distance=10), SMALL)["unique"]) == "no: 0 and 1 are equal"
     assert judge(RelativeConfig(distance=12, keys=False), SMALL)["unique"].holds
     assert judge(RelativeConfig(distance=12, values=False), SMALL)["unique"].holds
 
@@ -107,7 +107,7 @@ def test_the_command(
         (["kind=one_hot", "--width", "8", "--heads", "2", "--length", "9"], "--length 9 exceeds the 8 positions"),
         (["--width", "9", "--heads", "2"], "a width of 9 is not divisible by 2 heads"),
         (["kind=learned", "limits=3"], "did you mean limit?"),
-        (["kind=rotary", "--width", "6", "--heads", "2"], "keys is 3"),
+        (["kind=rotary", "--width", "6", "--heads", "2"], "width 3"),
     ],
 )
 def test_errors_of_the_command(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

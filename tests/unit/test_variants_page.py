@@ -99,9 +99,9 @@ def wanted() -> frozenset[tuple[str, str]]:
     """Return every kind of every union, and every level of other choices except the default."""
     found = set()
     for choice in choices(TranslationRun):
-        for level in (*choice.levels, *choice.needs):
+        for level in (*choice.levels, *choice.omitted):
             is_kind = level not in ("true", "false", "null", "auto")
-            if is_kind or level != choice.usual:
+            if is_kind or level != choice.default:
                 # the target's scheme is one of the same
                 found.add((choice.path[-1].removeprefix("target_"), level))
     # except for attention, null means "by other settings"

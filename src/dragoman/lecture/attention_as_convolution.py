@@ -1,6 +1,6 @@
 """Construct multi-head attention that computes a given convolution (Cordonnier et al. 2020, theorem 1).
 
-No model uses it. It shows what attention can express, from Python (docs/variants.md).
+The construction is not part of any model. It demonstrates the expressiveness of attention (docs/variants.md).
 """
 
 from collections.abc import Sequence
@@ -15,43 +15,45 @@ from dragoman.nn.mask import Mask
 from dragoman.nn.positions.relative import Relative, RelativeConfig
 
 _SHARPNESS = 200.0
-"""Score of the key that a head attends; all others score 0, and e^−200 is 0 in float32."""
+"""Score of the key that a head attends to. All other keys have score 0, and e^−200 is 0 in float32."""
 
 
 def attention_as_convolution(offsets: Sequence[int], weight: Tensor, bias: Tensor | None = None) -> SoftAttention:
-    """Return attention whose output at t is Σ_j weight[:, :, j] · x_(t + offsets[j]) + bias, where these tokens exist.
+    """Return attention that computes a convolution with the given kernel.
 
-    offsets: distinct, one per head. weight: (output channels, input channels, heads). bias: (output channels,).
-    The query of head j is the same at every position, a bias of W_q. It matches only the row of distance offsets[j] of
-    the relative scheme's w^K (Shaw et al. 2018), so the head's softmax is 1 there and 0 elsewhere. The head's values
-    are the states themselves, and its columns of W_O are the kernel's matrix for that distance.
+    The output at position t is Σ_j weight[:, :, j] · x_(t + offsets[j]) + bias, if all these positions exist. offsets:
+    distinct offsets, one per head. weight: (output channels, input channels, heads). bias: (output channels,).
+
+    The query of head j is the bias of W_q, so it is the same at every position. It matches only the relative key w^K
+    of offset offsets[j] (Shaw et al. 2018). The attention weight of the head is therefore 1 at this offset and 0 at all
+    others. The head's values are the unprojected states, and its columns of W_O are the kernel's matrix for the offset.
     """
     heads = len(offsets)
     outputs, inputs, _ = weight.shape
-    # one more than the largest offset, because all farther distances share the last row
+    # one more than the largest offset, because larger distances share the last row
     relative = RelativeConfig(distance=max(map(abs, offsets)) + 1, values=False)
     config = SoftAttentionConfig(key_width=heads, value_width=inputs)
-    built = config.build(AttentionSizes(inputs, inputs, outputs, heads), relative)
-    assert isinstance(built, SoftAttention) and isinstance(built.relation, Relative)
+    attention = config.build(AttentionSizes(inputs, inputs, outputs, heads), relative)
+    assert isinstance(attention, SoftAttention) and isinstance(attention.relation, Relative)
     with torch.no_grad():
-        for parameter in built.parameters():
+        for parameter in attention.parameters():
             parameter.zero_()
-        one_each = torch.eye(heads)
-        built.query.bias.copy_((_SHARPNESS * heads**0.5 * one_each).flatten())
+        one_hot = torch.eye(heads)
+        attention.query.bias.copy_((_SHARPNESS * heads**0.5 * one_hot).flatten())
         for head, offset in enumerate(offsets):
-            built.relation.key_table[offset + built.relation.distance] = one_each[head]
-        built.value.weight.copy_(torch.eye(inputs).repeat(heads, 1))
-        built.output.weight.copy_(weight.permute(0, 2, 1).flatten(1))
+            attention.relation.key_table[offset + attention.relation.distance] = one_hot[head]
+        attention.value.weight.copy_(torch.eye(inputs).repeat(heads, 1))
+        attention.output.weight.copy_(weight.permute(0, 2, 1).flatten(1))
         if bias is not None:
-            built.output.bias.copy_(bias)
-    return built.requires_grad_(False)
+            attention.output.bias.copy_(bias)
+    return attention.requires_grad_(False)
 
 
 class AttentionConvolution1d(nn.Module):
-    """`torch.nn.functional.conv1d(…, padding="same")`, computed by attention."""
+    """Computes `torch.nn.functional.conv1d(…, padding="same")` by attention."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None, dilation: int = 1) -> None:
-        """weight: (output channels, input channels, k). bias: (output channels,)."""
+        """Build the attention. weight: (output channels, input channels, k). bias: (output channels,)."""
         super().__init__()
         size = weight.size(2)
         self.left = dilation * (size - 1) // 2
@@ -59,29 +61,35 @@ class AttentionConvolution1d(nn.Module):
         self.attention = attention_as_convolution([dilation * j - self.left for j in range(size)], weight, bias)
 
     def forward(self, states: Tensor) -> Tensor:
-        """(B, input channels, T) → (B, output channels, T). Zeros beyond the ends are attended like tokens."""
+        """Map states (B, input channels, T) to (B, output channels, T).
+
+        The zeros added as padding are treated like tokens.
+        """
         padded = functional.pad(states, (self.left, self.right)).transpose(1, 2)
         return _attend_all(self.attention, padded)[:, self.left : self.left + states.size(2)].transpose(1, 2)
 
 
 class AttentionConvolution2d(nn.Module):
-    """`torch.nn.functional.conv2d(…, padding="same")`, computed by attention over the pixels in row-major order."""
+    """Computes `torch.nn.functional.conv2d(…, padding="same")` by attention over the pixels in row-major order."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None, *, columns: int) -> None:
-        """weight: (output channels, input channels, k, k'). columns: width of the images in pixels."""
+        """Build the attention.
+
+        weight: (output channels, input channels, k, k'). bias: (output channels,). columns: image width in pixels.
+        """
         super().__init__()
-        rows, across = weight.shape[2:]
-        self.top, self.left = (rows - 1) // 2, (across - 1) // 2
-        self.bottom, self.right = rows - 1 - self.top, across - 1 - self.left
-        width = columns + across - 1
-        offsets = [(y - self.top) * width + x - self.left for y in range(rows) for x in range(across)]
+        kernel_rows, kernel_columns = weight.shape[2:]
+        self.top, self.left = (kernel_rows - 1) // 2, (kernel_columns - 1) // 2
+        self.bottom, self.right = kernel_rows - 1 - self.top, kernel_columns - 1 - self.left
+        width = columns + kernel_columns - 1
+        offsets = [(y - self.top) * width + x - self.left for y in range(kernel_rows) for x in range(kernel_columns)]
         self.attention = attention_as_convolution(offsets, weight.flatten(2), bias)
 
     def forward(self, images: Tensor) -> Tensor:
-        """(B, input channels, rows, columns) → (B, output channels, rows, columns)."""
+        """Map images (B, input channels, rows, columns) to (B, output channels, rows, columns)."""
         padded = functional.pad(images, (self.left, self.right, self.top, self.bottom))
-        found = _attend_all(self.attention, padded.flatten(2).transpose(1, 2))
-        grid = found.transpose(1, 2).reshape(len(images), -1, *padded.shape[2:])
+        states = _attend_all(self.attention, padded.flatten(2).transpose(1, 2))
+        grid = states.transpose(1, 2).reshape(len(images), -1, *padded.shape[2:])
         return grid[..., self.top : self.top + images.size(2), self.left : self.left + images.size(3)]
 
 

@@ -1,4 +1,4 @@
-"""Draw a position scheme, and compare all schemes by the criteria of deck 001."""
+"""Draw a position scheme and compare all schemes by the criteria of deck 001."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,36 +19,41 @@ from dragoman.nn.positions.union import PositionsConfig
 class PositionsDrawing:
     """The result of `draw_positions`.
 
-    pictures: the files written, empty for a scheme with neither position vectors nor terms inside attention.
-    verdicts: the scheme's verdict per criterion. falls: whether the scheme has one vector per position, so that dot
-    products can fall with distance. rise: the first distance at which dot products with position 0 rise again, or None
-    if they fall throughout.
+    kind: kind of the scheme. pictures: paths of the pictures; empty for a scheme with neither position vectors nor
+    terms inside attention. verdicts: the scheme's verdict for each criterion. has_vectors: whether the scheme has one
+    vector per position. first_rise: the smallest distance at which dot products with position 0 increase, or None if
+    they decrease throughout. schemes: the schemes to compare, by kind. layers: number of layers for which receptive
+    fields are listed.
     """
 
     kind: str
     setting: Setting
     pictures: tuple[Path, ...]
     verdicts: Mapping[str, Verdict]
-    falls: bool
-    rise: int | None
+    has_vectors: bool
+    first_rise: int | None
     schemes: Mapping[str, PositionScheme]
     layers: int
 
     def __str__(self) -> str:
-        """Return a table of deck 001's criteria for all schemes, and the receptive fields of kinds of layers."""
+        """Return a table of deck 001's criteria for all schemes and a table of receptive fields."""
         kind, length = self.kind, self.setting.length
         products = ""
-        if self.falls:
-            course = "fall throughout" if self.rise is None else f"first rise again at distance {self.rise}"
+        if self.has_vectors:
+            course = (
+                "decrease throughout"
+                if self.first_rise is None
+                else f"decrease up to distance {self.first_rise - 1} and first increase at distance {self.first_rise}"
+            )
             products = f"\n{kind}: in a text of {length} tokens, dot products with position 0 {course}.\n"
         lines = [
             f"Deck 001's criteria for d = {self.setting.width}, {self.setting.heads} heads and {length} tokens. {kind} "
-            "has the given settings, the others have their defaults.",
+            "has the given settings; the other schemes have default settings.",
             criteria_table(self.schemes, self.setting),
-            "unique: in an encoder, the token in the middle can tell all positions apart; in a decoder, which attends "
-            "only to\nthe left, alibi's distances are unique too. deterministic: given by a formula, not learned. "
-            f"evenly spaced:\nneighbours are equally far apart everywhere, also in a text of {max(2, length // 2)} "
-            f"tokens. longer texts: {10 * length} tokens have\npositions too, and no value grows.",
+            "unique: in an encoder, the token in the middle can distinguish all positions. In a decoder, which attends "
+            "only to\nthe left, the distances of alibi are unique too. deterministic: defined by a formula, not "
+            f"learned. evenly spaced:\nthe distance between neighbours is constant, also in a text of {max(2, length // 2)} "
+            f"tokens. longer texts: a text of\n{10 * length} tokens has positions too, and no value increases.",
             products,
             reach_table(self.layers, length),
         ]
@@ -64,14 +69,16 @@ def draw_positions(
     length: int = 100,
     layers: int = 6,
 ) -> PositionsDrawing:
-    """Draw a position scheme into the folder `out`, and apply the criteria of deck 001 to it.
+    """Draw a position scheme and evaluate it by the criteria of deck 001.
 
-    positions: settings of the scheme, as under `model.positions`, such as `{"kind": "alibi"}` (default: sinusoidal).
-    width: model width d. heads: attention heads, which must divide d. length: length of the text in tokens. layers:
-    number of layers for which receptive fields are listed. For a scheme with one vector per position, two pictures are
-    written: encoding.png, the matrix of all vectors, and dot-products.png, PE(i)·PE(j) for all pairs. For a scheme
-    inside attention, weights.png shows the attention weights of each head over identical tokens. Raises ConfigError for
-    sizes that do not fit.
+    For a scheme with one vector per position, two pictures are written: encoding.png shows the matrix of all vectors,
+    and dot-products.png shows PE(i)·PE(j) for all pairs of positions. For a scheme inside attention, weights.png shows
+    the attention weights of each head over identical tokens.
+
+    out: output folder. positions: settings of the scheme, as under `model.positions`, such as `{"kind": "alibi"}`
+    (default: sinusoidal). width: model width d. heads: number of attention heads, which must divide d. length: text
+    length in tokens. layers: number of layers for which receptive fields are listed. Raises ConfigError for
+    incompatible sizes.
     """
     if width % heads:
         raise ConfigError(f"a width of {width} is not divisible by {heads} heads: change --heads or --width")
@@ -81,27 +88,29 @@ def draw_positions(
     schemes[chosen.kind] = chosen
     probe = Probe(chosen, setting)
     if probe.limit is not None and length > probe.limit:
-        raise ConfigError(f"--length {length} exceeds the {probe.limit} positions of {chosen.kind}: lower it")
+        raise ConfigError(
+            f"--length {length} exceeds the {probe.limit} positions of {chosen.kind}: choose a shorter length"
+        )
     verdicts = judge(chosen, setting)
     title = (
         f"Positions of kind {chosen.kind}, d = {width}{'' if verdicts['deterministic'].holds else ', before training'}"
     )
-    falls, rise = probe.encoding is not None, None
+    has_vectors, rise = probe.encoding is not None, None
     pictures: tuple[Path, ...] = ()
     if probe.encoding is not None:
         pictures, rise = _draw_vectors(probe, setting, title, Path(out))
     elif probe.relation is not None:
         pictures = (_draw_weights(probe, setting, title, Path(out)),)
-    return PositionsDrawing(chosen.kind, setting, pictures, verdicts, falls, rise, schemes, layers)
+    return PositionsDrawing(chosen.kind, setting, pictures, verdicts, has_vectors, rise, schemes, layers)
 
 
 def _draw_vectors(probe: Probe, setting: Setting, title: str, out: Path) -> tuple[tuple[Path, ...], int | None]:
     out.mkdir(parents=True, exist_ok=True)
     matrix, pairs = probe.vectors(setting.length).numpy(), probe.pairs(setting.length)[0]
     vectors, products = out / "encoding.png", out / "dot-products.png"
-    draw_matrices({"the vectors PE(i)": matrix}, vectors, title, ("component of the vector", "position i"), "value")
+    draw_matrices({"position vectors PE(i)": matrix}, vectors, title, ("vector component", "position i"), "value")
     axes = ("position j", "position i")
-    draw_matrices({"their dot products": pairs.numpy()}, products, title, axes, "PE(i)·PE(j)")
+    draw_matrices({"dot products of position vectors": pairs.numpy()}, products, title, axes, "PE(i)·PE(j)")
     return (vectors, products), first_rise(pairs)
 
 
@@ -109,8 +118,8 @@ def _draw_weights(probe: Probe, setting: Setting, title: str, out: Path) -> Path
     out.mkdir(parents=True, exist_ok=True)
     matrices = probe.pairs(setting.length).numpy()
     names = [f"head {head + 1}" for head in range(setting.heads)] if len(matrices) > 1 else ["all heads"]
-    bar = "weight of equal tokens, relative to the row's largest"
+    bar = "weight for identical tokens, relative to the row's maximum"
     weights = dict(zip(names, matrices, strict=True))
-    path, axes = out / "weights.png", ("position of the key j", "position of the query i")
+    path, axes = out / "weights.png", ("key position j", "query position i")
     draw_matrices(weights, path, f"{title}, {setting.heads} heads", axes, bar)
     return path

@@ -1,4 +1,4 @@
-"""Deck 001's four criteria for position schemes, measured, and the numbers behind its pictures."""
+"""Measurement of deck 001's four criteria for position schemes, and the data of the deck's pictures."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,26 +12,30 @@ from dragoman.nn.positions.absolute import Added, Concatenated, Encoding
 from dragoman.nn.positions.scheme import PositionScheme, RelativePositions
 
 CRITERIA = ("unique", "deterministic", "evenly spaced", "longer texts")
-_SAME = 1e-4
+_TOLERANCE = 1e-4
 """Tolerance relative to the largest value, far above the rounding errors of float32."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a criterion holds, with a counterexample if it does not."""
+    """The result for one criterion.
+
+    holds: whether the criterion holds. counterexample: the reason if the criterion does not hold.
+    """
 
     holds: bool
-    found: str = ""
+    counterexample: str = ""
 
     def __str__(self) -> str:
-        return "yes" if self.holds else f"no: {self.found}"
+        return "yes" if self.holds else f"no: {self.counterexample}"
 
 
 @dataclass(frozen=True)
 class Setting:
-    """The model in which schemes are compared: its width d and the number of heads of its bidirectional self-attention.
+    """The model and the text length for which schemes are compared.
 
-    length: length of the text in tokens; the criterion "longer texts" uses ten times this length.
+    width: model width d. heads: number of heads of bidirectional self-attention. length: text length in tokens; the
+    criterion "longer texts" uses ten times this length.
     """
 
     width: int = 128
@@ -40,10 +44,10 @@ class Setting:
 
 
 class Probe:
-    """A scheme built from a seed, as one query sees the positions of all keys."""
+    """Measures the information about key positions that a scheme provides to a query."""
 
     def __init__(self, scheme: PositionScheme, setting: Setting, seed: int = 0) -> None:
-        """Raises ConfigError for a scheme that does not fit the setting."""
+        """Build the scheme with initial values from `seed`. Raises ConfigError if it is incompatible with `setting`."""
         self.width = setting.width // setting.heads
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -53,9 +57,9 @@ class Probe:
             )
             torch.manual_seed(0)
             self.queries = torch.randn(1, 2 * setting.heads, 1, self.width)
-            # half of the keys equal the queries: no rotation makes them fit better than at distance 0
-            other = torch.randn(1, setting.heads, 1, self.width)
-            self.keys = torch.cat((self.queries[:, : setting.heads], other), 1)
+            # half of the keys equal the queries, so that their scores are largest at distance 0 under any rotation
+            random_keys = torch.randn(1, setting.heads, 1, self.width)
+            self.keys = torch.cat((self.queries[:, : setting.heads], random_keys), 1)
         self.heads = setting.heads
         self.limit = positions.limit
         self.encoding: Encoding | None = None
@@ -64,40 +68,43 @@ class Probe:
 
     @torch.no_grad()
     def vectors(self, length: int) -> Tensor:
-        """Return (length, features): what distinguishes the positions of a text for a query in its middle."""
+        """Return the features (length, features) that distinguish positions for a query in the middle of a text."""
         if self.encoding is not None:
-            found: Tensor = self.encoding(0, length, None)
-            return found.detach().reshape(length, -1)
-        return self._seen(length // 2, torch.arange(length))
+            vectors: Tensor = self.encoding(0, length, None)
+            return vectors.detach().reshape(length, -1)
+        return self._features(length // 2, torch.arange(length))
 
     @torch.no_grad()
     def steps(self, length: int) -> Tensor:
-        """Return (length − 1,): the distance between each position and the next."""
+        """Return the distance (length − 1,) between each position and the next position."""
         if self.encoding is not None:
-            moved = self.vectors(length).diff(dim=0)
-            return moved.square().sum(1).sqrt()
-        seen = [self._seen(position, torch.tensor([position, position + 1])) for position in range(length - 1)]
-        return torch.stack(seen).flatten(1).square().sum(1).sqrt()
+            differences = self.vectors(length).diff(dim=0)
+            return differences.square().sum(1).sqrt()
+        features = [self._features(position, torch.tensor([position, position + 1])) for position in range(length - 1)]
+        return torch.stack(features).flatten(1).square().sum(1).sqrt()
 
     @torch.no_grad()
     def pairs(self, length: int) -> Tensor:
-        """Return (1 or heads, length, length) values of all pairs of positions.
+        """Return values (1 or heads, length, length) for all pairs of positions.
 
-        These are dot products of the encodings or, for a scheme inside attention, weights over identical tokens
-        relative to the largest of each row. There is one matrix if all heads agree.
+        The values are dot products of the encodings. For a scheme inside attention, they are attention weights over
+        identical tokens, relative to the maximum of each row. Only one matrix is returned if all heads are equal.
         """
         if self.encoding is not None:
             vectors = self.vectors(length)
             return (vectors @ vectors.t())[None]
         # all components are 1, so the scaled dot product is √d_k
-        same = torch.ones(1, self.heads, length, self.width)
+        tokens = torch.ones(1, self.heads, length, self.width)
         positions = torch.arange(length)
-        scores = self._scores(same, same, 0, 0, positions - positions[:, None])[0]
-        found = (scores - scores.amax(-1, keepdim=True)).exp()
-        return found[:1] if torch.allclose(found, found[:1].expand_as(found)) else found
+        scores = self._scores(tokens, tokens, 0, 0, positions - positions[:, None])[0]
+        weights = (scores - scores.amax(-1, keepdim=True)).exp()
+        return weights[:1] if torch.allclose(weights, weights[:1].expand_as(weights)) else weights
 
-    def _seen(self, position: int, keys: Tensor) -> Tensor:
-        """Return scores and values (len(keys), features) of a query at `position` and keys at consecutive positions."""
+    def _features(self, position: int, keys: Tensor) -> Tensor:
+        """Return scores and values (len(keys), features) for a query at `position`.
+
+        keys: consecutive key positions.
+        """
         start, count = int(keys[0]), len(keys)
         features = torch.zeros(count, 1)
         if self.relation is None:
@@ -108,13 +115,13 @@ class Probe:
             scores = self._scores(self.queries[:, half], copies, position, start, offsets)
             features = torch.cat((features, scores[0, :, 0].t()), 1)
         if self.relation.acts_on_values:
-            one_each = torch.eye(count).expand(1, 1, count, count)
-            values = self.relation.value_bias(one_each, offsets.expand(count, count))
+            one_hot = torch.eye(count).expand(1, 1, count, count)
+            values = self.relation.value_bias(one_hot, offsets.expand(count, count))
             features = torch.cat((features, values[0, 0]), 1)
         return features
 
     def _scores(self, queries: Tensor, keys: Tensor, position: int, start: int, offsets: Tensor) -> Tensor:
-        """Return the scores (1, heads, T, S) of queries from position `position` on and keys from `start` on."""
+        """Return the scores (1, heads, T, S). position, start: positions of the first query and of the first key."""
         assert self.relation is not None
         scores: Tensor = self.relation.rotate(queries, position) @ self.relation.rotate(keys, start).transpose(-2, -1)
         scores = scores * self.width**-0.5
@@ -124,23 +131,23 @@ class Probe:
 def judge(scheme: PositionScheme, setting: Setting) -> dict[str, Verdict]:
     """Return the verdicts on deck 001's criteria, in the order of `CRITERIA`.
 
-    unique: no two positions of a text look alike. deterministic: models initialised from different seeds agree, so the
-    encoding is a formula and nothing is learned. evenly spaced: neighbouring positions are equally far apart, in this
-    text and in one of half the length. longer texts: a text of ten times the length has positions too, and none
-    of the values that the model reads is larger than before. Schemes inside attention are judged by what one query sees
-    of all keys. Raises ConfigError for a scheme that does not fit the setting.
+    unique: no two positions of a text have equal features. deterministic: the features do not depend on the seed, so
+    the scheme is a formula without learned parameters. evenly spaced: all neighbouring positions are equally far apart,
+    also in a text of half the length. longer texts: a text of ten times the length has positions too, and no feature
+    is larger than for the given length. Schemes inside attention are evaluated by the scores and values of one query
+    and all keys. Raises ConfigError if the scheme is incompatible with the setting.
     """
     probe = Probe(scheme, setting)
     length = min(setting.length, probe.limit or setting.length)
     vectors = probe.vectors(length)
-    again = Probe(scheme, setting, seed=1).vectors(length)
+    other_vectors = Probe(scheme, setting, seed=1).vectors(length)
     largest = max(float(vectors.abs().max()), 1e-30)
     return dict(
         zip(
             CRITERIA,
             (
                 _unique(vectors, largest),
-                Verdict(torch.allclose(vectors, again, atol=_SAME * largest), "depends on the seed"),
+                Verdict(torch.allclose(vectors, other_vectors, atol=_TOLERANCE * largest), "depends on the seed"),
                 _even(probe.steps(length), probe.steps(max(2, length // 2))),
                 _longer(probe, length),
             ),
@@ -150,16 +157,19 @@ def judge(scheme: PositionScheme, setting: Setting) -> dict[str, Verdict]:
 
 
 def first_rise(products: Tensor) -> int | None:
-    """Return the first distance at which the dot product with position 0 is larger than at the previous distance.
+    """Return the smallest distance at which the dot product with position 0 is larger than at the preceding distance.
 
-    products: (n, n), as `Probe.pairs` returns them. Returns None if the products fall throughout.
+    products: matrix (n, n) from `Probe.pairs`. Returns None if the products decrease throughout.
     """
     rises = (products[0].diff() > 0).nonzero()
     return int(rises[0]) + 1 if len(rises) else None
 
 
 def criteria_table(schemes: Mapping[str, PositionScheme], setting: Setting) -> str:
-    """Return a table with one line per scheme and one column per criterion; dashes mark schemes that do not fit."""
+    """Return a table with one line per scheme and one column per criterion.
+
+    Lines of schemes that are incompatible with the setting contain dashes.
+    """
     rows: list[tuple[Any, ...]] = [("positions", *CRITERIA)]
     for name, scheme in schemes.items():
         try:
@@ -175,20 +185,22 @@ def criteria_table(schemes: Mapping[str, PositionScheme], setting: Setting) -> s
 def _unique(vectors: Tensor, largest: float) -> Verdict:
     distances = torch.cdist(vectors, vectors, compute_mode="donot_use_mm_for_euclid_dist")
     distances.fill_diagonal_(torch.inf)
-    alike = (distances <= _SAME * largest).nonzero()
-    return Verdict(not len(alike), "" if not len(alike) else "{} and {} are alike".format(*alike[0].tolist()))
+    equal_pairs = (distances <= _TOLERANCE * largest).nonzero()
+    if not len(equal_pairs):
+        return Verdict(True)
+    return Verdict(False, "{} and {} are equal".format(*equal_pairs[0].tolist()))
 
 
 def _even(*steps: Tensor) -> Verdict:
-    every = torch.cat(steps)
-    smallest, largest = float(every.min()), float(every.max())
-    return Verdict(largest - smallest <= 10 * _SAME * largest, f"{smallest:.3g} to {largest:.3g}")
+    all_steps = torch.cat(steps)
+    smallest, largest = float(all_steps.min()), float(all_steps.max())
+    return Verdict(largest - smallest <= 10 * _TOLERANCE * largest, f"{smallest:.3g} to {largest:.3g}")
 
 
 def _longer(probe: Probe, length: int) -> Verdict:
     if probe.limit is not None:
         return Verdict(False, f"ends at {probe.limit}")
-    # the score of a distant key may decrease without bound: its weight approaches 0
-    size = torch.abs if probe.encoding is not None else torch.clone
-    short, long = (float(size(probe.vectors(each)).max()) for each in (length, 10 * length))
-    return Verdict(long <= short * (1 + 100 * _SAME), f"{short:.3g} grows to {long:.3g}")
+    # scores of distant keys may decrease without bound, because the attention weights then approach 0
+    magnitude = torch.abs if probe.encoding is not None else torch.clone
+    short, long = (float(magnitude(probe.vectors(each)).max()) for each in (length, 10 * length))
+    return Verdict(long <= short * (1 + 100 * _TOLERANCE), f"{short:.3g} grows to {long:.3g}")

@@ -1,6 +1,6 @@
-"""Path length and receptive field of each kind of layer (Vaswani et al. 2017, table 1; deck 001).
+"""Path lengths and receptive fields of different kinds of layers (Vaswani et al. 2017, table 1; deck 001).
 
-The counts are exact; tests compare them with the gradients of models.
+The values are exact. Tests compare them with the gradients of models.
 """
 
 from collections.abc import Callable
@@ -16,8 +16,9 @@ from dragoman.models.interface import Encoder
 class Mechanism:
     """A kind of layer.
 
-    reach: number of tokens to either side that layer l = 0, 1, … reads, None for all. stepwise: whether a layer passes
-    information from token to token, so that the path is as long as the distance.
+    reach: function that returns the number of tokens on each side to which layer l = 0, 1, … is connected, or None for
+    all tokens. stepwise: whether a layer passes information from token to token, so that the path length is the
+    distance.
     """
 
     name: str
@@ -25,22 +26,22 @@ class Mechanism:
     stepwise: bool = False
 
     def receptive_field(self, layers: int, length: int) -> int:
-        """Return how many tokens of a text of `length` influence its middle position after `layers` layers."""
+        """Return the number of tokens that influence the middle position of a text after `layers` layers."""
         middle = length // 2
-        left, right = (self._reached(layers, side) for side in (middle, length - 1 - middle))
+        left, right = (self._one_sided_field(layers, side) for side in (middle, length - 1 - middle))
         return left + 1 + right
 
     def path_length(self, distance: int) -> int:
-        """Return the number of operations on the path between two tokens that are `distance` > 0 positions apart."""
+        """Return the number of operations on the path between two tokens at a distance of `distance` > 0 positions."""
         if self.stepwise:
             return distance
         layers = 1
-        while self._reached(layers, distance) < distance:
+        while self._one_sided_field(layers, distance) < distance:
             layers += 1
         return layers
 
-    def _reached(self, layers: int, limit: int) -> int:
-        """Return how many of the `limit` tokens on one side influence a position after `layers` layers."""
+    def _one_sided_field(self, layers: int, limit: int) -> int:
+        """Return the number of tokens on one side, at most `limit`, that influence a position after `layers` layers."""
         total = 0
         for layer in range(layers):
             reach = self.reach(layer)
@@ -56,26 +57,29 @@ def recurrence() -> Mechanism:
 
 
 def convolution(kernel: int) -> Mechanism:
-    """Return convolutions with an odd `kernel` ≥ 3."""
+    """Return a convolution with an odd kernel width ≥ 3."""
     return Mechanism(f"convolution, kernel {kernel}", lambda layer: kernel // 2)
 
 
 def dilated_convolution(kernel: int, dilations: tuple[int, ...]) -> Mechanism:
-    """Return convolutions with an odd `kernel` ≥ 3 and dilation dilations[l] in layer l, repeated cyclically."""
-    shown = ", ".join(map(str, dilations))
+    """Return a dilated convolution with an odd kernel width ≥ 3.
+
+    dilations: dilation of each layer, repeated cyclically.
+    """
+    dilation_list = ", ".join(map(str, dilations))
     return Mechanism(
-        f"convolution, kernel {kernel}, dilation {shown}",
+        f"convolution, kernel {kernel}, dilation {dilation_list}",
         lambda layer: kernel // 2 * dilations[layer % len(dilations)],
     )
 
 
 def attention() -> Mechanism:
-    """Return attention over all tokens, softmax or linear."""
+    """Return softmax or linear attention over all tokens."""
     return Mechanism("attention, full", lambda layer: None)
 
 
 def windowed_attention(window: int) -> Mechanism:
-    """Return attention over `window` tokens to either side."""
+    """Return attention over `window` tokens on each side."""
     return Mechanism(f"attention, window of {window} to each side", lambda layer: window)
 
 
@@ -86,21 +90,22 @@ MECHANISMS = (
     attention(),
     windowed_attention(8),
 )
-"""The kinds of layers in the rows of `reach_table`."""
+"""The kinds of layers in `reach_table`."""
 
 
 def influence(encoder: Encoder, table: Tensor, tokens: Tensor, position: int) -> Tensor:
-    """Return (S,) bool: which of `tokens` (S,), distinct ids, influence the encoder's output at `position`.
+    """Return a mask (S,) bool that is True for tokens that influence the encoder's output at `position`.
 
-    Influence is a non-zero gradient with respect to `table` (V, d), the embedding that the encoder reads. Use a model
-    in float64, in which gradients along a long path are small but not zero.
+    A token influences the output if the gradient with respect to its embedding is not zero. Use a model in float64, in
+    which gradients along a long path are small but not zero. table: the encoder's embedding table (V, d). tokens: (S,),
+    distinct ids.
     """
     states = encoder(tokens[None], torch.ones(1, len(tokens), dtype=torch.bool)).states
-    # unequal weights: the plain sum of a layer-normalised vector is constant
+    # weights differ, because the sum of a layer-normalised vector is constant
     weights = torch.linspace(1, 2, states.size(2), dtype=states.dtype).square()
     (gradient,) = torch.autograd.grad((states[0, position] * weights).sum(), table)
-    changed: Tensor = gradient[tokens].abs().sum(1) > 0
-    return changed
+    has_influence: Tensor = gradient[tokens].abs().sum(1) > 0
+    return has_influence
 
 
 def reach_table(layers: int, length: int) -> str:

@@ -1,4 +1,4 @@
-"""The adjectives of the embedded grammar, with their comparison and the classes of nouns that they modify."""
+"""The adjectives of the embedded grammar, with their degrees and the noun classes that they modify."""
 
 from dataclasses import dataclass
 
@@ -78,9 +78,10 @@ _NO_DEGREE = frozenset("open new empty white black red green blue yellow grey br
 
 @dataclass(frozen=True, slots=True)
 class Adjective:
-    """One concept. Triples are positive, comparative and superlative.
+    """An adjective in three languages.
 
-    French forms are masculine, feminine, masculine plural, feminine plural, masculine before a vowel.
+    english, german: positive, comparative and superlative. french: masculine, feminine, masculine plural, feminine
+    plural, and masculine before a vowel. precedes: whether the French adjective precedes the noun.
     """
 
     name: str
@@ -92,7 +93,7 @@ class Adjective:
 
     @property
     def gradable(self) -> bool:
-        """Return whether it has a natural comparative."""
+        """Whether the adjective has a natural comparative."""
         return self.name not in _NO_DEGREE
 
 

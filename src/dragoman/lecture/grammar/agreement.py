@@ -1,4 +1,4 @@
-"""Agreement: the person, number and gender that verbs and adjectives agree with."""
+"""Agreement features of arguments: person, number and gender."""
 
 from typing import Literal, NamedTuple
 
@@ -10,9 +10,10 @@ Language = Literal["en", "de", "fr"]
 
 
 class Features(NamedTuple):
-    """`plural` is the number of the verb, `many` the number of adjectives and participles.
+    """The features with which verbs, adjectives and participles agree.
 
-    They differ in the polite form of address: "vous êtes patient".
+    plural: number of the verb. many: number of adjectives and participles, which differs from that of the verb in
+    polite address ("vous êtes patient").
     """
 
     person: int
@@ -22,14 +23,14 @@ class Features(NamedTuple):
 
 
 def noun_gender(noun: str, language: Language) -> str:
-    """Return m, f or n. English nouns have no gender, so it is always "n" there."""
+    """Return the gender, m, f or n. English nouns have no gender, so the result is always "n"."""
     if language == "en":
         return "n"
     return NOUNS[noun].german_gender if language == "de" else NOUNS[noun].french_gender
 
 
 def name_gender(name: str) -> str:
-    """m or f."""
+    """Return the gender of a name, m or f."""
     return NAMES[name] if name in NAMES else FAMILY_NAMES[name]
 
 

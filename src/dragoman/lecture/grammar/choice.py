@@ -1,4 +1,4 @@
-"""Random choices that depend on the seed alone, not on the platform or the Python version."""
+"""Random choices that depend only on the seed, not on the platform or the Python version."""
 
 from collections.abc import Sequence
 from random import Random
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class Choice:
-    """Draws from `random`. Only `Random.random` is used, whose sequence Python guarantees to be stable."""
+    """Makes random choices with `Random.random`, whose sequence for a seed is the same in all Python versions."""
 
     def __init__(self, random: Random) -> None:
         self._random = random.random
@@ -18,11 +18,11 @@ class Choice:
         return self._random() < probability
 
     def pick(self, options: Sequence[T]) -> T:
-        """Return one of `options`, uniformly."""
+        """Return one of `options`, drawn uniformly."""
         return options[int(self._random() * len(options))]
 
     def between(self, low: int, high: int) -> int:
-        """Return a uniform integer, both ends included."""
+        """Return an integer from `low` to `high`, both included, drawn uniformly."""
         return low + int(self._random() * (high - low + 1))
 
     def weighted(self, **weights: float) -> str:

@@ -1,4 +1,4 @@
-"""Random clauses: events, states, relative clauses, and time expressions that fit their tense."""
+"""Random clauses: events, states, relative clauses, and time expressions that fit the tense."""
 
 from dataclasses import replace
 
@@ -48,7 +48,7 @@ class Clauses(Phrases):
     """Draws clauses."""
 
     def verbs_for(self, kind: str, *frames: str) -> list[str]:
-        """Return the verbs of `frames` whose subject may be of the semantic class `kind`."""
+        """Return the verbs of `frames` whose subject may belong to the semantic class `kind`."""
         return [name for frame in frames for name in BY_FRAME[frame] if kind in VERBS[name].subjects]
 
     def relative(self, head: Phrase) -> Clause:
@@ -86,7 +86,7 @@ class Clauses(Phrases):
         return self.pronoun() if same or self.chance(0.5) else owner
 
     def time(self, tense: str, ongoing: bool) -> Time:
-        """Draw a time expression that fits the tense; `ongoing` distinguishes the ongoing from the habitual present."""
+        """Draw a time expression that fits the tense. ongoing: whether a present tense is ongoing or habitual."""
         if tense == "past":
             kind = self.weighted(word=6, date=1.5, year=1.2, weekday=1, clock=0.7, ago=1)
         elif tense == "future":
@@ -110,7 +110,10 @@ class Clauses(Phrases):
                 return Time(self.pick(tuple(table)))
 
     def event(self, verb: Verb, tense: str, rich: bool = True, subject: Argument | None = None) -> Clause:
-        """Draw a clause with a full verb and its arguments; a rich one may have adverbials, a modal and negation."""
+        """Draw a clause with a full verb and its arguments.
+
+        rich: whether the clause may have adverbials and a modal. subject: the subject; None: drawn at random.
+        """
         if verb.name in _PRESENT_ONLY:
             tense = "present"
         actor = subject or self.subject(verb, rich)
@@ -134,14 +137,14 @@ class Clauses(Phrases):
         return replace(clause, negation="not") if negative else clause
 
     def _enriched(self, clause: Clause, verb: Verb) -> Clause:
-        """Add a modal, negation, frequency, time and manner where they fit."""
+        """Add a modal, negation, frequency, time and manner if they fit the clause."""
         tense = clause.tense
         if (not verb.stative or verb.name in _MODAL_STATES) and tense != "future" and self.chance(0.17):
             vehicle = isinstance(clause.subject, Phrase) and NOUNS[clause.subject.noun].kind == "vehicle"
             modal = self.weighted(can=3, must=2, want=0 if vehicle else 3, should=2)
             tense = "present" if modal == "should" else tense
             clause = replace(clause, modal=modal, tense=tense)
-        # "must not", "muss nicht" and "ne doit pas" mean three different things.
+        # "must not", "muss nicht" and "ne doit pas" have three different meanings.
         if self.chance(0.16) and clause.modal != "must" and not self._vague(clause):
             never = not clause.modal and not verb.stative and tense != "future" and self.chance(0.3)
             clause = replace(clause, negation="never" if never else "not")
@@ -164,14 +167,14 @@ class Clauses(Phrases):
 
     @staticmethod
     def _vague(clause: Clause) -> bool:
-        """Return whether a negation would be ambiguous in scope: with every, a, twelve."""
+        """Return whether the scope of a negation would be ambiguous, as with every, a or twelve."""
         subject, target = clause.subject, clause.object
         return (isinstance(subject, Phrase) and subject.determiner in _INDEFINITE) or (
             isinstance(target, Phrase) and target.determiner == "number"
         )
 
     def state(self, tense: str, rich: bool = True) -> Clause:
-        """Draw a clause with "to be": a quality, a comparison, a place, a profession, existence or a price."""
+        """Draw a clause that states a quality, a comparison, a place, a profession, existence or a price."""
         negation = "not" if self.chance(0.12) else ""
         kind = self.weighted(quality=5, compare=3, place=3, profession=1.5, exist=2, cost=1)
         if kind == "profession":
@@ -231,7 +234,7 @@ class Clauses(Phrases):
         return Clause(Impersonal(), "exist", object=target, place=place, tense=tense, negation=negation)
 
     def clause(self, tense: str, rich: bool = True) -> Clause:
-        """Draw a clause that is neither reported speech nor relative."""
+        """Draw a main clause without reported speech."""
         frame = self.weighted(none=3.5, object=9, give=3, about=2, go=1.5, live=1, state=5, weather=0.4)
         if frame == "state":
             return self.state(tense, rich)

@@ -27,7 +27,7 @@ class Sentence(NamedTuple):
 
 @dataclass(frozen=True)
 class EmbeddedCorpus:
-    """Three disjoint lists; `derivations` maps every sentence to its derivation tree."""
+    """Three disjoint sets of sentences. derivations: the derivation tree of each sentence."""
 
     train: list[Sentence]
     valid: list[Sentence]
@@ -41,7 +41,7 @@ def realise(utterance: Utterance) -> Sentence:
 
 
 def words(text: str) -> set[str]:
-    """Return the lowercased words of a sentence without punctuation, which must occur in training."""
+    """Return the lowercased words of a sentence without punctuation."""
     bare = text.lower().replace("\u00a0", " ").replace("'", "' ")
     return {word.strip(".,?!") for word in bare.split()} - {""}
 
@@ -51,11 +51,11 @@ def _fits(sentence: Sentence) -> bool:
 
 
 def generate(seed: int = 1, train: int = 12000, valid: int = 500, test: int = 500) -> EmbeddedCorpus:
-    """Draw a corpus. It depends on the seed and the sizes alone, not on the platform or the Python version.
+    """Draw a corpus. It depends only on the seed and the sizes, not on the platform or the Python version.
 
-    Validation sentences are built like training sentences. Every test sentence contains at least one combination of
-    `held_out` that no training or validation sentence contains, but all of its words occur in training, in all
-    languages. No sentence occurs twice in any language.
+    Validation sentences are drawn in the same way as training sentences. Every test sentence contains at least one
+    combination of `held_out`, which no training or validation sentence contains. All words of the test sentences occur
+    in training in each language. No sentence occurs twice in any language.
 
     Raises ConfigError if a size is negative, or if `train` is too small to contain the words of the test set.
     """
@@ -68,15 +68,15 @@ def generate(seed: int = 1, train: int = 12000, valid: int = 500, test: int = 50
     splits: dict[str, list[Sentence]] = {"train": [], "valid": [], "test": []}
     shown: Counter[str] = Counter()
     quota = -(-test // len(KINDS))
-    # All kinds get equal shares of the test set; after `even` attempts the frequent ones fill the rest.
-    even = 2 * train + valid + 50 * test
+    # All kinds have equal shares of the test set. After `balanced_attempts`, frequent kinds fill the rest.
+    balanced_attempts = 2 * train + valid + 50 * test
     attempts, limit = 0, 50 * (train + valid + test) + 20000
     while len(splits["train"]) < train or len(splits["valid"]) < valid or len(splits["test"]) < test:
         attempts += 1
         if attempts > limit:
             raise ConfigError(
                 f"embedded corpus: train={train} sentences do not contain all words of valid={valid} and "
-                f"test={test} sentences; increase train"
+                f"test={test} sentences: increase train"
             )
         utterance = rules.utterance()
         combinations = held_out(utterance)
@@ -85,7 +85,7 @@ def generate(seed: int = 1, train: int = 12000, valid: int = 500, test: int = 50
         if len(splits[split]) >= size or (split == "test" and len(splits["train"]) < train):
             continue
         kind = max((combination.kind for combination in combinations), key=KINDS.index, default="")
-        if split == "test" and shown[kind] >= quota and attempts < even:
+        if split == "test" and shown[kind] >= quota and attempts < balanced_attempts:
             continue
         sentence = realise(utterance)
         if not _fits(sentence) or any(text in before for text, before in zip(sentence, seen, strict=True)):

@@ -1,4 +1,4 @@
-"""English: from the tree to the sentence."""
+"""Realisation of syntax trees as English sentences."""
 
 from dataclasses import replace
 
@@ -36,7 +36,7 @@ from dragoman.lecture.grammar.verbs import VERBS
 
 _SUBJECTS = {(1, False): "I", (1, True): "we", (2, False): "you", (2, True): "you", (3, True): "they"}
 _OBJECTS = {(1, False): "me", (1, True): "us", (2, False): "you", (2, True): "you", (3, True): "them"}
-# These verbs never take the receiver before the object: "describes the house to me".
+# Verbs whose receiver always follows the object: "describes the house to me".
 _ALWAYS_TO = ("describe", "give_back")
 _THIRD = {"m": ("he", "him"), "f": ("she", "her"), "n": ("it", "it")}
 _DO = {"present": ("do", "does"), "past": ("did", "did")}
@@ -135,7 +135,7 @@ def place_phrase(place: Phrase, goal: bool) -> list[str]:
 
 
 def time_phrase(time: Time) -> str:
-    """Return the words of a time."""
+    """Return the words of a time expression."""
     match time.key:
         case "date":
             return f"on the {english_ordinal(time.number)} of {MONTHS[time.month][0]}"
@@ -156,7 +156,10 @@ def time_phrase(time: Time) -> str:
 
 
 def statement(clause: Clause, fronted: bool = False, simple: bool = False) -> list[str]:
-    """Return a clause in the order of statements; `fronted` puts the time first, `simple` avoids the progressive."""
+    """Return a clause in declarative word order.
+
+    fronted: put the time expression first. simple: use the simple instead of the progressive form.
+    """
     front = [time_phrase(clause.time)] if fronted and clause.time else []
     agree = features(clause.subject, "en")
     subject = ["there"] if clause.verb == "exist" else noun_phrase(clause.subject, subject=True)
@@ -170,7 +173,7 @@ def statement(clause: Clause, fronted: bool = False, simple: bool = False) -> li
 
 
 def _none(clause: Clause) -> bool:
-    """Return whether the negation is expressed by "no": there is no …"""
+    """Return whether the negation is expressed by "no", as in "there is no …"."""
     return clause.verb == "exist" and clause.negation == "not" and isinstance(clause.object, Phrase)
 
 
@@ -195,7 +198,11 @@ def _be(agree: Features, past: bool) -> str:
 
 
 def _verbs(clause: Clause, agree: Features, support: bool = False, simple: bool = False) -> tuple[list[str], list[str]]:
-    """Return (auxiliary, main verb); a bare main verb takes do-support in questions and under negation with "not"."""
+    """Return (auxiliary, main verb).
+
+    Without an auxiliary, questions and negation with "not" require do-support. support: whether the clause is a
+    question. simple: use the simple instead of the progressive form.
+    """
     third = agree.person == 3 and not agree.plural
     be = clause.verb in ("be", "exist")
     lemma = "be" if be else VERBS[clause.verb].english[0] if clause.verb in VERBS else clause.verb
@@ -222,7 +229,7 @@ def _verbs(clause: Clause, agree: Features, support: bool = False, simple: bool 
 
 
 def progressive(clause: Clause) -> bool:
-    """Return whether an action is in progress now, neither a habit nor a state."""
+    """Return whether the clause describes an action in progress, neither a habit nor a state."""
     if clause.verb == "cost" or (clause.verb in VERBS and VERBS[clause.verb].stative):
         return False
     habit = clause.time is not None and (clause.time.key in HABIT or clause.time.key in ("weekdays", "clock"))
@@ -230,7 +237,7 @@ def progressive(clause: Clause) -> bool:
 
 
 def third_person(lemma: str) -> str:
-    """he …"""
+    """Return the third person singular of a verb in the present tense."""
     verb, _, particle = lemma.partition(" ")
     if verb == "have":
         verb = "has"
@@ -244,7 +251,7 @@ def third_person(lemma: str) -> str:
 
 
 def quality_phrase(quality: Quality) -> list[str]:
-    """Predicate adjective with its comparison."""
+    """Return a predicate adjective with its comparison."""
     adjective = ADJECTIVES[quality.adjective].english
     if quality.degree == "positive" or quality.than is None:
         return [adjective[0]]

@@ -1,4 +1,4 @@
-"""French: from the tree to the sentence."""
+"""Realisation of syntax trees as French sentences."""
 
 import re
 
@@ -56,12 +56,12 @@ def realise(utterance: Utterance) -> str:
 
 
 def starts_with_vowel(word: str) -> bool:
-    """Return whether a preceding word elides."""
+    """Return whether a word that precedes `word` is elided."""
     return bool(_VOWEL.match(word)) and not word.startswith(_ASPIRATED)
 
 
 def elide(words: list[str]) -> list[str]:
-    """Elide: le ami → l'ami, que il → qu'il, si il → s'il, but never before an aspirated h."""
+    """Apply elision, except before an aspirated h: le ami → l'ami, que il → qu'il, si il → s'il."""
     split = " ".join(word for word in words if word).split(" ")
     result: list[str] = []
     for word, following in zip(split, [*split[1:], ","], strict=True):
@@ -75,7 +75,7 @@ def elide(words: list[str]) -> list[str]:
 
 
 def prepositional(preposition: str, argument: Argument) -> list[str]:
-    """Return a preposition with its argument; the argument alone if the preposition is empty."""
+    """Return a preposition with its argument, or only the argument if the preposition is empty."""
     words = [strong_pronoun(argument)] if isinstance(argument, Pronoun) else noun_phrase(argument, relative)
     return contract(preposition, words) if preposition else words
 
@@ -86,7 +86,7 @@ def place_phrase(place: Phrase, goal: bool) -> list[str]:
 
 
 def time_phrase(time: Time) -> str:
-    """Return the words of a time."""
+    """Return the words of a time expression."""
     match time.key:
         case "date":
             day = "premier" if time.number == 1 else french_number(time.number)
@@ -108,7 +108,7 @@ def time_phrase(time: Time) -> str:
 
 
 def relative(phrase: Phrase, clause: Clause) -> list[str]:
-    """Return a relative clause: qui, que, à qui, avec qui."""
+    """Return a relative clause with its relative pronoun, such as qui, que, à qui or avec qui."""
     verb = VERBS.get(clause.verb)
     if isinstance(clause.subject, Gap):
         return ["qui", *statement(clause)]
@@ -131,7 +131,7 @@ def _question(clause: Clause, question: str) -> list[str]:
 
 
 def statement(clause: Clause, fronted: bool = False) -> list[str]:
-    """Return a clause in the order of statements; `fronted` puts the time first."""
+    """Return a clause in declarative word order. fronted: put the time expression first."""
     front = [time_phrase(clause.time), ","] if fronted and clause.time else []
     subject = ["il"] if clause.verb == "exist" else noun_phrase(clause.subject, relative)
     return [*front, *subject, *_predicate(clause, not fronted), *_complements(clause, time=not fronted)]
@@ -152,7 +152,10 @@ def _clitics(clause: Clause, agree: Features) -> list[str]:
 
 
 def _participle_agreement(clause: Clause, agree: Features) -> tuple[str, bool]:
-    """Return (gender, plural) of a participle: of the subject after être, of a preceding direct object after avoir."""
+    """Return (gender, plural) of a participle.
+
+    It agrees with the subject after être, and with a preceding direct object after avoir.
+    """
     verb = VERBS.get(clause.verb)
     if verb and verb.french_etre:
         return agree.gender, agree.many
@@ -165,7 +168,7 @@ def _participle_agreement(clause: Clause, agree: Features) -> tuple[str, bool]:
 
 
 def _early(clause: Clause) -> bool:
-    """Return whether the time is a short adverb placed next to the verb: bientôt, maintenant."""
+    """Return whether the time expression is a short adverb next to the verb, bientôt or maintenant."""
     return clause.time is not None and clause.time.key in ("soon", "now") and not clause.negation
 
 
@@ -200,7 +203,7 @@ def _predicate(clause: Clause, time: bool) -> list[str]:
 
 
 def quality_phrase(quality: Quality, agree: Features) -> list[str]:
-    """Predicate adjective with its comparison."""
+    """Return a predicate adjective with its comparison."""
     form = adjective_form(quality.adjective, agree.gender, agree.many)
     if quality.degree == "positive" or quality.than is None:
         return [form]

@@ -29,7 +29,7 @@ def starts_with_vowel(word: str, aspirated: bool = False) -> bool:
 
 
 def adjective_form(adjective: str, gender: str, plural: bool, before_vowel: bool = False) -> str:
-    """Return the adjective with agreement; bel, nouvel, vieil before a vowel."""
+    """Return the adjective with agreement. Special forms before a vowel are bel, nouvel and vieil."""
     masculine, feminine, masculine_plural, feminine_plural, liaison = ADJECTIVES[adjective].french
     if gender == "f":
         return feminine_plural if plural else feminine
@@ -39,7 +39,7 @@ def adjective_form(adjective: str, gender: str, plural: bool, before_vowel: bool
 
 
 def contract(preposition: str, words: list[str]) -> list[str]:
-    """Contract à + le → au, de + les → des. A form l' is kept; the caller elides it later."""
+    """Contract a preposition and an article: à + le → au, de + les → des. The form l' is not contracted."""
     first = words[0]
     joined = _CONTRACTIONS.get((preposition, first))
     if joined is None or (first == "le" and starts_with_vowel(words[1], words[1].startswith(ASPIRATED))):
@@ -59,7 +59,7 @@ def address(name: str) -> str:
 
 
 def clitic(pronoun: Pronoun, dative: bool) -> str:
-    """Return the pronoun before the verb."""
+    """Return the form of a pronoun before the verb."""
     agree = features(pronoun, "fr")
     if agree.person < 3:
         return _CLITICS[agree.person, agree.plural]
@@ -69,7 +69,7 @@ def clitic(pronoun: Pronoun, dative: bool) -> str:
 
 
 def strong_pronoun(pronoun: Argument) -> str:
-    """Return the pronoun after a preposition or que."""
+    """Return the form of a pronoun after a preposition or que."""
     agree = features(pronoun, "fr")
     if agree.person < 3:
         return _STRONG[agree.person, agree.plural]
@@ -79,7 +79,10 @@ def strong_pronoun(pronoun: Argument) -> str:
 
 
 def noun_phrase(argument: Argument, relative: Relative, negative: bool = False) -> list[str]:
-    """Return the words of an argument (pronouns as subjects); `negative`: an indefinite or partitive article is de."""
+    """Return the words of an argument. Pronouns are in the subject form.
+
+    negative: replace an indefinite or partitive article by de.
+    """
     match argument:
         case Name():
             return [address(argument.name)]
@@ -119,7 +122,7 @@ def _article(phrase: Phrase, gender: str, following_vowel: bool, adjective_first
         return ["de" if adjective_first else "des"]
     if NOUNS[phrase.noun].mass:
         return ["de", "l'"] if following_vowel else ["de", "la"] if gender == "f" else ["du"]
-    raise ValueError(f"{phrase.noun}: a countable singular needs an article")
+    raise ValueError(f"{phrase.noun}: a countable singular noun requires an article")
 
 
 def _phrase(phrase: Phrase, relative: Relative, negative: bool) -> list[str]:

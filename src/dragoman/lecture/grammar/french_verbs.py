@@ -1,4 +1,4 @@
-"""French conjugation: present, imperfect of the auxiliaries, simple future, participle."""
+"""French conjugation: present, imperfect of the auxiliaries, simple future and past participle."""
 
 from dragoman.lecture.grammar.verbs import VERBS
 
@@ -38,7 +38,7 @@ _IMPERFECT_STEMS = {
 
 
 def _soft(infinitive: str) -> str:
-    """Return the stem that carries the stress: achète, jette, espère, nettoie."""
+    """Return the stem of the stressed forms, as in achète, jette, espère and nettoie."""
     stem = infinitive[:-2]
     if infinitive in ("appeler", "jeter"):
         return stem + stem[-1]
@@ -104,12 +104,12 @@ def present(key: str, person: int, plural: bool) -> str:
 
 
 def future(key: str, person: int, plural: bool) -> str:
-    """Simple future."""
+    """Return the simple future."""
     return _PARADIGMS[key][2] + _FUTURE[person - 1 + 3 * plural]
 
 
 def imperfect(key: str, person: int, plural: bool) -> str:
-    """Return the imperfect of the verbs whose past is a state."""
+    """Return the imperfect of an auxiliary, a modal or a verb of state."""
     return _IMPERFECT_STEMS[infinitive(key)] + _IMPERFECT[person - 1 + 3 * plural]
 
 

@@ -1,8 +1,11 @@
-"""Adverbs, times, names, conjunctions and vehicles of the embedded grammar, as (English, German, French) triples."""
+"""Adverbs, time expressions, names, conjunctions and vehicles of the embedded grammar in the three languages.
+
+Translations are (English, German, French) triples.
+"""
 
 Triple = tuple[str, str, str]
 
-# Time expressions of the past, of the ongoing present, of habits and of the future.
+# Time expressions for the past, the ongoing present, habits and the future.
 PAST: dict[str, Triple] = {
     "yesterday": ("yesterday", "gestern", "hier"),
     "last week": ("last week", "letzte Woche", "la semaine dernière"),
@@ -67,7 +70,7 @@ NAMES: dict[str, str] = {
     "Anna": "f", "Paul": "m", "Maria": "f", "Thomas": "m", "Julia": "f", "Martin": "m", "Sophie": "f", "David": "m",
     "Clara": "f", "Simon": "m", "Emma": "f", "Daniel": "m", "Nina": "f", "Felix": "m",
 }  # fmt: skip
-# Family names take a title in polite address.
+# Family names are used with a title in polite address.
 FAMILY_NAMES: dict[str, str] = {
     "Mr Weber": "m", "Mrs Weber": "f", "Mr Martin": "m", "Mrs Martin": "f", "Mr Miller": "m", "Mrs Miller": "f",
 }  # fmt: skip

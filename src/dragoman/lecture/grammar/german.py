@@ -1,4 +1,4 @@
-"""German: from the tree to the sentence."""
+"""Realisation of syntax trees as German sentences."""
 
 from dataclasses import replace
 
@@ -90,7 +90,7 @@ def _prepend(preposition: str, words: list[str], contract: bool) -> list[str]:
 
 
 def prepositional(preposition: str, argument: Phrase, case: str) -> list[str]:
-    """Return a preposition with its noun phrase; only the plain article contracts."""
+    """Return a preposition with its noun phrase. Only the definite article is contracted."""
     return _prepend(preposition, noun_phrase(argument, case, relative), argument.determiner == "the")
 
 
@@ -101,7 +101,7 @@ def place_phrase(place: Phrase, goal: bool) -> list[str]:
 
 
 def time_phrase(time: Time) -> str:
-    """Return the words of a time."""
+    """Return the words of a time expression."""
     match time.key:
         case "date":
             return f"am {german_ordinal(time.number)} {MONTHS[time.month][1]}"
@@ -133,7 +133,7 @@ def relative(phrase: Phrase, clause: Clause) -> list[str]:
 
 
 def _predicate(clause: Clause) -> tuple[str, list[str]]:
-    """Return (finite verb, clause-final part): the latter is a separable prefix, an infinitive or a participle."""
+    """Return (finite verb, clause-final words): a separable prefix, an infinitive or a participle."""
     agree = features(Impersonal() if clause.verb == "exist" else clause.subject, "de")
     person, plural = agree.person, agree.plural
     key = "sein" if clause.verb == "be" else clause.verb
@@ -155,7 +155,10 @@ def _predicate(clause: Clause) -> tuple[str, list[str]]:
 
 
 def _order(clause: Clause, first: str, subject: bool = True) -> list[str]:
-    """Return a clause; `first` is subject, time, none (verb first) or final (verb last)."""
+    """Return the words of a clause.
+
+    first: the first constituent, subject or time, or the position of the verb, none (first) or final (last).
+    """
     finite, closing = _predicate(clause)
     if clause.verb == "go" and clause.vehicle:
         agree = features(clause.subject, "de")
@@ -182,7 +185,7 @@ def _order(clause: Clause, first: str, subject: bool = True) -> list[str]:
 
 
 def quality_phrase(quality: Quality) -> tuple[list[str], list[str]]:
-    """Return (predicate adjective, the second member of its comparison, which follows the closing verb)."""
+    """Return (predicate adjective, standard of comparison). The standard follows the clause-final verb."""
     adjective = ADJECTIVES[quality.adjective].german
     if quality.degree == "positive" or quality.than is None:
         return [adjective[0]], []
@@ -191,7 +194,10 @@ def quality_phrase(quality: Quality) -> tuple[list[str], list[str]]:
 
 
 def _extraposed(target: Argument, clause: Clause) -> tuple[Argument, list[str]]:
-    """Return (the object, its relative clause) if that clause can move after the closing verb without ambiguity."""
+    """Return (object, relative clause after the clause-final verb).
+
+    The relative clause is moved only if the result is unambiguous.
+    """
     if not isinstance(target, Phrase) or target.relative is None or clause.place is not None or clause.manner:
         return target, []
     return replace(target, relative=None), relative(target, target.relative)
@@ -202,7 +208,7 @@ def _indefinite(argument: object) -> bool:
 
 
 def _middle(clause: Clause, time: bool) -> tuple[list[str], list[str]]:
-    """Return (middle field, phrases that follow the closing verb)."""
+    """Return (middle field, phrases after the clause-final verb)."""
     verb = VERBS.get(clause.verb)
     frame = verb.frame if verb else ""
     pronouns: list[str] = []

@@ -1,4 +1,4 @@
-"""German noun phrases: articles, strong, weak and mixed adjective endings, the n-declension, pronouns."""
+"""German noun phrases: articles, adjective endings (strong, weak and mixed), the n-declension, and pronouns."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ _DEFINITE = {
     "m": ("der", "den", "dem", "des"), "f": ("die", "die", "der", "der"),
     "n": ("das", "das", "dem", "des"), "p": ("die", "die", "den", "der"),
 }  # fmt: skip
-# The endings of dieser and of the strong adjective are equal, except for a genitive that never occurs here.
+# The endings of dieser and of strong adjectives are equal, except in a genitive that this grammar does not use.
 _STRONG = {
     "m": ("er", "en", "em", "es"),
     "f": ("e", "e", "er", "er"),
@@ -55,7 +55,7 @@ Relative = Callable[[Phrase, Clause], list[str]]
 
 
 def relative_pronoun(case: str, gender: str, plural: bool) -> str:
-    """der, den, dem, denen, …"""
+    """Return the relative pronoun: der, den, dem, denen, …"""
     return _RELATIVE["p" if plural else gender][CASES.index(case)]
 
 
@@ -71,7 +71,7 @@ def noun_form(noun: str, case: str, plural: bool) -> str:
 
 
 def adjective_form(adjective: str, ending: str, superlative: bool = False) -> str:
-    """Return the declined adjective; teuer and müde drop their e."""
+    """Return the declined adjective. The e of teuer and müde is dropped."""
     stem = ADJECTIVES[adjective].german[2 if superlative else 0]
     if stem.endswith("euer"):
         stem = stem[:-2] + "r"
@@ -79,7 +79,7 @@ def adjective_form(adjective: str, ending: str, superlative: bool = False) -> st
 
 
 def determiner(kind: str, case: str, gender: str) -> tuple[str, Declension]:
-    """Return (the declined determiner, the declension of an adjective after it); gender "p" is the plural."""
+    """Return (declined determiner, declension of a following adjective). gender: m, f, n, or p for the plural."""
     index = CASES.index(case)
     if kind == "the":
         return _DEFINITE[gender][index], _WEAK
@@ -96,7 +96,7 @@ def determiner(kind: str, case: str, gender: str) -> tuple[str, Declension]:
 
 
 def noun_phrase(argument: Argument, case: str, relative: Relative, negative: bool = False) -> list[str]:
-    """Return the words of an argument in `case`; `negative` turns an indefinite article into kein."""
+    """Return the words of an argument in `case`. negative: use kein instead of an indefinite article."""
     match argument:
         case Name():
             return [_name(argument.name)]

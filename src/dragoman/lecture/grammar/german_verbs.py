@@ -1,4 +1,4 @@
-"""German conjugation: present, preterite of the auxiliaries and modals, infinitive, participle."""
+"""German conjugation: present, preterite of auxiliaries and modals, infinitive and past participle."""
 
 from dragoman.lecture.grammar.verbs import VERBS
 

@@ -1,4 +1,4 @@
-"""The combinations that are held out of the training set, found in a sentence's tree."""
+"""Detection of the combinations in a sentence's tree that are held out of the training set."""
 
 import zlib
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from functools import cache
 from dragoman.lecture.grammar.function_words import SUBORDINATING
 from dragoman.lecture.grammar.tree import Argument, Clause, Name, Pair, Phrase, Pronoun, Utterance
 
-# One in _WORD_SHARE combinations of two words is held out.
+# One in _WORD_SHARE word pairs is held out.
 _WORD_SHARE = 9
 _STATES = frozenset(("be", "exist", "cost"))
 STRUCTURES = (
@@ -25,14 +25,17 @@ KINDS = ("adjective and noun", "verb and object", "subject and verb", *STRUCTURE
 
 @dataclass(frozen=True, slots=True, order=True)
 class Combination:
-    """`kind` is one of KINDS; `words` are the concepts, empty for structures."""
+    """A combination of words, or a structure.
+
+    kind: one of KINDS. words: the concepts; empty for structures.
+    """
 
     kind: str
     words: tuple[str, ...] = ()
 
     @property
     def held_out(self) -> bool:
-        """Return whether it is held out of training, which depends on the words alone, not on a seed."""
+        """Whether the combination is held out of training. The result does not depend on a seed."""
         return _held_out(self.words)
 
 
@@ -42,28 +45,28 @@ def _held_out(words: tuple[str, ...]) -> bool:
 
 
 def nodes(*roots: Clause | Argument | None) -> tuple[list[Clause], list[Phrase]]:
-    """Yield every clause and noun phrase under `roots`, without the antecedents of gaps and pronouns."""
+    """Return all clauses and noun phrases under `roots`, without the antecedents of gaps and pronouns."""
     clauses: list[Clause] = []
     phrases: list[Phrase] = []
-    waiting: list[Clause | Argument | None] = list(roots)
-    while waiting:
-        match waiting.pop():
+    stack: list[Clause | Argument | None] = list(roots)
+    while stack:
+        match stack.pop():
             case Clause() as clause:
                 clauses.append(clause)
-                waiting += (clause.subject, clause.object, clause.receiver, clause.place, clause.complement)
-                waiting.append(clause.quality.than if clause.quality is not None else None)
+                stack += (clause.subject, clause.object, clause.receiver, clause.place, clause.complement)
+                stack.append(clause.quality.than if clause.quality is not None else None)
             case Phrase() as phrase:
                 phrases.append(phrase)
-                waiting += (phrase.possessor, phrase.place, phrase.relative)
+                stack += (phrase.possessor, phrase.place, phrase.relative)
             case Pair() as pair:
-                waiting += (pair.first, pair.second)
+                stack += (pair.first, pair.second)
             case _:
                 pass
     return clauses, phrases
 
 
 def combinations(utterance: Utterance) -> frozenset[Combination]:
-    """Return all combinations that could be held out: word pairs and the structures of STRUCTURES."""
+    """Return all word pairs of the sentence, and all its structures in STRUCTURES."""
     clauses, phrases = nodes(utterance.clause, utterance.second)
     pairs = [("adjective and noun", (phrase.adjective, phrase.noun)) for phrase in phrases if phrase.adjective]
     structures: list[str] = []
@@ -94,19 +97,19 @@ def _word_pairs(clause: Clause) -> list[tuple[str, tuple[str, str]]]:
 
 
 def _structures(clause: Clause) -> list[str]:
-    found: list[str] = []
+    structures: list[str] = []
     receiver, target = clause.receiver, clause.object
     if clause.tense == "past" and not clause.modal and isinstance(receiver, Pronoun):
-        found.append("dative pronoun in the past")
+        structures.append("dative pronoun in the past")
     if clause.tense == "future" and clause.negation:
-        found.append("negated future")
+        structures.append("negated future")
     if clause.complement is not None and _has_relative(clause.complement):
-        found.append("relative clause in a reported clause")
+        structures.append("relative clause in a reported clause")
     if clause.complement is not None and clause.complement.modal:
-        found.append("modal in a reported clause")
+        structures.append("modal in a reported clause")
     if isinstance(receiver, Phrase | Name | Pair) and isinstance(target, Phrase) and target.determiner == "of":
-        found.append("possessor beside an indirect object")
-    return found
+        structures.append("possessor beside an indirect object")
+    return structures
 
 
 def _has_relative(clause: Clause | None) -> bool:
@@ -114,5 +117,5 @@ def _has_relative(clause: Clause | None) -> bool:
 
 
 def held_out(utterance: Utterance) -> frozenset[Combination]:
-    """Return the held-out combinations in the sentence; empty for a training sentence."""
+    """Return the held-out combinations in the sentence. The set is empty for a training sentence."""
     return frozenset(combination for combination in combinations(utterance) if combination.held_out)

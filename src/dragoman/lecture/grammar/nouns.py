@@ -1,4 +1,4 @@
-"""The nouns of the embedded grammar: one concept per row with its three words, genders, plurals and semantic class."""
+"""The nouns of the embedded grammar. Each row contains a noun in three languages with genders and plurals."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -240,9 +240,10 @@ bush | m:Busch:Büsche | m:buisson
 
 @dataclass(frozen=True, slots=True)
 class Noun:
-    """One concept: `kind` is its semantic class.
+    """A noun in three languages.
 
-    `weak` marks the German n-declension, `aspirated` a French h that blocks elision.
+    kind: semantic class. weak: whether the German noun has the n-declension. aspirated: whether the French noun starts
+    with an aspirated h, which blocks elision.
     """
 
     name: str
@@ -338,18 +339,18 @@ _GROUPS = {
 
 @cache
 def nouns_for(classes: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the nouns that a verb takes. Its entries are semantic classes, groups, or `=noun`."""
-    found: list[str] = []
+    """Return the possible arguments of a verb. classes: semantic classes, groups, or single nouns (`=noun`)."""
+    nouns: list[str] = []
     for entry in classes:
         if entry.startswith("="):
-            found.append(entry[1:])
+            nouns.append(entry[1:])
         else:
-            found += _GROUPS[entry].split() if entry in _GROUPS else nouns_of(entry)
-    return tuple(dict.fromkeys(found))
+            nouns += _GROUPS[entry].split() if entry in _GROUPS else nouns_of(entry)
+    return tuple(dict.fromkeys(nouns))
 
 
 @cache
 def nouns_of(kinds: str) -> tuple[str, ...]:
-    """Return the names of the nouns of the semantic classes in `kinds` (separated by blanks), in table order."""
-    wanted = kinds.split()
-    return tuple(noun.name for noun in NOUNS.values() if noun.kind in wanted)
+    """Return the nouns of some semantic classes in table order. kinds: names of the classes, separated by spaces."""
+    classes = kinds.split()
+    return tuple(noun.name for noun in NOUNS.values() if noun.kind in classes)

@@ -1,4 +1,4 @@
-"""Random noun phrases, subjects, objects and places with compatible words."""
+"""Random noun phrases, subjects, objects and places that fit the context."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -35,14 +35,17 @@ _DEFINITE_OBJECTS = frozenset(("love", "hate", "know", "admire", "call", "visit"
 
 
 class Phrases(Choice):
-    """Draws arguments. Subclasses draw the clauses inside relative clauses."""
+    """Draws arguments. Subclasses draw relative clauses."""
 
     @abstractmethod
     def relative(self, head: Phrase) -> Clause:
         """Draw a relative clause that modifies `head`."""
 
     def phrase(self, noun: str, *, subject: bool = False, rich: bool = True) -> Phrase:
-        """Draw a noun phrase headed by `noun`; a rich one may have a relative clause, a place or a superlative."""
+        """Draw a noun phrase with the head `noun`.
+
+        rich: whether the phrase may have a relative clause, a place or a superlative.
+        """
         entry = NOUNS[noun]
         result = self._determined(noun, subject)
         if QUALITIES[entry.kind] and self.chance(0.3):
@@ -93,7 +96,7 @@ class Phrases(Choice):
         return Phrase(noun, determiner=self.weighted(my=3, his=1, her=1, our=1) if noun in KIN else "the")
 
     def pair(self) -> Pair:
-        """Two different persons."""
+        """Draw two different persons."""
         first, second = self.owner(), self.owner()
         while second == first:
             second = self.owner()
@@ -122,7 +125,7 @@ class Phrases(Choice):
         return self.phrase(self.pick(nouns_for((kind,))), subject=True, rich=rich)
 
     def object(self, verb: Verb, subject: Argument, rich: bool = True) -> Argument:
-        """Draw an object that fits the verb and is not its subject."""
+        """Draw an object that fits the verb and differs from its subject."""
         noun = self.pick(nouns_for(verb.objects))
         if NOUNS[noun].kind == "person":
             if self.chance(0.45):
@@ -145,7 +148,7 @@ class Phrases(Choice):
                 return pronoun
 
     def receiver(self, subject: Argument) -> Argument:
-        """Draw the receiver of something given."""
+        """Draw the indirect object of a verb of giving, other than the subject."""
         if self.chance(0.5):
             return self.other(subject)
         receiver = self.owner()
@@ -153,7 +156,7 @@ class Phrases(Choice):
 
     @staticmethod
     def places_of(kind: str) -> tuple[str, ...]:
-        """Draw a place where things of a semantic class are found."""
+        """Return the places in which members of the semantic class `kind` can be."""
         return OUTDOORS if kind in ("animal", "vehicle") else PLACE_NAMES
 
     def location(self, nouns: Sequence[str] = PLACE_NAMES) -> Phrase:

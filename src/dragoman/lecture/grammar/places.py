@@ -1,4 +1,4 @@
-"""The places of the embedded grammar with their prepositions in each language."""
+"""The places of the embedded grammar, with their prepositions in each language."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Random sentences: statements, questions, reported speech, two clauses, and address by name."""
+"""Random sentences: statements, questions, reported speech, two-clause sentences, and address by name."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ class Rules(Clauses):
     """Draws whole sentences."""
 
     def utterance(self) -> Utterance:
-        """Sample a complete sentence."""
+        """Draw a complete sentence."""
         kind = self.weighted(simple=10, question=4, complex=4, report=2, address=0.8)
         tense = self.weighted(present=5, past=4, future=1.6)
         if kind == "question":
@@ -40,7 +40,7 @@ class Rules(Clauses):
         return Utterance(clause, fronted=clause.time is not None and self.chance(0.4))
 
     def complex(self) -> Utterance:
-        """Two clauses."""
+        """Draw a sentence with two clauses."""
         conjunction = self.weighted(because=5, when=2, **{"if": 2, "while": 1.5, "and": 2}, but=2)
         if conjunction in ("when", "while"):
             tense = "past" if conjunction == "when" else "present"
@@ -60,7 +60,7 @@ class Rules(Clauses):
         return replace(clause or self.clause(tense, rich=self.chance(0.6)), time=None, frequency="")
 
     def happening(self, tense: str) -> Clause:
-        """Draw a dynamic clause."""
+        """Draw a clause with a dynamic verb."""
         while True:
             verb = VERBS[self.pick(BY_FRAME[self.weighted(none=3, object=5, give=1, go=1)])]
             if not verb.stative:
@@ -68,9 +68,9 @@ class Rules(Clauses):
                 return clause if tense == "future" else replace(clause, negation="")
 
     def anaphor(self, main: Clause, tense: str) -> Clause | None:
-        """Draw a second clause whose subject is a pronoun for the subject of the first."""
+        """Draw a second clause whose subject is a pronoun that refers to the subject of the first clause."""
         subject = main.subject
-        # German Kind and Mädchen are neuter, but few speakers keep the neuter pronoun in the next clause.
+        # German Kind and Mädchen are neuter, but few speakers use a neuter pronoun in the next clause.
         if not isinstance(subject, Phrase) or subject.noun in ("girl", "child") or subject.determiner == "every":
             return None
         if self.chance(0.3):
@@ -86,7 +86,7 @@ class Rules(Clauses):
         return Clause(pronoun, "be", quality=Quality(self.pick(options)), tense=tense) if options else None
 
     def question(self, tense: str) -> Utterance:
-        """Draw a question; half of those with a human subject address a person by name."""
+        """Draw a question. Half of the questions with a human subject address a person by name."""
         kind = self.weighted(yesno=6, who=1.5, what=1.5, where=1.5, when=1, why=1.5)
         if kind == "who":
             verb = VERBS[self.pick(BY_FRAME[self.weighted(object=4, none=2, go=1, give=1)])]
@@ -112,7 +112,7 @@ class Rules(Clauses):
         return self.addressed(utterance) if self.chance(0.5) else utterance
 
     def addressed(self, utterance: Utterance) -> Utterance:
-        """Turn the sentence into an address: the subject becomes "you"."""
+        """Turn the sentence into an address with the subject "you"."""
         clause = utterance.clause
         subject = clause.subject
         human = isinstance(subject, Phrase) and NOUNS[subject.noun].kind == "person"

@@ -1,4 +1,4 @@
-"""The abstract syntax that the three languages share: the tree of a sentence is its derivation."""
+"""The abstract syntax shared by the three languages. The tree of a sentence is its derivation."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Pronoun:
-    """A personal pronoun. `noun` names its antecedent, from which each language takes the gender."""
+    """A personal pronoun. noun: the antecedent, which determines the gender in each language."""
 
     person: int
     plural: bool = False
@@ -22,7 +22,7 @@ class Impersonal:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The gap of the relative pronoun or question word in its clause; it agrees like `antecedent`."""
+    """The gap of a relative pronoun or question word in its clause. It agrees with `antecedent`."""
 
     antecedent: "Phrase | None" = None
     word: str = ""
@@ -30,14 +30,14 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A first name ("Anna") or, if formal, a family name with its title."""
+    """A first name ("Anna"), or a family name with its title ("Mr Weber")."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A noun phrase. `determiner` is the, a, bare, this, every, number, of (see `possessor`), my, your, his, …"""
+    """A noun phrase. determiner: the, a, bare, this, every, number, of (see `possessor`), my, your, his, …"""
 
     noun: str
     plural: bool = False
@@ -63,7 +63,7 @@ Argument: TypeAlias = Pronoun | Impersonal | Gap | Name | Phrase | Pair
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """A predicate adjective, with the second member if it is compared: degree is positive, more or equal."""
+    """A predicate adjective. degree: positive, more or equal. than: the standard of comparison."""
 
     adjective: str
     degree: str = "positive"
@@ -72,7 +72,10 @@ class Quality:
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """A time expression: the key of an adverb, or a kind (date, year, weekday, clock, ago, in) with its numbers."""
+    """A time expression.
+
+    key: the key of an adverb, or a kind with numbers: date, year, weekday, weekdays, clock, ago or in.
+    """
 
     key: str
     number: int = 0
@@ -81,7 +84,7 @@ class Time:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One predication; `verb` is a key of VERBS or be, exist, cost, rain, snow; `tense` is present, past or future."""
+    """A clause. verb: a key of VERBS, or be, exist, cost, rain or snow. tense: present, past or future."""
 
     subject: Argument
     verb: str
@@ -103,8 +106,8 @@ class Clause:
 class Utterance:
     """A whole sentence.
 
-    `fronted` puts the time (or, with `second`, the subordinate clause) first; `question` is "", yesno, where, when,
-    why, who or what; `address` holds the names of the persons spoken to.
+    fronted: whether the subordinate clause `second`, or the time if there is no such clause, comes first. question: "",
+    yesno, where, where to, when, why, who or what. address: names of the persons who are addressed.
     """
 
     clause: Clause

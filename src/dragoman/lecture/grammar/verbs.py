@@ -1,4 +1,4 @@
-"""The verbs of the embedded grammar: one concept per row with its forms, frame, subjects and objects."""
+"""The verbs of the embedded grammar. Each row contains a verb in three languages with its subjects and objects."""
 
 from dataclasses import dataclass
 
@@ -145,10 +145,10 @@ wonder wondered | fragen gefragt r | demander:er r | person |
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One concept: its forms in three languages, its frame, and its possible subjects and objects (see `nouns_for`).
+    """A verb in three languages, with its frame and its possible subjects and objects (see `nouns_for`).
 
-    `english` is (lemma, past, -ing form), each possibly with a particle after a blank; `stative` verbs take no
-    progressive. `german_present` holds the du- and er-forms or two empty strings if they are regular.
+    english: lemma, past and -ing form, each with an optional particle after a space. stative: whether the verb has no
+    progressive form. german_present: the forms with du and er, or two empty strings if they are regular.
     """
 
     name: str
