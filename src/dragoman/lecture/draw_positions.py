@@ -53,7 +53,8 @@ class PositionsDrawing:
             "unique: in an encoder, the token in the middle can distinguish all positions. In a decoder, which attends "
             "only to\nthe left, the distances of alibi are unique too. deterministic: defined by a formula, not "
             "learned. evenly spaced:\nthe distance between neighbours is constant, also in a text of "
-            f"{max(2, length // 2)} tokens. longer texts: a text of\n{10 * length} tokens has positions too, and no value increases.",
+            f"{max(2, length // 2)} tokens. longer texts: a text of\n{10 * length} tokens has positions too, and no "
+            "value increases.",
             products,
             reach_table(self.layers, length),
         ]
