@@ -47,7 +47,7 @@ def test_one_corpus_stays_one_and_a_list_a_list(tmp_path: Path) -> None:
         ("data.train.0.sorce=x", r"unknown setting data\.train\.0\.sorce .*; did you mean data\.train\.0\.source\?"),
         ("data.train.1.weight=0", r"data\.train\.1\.weight: should be greater than 0"),
         ("data.train.1.tags=[two words]", "is not a valid tag"),
-        ("data.train.3.target_code=null", "`tmx` needs `source_code` and `target_code`"),
+        ("data.train.3.target_code=null", "`tmx` requires the languages `source_code` and `target_code`"),
         ("data.train.2.tsv=x", "give either both `source` and `target`, or one of"),
         ("data.train.1.name=clean", "two corpora of data.train are clean"),
         ("data.train.4.tsv=x", "is a list of length 4"),

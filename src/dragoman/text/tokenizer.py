@@ -27,7 +27,7 @@ class Tokenizer(ABC):
     kind: ClassVar[str]
     lossless: ClassVar[bool] = False
     added_space: ClassVar[Literal["first", "last"] | None] = "first"
-    """Word to which encoding adds a space that the text does not contain, the first or the last; None: no space."""
+    """The word of a text, first or last, to which encoding adds a space. None if encoding adds no space."""
     joint: bool = False
     """True if the tokenizer of the other language has the same vocabulary but splits differently."""
     dropout: float = 0.0

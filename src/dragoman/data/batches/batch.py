@@ -31,7 +31,7 @@ class TargetBatch:
 
     @property
     def task(self) -> str:
-        """Name of the task that the batch belongs to; empty if there is only one."""
+        """Name of the task of the batch. Empty if there is only one task."""
         return ""
 
     @property

@@ -22,7 +22,7 @@ class Permutation:
     """
 
     def __init__(self, size: int, *key: int) -> None:
-        """size: n; key: non-negative integers."""
+        """size: the number n. key: non-negative integers that seed the permutation."""
         self.size = size
         rng = np.random.default_rng(key)
         self._table = rng.permutation(size) if size <= TABLE else None

@@ -23,7 +23,7 @@ DUPLICATES_BETWEEN = 1 + RULES.index("duplicates_between")
 
 
 def open_verdicts(folder: Path) -> NDArray[np.uint8]:
-    """Return the memory-mapped verdicts on the items of the corpus with blocks in `folder`; 0: the item is kept."""
+    """Return the memory-mapped verdicts on the items of the corpus with blocks in `folder`. Kept items have 0."""
     return np.memmap(folder / _VERDICTS, dtype=np.uint8, mode="r")
 
 

@@ -117,7 +117,7 @@ def _contents(path: Path, file: BufferedReader) -> Iterator[bytes]:
 
 
 def _decompressed(path: Path, file: BinaryIO, opener: Callable[[], Any]) -> Iterator[bytes]:
-    member: Any = None  # a file may be several compressed members, one after another
+    member: Any = None  # a file may consist of several compressed members
     try:
         while data := file.read(CHUNK):
             while data:

@@ -24,7 +24,7 @@ from dragoman.text.vocabularies.vectors import VectorError
 
 
 class MarkedPair(NamedTuple):
-    """A training pair with inline symbols. spans: number of placeholders; terms: number of marked source terms."""
+    """A training pair with inline symbols. spans: number of placeholders. terms: number of marked source terms."""
 
     source: InlineText
     target: InlineText

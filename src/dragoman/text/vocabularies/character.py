@@ -1,4 +1,4 @@
-"""A vocabulary of characters."""
+"""Character vocabularies."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""A vocabulary of whole words; all other words are unknown."""
+"""Word vocabularies, in which all words that are not entries are unknown."""
 
 from collections.abc import Iterable
 from typing import ClassVar, Literal
@@ -45,7 +45,7 @@ class WordConfig(VocabularyConfig):
     )
 
     def learn(self, texts: Iterable[str]) -> WordTokenizer:
-        """Learn the most frequent words; ties are broken alphabetically."""
+        """Learn the most frequent words. Ties are broken alphabetically."""
         trainer = WordLevelTrainer(
             vocab_size=self.size,
             min_frequency=self.min_frequency,
