@@ -1,4 +1,4 @@
-"""`translate_document`: translates a document and keeps its layout and markup; reading and writing document files."""
+"""`translate_document`: translates a document and preserves its layout and markup. Also reads and writes documents."""
 
 import sys
 from collections.abc import Sequence
@@ -31,14 +31,12 @@ _DEFAULT_LANGUAGE = "en"
 
 @dataclass(frozen=True)
 class TranslatedDocument(Generic[Content]):
-    """A translated document and statistics of its sentences.
+    """A translated document and its sentence statistics.
 
-    content: text or bytes, the type of the original document. The other fields count sentences. sentences: all that
-    were translated; divided: too long, and translated in parts; unfinished: stopped at the length limit; patched:
-    assembled from parts to meet their constraints; repaired, wrong: with a problem found by the guard that another
-    search solved, or that no search solved.
-
-    `mended` is the old name of `repaired`.
+    content: text or bytes, as in the original document. The other fields are numbers of sentences. sentences: all
+    translated sentences; divided: overlong sentences that were translated in parts; unfinished: translations that ended
+    at the length limit; patched: translations assembled from parts to meet their constraints; repaired, wrong:
+    sentences in which the guard found a problem that another search solved, or that no search solved.
     """
 
     content: Content
@@ -51,12 +49,12 @@ class TranslatedDocument(Generic[Content]):
 
     @property
     def mended(self) -> int:
-        """The old name of `repaired`."""
+        """Deprecated alias of `repaired`."""
         return self.repaired
 
     @property
     def text(self: "TranslatedDocument[str]") -> str:
-        """The content of a document that is text."""
+        """The content of a document in a text format."""
         return self.content
 
 
@@ -73,16 +71,16 @@ def translate_document(
     attention: AttentionChoice | None = None,
     **settings: Unpack[RequestSettings],
 ) -> TranslatedDocument[Content]:
-    """Translate the sentences of a document, as `dragoman translate --document` does, and keep everything else.
+    """Translate the sentences of a document like `dragoman translate --document`, and preserve everything else.
 
     model: a translator, a model folder, or several folders that form an ensemble. document: text, or the bytes of the
     file for docx and odt. format: text, markdown, html, srt, vtt, docx, odt, po, xliff or json. attention: the decoder
-    attention that aligns words, which decides where markup goes in the translation. settings: beam, length_penalty,
-    coverage_penalty, unknown, search, to, tags, glossary, keep, keep_patterns and guard, as in `Translator.request`.
-    The other arguments are those of `Translator.load`.
+    attention that aligns words, which determines the positions of markup in the translation. settings: beam,
+    length_penalty, coverage_penalty, unknown, search, to, tags, glossary, keep, keep_patterns and guard, as in
+    `Translator.request`. The other arguments are those of `Translator.load`.
 
     Raises ConfigError for an unknown format, a missing package and inconsistent settings; DocumentError for text that
-    is not valid Unicode and bytes that are not such a document; ModelError and ResourceError as `Translator` does.
+    is not valid Unicode and for bytes that are not in the given format; ModelError and ResourceError like `Translator`.
     """
     file_format: Format[Content] = get_format(format)
     if isinstance(model, str | Path | Sequence):
@@ -115,16 +113,16 @@ def translate_document(
 
 
 def languages_of(model: Translator, request: Request) -> Languages:
-    """Return the languages of a request for a model, as far as the model names them."""
+    """Return the source and target languages of a request. A language that the model does not name is None."""
     target = next(iter(tag_languages(request.tags)), model.meta.target_language)
     return Languages(model.meta.source_language, target)
 
 
 def _language(model: Translator) -> str:
-    """Return the language whose rules split the text into sentences."""
+    """Return the language for sentence splitting: the source language of the model, or the default language."""
     language = model.meta.source_language
     if language is None:
-        info(f"the model does not name its source language: sentences are split as in '{_DEFAULT_LANGUAGE}'")
+        info(f"the model does not name its source language: sentences are split by the rules for '{_DEFAULT_LANGUAGE}'")
     return language or _DEFAULT_LANGUAGE
 
 
@@ -156,9 +154,9 @@ def _translate(
 def _align(
     pipeline: DocumentPipeline, document: SegmentedDocument[Any], texts: Sequence[str], required: bool
 ) -> list[Alignment]:
-    """Return the alignments that markup needs; empty ones if the model cannot align words and they are not `required`.
+    """Return the alignments of the sentences with markup.
 
-    Raises ConfigError if they are required and the model cannot align words.
+    If the model cannot align words, raises ConfigError if alignments are `required`, else returns empty alignments.
     """
     try:
         return pipeline.align(document, texts)
@@ -170,11 +168,11 @@ def _align(
 
 
 def read_document(path: Path | None, format: str, on_error: str = "stop") -> Any:
-    """Read a file, compressed (.gz, .xz, .zst) or not, or standard input; line ends stay as they are.
+    """Read a document from a file, which may be compressed (.gz, .xz, .zst), or from standard input.
 
-    format: its name. on_error: `stop` at broken UTF-8, or `replace` it with U+FFFD. Raises DataError for a file that is
-    missing, unreadable or evidently of another format, and for broken UTF-8, with the line number; ConfigError for an
-    unknown format and for another value of on_error.
+    Line breaks are not converted. format: the name of the format. on_error: `stop` raises an error for invalid UTF-8,
+    `replace` replaces it with U+FFFD. Raises DataError for a file that is missing, unreadable or evidently in another
+    format, and for invalid UTF-8, with the line number; ConfigError for an unknown format or value of on_error.
     """
     if on_error_of(on_error) == "blank":
         raise ConfigError("--on-error blank applies to lines, not to documents: use stop or replace")
@@ -194,9 +192,10 @@ def validate_paths(source: Path | None, target: Path | None) -> None:
 
 
 def write_document(content: Content, path: Path | None, format: Format[Content]) -> None:
-    """Write a document to a file, atomically and compressed as its extension says, or to standard output.
+    """Write a document to a file or to standard output.
 
-    Raises ResourceError for a file that cannot be written.
+    The file is written atomically and compressed according to its extension. Raises ResourceError for a file that
+    cannot be written.
     """
     data = format.encode(content)
     if path is None:

@@ -21,9 +21,9 @@ Raw = tuple["str | Passage", ...]
 class Mark(NamedTuple):
     """A piece of markup within a passage.
 
-    position: the index of the unit that it precedes; kind: whether it opens a span of text, closes one, or neither.
-    partner: the index of the other mark of its span; None if that mark is in another passage. must_contain_text:
-    whether its span must not be empty.
+    position: the index of the unit that the mark precedes. kind: `open` or `close` for a mark that opens or closes a
+    span of text, else `empty`. partner: the index of the other mark of the span, or None if that mark is in another
+    passage. must_contain_text: whether an empty span is invalid.
     """
 
     position: int
@@ -35,10 +35,11 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True)
 class Passage:
-    """Text as units: single characters as the model reads them, and inline code, each piece of which is one unit.
+    """A text as a sequence of units. A unit is a single character or a piece of inline code.
 
-    texts: the text of each unit; raws: its form in the document, such as `&amp;` for `&`; marks: sorted by position.
-    code: the indices of units that translations must copy. escape: writes translations.
+    texts: the text of each unit as model input; raws: the original form of each unit, such as `&amp;` for `&`; marks:
+    the markup, sorted by position; code: the indices of the units that translations must copy; escape: encodes the text
+    of a translation.
     """
 
     texts: Sequence[str]
@@ -49,7 +50,7 @@ class Passage:
 
     @property
     def symbols(self) -> str:
-        """One character per unit, for finding where sentences end. A code unit counts as a letter."""
+        """One character per unit, for sentence splitting. A code unit is represented by a letter."""
         if isinstance(self.texts, str):
             return self.texts
         return "".join("x" if index in self.code else text[:1] for index, text in enumerate(self.texts))
@@ -66,7 +67,7 @@ class Passage:
 
 
 def iterate_passages(parts: Sequence["str | Passage"]) -> Iterator[Passage]:
-    """Yield all passages, including those within marks of others."""
+    """Yield all passages, including the passages within marks of other passages."""
     for part in parts:
         if isinstance(part, Passage):
             yield part
@@ -83,7 +84,7 @@ def raw_text(passage: Passage) -> str:
 class PassageBuilder:
     """Builds passages from text and markup in document order.
 
-    Consecutive blanks become one unit, and a span without text becomes one mark.
+    Consecutive whitespace becomes one unit, and a span without text becomes one mark.
     """
 
     def __init__(self, escape: Escape) -> None:
@@ -103,7 +104,7 @@ class PassageBuilder:
         self._raws.append(raw)
 
     def add_blank(self, raw: str) -> None:
-        """Add a run of blanks. If it follows a blank and marks, it becomes part of the last mark."""
+        """Add whitespace. If only marks separate it from other whitespace, it becomes part of the last mark."""
         position = len(self._texts)
         if self._marks and self._marks[-1].position == position and (not position or self._texts[-1] in (" ", "\n")):
             last = self._marks[-1]
@@ -129,7 +130,7 @@ class PassageBuilder:
     def add_mark(
         self, kind: Literal["open", "close", "empty"], raw: Raw, name: str = "", must_contain_text: bool = False
     ) -> None:
-        """Add a mark. name: identifies the span; its opening and closing marks have the same name."""
+        """Add a mark. name: identifies the span. The opening and closing marks of a span have the same name."""
         self._marks.append(Mark(len(self._texts), raw, kind, None, must_contain_text))
         self._names.append(name)
 
@@ -170,7 +171,7 @@ def _pair_marks(marks: list[Mark], names: list[str]) -> list[Mark]:
 
 
 def _merge_empty_spans(marks: list[Mark]) -> tuple[Mark, ...]:
-    """Return the marks; each span without text is merged with the marks in it into one empty mark."""
+    """Return the marks after merging each span without text, including the marks in it, into one empty mark."""
     merged: list[Mark] = []
     new_index: dict[int, int] = {}
     index = 0

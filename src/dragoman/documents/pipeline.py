@@ -19,9 +19,10 @@ from dragoman.translation.translator import Translator
 
 @dataclass(frozen=True)
 class SegmentedDocument(Generic[Content]):
-    """A document as sentences to translate, and everything else that is needed to write it again.
+    """A document that is segmented into sentences, and the data needed to write its translation.
 
-    sentences: in order. oversized: the number of sentences that were too long for the model and were split.
+    sentences: the sentences in order. oversized: the number of sentences that were too long for the model and were
+    split.
     """
 
     sentences: Sequence[Sentence]
@@ -30,7 +31,7 @@ class SegmentedDocument(Generic[Content]):
     _sentences_by_passage: dict[int, list[Sentence]]
 
     def indices_to_align(self, texts: Sequence[str]) -> list[int]:
-        """Return the indices of sentences whose markup must be placed in their translations, `texts`."""
+        """Return the indices of the sentences that need an alignment to place markup. texts: their translations."""
         return [
             index
             for index, (sentence, text) in enumerate(zip(self.sentences, texts, strict=True))
@@ -40,7 +41,7 @@ class SegmentedDocument(Generic[Content]):
     def write(self, texts: Sequence[str], alignments: Sequence[Alignment]) -> Content:
         """Write the document with a translation for each sentence.
 
-        alignments: of each sentence with its translation; only those of the sentences in `indices_to_align` are used.
+        alignments: one per sentence. Only the alignments of the sentences in `indices_to_align` are used.
         """
         written = {
             id(sentence): render_translation(sentence, text, alignment)
@@ -54,10 +55,10 @@ class SegmentedDocument(Generic[Content]):
                 yield part
                 continue
             unit = mark = 0
-            for each in self._sentences_by_passage[id(part)]:
-                yield from self._write(part.original(unit, each.begin, mark, each.first), written)
-                yield from self._write(written[id(each)], written)
-                unit, mark = each.end, each.last
+            for sentence in self._sentences_by_passage[id(part)]:
+                yield from self._write(part.original(unit, sentence.begin, mark, sentence.first), written)
+                yield from self._write(written[id(sentence)], written)
+                unit, mark = sentence.end, sentence.last
             yield from self._write(part.original(unit, len(part.raws), mark, len(part.marks)), written)
 
 
@@ -77,7 +78,7 @@ class DocumentPipeline:
         batch_size: int = 64,
         attention: AttentionChoice | None = None,
     ) -> None:
-        """request: for every sentence. language: code of the source language, such as `en` or `pt-BR`.
+        """request: the request for every sentence. language: the source language, such as `en` or `pt-BR`.
 
         batch_size: the maximum number of sentences that are aligned together. attention: as in `Translator.aligner_of`.
         """
@@ -88,16 +89,18 @@ class DocumentPipeline:
     def segment(self, parsed: ParsedDocument[Content]) -> SegmentedDocument[Content]:
         """Divide the passages of a document into sentences that fit the model."""
         splitter = Splitter(self._language, lambda part: self._translator.fits(part, self._request))
-        found = {id(each): list(segment_passage(each, splitter)) for each in iterate_passages(parsed.parts)}
-        flat = [sentence for sentences in found.values() for sentence in sentences]
-        return SegmentedDocument(flat, splitter.oversized, parsed, found)
+        by_passage = {
+            id(passage): list(segment_passage(passage, splitter)) for passage in iterate_passages(parsed.parts)
+        }
+        flat = [sentence for sentences in by_passage.values() for sentence in sentences]
+        return SegmentedDocument(flat, splitter.oversized, parsed, by_passage)
 
     def attempts(self, sentences: Sequence[Sentence]) -> Iterator[list[TextRequest]]:
-        """Yield the requests for all sentences. If the model rejects them with a ConfigError, use the next ones.
+        """Yield lists of requests for all sentences. If the model raises ConfigError for a list, use the next list.
 
-        The first attempt constrains translations to contain inline code verbatim. The second one, for models that
-        cannot be constrained, does not: code is then placed next to the surrounding words. Without code there is a
-        single attempt.
+        The requests of the first list constrain translations to contain inline code verbatim. The second list is for
+        models that do not support constraints: code is then placed next to the surrounding words. Without code, there
+        is only one list.
         """
         constrained = [_constrain_code(self._request, sentence) for sentence in sentences]
         yield [(sentence.text, request) for sentence, request in zip(sentences, constrained, strict=True)]
@@ -107,10 +110,10 @@ class DocumentPipeline:
     def align(
         self, document: SegmentedDocument[Any], texts: Sequence[str], all_sentences: bool = False
     ) -> list[Alignment]:
-        """Align sentences with their translations. A sentence that is not aligned, or cannot be, has no links.
+        """Align sentences with their translations. The alignment of any other sentence is empty.
 
-        all_sentences: align every sentence, not only those whose markup requires it. Raises ConfigError if the aligner
-        cannot align anything, for example because the engine exposes no attention.
+        all_sentences: align every sentence, not only the sentences in `indices_to_align`. Raises ConfigError if the
+        aligner cannot be used, for example because the engine exposes no attention.
         """
         indices = document.indices_to_align(texts)
         if all_sentences:
@@ -119,14 +122,14 @@ class DocumentPipeline:
         if indices:
             sources = [document.sentences[index].text for index in indices]
             aligner = self._translator.aligner_of(self._request.tags, self._attention)
-            found = align_each(aligner, sources, [texts[index] for index in indices], self._batch_size)
-            for index, alignment in zip(indices, found, strict=True):
+            results = align_each(aligner, sources, [texts[index] for index in indices], self._batch_size)
+            for index, alignment in zip(indices, results, strict=True):
                 alignments[index] = alignment or ()
         return alignments
 
 
 def _constrain_code(request: Request, sentence: Sentence) -> Request:
-    """Return the request for a sentence, which constrains the translation to copy the sentence's code, if any."""
+    """Return the request with the constraint that the translation copies the code of the sentence, if any."""
     if not sentence.code:
         return request
     control = request.control or Control()

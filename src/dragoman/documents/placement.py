@@ -9,7 +9,7 @@ from dragoman.documents.sentences import Sentence
 from dragoman.text.words import word_spans
 
 Range = tuple[int, int]
-"""Begin and end, in characters or in words."""
+"""The begin and end of a range of characters or words."""
 
 Links = Iterable[tuple[int, int]]
 """Pairs (i, j): word i of the source is aligned with word j of the translation."""
@@ -18,29 +18,29 @@ Links = Iterable[tuple[int, int]]
 def render_translation(sentence: Sentence, translation: str, links: Links) -> Raw:
     """Return the replacement of a sentence in its document: the translation with the sentence's markup.
 
-    links: between the words of the sentence's text and those of the translation; only used if the sentence has markup.
-    A translation equal to the text leaves the document unchanged, byte for byte.
+    links: the word alignment of the sentence and its translation, which is only used if the sentence has markup. If the
+    translation is identical to the text, the original form of the sentence is returned.
     """
     if translation == sentence.text:
         return sentence.passage.original(sentence.begin, sentence.end, sentence.first, sentence.last)
     code: dict[Range, str] = {}
     root = span_tree(sentence.marks, len(sentence.text))
     pairs = set(links)
-    for position, text, raw in sorted(sentence.code, key=lambda each: -len(each[1])):
-        found = _find_code(text, translation, code)
-        if found is None:  # the model omitted the code, so it is placed like a mark
+    for position, text, raw in sorted(sentence.code, key=lambda piece: -len(piece[1])):
+        code_range = _find_code(text, translation, code)
+        if code_range is None:  # the model omitted the code, so it is placed like a mark
             root.points.append(Point(position, (" ", raw)))
             continue
-        code[found] = raw
+        code[code_range] = raw
         source_words = _words_in(sentence.text, (position, position + len(text)))
-        pairs = _link_exclusively(pairs, source_words, _words_in(translation, found))
+        pairs = _link_exclusively(pairs, source_words, _words_in(translation, code_range))
     placed = Placement(sentence.text, translation, pairs, list(code)).place(root)
     return tuple(_write(placed, translation, code, sentence.passage))
 
 
 @dataclass
 class Point:
-    """A mark that neither opens nor closes a span. position: the index of the character that it precedes."""
+    """A mark that neither opens nor closes a span. position: the index of the character that the mark precedes."""
 
     position: int
     raw: Raw
@@ -48,10 +48,10 @@ class Point:
 
 @dataclass
 class Span:
-    """Marked characters, `begin` to `end`. opening, closing: its marks; None if they are outside the sentence.
+    """A span of marked characters. opening, closing: the marks of the span, or None for a mark outside the sentence.
 
     A span without an opening mark starts with the text, and a span without a closing mark ends with the text.
-    must_contain_text: whether the span must not be empty.
+    must_contain_text: whether an empty span is invalid.
     """
 
     begin: int
@@ -85,7 +85,7 @@ def span_tree(marks: Sequence[Mark], length: int) -> Span:
 
 @dataclass
 class PlacedItem:
-    """A span or point in the translation, at characters `begin` to `end`, and what it contains, in order."""
+    """A span or point at the characters `begin` to `end` of the translation, with its nested items in order."""
 
     begin: int
     end: int
@@ -93,7 +93,7 @@ class PlacedItem:
     children: list["PlacedItem"]
 
     def marks(self) -> tuple[Raw, Raw]:
-        """The marks before and after the content. An empty span that must contain text is omitted."""
+        """Return the marks before and after the content. An empty span that must contain text has no marks."""
         item = self.item
         if isinstance(item, Point):
             return item.raw, ()
@@ -103,7 +103,7 @@ class PlacedItem:
 
 
 class _Cover(NamedTuple):
-    """The words of the translation that a span covers, and the words to which its own words are aligned."""
+    """A range of translated words that a span covers. words: the translated words aligned with the span's words."""
 
     span: Span
     covered: Range
@@ -148,7 +148,7 @@ class Placement:
         return PlacedItem(*characters, span, ordered)
 
     def _covers(self, spans: Sequence[Span], within: Range) -> list[_Cover]:
-        """Return the words of each of several sibling spans, in the order of the translation."""
+        """Return the translated words that each sibling span covers, in the order of the translation."""
         covers = []
         for span in spans:
             source_words = [
@@ -208,7 +208,7 @@ class Placement:
         return self._avoid_dividing(end)
 
     def _avoid_dividing(self, position: int) -> int:
-        """Return the position, or the start of the range that it would divide."""
+        """Return the position, or the start of the unbreakable range that contains the position."""
         return next((begin for begin, end in self._unbreakable if begin < position < end), position)
 
 
@@ -219,7 +219,7 @@ def _target_order(cover: _Cover) -> tuple[int, float]:
 
 
 def _separate(left: _Cover, right: _Cover) -> tuple[_Cover, _Cover]:
-    """Divide two overlapping covers where the fewest words are on the wrong side, and neither is empty if possible."""
+    """Divide two overlapping covers so that neither is empty, if possible, and few words are on the wrong side."""
 
     def cost(cut: int) -> tuple[int, int]:
         empty = (cut <= left.covered[0]) + (cut >= max(left.covered[1], right.covered[1]))
@@ -235,12 +235,12 @@ def _separate(left: _Cover, right: _Cover) -> tuple[_Cover, _Cover]:
 
 
 def _leading_punctuation(word: str) -> int:
-    """Return the number of characters before the first letter or digit of a word; 0 if it has neither."""
+    """Return the number of characters before the first letter or digit of a word, or 0 if there is none."""
     return next((index for index, character in enumerate(word) if character.isalnum()), 0)
 
 
 def _find_code(text: str, translation: str, used: Mapping[Range, str]) -> Range | None:
-    """Find a text in the translation, outside the ranges that are used already, as a separate word if possible."""
+    """Find a text in the translation, outside the `used` ranges. Occurrences that are separate words are preferred."""
     unused: list[Range] = []
     begin = translation.find(text)
     while begin >= 0:
@@ -264,7 +264,7 @@ def _words_in(text: str, characters: Range) -> list[int]:
 def _link_exclusively(
     links: set[tuple[int, int]], source: Sequence[int], target: Sequence[int]
 ) -> set[tuple[int, int]]:
-    """Return the links, changed so that these words are linked to one another only."""
+    """Return the links after linking the given words only to each other."""
     others = {(i, j) for i, j in links if i not in source and j not in target}
     return others | {(i, j) for i in source for j in target}
 
@@ -284,7 +284,7 @@ def _write(
 
 
 def _escaped(translation: str, begin: int, end: int, code: Mapping[Range, str], passage: Passage) -> str:
-    """Return a part of the translation in the format of the document."""
+    """Return a part of the translation, encoded in the document's format."""
     written = ""
     for (start, stop), raw in sorted(code.items()):
         if begin <= start and stop <= end and start < stop:

@@ -18,24 +18,24 @@ _BULLET = re.compile(r"\s*(?:(?:[-–—*+•·▪◦‣>#|]+|[(\[]?[0-9]{1,3}[.
 
 
 class Splitter:
-    """Splits text into sentences with the library sentencex; the layout between sentences belongs to none of them.
+    """Splits text into sentences with the library sentencex. Whitespace between sentences is not part of a sentence.
 
-    No sentence spans a line end, a tab, or three or more blanks. Sentences contain no bullets and list numbers, and
-    text without letters is not a sentence. oversized: the number of sentences that were too long and were split.
+    No sentence spans a line break, a tab, or three or more spaces. Sentences contain no bullets and list numbers, and
+    text without letters is not a sentence. oversized: the number of overlong sentences that were split.
     """
 
     def __init__(self, language: str, fits: Callable[[str], bool]) -> None:
-        """language: a code such as `en`. fits: whether the model can read a text (given without blanks at its ends)."""
+        """language: a code such as `en`. fits: returns whether a stripped text is short enough for the model."""
         self._segment = import_optional("sentencex", "documents").segment
         self._language, self._fits = language, fits
         self.oversized = 0
 
     def sentences(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield the (begin, end) characters of each sentence in order, without blanks at either end."""
+        """Yield the (begin, end) positions of each sentence in order, without whitespace at either end."""
         begin = 0
-        for found in _BREAKS.finditer(text):
-            yield from self._split_line(text, begin, found.start())
-            begin = found.end()
+        for match in _BREAKS.finditer(text):
+            yield from self._split_line(text, begin, match.start())
+            begin = match.end()
         yield from self._split_line(text, begin, len(text))
 
     def _split_line(self, text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
@@ -54,21 +54,21 @@ class Splitter:
                 begin += len(part)
 
     def _segment_line(self, line: str) -> list[str]:
-        """Yield the sentences of a line, whose concatenation is the line."""
+        """Return the sentences of a line, including the whitespace between them. Their concatenation is the line."""
         if not line:
             return []
         # the library does not support lone surrogates
         valid_text = re.sub(r"[\ud800-\udfff]", "\ufffd", line)
         segments, begin = [], 0
-        for each in self._segment(self._language, valid_text):
-            segments.append(line[begin : begin + len(each)])
-            begin += len(each)
+        for segment in self._segment(self._language, valid_text):
+            segments.append(line[begin : begin + len(segment)])
+            begin += len(segment)
         return segments if "".join(segments) == line else [line]
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """Units `begin` to `end` of a passage, and marks `first` to `last`; other marks are outside the sentence."""
+    """A sentence of a passage, which consists of the units `begin` to `end` and the marks `first` to `last`."""
 
     passage: Passage
     begin: int
@@ -78,28 +78,28 @@ class Sentence:
 
     @cached_property
     def text(self) -> str:
-        """The text as the model reads it."""
+        """The text of the sentence as model input."""
         return "".join(self.passage.texts[self.begin : self.end])
 
     @cached_property
     def marks(self) -> list[Mark]:
-        """The marks in the sentence; their positions are indices of the characters of `text` that they precede."""
+        """The marks in the sentence. Their positions are the indices of the characters of `text` that they precede."""
         ends = [0, *accumulate(map(len, self.passage.texts[self.begin : self.end]))]
         inner = self.passage.marks[self.first : self.last]
         return [mark._replace(position=ends[mark.position - self.begin]) for mark in inner]
 
     @cached_property
     def code(self) -> list[tuple[int, str, str]]:
-        """The code to copy: its position in `text`, its text, and its form in the document."""
+        """The pieces of code to copy, as (position in `text`, text, original form in the document)."""
         if not self.passage.code:
             return []
-        found, position = [], 0
+        pieces, position = [], 0
         for unit in range(self.begin, self.end):
             text = self.passage.texts[unit]
             if unit in self.passage.code:
-                found.append((position, text, self.passage.raws[unit]))
+                pieces.append((position, text, self.passage.raws[unit]))
             position += len(text)
-        return found
+        return pieces
 
 
 def segment_passage(passage: Passage, splitter: Splitter) -> Iterator[Sentence]:

@@ -1,4 +1,4 @@
-"""The text of a subtitle cue: split into passages, and its translation wrapped into lines of similar length."""
+"""Splits the text of a subtitle cue into passages, and wraps its translation into lines of similar length."""
 
 import html
 import re
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dragoman.documents.passage import Escape, Passage, PassageBuilder
 
 USUAL_LINE_WIDTH = 42
-"""The longest line, in characters, that most guidelines for subtitles in European languages allow."""
+"""The maximum line length, in characters, in most guidelines for subtitles in European languages."""
 
 _SPEAKER = r"(?:[-–—‐‑]+|[♪♫#]+|>>+)\s*"
 _SOUND = re.compile(r"\s*(?:\[[^\[\]]*\]|\([^()]*\))\s*")
@@ -20,10 +20,10 @@ _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’»)\]]*\Z")
 
 @dataclass(frozen=True)
 class CueMarkup:
-    """The markup that a format allows in cues.
+    """The markup of cues in a subtitle format.
 
-    hidden: matches tags and other text that is not displayed; escape: how translations are written; has_entities:
-    whether `&amp;` means &.
+    hidden: matches tags and other text that is not displayed; escape: encodes the text of a translation; has_entities:
+    whether entities such as `&amp;` are decoded.
     """
 
     hidden: re.Pattern[str]
@@ -36,10 +36,10 @@ class CueMarkup:
 
 
 def split_cue(lines: Sequence[tuple[str, str]], markup: CueMarkup) -> list[str | Passage]:
-    """Split a cue's lines into parts that are kept and parts that are translated, without the last line end.
+    """Split the lines of a cue into untranslated and translatable parts, without the last line break.
 
-    lines: (text, line end). A line that starts with a dash, a note or a voice tag, or is entirely in brackets, is a
-    separate passage; any other line continues the previous one.
+    lines: pairs of text and line break. A line that starts with a dash, a note or a voice tag, or is entirely in
+    brackets, starts a new passage. Any other line continues the previous passage.
     """
     builder = PassageBuilder(markup.escape)
     parts: list[str | Passage] = []
@@ -70,7 +70,7 @@ def _is_sound(line: str, markup: CueMarkup) -> bool:
 
 
 def _add_line(builder: PassageBuilder, line: str, markup: CueMarkup, first: bool) -> None:
-    """first: whether the line starts a passage, in which case a speaker's dash or note at its start is not text."""
+    """Add a line. first: whether the line starts a passage; if so, a speaker's dash or note at the start is markup."""
     units = re.compile(
         rf"({markup.hidden.pattern})|([^\S\xa0]+)|({_ENTITY})|({_SPEAKER})|.", markup.hidden.flags | re.S
     )
@@ -107,18 +107,19 @@ def _add_tag(builder: PassageBuilder, raw: str) -> None:
 
 
 def wrap_like(original: str, text: str, hidden: re.Pattern[str]) -> str:
-    """Wrap a translation into the fewest lines of usual width, but at most as many as the original has.
+    """Wrap a translation into the fewest lines of usual width, with at most as many lines as the original.
 
-    The longest line is as short as possible, and words are not split. If each line of the original ends a sentence, so
-    does each line of the translation, provided its sentences fit. hidden: matches markup, which has no width.
+    The longest line is as short as possible, and words are not split. If each line of the original is a sentence and
+    each translated sentence fits on a line, each translated sentence has a separate line. hidden: matches markup, which
+    has no width.
     """
     original_lines = _LINE_END.split(original)
     words = list(_split_words(text, hidden))
     if len(original_lines) == 1 or not words:
         return text
-    strip_markup = [hidden.sub("", word) for word in words]
-    widths = [len(word) for word in strip_markup]
-    ends = [end for end, word in enumerate(strip_markup, 1) if _SENTENCE_END.search(word) or end == len(words)]
+    visible_words = [hidden.sub("", word) for word in words]
+    widths = [len(word) for word in visible_words]
+    ends = [end for end, word in enumerate(visible_words, 1) if _SENTENCE_END.search(word) or end == len(words)]
     lines = list(zip([0, *ends], ends, strict=False))
     has_sentence_per_line = len(lines) == len(original_lines) and all(
         _SENTENCE_END.search(hidden.sub("", line).rstrip()) for line in original_lines
@@ -133,7 +134,7 @@ def wrap_like(original: str, text: str, hidden: re.Pattern[str]) -> str:
 
 
 def _smallest_width(widths: Sequence[int], max_lines: int) -> int:
-    """Return the smallest width at which the text needs no more lines than at the usual width, nor than `max_lines`."""
+    """Return the smallest width at which the text fits in `max_lines` lines and in the lines of the usual width."""
     count = min(max_lines, sum(1 for _ in _fill(widths, max(USUAL_LINE_WIDTH, max(widths)))))
     low, high = max(widths), sum(widths) + len(widths) - 1
     while low < high:
@@ -143,7 +144,7 @@ def _smallest_width(widths: Sequence[int], max_lines: int) -> int:
 
 
 def _split_words(text: str, hidden: re.Pattern[str]) -> Iterator[str]:
-    """Split at blanks, except those within markup."""
+    """Split a text at whitespace, except within markup."""
     word = ""
     position = 0
     for match in [*hidden.finditer(text), None]:
@@ -165,7 +166,7 @@ def _fits(widths: Sequence[int], width: int, count: int) -> bool:
 
 
 def _fill(widths: Sequence[int], width: int) -> Iterator[tuple[int, int]]:
-    """Fill lines with words greedily; yields the indices at which the words of each line begin and end."""
+    """Fill lines with words greedily. Yields the begin and end index of the words of each line."""
     begin = used = 0
     for index, length in enumerate(widths):
         if index > begin and used + 1 + length > width:

@@ -1,4 +1,4 @@
-"""`Format`: reads and writes documents of one kind; `ParsedDocument`: a document as translatable parts."""
+"""`Format`: parses and writes documents of one format; `ParsedDocument`: a document as a sequence of parts."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -17,26 +17,30 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 @dataclass(frozen=True)
 class ParsedDocument(Generic[Content]):
-    """parts: kept parts (str) and translatable parts in order; write: returns the document, given each part's text."""
+    """A parsed document.
+
+    parts: the untranslated (str) and translatable parts in order. write: returns the document with the given texts, one
+    per part.
+    """
 
     parts: Sequence[str | Passage]
     write: Callable[[Sequence[str]], Content]
 
 
 class Format(Protocol[Content]):
-    """A format of documents that are `Content`."""
+    """A document format. `Content` is the type of its documents."""
 
     def parse(self, content: Content, languages: Languages = UNKNOWN) -> ParsedDocument[Content]:
-        """Parse a document. languages: of the document and of its translation, as far as they are known.
+        """Parse a document. languages: the languages of the document and of its translation.
 
-        Raises ConfigError for content of the wrong type, and DataError for a document that cannot be read.
+        Raises ConfigError for content of the wrong type, and DataError for a document that cannot be parsed.
         """
         ...
 
     def decode(self, data: bytes, origin: str, on_error: str) -> Content:
-        """Convert the bytes of a file. origin: its name, for messages; on_error: `stop` or `replace`.
+        """Convert the bytes of a file. origin: the name of the file, for messages; on_error: `stop` or `replace`.
 
-        Raises DataError for bytes that are not such a document.
+        Raises DataError for bytes that are not in this format.
         """
         ...
 
@@ -112,5 +116,5 @@ def parse_pivot(
 
 
 def concatenation_format(parts_of: Callable[[str], Iterable[str | Passage]]) -> TextFormat:
-    """Return the format of documents that are the concatenation of the parts that `parts_of` splits them into."""
+    """Return a text format whose documents are the concatenation of their parts. parts_of: splits a document."""
     return TextFormat(lambda text, _: ParsedDocument(list(parts_of(text)), "".join))

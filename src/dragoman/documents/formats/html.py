@@ -1,4 +1,4 @@
-"""HTML documents: text is translated; tags, attributes and everything else are kept."""
+"""Parses HTML documents. Text and some attributes are translated, and everything else is preserved."""
 
 import html
 import re
@@ -30,7 +30,7 @@ def _escape_attribute(text: str, _: bool) -> str:
 
 
 class _Events(HTMLParser):
-    """Collects the syntactic parts of a page in `events`, as (first character, kind, tag name)."""
+    """Collects the syntactic parts of a page in `events`, as (position, kind, tag name)."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=False)
@@ -81,7 +81,7 @@ class _Events(HTMLParser):
 
 
 def split_html(text: str) -> Iterator[str | Passage]:
-    """Split a page into kept parts and the passages between the tags of block elements."""
+    """Split a page into untranslated parts and passages. The tags of block elements separate passages."""
     events = _Events(text).events
     ends = [*(begin for begin, _, _ in events[1:]), len(text)]
     parts: list[str | Passage] = [text[: events[0][0]] if events else text]
@@ -161,7 +161,7 @@ def _end_of(events: list[tuple[int, str, str]], index: int) -> int:
 
 
 def _attributes(tag: str) -> Iterator[re.Match[str]]:
-    """Return the attributes of a start tag."""
+    """Yield the attributes of a start tag."""
     name = re.match(r"<[^\s/>]+", tag)
     yield from _ATTRIBUTE.finditer(tag, name.end() if name else 0)
 
@@ -172,7 +172,7 @@ def _is_excluded(tag: str) -> bool:
 
 
 def _tag(raw: str) -> Raw:
-    """Return a start tag, with a passage for each quoted attribute that readers see."""
+    """Return a start tag, with a passage for each quoted attribute that is translated."""
     if _is_excluded(raw):
         return (raw,)
     parts: list[str | Passage] = []

@@ -1,4 +1,4 @@
-"""Markdown documents (CommonMark with tables): text is translated; blocks and markup are kept."""
+"""Parses Markdown documents (CommonMark with tables). Text is translated, and blocks and markup are preserved."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ _VOID_TAGS = ("img", "wbr", "input")
 
 
 def escape_markdown(text: str, begins: bool) -> str:
-    """Put a backslash before every character that would be markup. begins: whether the text starts a block."""
+    """Escape every character that would be parsed as markup. begins: whether the text starts a block."""
     result = _BEGINNING.match(text) if begins else None
     inner = _SPECIAL.sub(r"\\\g<0>", text)
     if result is None:
@@ -26,9 +26,9 @@ def escape_markdown(text: str, begins: bool) -> str:
 
 
 class MarkdownParser:
-    """markdown-it-py, extended to record where links, images and code end within a block.
+    """A markdown-it-py parser that also records the ends of links, images and code spans within a block.
 
-    The library gives source positions of blocks only, so its inline rules are wrapped to record where they match.
+    markdown-it-py returns source positions only for blocks, so its inline rules are wrapped to record their matches.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class MarkdownParser:
             self._parser.inline.ruler.at(name, self._record_ends(rule))
 
     def blocks(self, text: str) -> tuple[list[Any], Any]:
-        """Return the block tokens, with their inline content unparsed, and the link definitions."""
+        """Return the block tokens with unparsed inline content, and the link definitions."""
         environment: dict[str, Any] = {}
         return self._parser.parse(text, environment), environment
 
@@ -71,15 +71,15 @@ class MarkdownParser:
 
 
 class _PositionError(Exception):
-    """A token is not at the expected position."""
+    """Raised if a token is not at the expected position."""
 
 
 @dataclass
 class _InlineReader:
-    """Reads the inline tokens of one block into a passage.
+    """Converts the inline tokens of a block to a passage.
 
-    content: the block's text; positions: the position in the document of each of its characters and of its end. ends:
-    the end of each link, image and code span by its start. at: the next character to read.
+    content: the text of the block; positions: the position in the document of each character of `content` and of its
+    end; ends: the end of each link, image and code span by its start; at: the index of the next character.
     """
 
     content: str
@@ -91,7 +91,7 @@ class _InlineReader:
     links: list[int] = field(default_factory=list)
 
     def read(self, tokens: Sequence[Any]) -> None:
-        """Raises _PositionError."""
+        """Add the tokens to the builder. Raises _PositionError if a token cannot be located."""
         inside_address = False
         for token in tokens:
             if token.markup == "autolink" and token.type in ("link_open", "link_close"):
@@ -136,7 +136,7 @@ class _InlineReader:
                 raise _PositionError
 
     def _advance(self, end: int) -> str:
-        """Read up to a character; return the part of the document that was read."""
+        """Advance to a position and return the corresponding part of the document."""
         raw = self.text[self.positions[self.at] : self.positions[end]]
         self.at = end
         return raw
@@ -176,7 +176,7 @@ class _InlineReader:
             self.builder.add_mark("close" if tag[1] else "open", (raw,), name)
 
     def _image(self, token: Any) -> Raw:
-        """An image, with a passage for its description if that is plain text."""
+        """Return an image, with a passage for its description if the description is plain text."""
         end, children = self._end(), token.children or ()
         description = "".join(child.content for child in children)
         plain = all(child.type == "text" for child in children) and description.strip() != ""
@@ -212,9 +212,9 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
 
 
 def split_markdown(text: str) -> Iterator[str | Passage]:
-    """Split a document into kept parts and a passage for each heading, paragraph and table cell.
+    """Split a document into untranslated parts and a passage for each heading, paragraph and table cell.
 
-    Warns of blocks whose text cannot be located in the document; they remain untranslated.
+    A block whose text cannot be located in the document remains untranslated, with a warning.
     """
     parser = MarkdownParser()
     front = _FRONT_MATTER.match(text)
@@ -239,9 +239,9 @@ def split_markdown(text: str) -> Iterator[str | Passage]:
 
 
 def _positions(content: str, text: str, lines: list[tuple[int, int]], begin: int) -> list[int] | None:
-    """Return the position in the document of each character of a block's text, and of its end; None if unknown.
+    """Return the positions in the document of the characters of a block's text and of its end, or None if unknown.
 
-    The library returns the text without the prefixes of its lines, and with the pipes of table cells unescaped.
+    markdown-it-py returns the text without the prefixes of its lines, and with the pipes of table cells unescaped.
     """
     result: list[int] = []
     end = begin
@@ -265,7 +265,7 @@ def _positions(content: str, text: str, lines: list[tuple[int, int]], begin: int
 
 
 def _in_table(content: str, raw: str) -> list[int]:
-    """Return the index of each character in the same text with backslashes before the pipes of table cells."""
+    """Return the index in `raw` of each character of `content`. In `raw`, pipes of table cells may be escaped."""
     result, index = [], 0
     for character in content:
         result.append(index)

@@ -1,4 +1,4 @@
-"""Subtitle files (SubRip and WebVTT): the text of cues is translated, everything else is kept."""
+"""Parses subtitle files (SubRip and WebVTT). The text of cues is translated, and everything else is preserved."""
 
 import html
 import re
@@ -17,19 +17,19 @@ _ARROW = "-->"
 
 
 class Line(NamedTuple):
-    """A line of a file and its line end."""
+    """A line of a file and its line break."""
 
     text: str
     end: str
 
     @property
     def is_blank(self) -> bool:
-        """Whether it has no visible character."""
+        """Whether the line has no visible character."""
         return not self.text.strip()
 
     @property
     def has_arrow(self) -> bool:
-        """Whether it contains the times of a cue, well-formed or malformed."""
+        """Whether the line contains the times of a cue, even if the times are malformed."""
         return _ARROW in self.text
 
 
@@ -42,13 +42,13 @@ class SubtitleParser(ABC):
 
     @abstractmethod
     def find_text(self, lines: Sequence[Line]) -> tuple[list[bool], list[int]]:
-        """Return for each line whether it is displayed text, and the indices of stray lines.
+        """Return whether each line is displayed text, and the indices of stray lines.
 
-        A stray line has letters but belongs to no cue, comment or header, so that no player displays it.
+        A stray line contains letters but belongs to no cue, comment or header, so players do not display it.
         """
 
     def parse(self, text: str) -> ParsedDocument[str]:
-        """Parse a file. Warns of cues with malformed times and of stray lines; both remain untranslated."""
+        """Parse a file. Stray lines and lines with malformed times remain untranslated, with a warning."""
         lines = _split_lines(text)
         is_text, stray = self.find_text(lines)
         self._warn(lines, stray)
@@ -74,7 +74,7 @@ class SubtitleParser(ABC):
         yield from texts[end:]
 
     def _write_cue(self, original: Sequence[str], texts: Sequence[str]) -> str:
-        """Wrap the lines of a translated cue. A blank line would end the cue, so it is dropped."""
+        """Wrap the lines of a translated cue. Blank lines are removed, because they would end the cue."""
         pairs = zip(original, texts, strict=True)
         new = "".join(text if text == old else wrap_like(old, text, self.markup.hidden) for old, text in pairs)
         if new == "".join(original):
@@ -107,12 +107,12 @@ _SUBRIP_TIME = r"\d+:\d+:\d+(?:[,.:]\d+)?"
 
 
 def _escape_subrip(text: str, _: bool) -> str:
-    """Change text that would start a cue or a line, since SubRip has no escape sequences."""
+    """Replace text that would start a cue or a line, because SubRip has no escape sequences."""
     return text.replace("-->", "->").replace("\r", " ")
 
 
 class SubRip(SubtitleParser):
-    """SubRip (.srt): a number, times, lines of text; players interpret its tags like HTML's.
+    """SubRip (.srt). A cue has a number, times and lines of text. Players interpret tags as in HTML.
 
     SubRip has no standard. As in pysubs2 and in players, all text that follows the first cue's times is displayed.
     """
@@ -146,7 +146,7 @@ def _escape_webvtt(text: str, _: bool) -> str:
 
 
 class WebVtt(SubtitleParser):
-    """WebVTT (.vtt, https://www.w3.org/TR/webvtt1/): blocks between blank lines; those with an arrow are cues.
+    """WebVTT (.vtt, https://www.w3.org/TR/webvtt1/). Blank lines separate blocks, and blocks with an arrow are cues.
 
     A block without times is not displayed (section 6.1).
     """
@@ -155,10 +155,10 @@ class WebVtt(SubtitleParser):
     times = re.compile(rf"{_WEBVTT_TIME}\s+-->\s+{_WEBVTT_TIME}(?:\s|\Z)")
 
     def find_text(self, lines: Sequence[Line]) -> tuple[list[bool], list[int]]:
-        """See `SubtitleParser.find_text`: the lines of a cue that follow its times."""
+        """See `SubtitleParser.find_text`. The text of a cue consists of the lines after its times."""
         is_text, stray = [False] * len(lines), []
         in_cue = False
-        in_comment = True  # so is the header of the file
+        in_comment = True  # the header of the file is treated as a comment
         for index, line in enumerate(lines):
             starts_block = index == 0 or not lines[index - 1].text
             if starts_block and index:

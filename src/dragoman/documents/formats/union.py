@@ -20,7 +20,7 @@ from dragoman.documents.passage import Passage
 
 
 def split_text(text: str) -> Iterator[str | Passage]:
-    """Split plain text into lines, each with its line end; lines without letters are kept as they are."""
+    """Split plain text into lines, including their line breaks. Lines without letters are not translated."""
     for line in text.splitlines(keepends=True):
         yield Passage(line, line) if any(map(str.isalpha, line)) else line
 
@@ -70,7 +70,7 @@ _OTHER_FILES = (".ts",)
 
 
 def get_format(name: str) -> Format[Any]:
-    """Return a format by name. Raises ConfigError for an unknown one."""
+    """Return a format by name. Raises ConfigError for an unknown name."""
     if name not in FORMATS:
         raise ConfigError(f"unknown document format '{name}': use {', '.join(FORMATS)} (--format)")
     return FORMATS[name]

@@ -1,4 +1,4 @@
-"""The XML of a Word document, read with limits against hostile files."""
+"""Parses the XML of Word documents, with limits that protect against hostile files."""
 
 from typing import Any
 from xml.parsers import expat
@@ -20,7 +20,7 @@ class _RootReached(Exception):
 
 
 def parse_xml(data: bytes, name: str) -> Element:
-    """Parse a part and return its root. Raises DataError for malformed XML and for a document type.
+    """Parse a part and return its root element. Raises DataError for malformed XML and for a document type declaration.
 
     Office forbids document types; without one there are no entities and no external references (ECMA-376 part 2,
     section 9.1.4).
@@ -35,7 +35,7 @@ def parse_xml(data: bytes, name: str) -> Element:
 
 
 def serialise_xml(root: Element) -> bytes:
-    """Return a part as bytes, given its root."""
+    """Serialise a part, given its root element."""
     etree = import_optional("lxml.etree", "documents", "lxml")
     tree = root.getroottree()
     serialised: bytes = etree.tostring(tree, xml_declaration=True, encoding="UTF-8", standalone=tree.docinfo.standalone)
@@ -60,11 +60,11 @@ def attribute(element: Element, name: str) -> str | None:
 
 def child(element: Element, name: str) -> Element | None:
     """Return the first child with a local name."""
-    return next((each for each in element if local_name(each) == name), None)
+    return next((candidate for candidate in element if local_name(candidate) == name), None)
 
 
 def _reject_doctype(data: bytes, name: str) -> None:
-    """Raise DataError for a document type, before it is interpreted."""
+    """Raise DataError for a document type declaration, before it is interpreted."""
     parser = expat.ParserCreate()
 
     def on_doctype(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""`Paragraph`: a paragraph of a Word document as a passage, whose translation is written back as runs."""
+"""`Paragraph`: converts a paragraph of a Word document to a passage, and writes the translation back as runs."""
 
 import re
 from collections import Counter
@@ -20,24 +20,28 @@ _MAX_DEPTH = 10
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
-    """A piece of a run, or between runs. element: text or anything else; run: its run, None between runs."""
+    """An element within a run, or between runs. run: the enclosing run, or None between runs."""
 
     element: Element
     run: Element | None
 
     @cached_property
     def text(self) -> str | None:
-        """The text; None for an element that is not text."""
+        """The text of the element, or None if it is not a text element."""
         if local_name(self.element) != "t":
             return None
         text = (self.element.text or "") + "".join(each.tail or "" for each in self.element)
-        kept = self.element.get("{http://www.w3.org/XML/1998/namespace}space") == "preserve"
-        return text if kept else text.strip(" \t\r\n")
+        is_preserved = self.element.get("{http://www.w3.org/XML/1998/namespace}space") == "preserve"
+        return text if is_preserved else text.strip(" \t\r\n")
 
 
 @dataclass(frozen=True, eq=False)
 class Container:
-    """Pieces and their enclosing container: an element whose `content` they are, or a field's first and last leaves."""
+    """Pieces within a container.
+
+    The container is either an element, whose child `content` contains the pieces, or a field, whose leaves before and
+    after the pieces are `first` and `last`.
+    """
 
     pieces: Sequence["Piece"]
     element: Element | None = None
@@ -57,7 +61,7 @@ Piece = Leaf | Container | OpaqueField
 
 
 def split_pieces(parent: Element, depth: int = 0) -> list[Piece]:
-    """Return the pieces of a paragraph or container, except those of paragraphs in its text boxes."""
+    """Return the pieces of a paragraph or container. The paragraphs of text boxes are not included."""
     result: list[Piece] = []
     for each in parent:
         name = local_name(each)
@@ -76,7 +80,7 @@ def split_pieces(parent: Element, depth: int = 0) -> list[Piece]:
 
 
 def is_property(element: Element) -> bool:
-    """Return whether an element describes its parent, and therefore stays in place."""
+    """Return whether an element contains properties of its parent and therefore stays in place."""
     return local_name(element).endswith("Pr")
 
 
@@ -91,7 +95,7 @@ def text_leaves(pieces: Iterable[Piece]) -> Iterator[Leaf]:
 
 
 def format_key(run: Element | None) -> str:
-    """Return a key that is equal for runs that look the same, whatever their proofing language."""
+    """Return a key that is equal for runs with the same visible format. The proofing language is ignored."""
     properties = None if run is None else child(run, "rPr")
     if properties is None:
         return ""
@@ -102,7 +106,7 @@ def format_key(run: Element | None) -> str:
 
 
 def _is_fixed_control(element: Element) -> bool:
-    """Return whether a content control's text must not change, because it comes from a list or is stored elsewhere."""
+    """Return whether the text of a content control must not change, because it is a list value or stored elsewhere."""
     properties = child(element, "sdtPr")
     if properties is None:
         return False
@@ -110,7 +114,7 @@ def _is_fixed_control(element: Element) -> bool:
 
 
 def _group_fields(pieces: Sequence[Piece]) -> list[Piece]:
-    """Return the pieces, in which each field that begins and ends among them is a single piece."""
+    """Replace the pieces of each complete field with a single piece."""
     result: list[Piece] = []
     open_fields: list[int] = []
     for piece in pieces:
@@ -132,7 +136,7 @@ def _role(piece: Piece) -> str | None:
 
 
 def _field(pieces: Sequence[Piece]) -> Piece:
-    """A field as one piece: the text of a hyperlink is translated, the result of any other field is not."""
+    """Combine the pieces of a field. The text of a hyperlink is translatable, and the result of other fields is not."""
     middle = next((index for index, piece in enumerate(pieces) if _role(piece) == "separate"), None)
     if middle is None:
         return OpaqueField(pieces)
@@ -145,7 +149,7 @@ def _field(pieces: Sequence[Piece]) -> Piece:
     return Container(pieces[middle + 1 : -1], first=first, last=[last])
 
 
-# these two cannot occur in XML, and thus not in text; they enclose the number of a mark
+# these characters enclose the number of a mark; they are invalid in XML, so they cannot occur in text
 _BEGIN, _END = "\x01", "\x02"
 _MARK = re.compile(f"{_BEGIN}([0-9]+){_END}")
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -155,7 +159,7 @@ _PRESERVE = "{http://www.w3.org/XML/1998/namespace}space"
 
 
 def replace_forbidden(text: str, _: bool = False) -> str:
-    """Replace the characters of a translation that XML cannot contain."""
+    """Replace the characters of a translation that are invalid in XML."""
     return _FORBIDDEN.sub("\ufffd", re.sub(r"[\t\r\n]", " ", text))
 
 
@@ -170,7 +174,8 @@ class _Span:
 class Paragraph:
     """A paragraph, `w:p`.
 
-    passage: its text, in which formats, links and all other elements are numbered marks; None if it has no text.
+    passage: the text of the paragraph, in which formats, links and all other elements are numbered marks, or None for
+    an empty paragraph.
     """
 
     def __init__(self, element: Element) -> None:
@@ -185,7 +190,7 @@ class Paragraph:
         self.passage = next((each for each in result if isinstance(each, Passage)), None)
 
     def write(self, text: str) -> None:
-        """Replace the content of the paragraph. text: a translation of the passage, with the passage's marks in it."""
+        """Replace the content of the paragraph. text: the translation of the passage, including its marks."""
         stack: list[tuple[Element, Element | None, Container | None]] = [
             (_remove_content(self._element), self._base, None)
         ]
@@ -207,7 +212,7 @@ class Paragraph:
                     writer.piece(parent, leaf)
 
     def _add(self, builder: PassageBuilder, pieces: Sequence[Piece], base: Element | None) -> None:
-        """base: the run whose format is not marked."""
+        """Add pieces to the builder. base: the run whose format needs no marks."""
         base_format, index = format_key(base), 0
         while index < len(pieces):
             piece = pieces[index]
@@ -237,7 +242,7 @@ class Paragraph:
         builder.add_mark("close", (self._number(None),), name)
 
     def _number(self, mark: Piece | _Span | None) -> str:
-        """Number a mark; None closes the innermost span."""
+        """Assign a number to a mark and return its representation in text. None closes the innermost span."""
         self._marks.append(mark)
         return f"{_BEGIN}{len(self._marks) - 1}{_END}"
 
@@ -263,7 +268,7 @@ class Paragraph:
 
 
 class _Writer:
-    """Writes text and other elements into runs; adjacent text of the same format shares a run."""
+    """Writes text and other elements into runs. Adjacent text in the same format shares a run."""
 
     def __init__(self) -> None:
         self._last: Element | None = None
@@ -282,7 +287,7 @@ class _Writer:
             last.set(_PRESERVE, "preserve")
 
     def begin(self, parent: Element, container: Container) -> Element:
-        """Start a container; returns the element to which its pieces are added."""
+        """Start a container and return the element to which its pieces are added."""
         for leaf in container.first:
             self.piece(parent, leaf)
         if container.element is None:
@@ -308,7 +313,7 @@ class _Writer:
                 self.piece(parent, each)
 
     def _run(self, parent: Element, format_run: Element | None, key: Element | str) -> Element:
-        """Return the last run if its key is the same, else a new run. key: a format or the original run."""
+        """Return the last run if it has the given key, else a new run. key: a format key or the original run."""
         same = key is self._last_key or (isinstance(key, str) and key == self._last_key)
         if self._last is None or len(parent) == 0 or parent[-1] is not self._last or not same:
             self._last, self._last_key = _append(parent, "r", parent), key
@@ -347,7 +352,7 @@ def _has_visible_text(leaf: Leaf) -> bool:
 
 
 def _most_common_run(pieces: Sequence[Piece]) -> Element | None:
-    """Return the first run of the most frequent format of the text directly in these pieces."""
+    """Return the first run in the most frequent format of the text, ignoring nested pieces."""
     counts = Counter[str]()
     runs: dict[str, Element] = {}
     for piece in pieces:
@@ -359,7 +364,7 @@ def _most_common_run(pieces: Sequence[Piece]) -> Element | None:
 
 
 def _end_of_format(pieces: Sequence[Piece], begin: int) -> int:
-    """Return the index after the last text of the format that starts at an index, across blanks and other elements."""
+    """Return the end of the text in the same format as the text at `begin`, across whitespace and other elements."""
     format, end = None, begin
     for index in range(begin, len(pieces)):
         piece = pieces[index]

@@ -1,4 +1,4 @@
-"""Word documents (.docx, ECMA-376): the text of paragraphs is translated, everything else is kept."""
+"""`WordFormat`: Word documents (.docx, ECMA-376). Paragraphs are translated, and everything else is preserved."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from dragoman.documents.languages import UNKNOWN, Languages
 from dragoman.documents.passage import Passage, raw_text
 
 MAX_ELEMENTS = 200_000
-"""The maximum number of paragraphs, runs and images to read, which take about six seconds."""
+"""The maximum number of paragraphs, runs and images in a document. Parsing this number takes about six seconds."""
 
 _PIECES = ("{*}p", "{*}r", "{*}docPr")
 
@@ -32,7 +32,7 @@ _DESCRIPTIONS = ("title", "descr")
 
 
 class _Translatable(NamedTuple):
-    """A translatable text. root: the root element of its part; write: replaces it."""
+    """A translatable text. root: the root element of the part that contains the text; write: replaces the text."""
 
     root: Element
     passage: Passage
@@ -76,7 +76,7 @@ class WordFormat:
 
 
 def _parts_with_text(package: Archive) -> list[str]:
-    """Return the names of the parts with text, the main document first.
+    """Return the names of the parts that contain text, starting with the main document.
 
     Raises DataError if there is no main document or too much text.
     """
