@@ -98,7 +98,7 @@ def test_starting_from_it(trained: tuple[Path, list[str]], tmp_path: Path, capfd
     common += ["train.threads=1", "train.precision=float32", "train.average.count=0", f"out={tmp_path / 'on'}"]
     plain = [f"data.train.tsv={pairs}", f"data.valid.tsv={pairs}"]
     assert main([*common, *plain]) == 2
-    assert "has several target languages (same, back), so each corpus must name its own" in capfd.readouterr().err
+    assert "has several target languages (same, back), so each corpus must specify one" in capfd.readouterr().err
     tagged = [f"data.train={{tsv: {pairs}, target_language: same, tags: [bt]}}"]
     for valid, message in (
         ("{tsv: %s}", "set it for all corpora"),
@@ -108,7 +108,7 @@ def test_starting_from_it(trained: tuple[Path, list[str]], tmp_path: Path, capfd
         said = " ".join(capfd.readouterr().err.split())
         assert re.search(message, said), said
     assert main([*common, *tagged, f"data.valid={{tsv: {pairs}, target_language: back}}"]) == 0
-    assert "Tags that the start does not have: bt." in capfd.readouterr().err
+    assert "Tags that the model of train.start does not have: bt." in capfd.readouterr().err
     meta = read_meta(tmp_path / "on")
     assert meta.target_languages == ("same", "back")
     assert meta.tags == ("bt",)

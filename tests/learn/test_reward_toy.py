@@ -67,7 +67,7 @@ def test_reward_alone_improves_on_likelihood(seed: int) -> None:
     model = half_trained(seed, draw, held_out)
     reward = SequenceRewardConfig(metric="chrf", samples=6, likelihood=0.0)
     drawn = SamplingConfig(length_factor=1, length_margin=3, forbid=())
-    objective = SequenceReward(CrossEntropy(), reward, Letters(), drawn=drawn)  # type: ignore[arg-type]
+    objective = SequenceReward(CrossEntropy(), reward, Letters(), sampling=drawn)  # type: ignore[arg-type]
 
     def earned() -> float:
         """Return the mean reward of samples of held-out words."""

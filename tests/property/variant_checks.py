@@ -76,8 +76,8 @@ def check_training(model: Seq2Seq) -> None:
     and counts that modules report to the objective are finite too.
     """
     model.train()
-    drawn = SamplingConfig(length_factor=0, length_margin=4, forbid=())
-    rewarded = SequenceReward(CrossEntropy(), SequenceRewardConfig(samples=2, likelihood=1.0), Numbers(), drawn=drawn)
+    short = SamplingConfig(length_factor=0, length_margin=4, forbid=())
+    rewarded = SequenceReward(CrossEntropy(), SequenceRewardConfig(samples=2, likelihood=1.0), Numbers(), short)
     often_own = CrossEntropy(predict=ScheduledSampling(ConstantRatioConfig(value=0.3)))
     for objective in (CrossEntropy(), often_own, rewarded):
         loss = objective(model, BATCH)

@@ -74,7 +74,7 @@ def test_options_of_translation_models_are_refused(folder: Path, capfd: pytest.C
     text = str(folder / "text")
     for arguments, message in (
         (["score", "writes", "--target", text, "--source", text], "--source can only be used with a translation model"),
-        (["score", "translates", "--target", text], "give the source sentences of the translations, --source FILE"),
+        (["score", "translates", "--target", text], "give the source sentences with --source FILE"),
         (
             ["score", "translates", "--target", text, "--source", text, "--stride", "3"],
             "--stride can only be used with a language",

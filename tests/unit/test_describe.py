@@ -233,7 +233,7 @@ def test_assumptions_are_stated(tmp_path: Path, capsys: pytest.CaptureFixture) -
     assert "37,000 entries (assumed" in notes
     result = printed(capsys, str(path), "--length", "2", "--pairs", "29000", "--vocabulary", "700,800")
     notes = " ".join(result["notes"])
-    assert "preset auto is tiny for a corpus of 29,000 pairs (of --pairs)" in notes
+    assert "preset auto is tiny for a corpus of 29,000 pairs (from --pairs)" in notes
     assert "vocabularies of 700 and 800 entries (as given)" in notes
     assert result["model"]["tie_embeddings"] is False
     vectors = printed(capsys, "model.preset=tiny", "text.vectors.width=40", "--vocabulary", "500")

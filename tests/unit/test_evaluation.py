@@ -97,7 +97,7 @@ def test_documents_under_a_language_model(tmp_path: Path) -> None:
     ("settings", "error", "message"),
     [
         ({"reference": REFERENCE}, ConfigError, "nothing to evaluate"),
-        ({"reference": [], "hypothesis": FIRST}, ConfigError, "nothing to compare with"),
+        ({"reference": [], "hypothesis": FIRST}, ConfigError, "no reference to compare with"),
         ({"reference": REFERENCE, "hypothesis": FIRST[:2]}, DataError, "reference has 3 lines and hypothesis has 2"),
         (
             {"reference": [REFERENCE, OTHER[1:]], "hypothesis": FIRST},

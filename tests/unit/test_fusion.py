@@ -110,5 +110,5 @@ def test_a_language_model_gets_the_vocabulary_of_a_translator(folders: tuple[Pat
     assert Tokenizers.load(tmp_path / "lm").target.fingerprint == Tokenizers.load(folders[0]).target.fingerprint
     assert Translator.load(folders[0], "cpu").translate(SOURCES, search=fused_with(tmp_path / "lm"))
     text = {"subword": {"kind": "bpe", "size": 300}}
-    with pytest.raises(ConfigError, match="remove the section text"):
+    with pytest.raises(ConfigError, match="remove the text section"):
         open_job(tiny_run(tmp_path / "lm2", data=data, text=text))

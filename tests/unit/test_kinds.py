@@ -146,7 +146,7 @@ def test_names_are_unique() -> None:
     with pytest.raises(ValueError, match="unknown verbs fly"):
         register(ModelKind("bird", GraphConfig, "bird", (), "flies", frozenset({"fly"}), ""))
     assert "bird" not in KINDS
-    with pytest.raises(ValueError, match="another task called 'language_model'"):
+    with pytest.raises(ValueError, match="already a task called 'language_model'"):
         register_task(TaskKind("language_model", TEXT_TASK.run, TEXT_TASK.open_job))
 
 

@@ -19,10 +19,10 @@ from dragoman.data.batches.plan import BatchPlan
 from dragoman.tasks.kinds import open_job
 from dragoman.tasks.multitask.job import temperature_weights
 from dragoman.tasks.multitask.members import Member, MultiTaskObjective, TaskBatch
-from dragoman.tasks.multitask.plan import Interleaved, OwnBatches
+from dragoman.tasks.multitask.plan import Interleaved, TaskBatches
 from dragoman.tasks.translation import config
 from dragoman.tasks.translation.config import TranslationRun
-from dragoman.tasks.translation.multitask import DecoderAlone
+from dragoman.tasks.translation.multitask import DecoderLanguageModel
 from dragoman.training.machine.journal import Journal
 from dragoman.training.objectives.cross_entropy import CrossEntropy
 from dragoman.training.objectives.objective import TrainingPoint
@@ -50,7 +50,7 @@ def test_every_round_has_a_batch_of_each_task_and_the_first_is_read_once() -> No
     assert [batch.tolist() for batch in mixed[::2]] == [batch.tolist() for batch in first.batches]
     others = [batch + 10 for each in epochs for batch in each.batches]
     assert [batch.tolist() for batch in mixed[1::2]] == [batch.tolist() for batch in others]
-    own = OwnBatches(mixed, range(3, 10, 2), 10)
+    own = TaskBatches(mixed, range(3, 10, 2), 10)
     assert [batch.tolist() for batch in own] == [(batch - 10).tolist() for batch in others[1:]]
     assert mixed[-1].tolist() == mixed[9].tolist()
     with pytest.raises(IndexError):
@@ -63,13 +63,13 @@ def test_an_update_moves_by_the_weighted_sum_of_the_tasks_mean_losses(tmp_path: 
     pairs, plain, weight = tiny_batch(5), CrossEntropy(), 0.3
     members = {
         "translation": Member("translation", None, 1.0, lambda model: model),  # type: ignore[arg-type]
-        "text": Member("text", None, weight, DecoderAlone.of),  # type: ignore[arg-type]
+        "text": Member("text", None, weight, DecoderLanguageModel.from_translator),  # type: ignore[arg-type]
     }
     mixed = MultiTaskObjective(members, dict.fromkeys(members, plain))
     model.train()
     means = [
         plain(model, pairs).total / pairs.target_tokens,
-        plain(DecoderAlone.of(model), texts).total / texts.target_tokens,
+        plain(DecoderLanguageModel.from_translator(model), texts).total / texts.target_tokens,
     ]
     expected = torch.autograd.grad(means[0] + weight * means[1], list(model.parameters()), allow_unused=True)
     before = [parameter.detach().clone() for parameter in model.parameters()]
@@ -132,7 +132,7 @@ def test_the_former_name_of_the_section_is_read_with_a_note(capsys: pytest.Captu
     config._warn_of_beside.cache_clear()
     run = load_settings(None, [*corpus, *former], TranslationRun)
     assert run == load_settings(None, [*corpus, *BESIDE], TranslationRun)
-    assert capsys.readouterr().err.count("the section beside is now called auxiliary_tasks") == 1
+    assert capsys.readouterr().err.count("the beside section is now called auxiliary_tasks") == 1
     assert load_settings(None, [*corpus, *BESIDE, "beside=null"], TranslationRun).auxiliary_tasks is None
     heavier = load_settings(None, [*corpus, *BESIDE, "beside.tasks.reversed.weight=3"], TranslationRun).auxiliary_tasks
     assert heavier is not None

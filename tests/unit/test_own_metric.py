@@ -19,7 +19,7 @@ from dragoman.metrics.metric import Metric, Outputs
 from dragoman.metrics.registry import METRICS
 from dragoman.metrics.summed import SummedMetric
 from dragoman.tasks.corpus_job import ValidationSets
-from dragoman.tasks.translation.validation import HeldOut, validation_metrics, validators
+from dragoman.tasks.translation.validation import HeldOutPairs, build_validators, validation_metrics
 from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.validation import Validation
 from dragoman.translation.translator import Translator
@@ -104,7 +104,7 @@ def test_validation_computes_the_metric_that_decides(metric: str) -> None:
     def judged(count: int) -> Validation:
         sets = [_held_out(f"set {number}") for number in range(count)]
         metrics = validation_metrics(metric)
-        return ValidationSets(validators(sets, model, translator, 1, metrics), metrics).run(Runtime(CPU))
+        return ValidationSets(build_validators(sets, model, translator, 1, metrics), metrics).run(Runtime(CPU))
 
     one, two = judged(1), judged(2)
     outputs = translator.translate(SOURCES, search={"beam": 1, "length_factor": 1.5})
@@ -116,5 +116,5 @@ def test_validation_computes_the_metric_that_decides(metric: str) -> None:
     assert two[metric].signature == f"mean of 2 sets, {one[metric].signature}" and list(two.sets) == ["set 0", "set 1"]
 
 
-def _held_out(name: str) -> HeldOut:
-    return HeldOut(CorpusConfig.model_validate({"source": "a", "target": "b", "name": name}), SOURCES, TARGETS)
+def _held_out(name: str) -> HeldOutPairs:
+    return HeldOutPairs(CorpusConfig.model_validate({"source": "a", "target": "b", "name": name}), SOURCES, TARGETS)

@@ -54,7 +54,7 @@ def batch() -> Batch:
 def objective(**changes: object) -> SequenceReward:
     reward = SequenceRewardConfig.model_validate(changes)
     drawn = SamplingConfig(length_factor=0, length_margin=LENGTH, forbid=())
-    return SequenceReward(CrossEntropy(), reward, Words(), drawn=drawn)  # type: ignore[arg-type]
+    return SequenceReward(CrossEntropy(), reward, Words(), sampling=drawn)  # type: ignore[arg-type]
 
 
 def outputs() -> list[list[int]]:

@@ -1,4 +1,4 @@
-"""`evaluate` scores systems' translations against references, and reports the scores with their signatures."""
+"""`evaluate` scores the translations of one or more systems against references."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class SystemScores:
     """The scores of one system.
 
-    system: name of the system. scores: scores by metric key, including that of `tokenized` if requested. by_length:
-    BLEU by source length in words, if there is a source. translations: the texts that were scored.
+    system: name of the system. scores: scores by metric key; BLEU of tokenised text is included if `tokenized` was set.
+    by_length: BLEU by source length in words; empty if no source was given. translations: the scored translations.
     """
 
     system: str
@@ -57,7 +57,7 @@ class SystemScores:
 
 @dataclass(frozen=True)
 class SystemComparison:
-    """The comparison of system `second` with system `first`, by metric."""
+    """The comparison of the system `second` with the system `first`. metrics: comparisons by metric key."""
 
     first: str
     second: str
@@ -65,12 +65,13 @@ class SystemComparison:
 
     def __str__(self) -> str:
         lines = [f"{self.second} against {self.first}, paired bootstrap"]
-        for each in self.metrics.values():
-            interval = each.difference_interval
-            verdict = "significant at 0.05" if each.p_value < 0.05 else "not significant at 0.05"
+        for comparison in self.metrics.values():
+            interval = comparison.difference_interval
+            verdict = "significant at 0.05" if comparison.p_value < 0.05 else "not significant at 0.05"
+            first = comparison.first
             lines.append(
-                f"  {each.first.name}: {each.difference:+.2f} (95% of resampled test sets: {interval.low:+.2f} to "
-                f"{interval.high:+.2f}), p = {each.p_value:.4f}, {verdict} ({each.first.signature})"
+                f"  {first.name}: {comparison.difference:+.2f} (95% of resampled test sets: {interval.low:+.2f} to "
+                f"{interval.high:+.2f}), p = {comparison.p_value:.4f}, {verdict} ({first.signature})"
             )
         return "\n".join(lines)
 
@@ -85,13 +86,13 @@ class SystemComparison:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The scores of all systems, the model first, and the comparison of each later system with the first."""
+    """The scores of all systems, and comparisons of each system with the first. A model is always the first system."""
 
     systems: tuple[SystemScores, ...]
     comparisons: tuple[SystemComparison, ...]
 
     def __getitem__(self, metric: str) -> Score:
-        """Return the first system's score by a metric's key. Raises KeyError for a metric that was not computed."""
+        """Return the first system's score for a metric key. Raises KeyError if the metric was not computed."""
         return self.systems[0].scores[metric]
 
     def __str__(self) -> str:
@@ -119,79 +120,77 @@ def evaluate(
     quiet: bool = False,
     **settings: "Unpack[RequestSettings]",
 ) -> Evaluation:
-    """Score a model's translations of `source`, and given translations, as `dragoman evaluate` does.
+    """Score a model's translations of `source` and existing translations, like `dragoman evaluate`.
 
-    model: a folder, several folders as an ensemble, or a `Translator`; None: only the texts of `hypothesis`.
+    A text is a file (str or Path) or a list of lines. Several texts are a list of Paths or a list of lists.
 
-    A text is a file (str or Path) or a list of lines. Several texts are a list of Paths or of lists: in `reference`,
-    several references of the same sentences; in `hypothesis`, translations by several systems, or a mapping from names
-    to translations. Each later system is compared with the first by paired bootstrap.
+    model: a model folder, several folders as an ensemble, or a `Translator`; None: only `hypothesis` is scored.
+    reference: a text, or several references of the same sentences. hypothesis: translations by one system or several
+    systems, or a mapping from names of systems to translations. Each system after the first is compared with the first
+    by paired bootstrap. source: the source text, which `model` requires; adds BLEU by source length. metric: keys of
+    `metrics.registry.METRICS` (default: all metrics that can be computed from the texts). tokenized: a language; adds
+    BLEU of lowercased, Moses-tokenised text. device, threads: as in `Translator.load`, for a model folder. settings:
+    beam, length_penalty, coverage_penalty, unknown, search, to and tags, as in `Translator.request`.
 
-    source: adds BLEU by source length. metric: keys of `metrics.registry.METRICS` (default: all that can be computed
-    from the given texts). tokenized: a language; adds BLEU of lowercased, Moses-tokenised text. settings: beam,
-    length_penalty, coverage_penalty, unknown, search, to and tags, as in `Translator.request`. device, threads: as in
-    `Translator.load`, for a folder.
-
-    Raises DataError for unequal numbers of lines, ConfigError for arguments that exclude each other, and the
-    errors of `Translator`.
+    Raises DataError for unequal numbers of lines, ConfigError for incompatible arguments, and the errors of
+    `Translator`.
     """
-    references, systems = _each(reference, "reference"), _each(hypothesis, "hypothesis")
+    named_references, systems = _name_texts(reference, "reference"), _name_texts(hypothesis, "hypothesis")
     inputs: set[Need] = {"references"} if source is None else {"references", "sources"}
-    wanted = list(computable_metrics(inputs) if metric is None else metric)
-    for each in wanted:
-        metric_of(each).require(inputs)
-    _check(model, references, systems, source, settings)
-    given = [*references, *systems, *([] if source is None else [("source", source)])]
-    texts = read_parallel(*given)
+    metrics = list(computable_metrics(inputs) if metric is None else metric)
+    for key in metrics:
+        metric_of(key).require(inputs)
+    _check_arguments(model, named_references, systems, source, settings)
+    texts = read_together(*named_references, *systems, *([] if source is None else [("source", source)]))
     sources = None if source is None else texts.pop()
-    known, outputs = texts[: len(references)], texts[len(references) :]
-    named = list(zip((name for name, _ in systems), outputs, strict=True))
+    references, hypotheses = texts[: len(named_references)], texts[len(named_references) :]
+    translations = list(zip((name for name, _ in systems), hypotheses, strict=True))
     with quietly(quiet):
         if model is not None and source is not None and sources is not None:
-            translator = _opened(model, device, threads)
+            translator = _load_translator(model, device, threads)
             with in_files(name_of(source, "source")):
-                translations = translator.translate(sources, batch_size=batch_size, **settings)
-            named.insert(0, ("model" if translator is model else _name(model), translations))
-    scored = tuple(_scored(name, lines, known, sources, wanted, tokenized) for name, lines in named)
-    first, *others = scored
-    return Evaluation(scored, tuple(_compared(first, other, known, wanted) for other in others))
+                lines = translator.translate(sources, batch_size=batch_size, **settings)
+            translations.insert(0, ("model" if translator is model else _model_name(model), lines))
+    scores = tuple(_score_system(name, lines, references, sources, metrics, tokenized) for name, lines in translations)
+    first, *others = scores
+    return Evaluation(scores, tuple(_compare_systems(first, other, references, metrics) for other in others))
 
 
-def _each(given: Lines | Sequence[Lines] | Mapping[str, Lines], name: str) -> list[tuple[str, Lines]]:
-    """Return texts with their names; a file's name is its path."""
-    if isinstance(given, Mapping):
-        return list(given.items())
-    if isinstance(given, str | Path):
-        return [(str(given), given)]
-    if given and all(isinstance(each, str) for each in given):
-        return [(name, cast("Lines", given))]
-    return [(name_of(each, f"{name} {number}"), each) for number, each in enumerate(given, 1)]
+def _name_texts(texts: Lines | Sequence[Lines] | Mapping[str, Lines], name: str) -> list[tuple[str, Lines]]:
+    """Return pairs of a name and a text. The name of a file is its path; other names are derived from `name`."""
+    if isinstance(texts, Mapping):
+        return list(texts.items())
+    if isinstance(texts, str | Path):
+        return [(str(texts), texts)]
+    if texts and all(isinstance(text, str) for text in texts):
+        return [(name, cast("Lines", texts))]
+    return [(name_of(text, f"{name} {number}"), text) for number, text in enumerate(texts, 1)]
 
 
-def _check(
+def _check_arguments(
     model: object,
     references: Sequence[object],
     systems: Sequence[object],
     source: object,
     settings: Mapping[str, object],
 ) -> None:
-    """Check the arguments before anything is read."""
+    """Check the arguments before any file is read. Raises ConfigError."""
     if model is None and not systems:
-        raise ConfigError("nothing to evaluate: give --hypothesis FILE, or a model folder and --source FILE")
+        raise ConfigError("there is nothing to evaluate: give --hypothesis FILE, or a model folder and --source FILE")
     if model is not None and source is None:
         raise ConfigError(f"to evaluate the model {model}, give the sentences to translate: --source FILE")
     if not references:
-        raise ConfigError("there is nothing to compare with: give --reference FILE")
+        raise ConfigError("there is no reference to compare with: give --reference FILE")
     if model is None:
         options = {f"--{name.replace('_', '-')}": value for name, value in settings.items()}
         reject_options(options, "with a model to translate with")
 
 
-def _name(model: object) -> str:
+def _model_name(model: object) -> str:
     return " + ".join(map(str, model)) if isinstance(model, list | tuple) else str(model)
 
 
-def _opened(
+def _load_translator(
     model: "str | Path | Sequence[str | Path] | Translator", device: str | None, threads: int | None
 ) -> "Translator":
     from dragoman.translation.translator import Translator
@@ -202,27 +201,29 @@ def _opened(
     return Translator.load(model, device, threads=threads)
 
 
-def _scored(
+def _score_system(
     name: str,
-    lines: Sequence[str],
+    translations: Sequence[str],
     references: Sequence[Sequence[str]],
     sources: Sequence[str] | None,
-    metric: Sequence[str],
+    metric_keys: Sequence[str],
     language: str | None,
 ) -> SystemScores:
-    metrics = {each: metric_of(each) for each in metric}
+    """Compute the scores of one system. language: language of tokenised BLEU, or None."""
+    metrics = {key: metric_of(key) for key in metric_keys}
     if language is not None:
         metrics[TokenisedBLEU.key] = TokenisedBLEU(language)
-    scores = {key: each.score(lines, *references, sources=sources) for key, each in metrics.items()}
-    by_length = () if sources is None else tuple(bleu_by_length(sources, lines, *references))
-    return SystemScores(name, scores, by_length, tuple(lines))
+    scores = {key: metric.score(translations, *references, sources=sources) for key, metric in metrics.items()}
+    by_length = () if sources is None else tuple(bleu_by_length(sources, translations, *references))
+    return SystemScores(name, scores, by_length, tuple(translations))
 
 
-def _compared(
-    first: SystemScores, second: SystemScores, references: Sequence[Sequence[str]], metric: Sequence[str]
+def _compare_systems(
+    first: SystemScores, second: SystemScores, references: Sequence[Sequence[str]], metric_keys: Sequence[str]
 ) -> SystemComparison:
-    found: dict[str, Comparison] = {}
-    for name in metric:
-        if isinstance(metric_of(name), SummedMetric):
-            found[name] = paired_bootstrap(first.translations, second.translations, *references, metric=name)
-    return SystemComparison(first.system, second.system, found)
+    """Compare two systems by each metric that paired bootstrap supports."""
+    comparisons: dict[str, Comparison] = {}
+    for key in metric_keys:
+        if isinstance(metric_of(key), SummedMetric):
+            comparisons[key] = paired_bootstrap(first.translations, second.translations, *references, metric=key)
+    return SystemComparison(first.system, second.system, comparisons)

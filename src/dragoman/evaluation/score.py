@@ -1,4 +1,4 @@
-"""`score` computes the probability of given translations, or texts, under a model."""
+"""`score` computes log-probabilities of translations, or of documents under a language model."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,10 @@ LINE = "line"
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores under a model. each: of every pair or document (`unit`), in order. total: the sum, with perplexities."""
+    """Scores under a model.
+
+    each: scores of all pairs or documents, in order. total: their sum, with perplexities. unit: `pairs` or `documents`.
+    """
 
     each: tuple[TextScore, ...]
     total: TextScore
@@ -48,46 +51,44 @@ def score(
     threads: int | None = None,
     quiet: bool = False,
 ) -> Scores:
-    """Compute log-probabilities (nats) of `target` given `source`, or of documents under a model without a source.
+    """Compute log-probabilities (nats) of `target` given `source`, or of documents under a language model.
 
-    The results are those of `dragoman score`; the total has perplexities per token, word and byte. model: a folder of
-    any kind of model that can score, several folders as an ensemble, or a loaded model.
+    The results are those of `dragoman score`. The total includes perplexities per token, word and byte.
 
-    target, source: a file (str or Path) or a list of lines; without a source, each item of the list is a document.
-    to, tags: as in `Translator.request`. documents, heading: how a file is divided into documents, as in `data.train`
-    of a language model (default: by lines). stride: as in `LanguageModel.score`. device: as in `load`, for a folder.
+    model: a model folder, several folders as an ensemble, or a loaded model; its kind must support scoring. target,
+    source: a file (str or Path) or a list of lines. For a language model, each item of a list is a document. to, tags:
+    as in `Translator.request`. documents, heading: the division of a file into documents, as in `data.train` of a
+    language model (default: one document per line). stride: as in `LanguageModel.score`. device: as in
+    `Translator.load` and `LanguageModel.load`, for a model folder.
 
-    Raises ConfigError for arguments that exclude each other, DataError for unequal numbers of lines, and the
-    errors of the models.
+    Raises ConfigError for incompatible arguments, DataError for unequal numbers of lines, and the errors of the model.
     """
     from dragoman.generation.language_model import LanguageModel
 
     use_threads(threads)
     with quietly(quiet):
-        if isinstance(model, LanguageModel) or (
-            isinstance(model, str | Path) and is_language_model_folder(Path(model))
-        ):
+        if isinstance(model, LanguageModel) or (isinstance(model, str | Path) and is_language_model(Path(model))):
             reject_options({"--source": source, "--to": to, "--tags": list(tags)}, "with a translation model")
-            texts = _documents(target, documents, heading)
-            opened = model if isinstance(model, LanguageModel) else LanguageModel.load(model, device, "score")
-            return _scores(opened.score(texts, stride, batch_size), "documents")
+            texts = _read_documents(target, documents, heading)
+            scorer = model if isinstance(model, LanguageModel) else LanguageModel.load(model, device, "score")
+            return _sum_scores(scorer.score(texts, stride, batch_size), "documents")
         reject_options({"--documents": documents, "--heading": heading, "--stride": stride}, "with a language model")
         if source is None:
-            raise ConfigError(f"{model} translates: give the source sentences of the translations, --source FILE")
-        return _of_pairs(model, target, source, to, list(tags), batch_size, device, threads)
+            raise ConfigError(f"{model} is a translation model: give the source sentences with --source FILE")
+        return _score_pairs(model, target, source, to, list(tags), batch_size, device, threads)
 
 
-def is_language_model_folder(folder: Path) -> bool:
-    """Return whether a folder contains a language model, that is, a model without a source.
+def is_language_model(folder: Path) -> bool:
+    """Return True if the model in a folder predicts text without a source.
 
-    Raises ModelError for a kind of model that cannot score.
+    Raises ModelError if the kind of model does not support scoring.
     """
     from dragoman.exchange.ctranslate2.folder import check_model_kind
 
     return not check_model_kind(folder, "score").reads_source
 
 
-def _of_pairs(
+def _score_pairs(
     model: "str | Path | Sequence[str | Path] | Translator",
     target: Lines,
     source: Lines,
@@ -99,16 +100,17 @@ def _of_pairs(
 ) -> Scores:
     from dragoman.translation.translator import Translator
 
-    sources, targets = read_parallel(("source", source), ("target", target))
-    opened = model if isinstance(model, Translator) else Translator.load(model, device, threads=threads)
+    sources, targets = read_together(("source", source), ("target", target))
+    translator = model if isinstance(model, Translator) else Translator.load(model, device, threads=threads)
     with in_files(name_of(source, "source"), name_of(target, "target")):
-        scores = opened.score(sources, targets, batch_size, to=to, tags=tags)
-    ids = opened.tokenizers.target.encode_batch(targets)
-    parts = [each.log_probability for each in scores]
-    return _scores([TextScore.of(*each) for each in zip(targets, ids, parts, strict=True)], "pairs")
+        pair_scores = translator.score(sources, targets, batch_size, to=to, tags=tags)
+    ids = translator.tokenizers.target.encode_batch(targets)
+    log_probabilities = [each.log_probability for each in pair_scores]
+    scores = [TextScore.of(*each) for each in zip(targets, ids, log_probabilities, strict=True)]
+    return _sum_scores(scores, "pairs")
 
 
-def _documents(target: Lines, kind: str | None, heading: str | None) -> list[str]:
+def _read_documents(target: Lines, kind: str | None, heading: str | None) -> list[str]:
     if not isinstance(target, str | Path):
         reject_options({"--documents": kind, "--heading": heading}, "with a file")
         return list(target)
@@ -116,5 +118,5 @@ def _documents(target: Lines, kind: str | None, heading: str | None) -> list[str
     return read_texts(parse_settings(settings, TextCorpusConfig, "documents"))
 
 
-def _scores(each: Sequence[TextScore], unit: str) -> Scores:
-    return Scores(tuple(each), TextScore.total(each), unit)
+def _sum_scores(scores: Sequence[TextScore], unit: str) -> Scores:
+    return Scores(tuple(scores), TextScore.total(scores), unit)

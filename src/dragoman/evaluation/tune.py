@@ -1,4 +1,4 @@
-"""`tune` finds the weights of reranking on a dev set."""
+"""`tune` optimises reranking weights on a development set."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,10 @@ from dragoman.translation.translator import Translator
 
 @dataclass(frozen=True)
 class Tuning:
-    """The result of tuning. config: with the weights found. best: score of the best hypothesis per list (oracle)."""
+    """The result of tuning.
+
+    config: reranking settings with the tuned weights. best: corpus score of the best hypotheses of all lists (oracle).
+    """
 
     config: RerankingConfig
     best: float
@@ -64,21 +67,23 @@ def tune(
     to: str | None = None,
     tags: Iterable[str] = (),
 ) -> Tuning:
-    """Find the weights of reranking, as `dragoman tune` does, and write them to `out`, a YAML file for `rerank`.
+    """Optimise reranking weights, like `dragoman tune`, and write them to `out`, a YAML file for `rerank`.
 
-    Each text is translated once and each hypothesis scored once. Line search (Och 2003) then maximises the corpus
-    score, starting from the model's own order and from `restarts` random weights. model: a folder, or several as an
-    ensemble. source, reference: a dev set, files or lists of lines. reverse: a model of the other direction;
-    language_model: one of the target language. metric: bleu or chrf. The same seed gives the same weights. The other
-    arguments are as in `Translator.load` and `Translator.request`.
+    Each sentence is translated once and each hypothesis is scored once. Line search (Och 2003) then maximises the
+    corpus score, starting from the weights of the model's own order and from `restarts` vectors of random weights.
+
+    model: a model folder, or several folders as an ensemble. source, reference: a development set, as files or lists of
+    lines. reverse: folder of a model of the reverse direction. language_model: folder of a language model of the target
+    language. nbest: number of hypotheses per sentence. metric: bleu or chrf. seed: the same seed results in the same
+    weights. The other arguments are as in `Translator.load` and `Translator.request`.
 
     Raises ConfigError for invalid arguments, DataError for unequal numbers of lines, and the errors of the models.
     """
-    known = ngram_metrics()
-    if metric not in known:
-        raise ConfigError(f"weights cannot be tuned by {metric!r}: use {' or '.join(known)}")
+    metrics = ngram_metrics()
+    if metric not in metrics:
+        raise ConfigError(f"weights cannot be tuned by {metric!r}: use {' or '.join(metrics)}")
     if nbest < 2:
-        raise ConfigError(f"--nbest must be at least 2, not {nbest}, to choose among hypotheses")
+        raise ConfigError(f"--nbest must be at least 2, not {nbest}, because reranking needs several hypotheses")
     if restarts < 0:
         raise ConfigError(f"--restarts must be at least 0, not {restarts}")
     use_threads(threads)
@@ -95,31 +100,31 @@ def tune(
             nbest=nbest, beam=beam, length_penalty=length_penalty, search=search, to=to, tags=tags
         )
         with in_files(name_of(source, "source")):
-            found = translator.translate_nbest(sources, request, batch_size)
-        summed = known[metric]
-        counts = [len(each) for each in found]
+            nbest_lists = translator.translate_nbest(sources, request, batch_size)
+        objective = metrics[metric]
+        counts = [len(hypotheses) for hypotheses in nbest_lists]
         repeated = [line for line, count in zip(references, counts, strict=True) for _ in range(count)]
-        statistics = summed.statistics([each.text for each in flat(found)], repeated)
+        statistics = objective.statistics([hypothesis.text for hypothesis in flat(nbest_lists)], repeated)
         ends = np.cumsum(counts)[:-1]
-        lists = Lists(features.of(sources, found), np.split(statistics, ends))
-        start = np.array(list(config.weights().values()))
-        weighted = search_weights(lists, np.eye(len(start))[0], summed, restarts, seed)
-    own = np.sum([each[0] for each in lists.statistics], axis=0)
-    oracle = np.sum([each[int(np.argmax(summed.sentences(each)))] for each in lists.statistics], axis=0)
-    weights = dict(zip(config.weights(), weighted.weights.tolist(), strict=True))
+        lists = Lists(features.of(sources, nbest_lists), np.split(statistics, ends))
+        initial = np.eye(len(config.weights()))[0]
+        result = search_weights(lists, initial, objective, restarts, seed)
+    first = np.sum([each[0] for each in lists.statistics], axis=0)
+    oracle = np.sum([each[int(np.argmax(objective.sentences(each)))] for each in lists.statistics], axis=0)
+    weights = dict(zip(config.weights(), result.weights.tolist(), strict=True))
     for name in ("reverse", "language_model"):
         if weights.get(name, 0.0) < 0:
             warn(
-                f"the weight of {name} is negative, which prefers hypotheses that it finds unlikely: it does not help "
-                "on this dev set. Leave it out, or use a better model or more sentences"
+                f"the weight of {name} is negative, so hypotheses that this model finds unlikely are preferred. The "
+                "model does not help on this development set: remove it, or use a better model or more sentences"
             )
     tuned = TunedConfig(
-        metric=f"{summed.name} ({summed.signature(1)})",
+        metric=f"{objective.name} ({objective.signature(1)})",
         sentences=len(sources),
-        before=float(summed.corpus(own)),
-        after=corpus_score(lists, weighted.weights, summed),
+        before=float(objective.corpus(first)),
+        after=corpus_score(lists, result.weights, objective),
     )
     config = config.with_weights(weights).model_copy(update={"tuned": tuned})
     if out is not None:
         write_reranking(Path(out), config)
-    return Tuning(config, float(summed.corpus(oracle)))
+    return Tuning(config, float(objective.corpus(oracle)))

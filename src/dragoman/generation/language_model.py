@@ -26,11 +26,11 @@ from dragoman.text.tokenizers import Tokenizers
 
 __all__ = ["GenerationRequest", "LanguageModel", "TextScore"]
 
-_USUAL_WINDOW = 1024
+_DEFAULT_WINDOW = 1024
 
 
 class LanguageModel:
-    """A trained model that continues text. Its outputs depend neither on the batch size nor on other prompts."""
+    """A trained model that generates and scores text. Outputs do not depend on the batch size or on other prompts."""
 
     def __init__(
         self,
@@ -40,19 +40,19 @@ class LanguageModel:
         block: int | None = None,
         search: Mapping[str, Any] | None = None,
     ) -> None:
-        """model: it is put into evaluation mode and runs on the device of its parameters.
+        """model: the model, which is set to evaluation mode and runs on the device of its parameters.
 
-        block: length in tokens of its training excerpts; None if unknown. search: the model's own sampling settings
-        that differ from the defaults.
+        block: maximum length of the model's training excerpts in tokens; None if unknown. search: the model's sampling
+        settings, if they differ from the general defaults.
         """
         self.model, self.tokenizer = model.eval(), tokenizer
         self.meta = meta or Meta(step=0)
         positions = [limit.positions for limit in model.limits]
-        known = [size for size in (block, *positions) if size is not None]
-        self.window = None if model.unbounded else min(known, default=_USUAL_WINDOW)
-        """Maximum number of tokens of context: `data.block` of its training, or its positions if they are fewer.
+        sizes = [size for size in (block, *positions) if size is not None]
+        self.window = None if model.unbounded else min(sizes, default=_DEFAULT_WINDOW)
+        """Maximum number of tokens of context: the smaller of `data.block` in training and the number of positions.
 
-        None: unlimited, for a recurrent model that carries its state along.
+        None: unlimited, for a recurrent model.
         """
         self._search = dict(search or {})
 
@@ -60,25 +60,25 @@ class LanguageModel:
     def load(cls, folder: str | Path, device: str | None = None, verb: str = "generate") -> "LanguageModel":
         """Read a model folder.
 
-        device: cpu, cuda or cuda:N (default: a GPU if there is one). verb: the purpose, generate or score. Raises
-        ModelError for a path that is not a model folder, a damaged one, and one whose kind of model does not serve the
-        verb; ConfigError for an unknown device.
+        device: cpu, cuda or cuda:N (default: a GPU if there is one). verb: the intended use, generate or score. Raises
+        ModelError if the path is not a model folder, if the folder is damaged, and if its kind of model does not
+        support the verb; ConfigError for an unknown device.
         """
         keep_large_tensors_on_heap()
         return cls.of(load_model_folder(Path(folder), choose_device(device or "auto"), verb))
 
     @classmethod
     def of(cls, loaded: LoadedModel) -> "LanguageModel":
-        """Wrap a model in memory. Raises ModelError if its settings are damaged."""
+        """Return a language model from the contents of a model folder. Raises ModelError for damaged settings."""
         data = loaded.config.get("data")
         block = data.get("block") if isinstance(data, Mapping) else None
         if block is not None and (not isinstance(block, int) or block < 1):
-            raise ModelError(f"data.block of the model's config.yaml is {block!r}, not a number of tokens: restore it")
+            raise ModelError(f"data.block in the model's config.yaml is {block!r}, not a number of tokens: correct it")
         return cls(loaded.model, loaded.tokenizers.target, loaded.meta, block, loaded.config.get("search"))
 
     @property
     def device(self) -> torch.device:
-        """The device of its parameters."""
+        """The device of the model's parameters."""
         return next(self.model.parameters()).device
 
     def request(
@@ -92,19 +92,20 @@ class LanguageModel:
         samples: int = 1,
         max_tokens: int = MAX_TOKENS,
     ) -> GenerationRequest:
-        """Build a request, with the model's own settings as defaults; values are as in `GenerationRequest`.
+        """Build a request, with the model's settings as defaults. The arguments are as in `GenerationRequest`.
 
-        top_k=1 is greedy search. Raises ConfigError for an invalid value.
+        top_k=1 selects greedy search. Raises ConfigError for an invalid value.
         """
         if isinstance(stop, str):
             raise TypeError("stop must be a list of strings, not one string")
-        given = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-        settings = {**self._search, **{name: value for name, value in given.items() if value is not None}}
+        arguments = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+        settings = {**self._search, **{name: value for name, value in arguments.items() if value is not None}}
         config = parse_settings(settings, SamplingConfig, "search")
-        never = tuple(self.tokenizer.tag_ids(self.tokenizer.tags))
-        config = config.model_copy(update={"forbid": (*config.forbid, *never)})
-        most = max_tokens if config.maximum_length is None else min(max_tokens, config.maximum_length)
-        return GenerationRequest(config, tuple(stop), seed, samples, most)
+        tag_ids = tuple(self.tokenizer.tag_ids(self.tokenizer.tags))
+        config = config.model_copy(update={"forbid": (*config.forbid, *tag_ids)})
+        if config.maximum_length is not None:
+            max_tokens = min(max_tokens, config.maximum_length)
+        return GenerationRequest(config, tuple(stop), seed, samples, max_tokens)
 
     def generate(
         self,
@@ -115,50 +116,52 @@ class LanguageModel:
         first: int = 1,
         **settings: Unpack[GenerationSettings],
     ) -> list[str]:
-        """Return the continuation of each prompt, without the prompt itself; an empty prompt begins a new text.
+        """Return the continuation of each prompt, without the prompt. An empty prompt starts a new text.
 
-        All samples of the first prompt come first. request: as returned by `request`; alternatively, settings are the
-        arguments of `request`. batch_size: samples generated at once; apart from rounding, it affects only the speed.
-        first: number of the first prompt; the seed and a prompt's number determine its random numbers.
+        The samples are ordered by prompt. request: a request built by `request`. batch_size: number of samples that are
+        generated at once; apart from rounding, it affects only the speed. first: number of the first prompt; the seed
+        and the number of a prompt determine its random numbers. settings: the arguments of `request`, as an
+        alternative to `request`.
         """
         if isinstance(prompts, str):
             raise TypeError("prompts must be a list of strings, not one string")
         if batch_size < 1:
             raise ConfigError(f"the batch size must be at least 1 sample, not {batch_size}")
-        wanted = self._wanted(request, settings)
-        together = max(1, batch_size // wanted.samples)
+        request = self._resolve_request(request, settings)
+        batch_prompts = max(1, batch_size // request.samples)
         numbered = list(enumerate(prompts, start=first))
         texts: list[str] = []
-        for start in range(0, len(numbered), together):
-            some = numbered[start : start + together]
-            written = [""] * (len(some) * wanted.samples)
-            for piece in self._write(some, wanted):
-                written[piece.row] += piece.text
-            texts += written
+        for start in range(0, len(numbered), batch_prompts):
+            batch = numbered[start : start + batch_prompts]
+            batch_texts = [""] * (len(batch) * request.samples)
+            for piece in self._write(batch, request):
+                batch_texts[piece.row] += piece.text
+            texts += batch_texts
         return texts
 
     def stream(
         self, prompt: str, request: GenerationRequest | None = None, **settings: Unpack[GenerationSettings]
     ) -> Iterator[str]:
-        """Yield the continuation of one prompt in pieces of whole characters, which join to `generate`'s text.
+        """Yield the continuation of one prompt in pieces of whole characters.
 
-        Raises ConfigError for several samples.
+        The concatenated pieces equal the text that `generate` returns. Raises ConfigError for several samples.
         """
-        wanted = self._wanted(request, settings)
-        if wanted.samples > 1:
-            raise ConfigError(f"{wanted.samples} samples cannot be streamed: request one, or use generate")
-        return (piece.text for piece in self._write([(1, prompt)], wanted))
+        request = self._resolve_request(request, settings)
+        if request.samples > 1:
+            raise ConfigError(f"{request.samples} samples cannot be streamed: request one, or use generate")
+        return (piece.text for piece in self._write([(1, prompt)], request))
 
     def score(self, texts: Sequence[str], stride: int | None = None, batch_size: int = 16) -> list[TextScore]:
-        """Return the log-probability of each text, including its end, in order.
+        """Return the log-probability of each text, including its end symbol, in order.
 
-        A text that is longer than the window is read in overlapping windows, each of which predicts only tokens that no
-        earlier window has predicted. stride: number of tokens that each window after the first predicts, from 1 to the
-        window (default: half of it). A smaller stride gives each token more context, at least `window` − `stride`
-        tokens, and takes longer. With `stride` = `window`, windows do not overlap, as in validation. A recurrent model
-        has no window: it reads each text from beginning to end. batch_size: number of windows, or texts, read together.
-        Raises ConfigError for an invalid stride, or a stride for a model without a window, DataError for invalid
-        Unicode.
+        A text that is longer than the window is read in overlapping windows. Each window predicts only the tokens that
+        earlier windows have not predicted. A recurrent model has no window and reads each text from beginning to end.
+
+        stride: number of tokens that each window after the first predicts, from 1 to the size of the window (default:
+        half the window). With a smaller stride, each token has more context, at least `window` − `stride` tokens, and
+        scoring takes longer. With `stride` = `window`, windows do not overlap, as in validation. batch_size: number of
+        windows that are read together, or number of texts for a recurrent model. Raises ConfigError for an invalid
+        stride and for a stride with a recurrent model, DataError for invalid Unicode.
         """
         if isinstance(texts, str):
             raise TypeError("texts must be a list of strings, not one string")
@@ -167,11 +170,11 @@ class LanguageModel:
         scorer = self._scorer(stride)
         ids = self.tokenizer.encode_batch(texts)
         with _memory_errors():
-            found = scorer.log_probabilities(ids, batch_size)
-        return [TextScore.of(*each) for each in zip(texts, ids, found, strict=True)]
+            log_probabilities = scorer.log_probabilities(ids, batch_size)
+        return [TextScore.of(*each) for each in zip(texts, ids, log_probabilities, strict=True)]
 
     def attention(self, text: str) -> list[AttentionMap]:
-        """Return the attention weights of every layer and head for the prediction of `text` and its end.
+        """Return the attention weights of every layer and head for the prediction of `text` and its end symbol.
 
         Raises DataError for a text that is longer than the window.
         """
@@ -181,7 +184,7 @@ class LanguageModel:
         return attention_maps(self.model, Tokenizers(self.tokenizer, self.tokenizer), ids)
 
     def inspect(self, text: str) -> Inspection:
-        """Return all attention weights for the prediction of `text` and its end, to view and save.
+        """Return all attention weights for the prediction of `text` and its end symbol, as an `Inspection`.
 
         Raises ConfigError for a model without attention, DataError for a text that is blank or too long.
         """
@@ -202,7 +205,8 @@ class LanguageModel:
             raise ConfigError("a recurrent model reads a text as a whole, without windows: leave out the stride")
         return WholeScorer(self.model.decoder, self.device)
 
-    def _wanted(self, request: GenerationRequest | None, settings: GenerationSettings) -> GenerationRequest:
+    def _resolve_request(self, request: GenerationRequest | None, settings: GenerationSettings) -> GenerationRequest:
+        """Return `request`, or build a request from `settings`. Raises ConfigError if both are given."""
         if request is None:
             return self.request(**settings)
         if settings:
@@ -212,7 +216,7 @@ class LanguageModel:
 
 @contextmanager
 def _memory_errors() -> Iterator[None]:
-    """Convert out-of-memory errors to ResourceError."""
+    """Convert out-of-memory errors into ResourceError."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:

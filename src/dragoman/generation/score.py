@@ -1,4 +1,4 @@
-"""Log-probabilities of texts of any length: window by window, or as a whole by a recurrent model."""
+"""Log-probabilities of texts of any length, computed in windows or, by a recurrent model, without windows."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,11 +14,14 @@ from dragoman.models.interface import Decoder
 from dragoman.text.symbols import BOS, EOS
 
 PIECE = 256
-"""Tokens of each text that `WholeScorer` reads at a time, so that memory does not grow with the length."""
+"""Number of tokens of each text that `WholeScorer` reads at once. It limits memory, however long the texts are."""
 
 
 class _Window(NamedTuple):
-    """The labels from `first` to `end` of a text, predicted from the tokens from `start` on."""
+    """A window of a text, in which the tokens from `start` predict the labels from `first` to `end`.
+
+    text: index of the text. start, first, end: as in `windows`.
+    """
 
     text: int
     start: int
@@ -27,10 +30,11 @@ class _Window(NamedTuple):
 
 
 def windows(labels: int, window: int, stride: int) -> Iterator[tuple[int, int, int]]:
-    """Yield start, first and end of each window of a text with `labels` labels; each label is predicted once.
+    """Yield start, first and end of each window of a text with `labels` labels.
 
-    The first window predicts all its labels, each later window its last `stride` labels, which have a context of at
-    least `window` − `stride` tokens.
+    A window reads tokens from `start` and predicts the labels from `first` to `end` (exclusive). Each label is
+    predicted once. The first window predicts all its labels. Each later window predicts its last `stride` labels, which
+    have a context of at least `window` − `stride` tokens.
     """
     first = 0
     while first < labels:
@@ -41,32 +45,41 @@ def windows(labels: int, window: int, stride: int) -> Iterator[tuple[int, int, i
 
 @dataclass(frozen=True)
 class WholeScorer:
-    """Scores texts with a recurrent decoder without a source, which reads each text from beginning to end in pieces."""
+    """Scores texts with a recurrent decoder without a source.
+
+    The decoder reads each text from beginning to end, in pieces of `PIECE` tokens.
+    """
 
     decoder: Decoder
     device: torch.device
 
     def log_probabilities(self, texts: Sequence[Sequence[int]], batch_size: int) -> list[float]:
-        """See `WindowScorer`; batch_size: number of texts read together."""
+        """Return the log-probability of each text's ids and its end symbol, in order.
+
+        The decoder must be in evaluation mode. batch_size: number of texts that are read together.
+        """
         totals = [0.0] * len(texts)
         order = sorted(range(len(texts)), key=lambda row: len(texts[row]))
         with Progress("Scoring", "texts", len(order)) as progress:
             for begin in range(0, len(order), batch_size):
-                some = order[begin : begin + batch_size]
-                batch = collate_text([[BOS, *texts[row], EOS] for row in some], some).to(self.device)
+                rows = order[begin : begin + batch_size]
+                batch = collate_text([[BOS, *texts[row], EOS] for row in rows], rows).to(self.device)
                 state = self.decoder.start(None)
                 pieces = (torch.split(each, PIECE, 1) for each in (batch.inputs, batch.labels, batch.target_mask))
                 for inputs, labels, mask in zip(*pieces, strict=True):
-                    found, state = read_labels(self.decoder, state, inputs, labels, mask)
-                    for row, value in zip(some, found.double().sum(1).tolist(), strict=True):
-                        totals[row] += value
-                progress.update(begin + len(some))
+                    scores, state = read_labels(self.decoder, state, inputs, labels, mask)
+                    for row, score in zip(rows, scores.double().sum(1).tolist(), strict=True):
+                        totals[row] += score
+                progress.update(begin + len(rows))
         return totals
 
 
 @dataclass(frozen=True)
 class WindowScorer:
-    """Scores texts with a decoder without a source that reads at most `window` tokens; stride: as in `windows`."""
+    """Scores texts with a decoder without a source that reads at most `window` tokens at once.
+
+    stride: number of labels that each window after the first predicts.
+    """
 
     decoder: Decoder
     device: torch.device
@@ -74,33 +87,33 @@ class WindowScorer:
     stride: int
 
     def __post_init__(self) -> None:
-        """Raises ConfigError for an invalid stride."""
+        """Raise ConfigError for an invalid stride."""
         if not 1 <= self.stride <= self.window:
             raise ConfigError(f"the stride is {self.stride} tokens, but must be from 1 to the window of {self.window}")
 
     def log_probabilities(self, texts: Sequence[Sequence[int]], batch_size: int) -> list[float]:
-        """Return the log-probability of each text's ids and end, in order; the decoder must be in evaluation mode.
+        """Return the log-probability of each text's ids and its end symbol, in order.
 
-        batch_size: number of windows read together.
+        The decoder must be in evaluation mode. batch_size: number of windows that are read together.
         """
         ids = [[BOS, *text, EOS] for text in texts]
-        parts = [
-            _Window(row, *each)
+        all_windows = [
+            _Window(row, *limits)
             for row, text in enumerate(ids)
-            for each in windows(len(text) - 1, self.window, self.stride)
+            for limits in windows(len(text) - 1, self.window, self.stride)
         ]
-        parts.sort(key=lambda part: part.end - part.start)
+        all_windows.sort(key=lambda window: window.end - window.start)
         totals = [0.0] * len(texts)
-        with Progress("Scoring", "windows", len(parts)) as progress:
-            for begin in range(0, len(parts), batch_size):
-                some = parts[begin : begin + batch_size]
-                batch = collate_text([ids[part.text][part.start : part.end + 1] for part in some], range(len(some)))
-                batch = batch.to(self.device)
+        with Progress("Scoring", "windows", len(all_windows)) as progress:
+            for begin in range(0, len(all_windows), batch_size):
+                some = all_windows[begin : begin + batch_size]
+                tokens = [ids[window.text][window.start : window.end + 1] for window in some]
+                batch = collate_text(tokens, range(len(some))).to(self.device)
                 mask = batch.target_mask.clone()  # (B, T)
-                for row, part in enumerate(some):
-                    mask[row, : part.first - part.start] = False
-                found = force(self.decoder, None, batch.inputs, batch.labels, mask).double().sum(1)
-                for part, value in zip(some, found.tolist(), strict=True):
-                    totals[part.text] += value
+                for row, window in enumerate(some):
+                    mask[row, : window.first - window.start] = False
+                scores = force(self.decoder, None, batch.inputs, batch.labels, mask).double().sum(1)
+                for window, score in zip(some, scores.tolist(), strict=True):
+                    totals[window.text] += score
                 progress.update(begin + len(some))
         return totals

@@ -20,12 +20,12 @@ MAX_TOKENS = 256
 
 @dataclass(frozen=True)
 class GenerationRequest:
-    """A complete request, as `LanguageModel.request` returns it with the model's own settings as defaults.
+    """All options of a generation. `LanguageModel.request` builds a request with the model's settings as defaults.
 
     sampling: temperature, top_k, top_p and forbidden tokens; length limits relative to a source have no effect. stop:
-    strings; a text ends before the first of them. seed: determines the random numbers, together with the numbers of
-    prompt and sample. samples: samples per prompt. max_tokens: maximum tokens of a continuation, including its end.
-    Raises ConfigError for an invalid value.
+    stop strings; a text ends before the first stop string in it. seed: together with the numbers of the prompt and the
+    sample, it determines the random numbers. samples: number of samples per prompt. max_tokens: maximum number of
+    tokens of a continuation, including the end symbol. Raises ConfigError for an invalid value.
     """
 
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
@@ -37,13 +37,13 @@ class GenerationRequest:
     def __post_init__(self) -> None:
         if "" in self.stop:
             raise ConfigError("a stop string is empty, which would end every text before it begins: remove it")
-        for name, least in (("seed", 0), ("samples", 1), ("max_tokens", 1)):
-            if getattr(self, name) < least:
-                raise ConfigError(f"{name} must be at least {least}, not {getattr(self, name)}")
+        for name, minimum in (("seed", 0), ("samples", 1), ("max_tokens", 1)):
+            if getattr(self, name) < minimum:
+                raise ConfigError(f"{name} must be at least {minimum}, not {getattr(self, name)}")
 
 
 class GenerationSettings(TypedDict, total=False):
-    """The arguments of `LanguageModel.request`, which `generate` and `stream` pass on."""
+    """The arguments of `LanguageModel.request`, which `generate` and `stream` also accept."""
 
     temperature: float | None
     top_k: int | None
@@ -55,61 +55,65 @@ class GenerationSettings(TypedDict, total=False):
 
 
 class TextStream:
-    """The text that tokens add to a prompt; the concatenated pieces equal the text of all tokens decoded at once.
+    """Decodes the continuation of a prompt token by token.
 
-    Text is held back while it may be the beginning of a stop string, and bytes until they form a whole character.
-    stopped: whether a stop string has occurred; the stop string and the text after it are in no piece. The stop string
-    that is complete first counts, and of two that end together the longer one, however the text is divided into tokens.
+    The concatenated pieces equal the text of all tokens decoded at once. Text is held back while it may be the
+    beginning of a stop string, and bytes are held back until they form a whole character. The pieces do not contain the
+    stop string or the text after it. If the text contains several stop strings, it ends before the one that is
+    completed first, or before the longest of those that are completed at the same character. The result does not depend
+    on how the text is divided into tokens.
+
+    stopped: True if a stop string has occurred.
     """
 
     def __init__(self, tokenizer: Tokenizer, prompt: Sequence[int], stop: Sequence[str] = ()) -> None:
-        """prompt: ids of the prompt, after which the continuation is spaced as within one text."""
+        """prompt: ids of the prompt, which determine whether the continuation begins with a blank."""
         self._tokenizer, self._stop = tokenizer, tuple(stop)
         self._bytes = codecs.getincrementaldecoder("utf-8")("replace")
-        self._strips = tokenizer.added_space == "first" and not prompt
-        self._ends_in_blank = tokenizer.added_space == "last"
-        self._held = " " if self._ends_in_blank and prompt else ""
+        self._strip_first_space = tokenizer.added_space == "first" and not prompt
+        self._ends_in_space = tokenizer.added_space == "last"
+        self._buffer = " " if self._ends_in_space and prompt else ""
         self.stopped = False
 
     def push(self, token: int) -> str:
-        """Add a token; returns the text that can be shown now, which is often empty."""
-        return self._released(self._bytes.decode(self._tokenizer.surface(token)), last=False)
+        """Add a token and return the text that can be shown now, which is often empty."""
+        return self._release(self._bytes.decode(self._tokenizer.surface(token)), last=False)
 
     def finish(self) -> str:
-        """Return the text that is still held back. An incomplete character at the end becomes U+FFFD."""
-        return self._released(self._bytes.decode(b"", True), last=True)
+        """Return the text that is still held back. An incomplete character at the end is decoded as U+FFFD."""
+        return self._release(self._bytes.decode(b"", True), last=True)
 
-    def _released(self, text: str, last: bool) -> str:
+    def _release(self, text: str, last: bool) -> str:
+        """Add decoded text to the buffer, and return and remove the part of the buffer that can be shown."""
         if self.stopped:
             return ""
-        if self._strips and text:
-            text, self._strips = text.removeprefix(" "), False
-        text = self._held + text
-        found = [(start + len(stop), start) for stop in self._stop if (start := text.find(stop)) >= 0]
-        if found:
-            self.stopped, self._held = True, ""
-            return text[: min(found)[1]]
+        if self._strip_first_space and text:
+            text, self._strip_first_space = text.removeprefix(" "), False
+        text = self._buffer + text
+        matches = [(start + len(stop), start) for stop in self._stop if (start := text.find(stop)) >= 0]
+        if matches:
+            self.stopped, self._buffer = True, ""
+            return text[: min(matches)[1]]
         if last:
-            self._held = ""
-            return text.removesuffix(" ") if self._ends_in_blank else text
-        cut = len(text) - self._kept(text)
-        self._held = text[cut:]
+            self._buffer = ""
+            return text.removesuffix(" ") if self._ends_in_space else text
+        cut = len(text) - self._held_back_length(text)
+        self._buffer = text[cut:]
         return text[:cut]
 
-    def _kept(self, text: str) -> int:
-        """Return how many final characters must be held back: the possible beginning of a stop string, or a blank."""
-        longest = max(map(len, self._stop), default=1) - 1
-        beginning = next(
-            (size for size in range(min(longest, len(text)), 0, -1) if self._begins_a_stop(text[-size:])), 0
-        )
-        return max(beginning, int(self._ends_in_blank and text.endswith(" ")))
+    def _held_back_length(self, text: str) -> int:
+        """Return the number of final characters that may be the beginning of a stop string, or a blank to remove."""
+        max_prefix = max(map(len, self._stop), default=1) - 1
+        sizes = range(min(max_prefix, len(text)), 0, -1)
+        prefix = next((size for size in sizes if self._is_stop_prefix(text[-size:])), 0)
+        return max(prefix, int(self._ends_in_space and text.endswith(" ")))
 
-    def _begins_a_stop(self, text: str) -> bool:
+    def _is_stop_prefix(self, text: str) -> bool:
         return any(stop.startswith(text) for stop in self._stop)
 
 
 class Piece(NamedTuple):
-    """Text that continues a sample. row: number of the sample."""
+    """A piece of a sample's text. row: number of the sample."""
 
     row: int
     text: str
@@ -117,7 +121,11 @@ class Piece(NamedTuple):
 
 @dataclass
 class _Sample:
-    """A text that is being written. context: the tokens read, starting with BOS unless the window has moved."""
+    """A text that is being generated.
+
+    context: the tokens that the decoder reads; they start with BOS unless the window has moved. text: decodes the
+    tokens. numbers: (max_tokens,) random numbers. ended: True if the text is complete.
+    """
 
     context: list[int]
     text: TextStream
@@ -127,7 +135,10 @@ class _Sample:
 
 @dataclass(frozen=True)
 class Writer:
-    """Writes texts with a decoder without a source. window: maximum number of tokens it reads; None: unlimited."""
+    """Generates texts with a decoder without a source.
+
+    window: maximum number of tokens that the decoder reads; None: unlimited.
+    """
 
     decoder: Decoder
     tokenizer: Tokenizer
@@ -135,26 +146,26 @@ class Writer:
     device: torch.device
 
     def write(self, prompts: Sequence[tuple[int, str]], request: GenerationRequest) -> Iterator[Piece]:
-        """Yield pieces of the samples as they are drawn; the row of sample j of prompt i is i · samples + j.
+        """Yield pieces of the samples' texts during generation. The row of sample j of prompt i is i · samples + j.
 
         prompts: pairs of a number and a text; the number and the seed determine the random numbers. All samples are
-        written at once; prompts of unequal length are padded on the left. When a sample has filled the window, the last
-        half of it is read again and the sample continues from there, so its text does not depend on other samples.
-        Raises ModelError if the model's log-probabilities are NaN.
+        generated at once, and prompts of unequal length are padded on the left. When a sample has filled the window,
+        the last half of the window is read again, and generation continues from there. The text of a sample does not
+        depend on other samples. Raises ModelError if the model's log-probabilities are NaN.
         """
-        samples = [sample for number, text in prompts for sample in self._begun(number, text, request)]
+        samples = [sample for number, text in prompts for sample in self._start_samples(number, text, request)]
         drawn, live = 0, list(range(len(samples)))
         while live and drawn < request.max_tokens:
             for row in live:
                 self._slide(samples[row].context)
             contexts = [samples[row].context for row in live]
-            room = inf if self.window is None else self.window - max(map(len, contexts)) + 1
-            steps = int(min(request.max_tokens - drawn, room))
+            free = inf if self.window is None else self.window - max(map(len, contexts)) + 1
+            steps = int(min(request.max_tokens - drawn, free))
             numbers = torch.stack([samples[row].numbers[drawn : drawn + steps] for row in live]).unsqueeze(1)
-            least = max(0, request.sampling.minimum_length - drawn)
-            config = request.sampling.model_copy(update={"minimum_length": least})
-            begun = Prompts.after(self.decoder, contexts, [steps] * len(live), self.device)
-            draws = Draws(self.decoder, begun, config, numbers)
+            minimum_length = max(0, request.sampling.minimum_length - drawn)
+            config = request.sampling.model_copy(update={"minimum_length": minimum_length})
+            batch = Prompts.after(self.decoder, contexts, [steps] * len(live), self.device)
+            draws = Draws(self.decoder, batch, config, numbers)
             for draw in draws:
                 for number, token in zip(draw.rows.tolist(), draw.tokens.tolist(), strict=True):
                     row, sample = live[number], samples[live[number]]
@@ -173,12 +184,13 @@ class Writer:
             if piece := sample.text.finish():
                 yield Piece(row, piece)
 
-    def _begun(self, number: int, text: str, request: GenerationRequest) -> list[_Sample]:
+    def _start_samples(self, number: int, text: str, request: GenerationRequest) -> list[_Sample]:
+        """Return all samples of prompt `number`, before any token is drawn."""
         ids = self.tokenizer.encode(text)
         numbers = uniforms([(request.seed, number)], request.samples, request.max_tokens)[0]
         return [_Sample([BOS, *ids], TextStream(self.tokenizer, ids, request.stop), each) for each in numbers]
 
     def _slide(self, context: list[int]) -> None:
-        """Shorten a context that exceeds the window to the last half of the window."""
+        """If a context is longer than the window, keep only its last tokens, which fill half of the window."""
         if self.window is not None and len(context) > self.window:
             del context[: -max(1, self.window // 2)]

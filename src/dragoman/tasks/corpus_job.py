@@ -1,4 +1,4 @@
-"""`CorpusJob`: the common base of the jobs that learn from tokenised corpora."""
+"""`CorpusJob`, the base class of jobs that learn from tokenised corpora."""
 
 import hashlib
 import json
@@ -21,11 +21,11 @@ from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.task import Content, Job, Validator
 from dragoman.training.validation import Measure, Validation, average_validations
 
-_SAMPLED = 100_000
-"""Number of examples whose lengths are sampled to represent the corpus."""
-_FLOAT = 4
-_ROWS_OF_LOGITS = 1024
-_COPIES_OF_LOGITS = 4
+_LENGTH_SAMPLE = 100_000
+"""Approximate number of examples from which the mean length of a corpus is estimated."""
+_FLOAT_BYTES = 4
+_LOGIT_ROWS = 1024
+_LOGIT_COPIES = 4
 
 
 def flops_per_target_token(
@@ -33,12 +33,13 @@ def flops_per_target_token(
 ) -> float:
     """Return the FLOPs of matrix products per target token, forward and backward, as `inspect.describe` counts them.
 
-    lengths: (N, sides) tokens of the corpus's examples, without the `special` symbols that each side has. Products
-    inside attention grow with the length; they are counted for the mean example length, weighted by the number of
-    tokens. Element-wise operations and samples drawn for rewards are not counted. passes: forward passes
-    over each example per update, 2 for R-Drop.
+    Matrix products inside attention depend on the length. They are counted for the mean example length, weighted by the
+    number of tokens. Element-wise operations and samples drawn for rewards are not counted.
+
+    lengths: (N, sides) number of tokens of each example, without special symbols. special: number of special symbols
+    per side. passes: forward passes over each example per update, 2 for R-Drop.
     """
-    sample = np.asarray(lengths[:: max(1, len(lengths) // _SAMPLED)], np.float64) + special
+    sample = np.asarray(lengths[:: max(1, len(lengths) // _LENGTH_SAMPLE)], np.float64) + special
     mean = float((sample**2).sum() / sample.sum())
     operations = count_operations(config, sizes, max(1, round(mean)))
     if sample.shape[1] == 1:
@@ -49,36 +50,36 @@ def flops_per_target_token(
 
 
 def activation_bytes(model: Any, tokens: int, longest: int, free: int) -> int:
-    """Estimate the bytes that a forward pass over `tokens` tokens per side holds at its end.
+    """Estimate the memory in bytes that is in use at the end of a forward pass over `tokens` tokens per side.
 
-    The estimate is measured on the model with short examples. longest: tokens of the longest example; free: bytes that
-    the measurement may use.
+    The estimate is based on measurements with short examples. longest: number of tokens of the longest example. free:
+    number of bytes that the measurements may use.
     """
     footprint = measure_footprint(model, min(longest, SHORT_TRIAL), training=True)
     footprint = refine_footprint(footprint, model, longest, training=True, free=free)
     decoder = getattr(model, "decoder", None)
     vocabulary: int = 0 if decoder is None else decoder.projection.weight.size(0)
-    logits = min(tokens, _ROWS_OF_LOGITS) * vocabulary * _COPIES_OF_LOGITS
-    return int(tokens / longest * evaluate_polynomial(footprint.training, longest)) + logits * _FLOAT
+    logits = min(tokens, _LOGIT_ROWS) * vocabulary * _LOGIT_COPIES
+    return int(tokens / longest * evaluate(footprint.training, longest)) + logits * _FLOAT_BYTES
 
 
 class ValidationSets:
-    """Validates a model on one or more sets."""
+    """Validates a model on one or more validation sets."""
 
     def __init__(self, validators: Mapping[str, Validator], metrics: Sequence[Metric]) -> None:
-        """validators: by the names of their sets. metrics: the metrics that they report."""
+        """validators: one validator per set, by the set's name. metrics: the metrics that the validators report."""
         self._validators, self._metrics = validators, metrics
 
     def run(self, runtime: Runtime) -> Validation:
         """Validate the model on each set. For several sets, returns the unweighted means of the metrics."""
-        found = {name: validator.run(runtime) for name, validator in self._validators.items()}
-        return average_validations(self._metrics, found) if len(found) > 1 else next(iter(found.values()))
+        results = {name: validator.run(runtime) for name, validator in self._validators.items()}
+        return average_validations(self._metrics, results) if len(results) > 1 else next(iter(results.values()))
 
 
 class CorpusJob(Job):
-    """The base of jobs whose run has sections `data` (a `CorporaConfig`), `text` and `model`.
+    """Base class of jobs whose run has the sections `data` (a `CorporaConfig`), `text` and `model`.
 
-    A subclass prepares token shards, turns their rows into batches, and defines the objective and the validation.
+    Subclasses prepare token shards, make batches of their rows, and define the objective and the validation.
 
     special: number of special symbols that are added to each side of an example when it is read.
     """
@@ -88,14 +89,14 @@ class CorpusJob(Job):
 
     @property
     def tokenizers(self) -> Tokenizers:
-        """The tokenizers of the corpora, available once these are prepared."""
+        """The tokenizers of the corpora, available after `prepare`."""
         return self.prepared.tokenizers
 
-    def settle(self, examples: int | None, size: int) -> None:
-        """Choose the settings of `run` that depend on the corpora.
+    def resolve_settings(self, examples: int | None, size: int) -> None:
+        """Choose the values of settings in `run` that depend on the corpora.
 
-        examples: number of examples, which determines the batch size; None for the default batch size. size: corpus
-        size, which determines the model's automatic preset.
+        examples: number of examples, which determines the batch size; None: default batch size. size: corpus size,
+        which determines the model's automatic preset.
         """
         data = self.run.data
         batch = data.batch.with_size() if examples is None else data.batch.with_size(examples)
@@ -109,73 +110,76 @@ class CorpusJob(Job):
 
     @property
     @abstractmethod
-    def held_out_texts(self) -> Any:
-        """The texts of the validation sets, in nested lists; their digest identifies the sets."""
+    def validation_texts(self) -> Any:
+        """The texts of the validation sets, as nested lists. Their hash identifies the sets."""
 
     @property
     def contents(self) -> Mapping[str, Content]:
-        """The corpora and the validation sets."""
-        texts = json.dumps(self.held_out_texts, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        """The training corpora (key `data`) and the validation sets (key `valid`)."""
+        texts = json.dumps(self.validation_texts, ensure_ascii=False).encode("utf-8", "surrogatepass")
         return {
-            "data": Content(self.run.data.training, self.prepared.dataset.fingerprint),
-            "valid": Content(self.run.data.validation, hashlib.sha256(texts).hexdigest()),
+            "data": Content(self.run.data.corpus_names, self.prepared.dataset.fingerprint),
+            "valid": Content(self.run.data.valid_names, hashlib.sha256(texts).hexdigest()),
         }
 
     @property
     def lengths(self) -> NDArray[np.int32]:
-        """The number of tokens of each example (N, sides), without special symbols."""
+        """Number of tokens of each example (N, sides), without special symbols."""
         return self.prepared.dataset.lengths
 
     @property
     def batch_tokens(self) -> int:
-        """`data.batch.tokens`."""
+        """The token budget of a batch, `data.batch.tokens`."""
         tokens = self.run.data.batch.tokens
-        assert tokens is not None, "chosen by `prepare`"
+        assert tokens is not None, "`prepare` sets the batch size"
         return int(tokens)
 
     @property
-    def growth(self) -> float:
-        """The factor by which a batch may have more tokens than planned."""
+    def length_growth(self) -> float:
+        """Maximum ratio of the number of tokens in a batch to the planned number."""
         return 1.0
 
     def peak_tokens(self) -> int:
-        """Return the largest number of tokens of a batch that are in memory at once, over all simultaneous passes."""
-        return int(super().peak_tokens() * self.growth) * int(self.run.train.objective.passes)
+        """Return the maximum number of tokens that are computed at once, over all simultaneous passes."""
+        return int(super().peak_tokens() * self.length_growth) * int(self.run.train.objective.passes)
 
     def activation_bytes(self, model: Any, tokens: int, free: int) -> int:
-        """See the function `activation_bytes`."""
+        """Estimate the memory of a forward pass with the function `activation_bytes`."""
         return activation_bytes(model, tokens, int(self.lengths.max()) + self.special, free)
 
     def flops_per_target_token(self) -> float:
-        """See the function `flops_per_target_token`."""
+        """Return the FLOPs per target token, computed by the function `flops_per_target_token`."""
         return flops_per_target_token(
             self.run.model, self.tokenizers.sizes, self.lengths, self.special, passes=self.run.train.objective.passes
         )
 
     def plan(self, epoch: int) -> BatchPlan:
-        """Plan an epoch of batches of examples of similar length."""
+        """Plan the batches of an epoch. Each batch contains examples of similar length."""
         config, seed = self.run.data.batch, self.run.train.seed
         return plan_epoch(self.lengths, config, seed, epoch, self.prepared.parts, special=self.special)
 
     def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:
-        """Describe the model, with languages, licence, scores and fingerprints of the corpora."""
+        """Return the model's metadata, including languages, licence, scores and fingerprints of the corpora."""
         data = self.run.data
         return Meta(
             step=step,
             averaged_steps=averaged_steps,
-            scores=() if validation is None else self._scores(validation, data.validation),
+            scores=() if validation is None else self._scores(validation, data.valid_names),
             data=dict(zip(map(str, data.corpora), self.prepared.fingerprints, strict=True)),
             **data.card(),
         )
 
     @abstractmethod
-    def reported(self, validation: Validation) -> Sequence[tuple[str, Measure]]:
-        """Return the measures that a model card lists, with their names there."""
+    def card_measures(self, validation: Validation) -> Sequence[tuple[str, Measure]]:
+        """Return the measures that the model card lists, each with its name on the card."""
 
     def _scores(self, validation: Validation, data: str) -> tuple[Score, ...]:
-        """Return the reported measures over all sets and, if there are several, on each. data: the name of the sets."""
-        own = tuple(
+        """Return the scores for the model card: the means over all validation sets, then the scores on each set.
+
+        data: names of the validation sets. A single set has no separate scores.
+        """
+        means = tuple(
             Score(metric=name, value=measure.value, signature=measure.signature, data=data)
-            for name, measure in self.reported(validation)
+            for name, measure in self.card_measures(validation)
         )
-        return own + tuple(score for name, one in validation.sets.items() for score in self._scores(one, name))
+        return means + tuple(score for name, each in validation.sets.items() for score in self._scores(each, name))

@@ -1,4 +1,4 @@
-"""`describe`: the parts, size and cost of a model, before or after training."""
+"""`describe` reports the parts, size and cost of a model, before or after training."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,19 +27,19 @@ from dragoman.tasks.start import load_start
 from dragoman.tasks.train import task_of
 from dragoman.text.tokenizers import TextConfig, Tokenizers, VocabularySizes
 
-VOCABULARY, PAIRS = 37_000, 4_500_000
+DEFAULT_VOCABULARY, DEFAULT_PAIRS = 37_000, 4_500_000
 """Vocabulary entries and sentence pairs of WMT 2014 English–German (Vaswani et al. 2017, section 5.1)."""
 
-TOKENS = 1_000_000
-"""Corpus size in tokens by which the preset of a language model is chosen if the actual size is unknown."""
+DEFAULT_TOKENS = 1_000_000
+"""Corpus size in tokens that determines the automatic preset of a language model if the actual size is unknown."""
 
 
 @dataclass(frozen=True)
 class ModelDescription:
     """A model and its description.
 
-    config: the model's settings. source, target: vocabulary sizes, or the width of the source's vectors. notes: its
-    origin and the assumptions made. whole: parts, parameters, FLOPs, memory and limits.
+    config: the model's settings. source, target: vocabulary sizes; if the source consists of vectors, `source` is their
+    width. notes: the model's origin, and assumptions. whole: parts, parameters, FLOPs, memory and limits.
     """
 
     config: ModelSettings
@@ -70,13 +70,14 @@ def describe(
     length: int = 32,
     depth: int = 3,
 ) -> ModelDescription:
-    """Describe a model: parts with shapes and parameters, FLOPs per token, memory, and the longest text it can read.
+    """Describe a model: parts with shapes and parameters, FLOPs per token, memory, and the maximum text length.
 
-    model: a model folder; or a recipe, or the keys of its section `model`, as a YAML file or as nested settings.
-    overrides: values by dotted key, such as `{"model.preset": "base"}`. vocabulary: size of a shared vocabulary, or of
-    the source's and the target's (default: that of the recipe, or of WMT 2014). pairs: corpus size by which preset
-    `auto` chooses. length: tokens of source and target, for FLOPs and memory. depth: levels of nested parts. Raises
-    ConfigError for invalid settings and for settings of a trained model, ModelError if a folder is not a model folder.
+    model: a model folder, a recipe, or the keys of a recipe's `model` section. The latter two are YAML files or nested
+    settings. overrides: values by dotted key, such as `{"model.preset": "base"}`. vocabulary: size of a shared
+    vocabulary, or the sizes of the source and the target vocabulary (default: the recipe's, or WMT 2014's). pairs:
+    corpus size that determines the preset if it is `auto`. length: number of source tokens and of target tokens for
+    which FLOPs and memory are computed. depth: levels of nested parts. Raises ConfigError for invalid settings, and for
+    any settings if the model is trained; ModelError if a folder is not a model folder.
     """
     sizes = (vocabulary,) if isinstance(vocabulary, int) else tuple(vocabulary)
     if isinstance(model, str | Path) and Path(model).is_dir():
@@ -84,57 +85,57 @@ def describe(
             raise ConfigError(
                 f"{model} is a trained model, so its settings cannot be changed: remove the other arguments"
             )
-        subject = _trained(Path(model))
+        subject = _load_trained(Path(model))
     else:
-        subject = _untrained(task_of(model, overrides), model, overrides, sizes, pairs)
-    return subject.described(length, depth)
+        subject = _configure_untrained(task_of(model, overrides), model, overrides, sizes, pairs)
+    return subject.describe(length, depth)
 
 
 @dataclass(frozen=True)
 class _Subject:
-    """The model to describe, with its vocabulary sizes. notes: the origin of both."""
+    """The model to describe, with its vocabulary sizes. notes: the origins of the model and of the sizes."""
 
     config: ModelSettings
     sizes: VocabularySizes
     notes: list[str]
 
-    def described(self, length: int, depth: int) -> ModelDescription:
+    def describe(self, length: int, depth: int) -> ModelDescription:
         """Describe the model for texts of `length` tokens, with parts down to `depth`."""
         whole = describe_model(self.config, self.sizes, length, depth)
         return ModelDescription(self.config, self.sizes.source, self.sizes.target, tuple(self.notes), whole)
 
 
-def _origin(model: Source, overrides: Overrides) -> str:
+def _origin_note(model: Source, overrides: Overrides) -> str:
     if isinstance(model, str | Path):
         return str(model)
     return f"settings {COMMAND_LINE if model is None and not isinstance(overrides, Mapping) else PYTHON}"
 
 
-def _trained(folder: Path) -> _Subject:
+def _load_trained(folder: Path) -> _Subject:
     meta = read_meta(folder)
-    config = parse_model(read_config(folder)["model"], f"in the `model` section of {folder / 'config.yaml'}")
+    config = parse_model(read_config(folder)["model"], f"in the model section of {folder / 'config.yaml'}")
     notes = [f"{folder}: trained for {meta.step:,} steps"]
     if not folder_kind(folder).tokenizers:
         return _Subject(config, VocabularySizes(0, 0), notes)
     tokenizers = Tokenizers.load(folder)
     sizes = tokenizers.sizes
-    return _Subject(config, sizes, [*notes, _vocabularies(sizes.source, sizes.target, tokenizers.shared, "")])
+    return _Subject(config, sizes, [*notes, _vocabulary_note(sizes.source, sizes.target, tokenizers.shared, "")])
 
 
-def _untrained(
+def _configure_untrained(
     task: TaskKind, model: Source, overrides: Overrides, sizes: tuple[int, ...], pairs: int | None
 ) -> _Subject:
-    notes = [_origin(model, overrides)]
+    notes = [_origin_note(model, overrides)]
     keys = {"model"} if model is None else set(read_document(model).content)
-    known, text = None, TextConfig()
+    tokenizers, text = None, TextConfig()
     if model is None and len(sizes) == 2 and "text" in task.run.model_fields:
         overrides = all_overrides(["text.shared=false"], overrides)
     if keys & set(task.run.model_fields):
         run: Any = load_settings(model, all_overrides(overrides, task.placeholders), task.run)
         started = load_start(run)
-        config, text, known = started.run.model, getattr(started.run, "text", text), started.tokenizers
+        config, text, tokenizers = started.run.model, getattr(started.run, "text", text), started.tokenizers
     else:
-        config = load_settings(model, _of_model(overrides), task.model)
+        config = load_settings(model, _without_section(overrides), task.model)
         if len(sizes) == 2 and isinstance(config, ModelConfig) and "tie_embeddings" not in config.model_fields_set:
             config = ModelConfig.model_validate({**config.model_dump(exclude_unset=True), "tie_embeddings": False})
     kind = kind_of({"kind": config.kind})
@@ -142,54 +143,53 @@ def _untrained(
     if one_sided and (len(sizes) > 1 or pairs):
         raise ConfigError(f"{kind.noun} has one vocabulary and no pairs: give --vocabulary N without --pairs")
     if isinstance(config, PresetSettings):
-        config, chosen = _with_preset(config, pairs)
-        notes += chosen
+        config, preset_notes = _resolve_preset(config, pairs)
+        notes += preset_notes
     if not kind.tokenizers:
         return _Subject(config, VocabularySizes(0, 0), notes)
-    if known is not None:
-        source, target, origin = known.source.size, known.target.size, "of train.start"
+    if tokenizers is not None:
+        source, target, origin = tokenizers.source.size, tokenizers.target.size, "from train.start"
     elif sizes:
         source, target, origin = sizes[0], sizes[-1], "as given"
     else:
         subword = text.subword.with_size(pairs) if pairs else text.subword
         size = getattr(subword, "size", None)
-        stated = "subword" in text.model_fields_set or pairs is not None
-        origin = (
-            "of text.subword; a small corpus yields fewer"
-            if stated and size
-            else "assumed; --vocabulary says otherwise"
-        )
-        source = target = size if stated and size else VOCABULARY
+        if size and ("subword" in text.model_fields_set or pairs is not None):
+            source = target = size
+            origin = "from text.subword; a small corpus yields fewer"
+        else:
+            source = target = DEFAULT_VOCABULARY
+            origin = "assumed; to change this, set --vocabulary"
     if text.vectors is not None:
         source = text.vectors.width
-        notes.append(f"source: vectors of {source:,} numbers; vocabulary of the target: {target:,} entries ({origin})")
+        notes.append(f"source: vectors of {source:,} numbers; target vocabulary: {target:,} entries ({origin})")
     else:
         shared = one_sided or (text.shared and len(sizes) < 2)
-        notes.append(_vocabularies(source, target, shared, f" ({origin})"))
+        notes.append(_vocabulary_note(source, target, shared, f" ({origin})"))
     return _Subject(config, VocabularySizes(source, target, text.vectors is not None), notes)
 
 
-def _with_preset(config: PresetSettings, pairs: int | None) -> tuple[PresetSettings, list[str]]:
-    """Return the config with a preset for a corpus of `pairs` pairs, or of a default size, and notes on the choice."""
+def _resolve_preset(config: PresetSettings, pairs: int | None) -> tuple[PresetSettings, list[str]]:
+    """Return the config with its preset resolved for `pairs` pairs, or for a default size, and notes on the choice."""
     if config.preset is None:
         return config, []
     if config.preset != "auto":
         return config, [f"preset {config.preset}"]
-    if config.size_unit == "tokens":
-        config = config.resolve(TOKENS)
-        return config, [f"preset auto is {config.preset} for {TOKENS:,} tokens of text (assumed; model.preset chooses)"]
-    config = config.resolve(pairs or PAIRS)
-    why = "of --pairs" if pairs else "assumed; --pairs says otherwise"
-    return config, [f"preset auto is {config.preset} for a corpus of {pairs or PAIRS:,} pairs ({why})"]
+    if config.counted == "tokens":
+        config = config.resolved(DEFAULT_TOKENS)
+        size = f"{DEFAULT_TOKENS:,} tokens of text (assumed; to use another preset, set model.preset)"
+        return config, [f"preset auto is {config.preset} for {size}"]
+    config = config.resolved(pairs or DEFAULT_PAIRS)
+    origin = "from --pairs" if pairs else "assumed; to change this, set --pairs"
+    return config, [f"preset auto is {config.preset} for a corpus of {pairs or DEFAULT_PAIRS:,} pairs ({origin})"]
 
 
-def _of_model(overrides: Overrides) -> list[Override]:
-    """Return the overrides with keys relative to the section `model`."""
-    given = all_overrides(overrides)
-    return [each._replace(key=each.key[1:]) if each.key[0] == "model" else each for each in given]
+def _without_section(overrides: Overrides) -> list[Override]:
+    """Return the overrides with keys relative to the `model` section, such as `preset` for `model.preset`."""
+    return [each._replace(key=each.key[1:]) if each.key[0] == "model" else each for each in all_overrides(overrides)]
 
 
-def _vocabularies(source: int, target: int, shared: bool, origin: str) -> str:
+def _vocabulary_note(source: int, target: int, shared: bool, origin: str) -> str:
     if shared:
         return f"one vocabulary of {source:,} entries{origin}"
     return f"vocabularies of {source:,} and {target:,} entries{origin}"

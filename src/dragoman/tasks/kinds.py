@@ -1,6 +1,6 @@
-"""Kinds of tasks: `task.kind` of a recipe determines the class of its run and the job that trains.
+"""The registry of tasks: `task.kind` of a recipe selects the config class of the run and the job that trains the model.
 
-To add a task, write a folder with a `RunConfig` and a `Job`, and register a record here.
+To add a task, create a folder with a `RunConfig` and a `Job`, and register a `TaskKind` in this file.
 """
 
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ from dragoman.training.task import Job, OpenJob, RunConfig
 
 @dataclass(frozen=True)
 class TaskKind:
-    """One kind of task.
+    """A kind of task.
 
-    name: the value of `task.kind`. run: the class of a run's settings. open_job: opens the job of such a run.
-    placeholders: values of required settings that the model does not depend on, as overrides, so that the model of an
-    incomplete recipe can be described.
+    name: the value of `task.kind`. run: the config class of its runs. open_job: a function that opens the job of a run.
+    placeholders: overrides for required settings that do not affect the model. With these values, `describe` can load
+    an incomplete recipe.
     """
 
     name: str
@@ -30,7 +30,7 @@ class TaskKind:
 
     @property
     def model(self) -> type[ModelSettings]:
-        """The config class of the section `model`."""
+        """The config class of the `model` section."""
         model: type[ModelSettings] = self.run.model_fields["model"].annotation  # type: ignore[assignment]
         return model
 
@@ -40,9 +40,9 @@ TASKS: dict[str, TaskKind] = {}
 
 
 def register(task: TaskKind) -> TaskKind:
-    """Add a task to the registry and return it. Raises ValueError for a name in use."""
+    """Add a task to the registry and return it. Raises ValueError if another task has the same name."""
     if TASKS.setdefault(task.name, task) != task:
-        raise ValueError(f"there is another task called {task.name!r}: choose another name")
+        raise ValueError(f"there is already a task called {task.name!r}: choose another name")
     return task
 
 
@@ -65,5 +65,5 @@ LANGUAGE_MODEL = register(
 
 
 def open_job(run: Any) -> Job:
-    """Open the job of a run of any task. Raises ConfigError and DataError for problems that are cheap to find."""
+    """Run all cheap checks and open the job of a run of any task. Raises ConfigError and DataError."""
     return TASKS[run.task.kind].open_job(run)

@@ -1,8 +1,8 @@
-"""Starting a run from a trained model: the settings and vocabularies taken from the folder of `train.start`.
+"""Settings and vocabularies of a run that starts from a trained model, the model folder `train.start`.
 
-A run with the same kind of model as the folder continues that model: it uses the folder's settings and vocabulary, and
-may add tags. A run with another kind of model takes the parts that fit (`checkpoint.start`), and uses the folder's
-vocabulary if its own section `text` is not given.
+A run with the same kind of model as the folder continues training that model: it uses the folder's settings and
+vocabulary, and may add tags. A run with a different kind of model copies the parts that fit (`checkpoint.start`). It
+uses the folder's vocabulary unless its recipe has a `text` section.
 """
 
 from collections.abc import Mapping
@@ -23,17 +23,17 @@ from dragoman.training.task import RunConfig
 R = TypeVar("R", bound=RunConfig)
 C = TypeVar("C", bound=Config)
 
-# Settings that may differ from those of the folder: they affect further training, not the model itself.
-_FREE = {"model": ("dropout", "preset", "embeddings.frozen"), "text": ("subword.dropout", "tags")}
-_MOST_LISTED = 5
+# Settings that may differ from the folder's, because they affect only further training.
+_CHANGEABLE = {"model": ("dropout", "preset", "embeddings.frozen"), "text": ("subword.dropout", "tags")}
+_MAX_LISTED = 5
 
 
 @dataclass(frozen=True)
 class StartedRun:
-    """A run, completed with the settings of the model that it starts from.
+    """A run whose settings are completed from the model that it starts from.
 
-    tokenizers: the folder's, if the run uses its vocabulary; None if the run learns its own. continues: whether the
-    run continues training the folder's whole model.
+    tokenizers: the folder's tokenizers if the run uses its vocabulary; None if the run learns a new vocabulary.
+    continues: True if the run continues training the folder's whole model.
     """
 
     run: Any
@@ -43,22 +43,22 @@ class StartedRun:
 
 
 def load_start(run: RunConfig) -> StartedRun:
-    """Read the folder of `train.start`, if it is set, and complete the sections `model` and `text` from it.
+    """Read the model folder `train.start`, if it is set, and complete the `model` and `text` sections from it.
 
-    Raises ConfigError if the settings of a run that continues a model contradict its folder, ModelError if the folder
-    is not a model folder.
+    Raises ConfigError if the run continues training a model and contradicts its settings, ModelError if the folder is
+    not a model folder.
     """
     folder = run.train.start
     if folder is None:
         return StartedRun(run)
     start = Start.load(folder, run.train.start_parts)
     origin = Origin("train.start", folder, start.loaded.config)
-    given: Any = run
-    kind = kind_of({"kind": given.model.kind})
+    settings: Any = run
+    kind = kind_of({"kind": settings.model.kind})
     has_text = "text" in type(run).model_fields
     if kind == start.kind and start.parts is None and has_text:
         model, text = (
-            complete_section(run, "model", type(given.model), origin),
+            complete_section(run, "model", type(settings.model), origin),
             complete_section(run, "text", TextConfig, origin),
         )
         run = run.model_copy(update={"model": model, "text": text})
@@ -67,47 +67,51 @@ def load_start(run: RunConfig) -> StartedRun:
         return StartedRun(run, start)
     if not has_text:
         return StartedRun(run, start, start.loaded.text)
-    text = parse_settings(origin.config.get("text") or {}, TextConfig, f"in section text of {folder / CONFIG}")
+    text = parse_settings(origin.config.get("text") or {}, TextConfig, f"in the text section of {folder / CONFIG}")
     tokenizers = start.loaded.text
     if len(kind.sides) == 1:
-        only = getattr(tokenizers, kind.sides[0])
-        text, tokenizers = TextConfig(subword=text.subword), Tokenizers(only, only)
+        tokenizer = getattr(tokenizers, kind.sides[0])
+        text, tokenizers = TextConfig(subword=text.subword), Tokenizers(tokenizer, tokenizer)
     return StartedRun(run.model_copy(update={"text": text}), start, tokenizers)
 
 
 @dataclass(frozen=True)
 class Origin:
-    """A model whose settings a run uses. setting: the key that names its folder; config: its settings."""
+    """A trained model whose settings a run uses.
+
+    setting: key of the recipe that names the model folder. config: settings in the folder's config.yaml.
+    """
 
     setting: str
     folder: Path
     config: Mapping[str, Any]
 
 
-def complete_section(run: RunConfig, name: str, section: type[C], origin: Origin) -> C:
-    """Complete a section of the run from the origin's. Raises ConfigError if the two contradict each other."""
-    settings, different = compare_section(run, name, section, origin)
-    if different:
+def complete_section(run: RunConfig, name: str, section_type: type[C], origin: Origin) -> C:
+    """Return a section of the run, completed from `origin`. Raises ConfigError if the two contradict each other."""
+    settings, differences = compare_section(run, name, section_type, origin)
+    if differences:
         raise ConfigError(
             f"{origin.setting}={origin.folder} does not match the settings of this run: "
-            f"{', '.join(different[:_MOST_LISTED])}. Remove these settings to use those of the folder"
+            f"{', '.join(differences[:_MAX_LISTED])}. Remove these settings to use the folder's"
         )
     return settings
 
 
-def compare_section(run: RunConfig, name: str, section: type[C], origin: Origin) -> tuple[C, list[str]]:
-    """Complete a section of the run from the origin's; also returns the settings that differ but must not."""
-    given: C = getattr(run, name)
+def compare_section(run: RunConfig, name: str, section_type: type[C], origin: Origin) -> tuple[C, list[str]]:
+    """Return a section of the run, completed from `origin`, and a list of the settings that contradict `origin`."""
+    section: C = getattr(run, name)
     if name not in origin.config:
-        return given, []
-    stored = parse_settings(origin.config[name], section, f"in section {name} of {origin.folder / CONFIG}")
+        return section, []
+    stored = parse_settings(origin.config[name], section_type, f"in the {name} section of {origin.folder / CONFIG}")
     if name not in run.model_fields_set:
         return stored, []
-    if isinstance(given, PresetSettings):
-        given = given.with_stored_choices(stored)  # type: ignore[arg-type]
-    before, now = flatten(stored.model_dump(mode="json")), flatten(given.model_dump(mode="json"))
-    return given, [
-        f"{name}.{key} ({now.get(key)!r} here, {before.get(key)!r} there)"
-        for key in sorted({*before, *now})
-        if before.get(key) != now.get(key) and not any(f"{key}.".startswith(f"{free}.") for free in _FREE[name])
+    if isinstance(section, PresetSettings):
+        section = section.with_stored_choices(stored)  # type: ignore[arg-type]
+    ours, theirs = flatten(section.model_dump(mode="json")), flatten(stored.model_dump(mode="json"))
+    return section, [
+        f"{name}.{key} ({ours.get(key)!r} in this run, {theirs.get(key)!r} in the folder)"
+        for key in sorted({*ours, *theirs})
+        if ours.get(key) != theirs.get(key)
+        and not any(f"{key}.".startswith(f"{prefix}.") for prefix in _CHANGEABLE[name])
     ]

@@ -15,7 +15,7 @@ from dragoman.training.run.loop import TrainingResult, run
 from dragoman.training.task import RunConfig
 
 Recipe = str | Path | Mapping[str, Any] | RunConfig | None
-"""A YAML file, a run folder, nested settings, a run, or None if overrides contain all settings."""
+"""A YAML file, a run folder, nested settings, a `RunConfig`, or None if the overrides contain all settings."""
 
 
 def train(
@@ -26,25 +26,25 @@ def train(
     profile: bool = False,
     quiet: bool = False,
 ) -> TrainingResult:
-    """Train a model of any task as a recipe describes, like `dragoman train`.
+    """Train a model of any task as specified by a recipe, like `dragoman train`.
 
-    recipe: a YAML file, nested settings of the same form, or a run (`TranslationRun`, `LanguageModelRun`); with
-    `resume` also the folder of an interrupted run. overrides: values by dotted key, such as `{"train.max_minutes": 5}`,
-    which replace those of the recipe. resume: continue the run in the folder `out`, if it contains one. profile: report
-    where the time of the first updates goes.
+    recipe: a YAML file, nested settings in the same format, or a run config (`TranslationRun`, `LanguageModelRun`). If
+    `resume` is set, it may also be the folder of an interrupted run. overrides: values by dotted key, such as
+    `{"train.max_minutes": 5}`, which replace those of the recipe. resume: continue the run in the folder `out`, if
+    there is one. profile: measure the time of each part of the first updates.
 
-    Ctrl-C saves everything and ends the run after the current update with Interrupted. Raises ConfigError for invalid
-    settings and for a folder that holds another run, DataError, ResourceError and DivergenceError.
+    After Ctrl-C, the current update is completed, everything is saved, and Interrupted is raised. Raises ConfigError
+    for invalid settings and for a folder that contains another run, DataError, ResourceError and DivergenceError.
     """
     with quietly(quiet):
         return run(load_recipe(recipe, overrides), open_job, resume=resume, profile=profile)
 
 
 def load_recipe(recipe: Recipe, overrides: Overrides) -> Any:
-    """Load the run that a recipe and overrides describe, of the class that belongs to `task.kind`.
+    """Load a recipe with overrides as a run config, an instance of the class that `task.kind` selects.
 
-    For a run folder, returns the run in that folder, with `out` set to the folder's current path. Raises ConfigError as
-    `load_settings` does, for a folder without a run, and for an unknown task.
+    For a run folder, returns the config of its run, with `out` set to the folder's current path. Raises ConfigError for
+    invalid settings, a folder without a run, and an unknown task.
     """
     if isinstance(recipe, RunConfig) and not overrides:
         return recipe
@@ -54,7 +54,7 @@ def load_recipe(recipe: Recipe, overrides: Overrides) -> Any:
 
 
 def run_settings(folder: Path) -> Path:
-    """Return the settings file of the run in a folder. Raises ConfigError if there is none."""
+    """Return the path of the settings file in a run folder. Raises ConfigError if the file does not exist."""
     path = folder / CONFIG
     if not path.is_file():
         raise ConfigError(f"there is no run to resume in {folder}: it contains no {CONFIG}")
@@ -62,36 +62,40 @@ def run_settings(folder: Path) -> Path:
 
 
 def task_of(recipe: Source, overrides: Overrides) -> TaskKind:
-    """Return the task of the run that a recipe and overrides describe. Raises ConfigError for an unknown task."""
+    """Return the task that a recipe and overrides select. Raises ConfigError for an unknown task."""
     if isinstance(recipe, RunConfig):
         return TASKS[recipe.task.kind]
-    kind = _kind(read_document(recipe).content.get("task"))
-    where = PYTHON if isinstance(recipe, Mapping) else str(recipe)
-    for key, value, origin in all_overrides(overrides):
-        if key in (("task",), ("task", "kind")):
-            kind, where = value if len(key) > 1 else _kind(value), origin
+    kind = _kind_name(read_document(recipe).content.get("task"))
+    origin = PYTHON if isinstance(recipe, Mapping) else str(recipe)
+    for override in all_overrides(overrides):
+        if override.key in (("task",), ("task", "kind")):
+            kind = override.value if len(override.key) > 1 else _kind_name(override.value)
+            origin = override.origin
     if kind not in TASKS:
-        raise ConfigError(f"task.kind: unknown kind '{kind}' ({where}): expected one of {', '.join(TASKS)}")
+        raise ConfigError(f"task.kind: there is no '{kind}' ({origin}); choose one of {', '.join(TASKS)}")
     return TASKS[kind]
 
 
-def _kind(task: Any) -> Any:
-    return task.get("kind", TRANSLATION.name) if isinstance(task, Mapping) else TRANSLATION.name
+def _kind_name(section: Any) -> Any:
+    return section.get("kind", TRANSLATION.name) if isinstance(section, Mapping) else TRANSLATION.name
 
 
 def settings(path: str | None = None, task: str | None = None) -> list[Section]:
-    """Return the groups of settings below `path`, such as `train.schedule`, each followed by its subgroups; None: all.
+    """Return groups of settings, each followed by its subgroups.
 
-    task: the `task.kind` of the run (default: translation). Raises ConfigError for an unknown path, suggesting the
-    closest one, and for an unknown task.
+    path: path of a group or a setting, such as `train.schedule`; None: all settings. task: value of `task.kind`
+    (default: translation). Raises ConfigError for an unknown task and for an unknown path, with the closest path as a
+    suggestion.
     """
     if task is not None and task not in TASKS:
         raise ConfigError(f"unknown --task '{task}': expected one of {', '.join(TASKS)}")
     everything = sections(TASKS[task or TRANSLATION.name].run)
-    chosen = everything if path is None else select(everything, path)
-    if not chosen:
+    selected = everything if path is None else select(everything, path)
+    if not selected:
         keys = [key for section in everything for key in (section.path, *(row.key for row in section.settings))]
-        last = [key for key in keys if key.rpartition(".")[2] == str(path).rpartition(".")[2]]
-        near = last or difflib.get_close_matches(str(path), keys, n=1, cutoff=0)
-        raise ConfigError(f"there is no setting {path}; did you mean {near[0]}? `dragoman settings` lists all")
-    return chosen
+        same_name = [key for key in keys if key.rpartition(".")[2] == str(path).rpartition(".")[2]]
+        closest = same_name or difflib.get_close_matches(str(path), keys, n=1, cutoff=0)
+        raise ConfigError(
+            f"there is no setting {path}; did you mean {closest[0]}? `dragoman settings` lists all settings"
+        )
+    return selected

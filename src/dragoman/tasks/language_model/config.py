@@ -1,4 +1,4 @@
-"""`LanguageModelRun`: the settings of a run that trains a language model."""
+"""`LanguageModelRun`, the settings of a run that trains a language model."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,33 +28,33 @@ class TextDataConfig(CorporaConfig):
 
     train: TextCorpora = Field(description="Training text: one corpus, or a list of corpora.")
     valid: TextCorpora = Field(
-        description="Held-out text for validation, which determines early stopping and checkpoint selection: one "
-        "corpus, or a list of corpora over which the loss per token is averaged."
+        description="Held-out text for validation: one corpus, or a list of corpora, over which the loss per token is "
+        "averaged. All decisions of the run are based on this text."
     )
     cleaning: TextCleaningConfig = Field(TextCleaningConfig(), description="Cleaning rules for documents.")
     batch: BatchConfig = Field(BatchConfig(), description="Batching of document excerpts.")
     block: int = Field(
         BLOCK,
         ge=1,
-        description="Maximum length of an excerpt in tokens. Longer documents are divided into several excerpts, which "
-        "do not share context.",
+        description="Maximum length of an excerpt in tokens. Longer documents are divided into several excerpts, and "
+        "no excerpt has context from another one.",
     )
     temperature: float | None = Field(
         None,
         gt=0,
         description="Alternative to weights: corpora share an epoch in proportion to n^(1/temperature), where n is the "
-        "number of tokens of a corpus; the epoch is as long as all corpora together.",
+        "number of tokens of a corpus. The epoch is as long as all corpora together.",
     )
     vocabulary_sample: int = Field(
         SAMPLE,
         ge=1,
-        description="Maximum number of bytes of training text for learning subwords. If the corpus is larger, a fixed "
-        "random sample is used.",
+        description="Maximum number of bytes of training text from which subwords are learned. If there is more text, "
+        "a fixed random sample is used.",
     )
     vocabulary_of: Path | None = Field(
         None,
-        description="Model folder. Its target vocabulary is used instead of a vocabulary learned from the text, for "
-        "shallow fusion with that model.",
+        description="Model folder whose target vocabulary is used, for shallow fusion with that model; null: a "
+        "vocabulary is learned from the training text.",
     )
     language: str | None = Field(None, description="Language code for the model card.")
     licence: str | None = Field(None, description="Licence of the corpus, for the model card.")
@@ -65,7 +65,13 @@ class TextDataConfig(CorporaConfig):
 
 
 _Smoothing = Annotated[
-    float, Field(ge=0, lt=1, description="ε, probability mass moved away from the next token; it increases perplexity.")
+    float,
+    Field(
+        ge=0,
+        lt=1,
+        description="ε, share of the target probability that is distributed over the whole vocabulary; it raises "
+        "perplexity.",
+    ),
 ]
 
 
@@ -76,7 +82,7 @@ class TextCrossEntropyConfig(CrossEntropyConfig):
 
 
 class TextRDropConfig(RDropConfig):
-    """R-Drop as for translation, by default without label smoothing (Liang et al. 2021, equations 2 to 4)."""
+    """R-Drop, as for translation but by default without label smoothing (Liang et al. 2021, equations 2 to 4)."""
 
     label_smoothing: _Smoothing = 0.0
 
@@ -86,7 +92,7 @@ LanguageModelObjectiveConfig = Annotated[
     Field(discriminator="kind"),
     BeforeValidator(former_section("r_drop", "r_drop")),
 ]
-"""The losses that a language-model run can minimise."""
+"""The union of the objectives of language-model runs."""
 
 
 class LanguageModelLoopConfig(LoopConfig):
@@ -115,6 +121,6 @@ class LanguageModelRun(RunConfig):
     search: SamplingConfig = Field(SamplingConfig(), description="Default generation settings of the trained model.")
 
     def with_stored_choices(self, stored: Self) -> Self:
-        """Return the settings with an automatic preset and batch size taken from the stored run."""
+        """Return the settings, with an automatic preset and batch size copied from the stored run."""
         data = self.data.model_copy(update={"batch": self.data.batch.with_stored_choices(stored.data.batch)})
         return self.model_copy(update={"data": data, "model": self.model.with_stored_choices(stored.model)})

@@ -1,4 +1,4 @@
-"""`LanguageModelJob`: the data, model, loss, validation and model folder of a language-model run."""
+"""`LanguageModelJob`, the data, model, loss, validation and model folder of a language-model run."""
 
 from collections.abc import Callable
 from typing import Any
@@ -32,33 +32,35 @@ _TOKEN = 4
 
 
 class LanguageModelJob(CorpusJob):
-    """The job of a language-model run or, after `use`, of an auxiliary task for a translator's decoder."""
+    """The job of a language-model run, or of an auxiliary task that trains the decoder of a translation model.
+
+    For an auxiliary task, `use_tokenizers` must be called before `prepare`.
+    """
 
     special = 0
     run: LanguageModelRun
 
     def __init__(self, run: LanguageModelRun) -> None:
         check_readable(*run.data.corpora)
-        run, self._given = load_vocabulary(run)
+        run, tokenizers = load_vocabulary(run)
         self._held_out = [HeldOutText(str(corpus), read_texts(corpus)) for corpus in run.data.valid_sets]
-        self._tokenizers: Tokenizers | None = None
         started = load_start(run)
-        self._given = self._given or started.tokenizers
+        self._tokenizers = tokenizers or started.tokenizers
         super().__init__(started.run, started.start)
 
-    def use(self, tokenizers: Tokenizers) -> None:
-        """Use the target vocabulary of `tokenizers` instead of learning one from the text.
+    def use_tokenizers(self, tokenizers: Tokenizers) -> None:
+        """Use the target vocabulary of `tokenizers` instead of learning a vocabulary from the text.
 
-        Raises ConfigError if the settings name a different vocabulary.
+        Raises ConfigError if the settings specify another vocabulary.
         """
-        if self._given is not None:
-            raise ConfigError("an auxiliary task uses the vocabulary of the main task: remove data.vocabulary_of")
+        if self._tokenizers is not None:
+            raise ConfigError("an auxiliary task uses the translation model's vocabulary: remove data.vocabulary_of")
         self._tokenizers = tokenizers
 
     def prepare(self) -> None:
-        """Prepare the corpora as token shards; choose the preset by the amount of text."""
+        """Prepare the corpora as token shards, and choose the preset by the number of tokens."""
         data = self.run.data
-        text = self._tokenizers or self._given or self.run.text
+        text = self._tokenizers or self.run.text
         self.prepared = prepare_texts(
             data.corpora,
             data.cleaning,
@@ -68,7 +70,7 @@ class LanguageModelJob(CorpusJob):
             temperature=data.temperature,
             sample=data.vocabulary_sample,
         )
-        self.settle(None, int(self.lengths.sum(dtype=np.int64)))
+        self.resolve_settings(None, int(self.lengths.sum(dtype=np.int64)))
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -76,7 +78,7 @@ class LanguageModelJob(CorpusJob):
         return self.prepared.tokenizers.target
 
     def build(self) -> nn.Module:
-        """Build the model. Raises ConfigError if excerpts exceed its positions."""
+        """Build the model. Raises ConfigError if `data.block` exceeds the model's number of positions."""
         model, block = self.run.model.build(self.tokenizer.size), self.run.data.block
         if model.limit.positions is not None and block > model.limit.positions:
             raise ConfigError(
@@ -94,9 +96,9 @@ class LanguageModelJob(CorpusJob):
         )
 
     @property
-    def held_out_texts(self) -> list[list[str]]:
+    def validation_texts(self) -> list[list[str]]:
         """The documents of each validation set."""
-        return [each.documents for each in self._held_out]
+        return [held_out.documents for held_out in self._held_out]
 
     def padding(self, plan: BatchPlan) -> str:
         """Return a note on the share of padding."""
@@ -118,25 +120,25 @@ class LanguageModelJob(CorpusJob):
     def validator(self, model: Callable[..., Any], device: torch.device) -> ValidationSets:
         """Return a validator that computes the loss and the perplexities of each validation set."""
         block = self.run.data.block
-        validators = {each.name: TextValidator(each, self.tokenizer, block, model) for each in self._held_out}
+        validators = {text.name: TextValidator(text, self.tokenizer, block, model) for text in self._held_out}
         return ValidationSets(validators, METRICS)
 
-    def reported(self, validation: Validation) -> list[tuple[str, Measure]]:
+    def card_measures(self, validation: Validation) -> list[tuple[str, Measure]]:
         """Return the perplexities."""
         return [("perplexity", measure) for measure in validation.measures if measure.better is None]
 
 
 def load_vocabulary(run: LanguageModelRun) -> tuple[LanguageModelRun, Tokenizers | None]:
-    """Read the vocabulary of `data.vocabulary_of`, if it is set, and complete the section `text` from it.
+    """Read the vocabulary of `data.vocabulary_of`, if it is set, and complete the `text` section from it.
 
-    Raises ConfigError if the section `text` contradicts the folder's, ModelError if it is not a model folder.
+    Raises ConfigError if the run's `text` section contradicts the folder's, ModelError if it is not a model folder.
     """
     folder = run.data.vocabulary_of
     if folder is None:
         return run, None
     section = read_config(folder).get("text") or {}
-    subword = parse_settings(section, TextConfig, f"in section text of {folder}").subword
+    subword = parse_settings(section, TextConfig, f"in the text section of {folder}").subword
     if run.text not in (TextConfig(), TextConfig(subword=subword)):
-        raise ConfigError(f"data.vocabulary_of uses the vocabulary of {folder}: remove the section text")
+        raise ConfigError(f"data.vocabulary_of uses the vocabulary of {folder}: remove the text section")
     target = Tokenizers.load(folder).target
     return run.model_copy(update={"text": TextConfig(subword=subword)}), Tokenizers(target, target)

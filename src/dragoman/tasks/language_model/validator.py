@@ -25,16 +25,16 @@ METRICS = (Loss(), Perplexity(), WordPerplexity(), BytePerplexity())
 
 @dataclass(frozen=True)
 class HeldOutText:
-    """Held-out documents of one corpus. name: used in messages and in the log."""
+    """Held-out documents of one corpus. name: name of the corpus in messages and in the log."""
 
     name: str
     documents: list[str]
 
 
 class TextValidator:
-    """Validates a model on the excerpts of one set, which are tokenised once.
+    """Validates a model on the excerpts of one validation set, which are tokenised only once.
 
-    model: a callable that maps inputs (B, T) to predictions of the next token after each of them.
+    model: a callable that maps inputs (B, T) to predictions of the next token after each input token.
     """
 
     def __init__(self, held_out: HeldOutText, tokenizer: Tokenizer, block: int, model: Callable[..., Any]) -> None:
@@ -50,14 +50,14 @@ class TextValidator:
     def run(self, runtime: Runtime) -> Validation:
         """Validate the current model. Several ranks share the excerpts, and all return the same result."""
         started = time.monotonic()
-        plain = CrossEntropy(label_smoothing=0.0)
+        cross_entropy = CrossEntropy(label_smoothing=0.0)
         total = tokens = 0.0
         batches = self._plan.batches[runtime.ranks.rank :: runtime.ranks.size]
         with Progress("Validating", "excerpts", sum(map(len, batches))) as progress:
             for rows in batches:
                 batch = collate_text([self._excerpts[row] for row in rows], rows.tolist())
                 with runtime.autocast():
-                    loss = plain(self._model, batch.to(runtime.device))
+                    loss = cross_entropy(self._model, batch.to(runtime.device))
                 total += float(loss.cross_entropy)
                 tokens += loss.tokens
                 progress.update(progress.done + len(rows))

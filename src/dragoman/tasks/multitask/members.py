@@ -14,19 +14,19 @@ from dragoman.training.validation import Validation
 
 @dataclass(frozen=True)
 class TaskBatch:
-    """A batch with the name of its task. batch: of the task's own type."""
+    """A batch and the name of its task. The type of `batch` depends on the task."""
 
     task: str
     batch: Any
 
     @property
     def target_tokens(self) -> int:
-        """The target tokens of the batch."""
+        """Number of target tokens of the batch."""
         return int(self.batch.target_tokens)
 
     @property
     def rows(self) -> tuple[int, ...]:
-        """The rows of the batch, in the numbering of its task."""
+        """Row numbers of the examples among the rows of the batch's task."""
         return tuple(self.batch.rows)
 
     def to(self, device: torch.device) -> "TaskBatch":
@@ -42,8 +42,8 @@ class TaskBatch:
 class Member:
     """A task of the run.
 
-    name: used in logs. job: the job of the task. weight: λ, the weight of its mean loss. body: selects the part of the
-    run's model that reads the task's batches, such as a translator's decoder.
+    name: name of the task in logs. job: the job of the task. weight: λ, the weight of its mean loss. body: returns the
+    part of the run's model that the task trains, such as the decoder of a translation model.
     """
 
     name: str
@@ -54,9 +54,10 @@ class Member:
 
 @dataclass(frozen=True)
 class MultiTaskObjective:
-    """Computes a batch's loss with the objective of its task, times λ; the training loop computes each task's mean.
+    """Computes the loss of a batch with the objective of its task, and multiplies it by λ.
 
-    The reported cross-entropy is not multiplied by λ.
+    The loss is summed over the batch; the training loop computes the mean of each task. The reported cross-entropy is
+    not multiplied by λ.
     """
 
     members: Mapping[str, Member]
@@ -64,11 +65,11 @@ class MultiTaskObjective:
 
     @property
     def divisible(self) -> bool:
-        """Whether all objectives are divisible."""
+        """True if all objectives are divisible."""
         return all(objective.divisible for objective in self.objectives.values())
 
     def __call__(self, model: Any, batch: TaskBatch, point: TrainingPoint = FIRST) -> Loss:
-        """Return the summed loss of a batch of one task."""
+        """Return the loss of a batch of one task, summed over the batch and multiplied by λ."""
         member = self.members[batch.task]
         loss = self.objectives[batch.task](member.body(model), batch.batch, point)
         return loss if member.weight == 1 else replace(loss, total=member.weight * loss.total)
@@ -76,21 +77,24 @@ class MultiTaskObjective:
 
 @dataclass(frozen=True)
 class MultiTaskValidator:
-    """Validates all tasks. The first task's measures decide; the others' are prefixed with their tasks' names."""
+    """Validates a model on all tasks.
+
+    Only the first task's measures affect the run. The names of the other measures begin with the names of their tasks.
+    """
 
     validators: Mapping[str, Validator]
 
     def run(self, runtime: Runtime) -> Validation:
         """Validate the model on all tasks."""
-        first, *others = self.validators.items()
-        validation = first[1].run(runtime)
+        (_, first), *others = self.validators.items()
+        validation = first.run(runtime)
         measures = list(validation.measures)
         seconds = validation.seconds
         for name, validator in others:
-            found = validator.run(runtime)
-            seconds += found.seconds
+            other = validator.run(runtime)
+            seconds += other.seconds
             measures += [
                 replace(measure, key=f"{name}_{measure.key}", name=f"{name} {measure.name}", better=None)
-                for measure in found.measures
+                for measure in other.measures
             ]
         return replace(validation, measures=tuple(measures), seconds=seconds)

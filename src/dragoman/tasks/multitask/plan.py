@@ -1,4 +1,4 @@
-"""`Interleaved`: the plans of several tasks as one plan that alternates between the tasks."""
+"""`Interleaved`, the plans of several tasks combined into one plan that alternates between the tasks."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -13,16 +13,17 @@ Rows = NDArray[np.int64]
 
 
 class Interleaved(Sequence[Rows]):
-    """Rounds of batches, one batch per task in each round. An epoch is one pass over the first task's plan.
+    """A sequence of rounds, each with one batch per task. An epoch is one pass over the first task's plan.
 
-    A task with fewer batches continues with the plans of its later epochs; a task with more batches contributes
-    different ones in each epoch. Rows are numbered across all tasks: the rows of task t start at starts[t].
+    A task with fewer batches than the first task continues with the plans of its later epochs. A task with more batches
+    contributes different batches in each epoch. Rows are numbered across all tasks: the rows of task t start at
+    starts[t].
     """
 
     def __init__(self, plans: Sequence[Sequence[BatchPlan]], starts: Sequence[int]) -> None:
-        """plans: for each task, consecutive epochs with at least as many batches as the first task's plan."""
+        """plans: for each task, plans of consecutive epochs with at least as many batches as the first task's plan."""
         self._plans, self._starts = plans, starts
-        self._ends = [list(accumulate(map(len, own))) for own in plans]
+        self._ends = [list(accumulate(map(len, task_plans))) for task_plans in plans]
         self.rounds = self._ends[0][-1]
 
     def __len__(self) -> int:
@@ -39,22 +40,22 @@ class Interleaved(Sequence[Rows]):
             return [self[position] for position in range(*index.indices(len(self)))]
         if not -len(self) <= index < len(self):
             raise IndexError(f"batch {index} of {len(self)}")
-        turn, task = divmod(index % len(self), len(self._plans))
-        return self.of_task(task, turn)
+        number, task = divmod(index % len(self), len(self._plans))
+        return self.task_batch(task, number)
 
-    def of_task(self, task: int, turn: int) -> Rows:
-        """Return the batch of `task` in round `turn`."""
+    def task_batch(self, task: int, number: int) -> Rows:
+        """Return the batch of a task in round `number`."""
         ends = self._ends[task]
-        epoch = int(np.searchsorted(ends, turn, side="right"))
+        epoch = int(np.searchsorted(ends, number, side="right"))
         first = ends[epoch - 1] if epoch else 0
-        return self._plans[task][epoch].batches[turn - first] + self._starts[task]
+        return self._plans[task][epoch].batches[number - first] + self._starts[task]
 
 
-class OwnBatches(Sequence[Rows]):
-    """The batches of one task in a plan, with its own row numbers. positions: positions of the batches in the plan."""
+class TaskBatches(Sequence[Rows]):
+    """The batches of one task in a combined plan, with row numbers that start at 0."""
 
     def __init__(self, batches: Sequence[Rows], positions: Sequence[int], start: int) -> None:
-        """start: the index of the task's first row among the rows of all tasks."""
+        """batches: the combined plan. positions: positions of the task's batches. start: the task's first row."""
         self._batches, self._positions, self._start = batches, positions, start
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""`TranslationRun`: everything that a run is made of that learns to translate; the parts' own configs, composed."""
+"""`TranslationRun`, the settings of a run that trains a translation model."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -35,11 +35,12 @@ class AuxiliaryLanguageModelConfig(Config):
     """Language modelling on target-language text with the decoder of a translation model, without a source.
 
     Attention over the source then contributes nothing. Source: Domhan & Hieber 2017, "Using target-side
-    monolingual data for neural machine translation through multi-task learning". The vocabulary is the translator's.
+    monolingual data for neural machine translation through multi-task learning". The task uses the translation model's
+    target vocabulary.
     """
 
     kind: Literal["language_model"] = "language_model"
-    body: Literal["decoder"] = Field("decoder", description="Part of the model that is shared.")
+    body: Literal["decoder"] = Field("decoder", description="Part of the translation model that the task trains.")
     weight: float = Field(
         1.0,
         ge=0,
@@ -50,10 +51,12 @@ class AuxiliaryLanguageModelConfig(Config):
 
 
 class MultiTaskConfig(Config):
-    """Several tasks in one run: Σ λ_t L_t, where L_t is the mean loss of task t in an update (deck 001, multi-task).
+    """Auxiliary tasks of a run.
 
-    Every update has the same number of batches of each task. Epochs, the choice of the best checkpoint and the
-    model folder are those of the main task.
+    The run minimises Σ λ_t L_t, where L_t is the mean loss of task t in an update (deck 001, multi-task). Every update
+    has the same number of batches from each task. Epochs, the choice of the best checkpoint and the model folder are
+    those of the run's own task.
+
     YAML: `auxiliary_tasks: {tasks: {german: {kind: language_model, data: {train: {text: news.de}, valid: …}}}}`.
     """
 
@@ -66,7 +69,7 @@ class MultiTaskConfig(Config):
     )
 
     @model_validator(mode="after")
-    def _weights_or_a_temperature(self) -> "MultiTaskConfig":
+    def _check_weights(self) -> "MultiTaskConfig":
         weighted = [name for name, task in self.tasks.items() if "weight" in task.model_fields_set]
         if self.temperature is not None and weighted:
             raise ValueError(f"temperature replaces weights: remove the weight of {weighted[0]}")
@@ -81,8 +84,8 @@ class DataConfig(CorporaConfig):
 
     train: Corpora = Field(description="Training pairs: one corpus, or a list of corpora.")
     valid: Corpora = Field(
-        description="Held-out pairs for validation, which determine early stopping and checkpoint selection: one set, "
-        "or a list of sets over which BLEU and loss are averaged."
+        description="Held-out pairs for validation: one set, or a list of sets, over which BLEU and loss are averaged. "
+        "All decisions of the run are based on these pairs."
     )
     cleaning: CleaningConfig = Field(CleaningConfig(), description="Cleaning rules for training pairs.")
     batch: BatchConfig = Field(BatchConfig(), description="Batching of training pairs.")
@@ -90,14 +93,14 @@ class DataConfig(CorporaConfig):
         None,
         gt=0,
         description="Alternative to weights: corpora share an epoch in proportion to n^(1/temperature), where n is the "
-        "number of pairs of a corpus; the epoch is as long as all corpora together. 1 keeps their proportions; higher "
-        "values increase the share of small corpora. Paper: 5.",
+        "number of pairs of a corpus. The epoch is as long as all corpora together. 1 keeps their proportions; with "
+        "higher values, small corpora are read more often. Arivazhagan et al. 2019: 5.",
     )
     vocabulary_sample: int = Field(
         SAMPLE,
         ge=1,
-        description="Maximum number of bytes of training text for learning subwords. If the corpus is larger, a fixed "
-        "random sample is used.",
+        description="Maximum number of bytes of training text from which subwords are learned. If there is more text, "
+        "a fixed random sample is used.",
     )
     placeholders: PlaceholdersConfig | None = Field(
         None,
@@ -117,34 +120,36 @@ class DataConfig(CorporaConfig):
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """The target languages of the corpora of `train`, in order, without repetitions."""
-        named = [corpus.target_language for corpus in self.corpora if corpus.target_language is not None]
-        return tuple(dict.fromkeys(named))
+        """The target languages of the training corpora, in order, without duplicates."""
+        languages = [corpus.target_language for corpus in self.corpora if corpus.target_language is not None]
+        return tuple(dict.fromkeys(languages))
 
     @property
     def inline_symbols(self) -> tuple[str, ...]:
         """The symbols that `placeholders` and `terminology` add to the vocabularies."""
-        parts = (self.placeholders, self.terminology)
-        return tuple(tag for part in parts if part is not None for tag in part.tags)
+        sections = (self.placeholders, self.terminology)
+        return tuple(tag for section in sections if section is not None for tag in section.tags)
 
     @model_validator(mode="after")
-    def _names_differ(self) -> "DataConfig":
+    def _check_names(self) -> "DataConfig":
         for section, corpora in (("train", self.corpora), ("valid", self.valid_sets)):
             names = Counter(map(str, corpora))
-            twice = [name for name, count in names.items() if count > 1]
-            if twice:
-                advice = "read it once, with a weight, or set their name" if section == "train" else "set their name"
-                raise ValueError(f"two corpora of data.{section} are {twice[0]}: {advice}")
+            duplicates = [name for name, count in names.items() if count > 1]
+            if duplicates:
+                weight = "list it once and set its weight, or " if section == "train" else ""
+                raise ValueError(
+                    f"two corpora of data.{section} are called {duplicates[0]}: {weight}give them different names"
+                )
         return self
 
     @model_validator(mode="after")
-    def _all_have_a_language_or_none(self) -> "DataConfig":
+    def _check_languages(self) -> "DataConfig":
         if self.languages:
             for corpus in (*self.corpora, *self.valid_sets):
                 if corpus.target_language is None:
                     raise ValueError(
-                        f"some corpora have a target_language ({', '.join(self.languages)}), and {corpus} has none: "
-                        "set it for all corpora of data.train and data.valid, or for none"
+                        f"some corpora have a target_language ({', '.join(self.languages)}), but {corpus} has none: "
+                        "set it for all corpora of data.train and data.valid, or for none of them"
                     )
         return self
 
@@ -162,33 +167,34 @@ class TranslationLoopConfig(LoopConfig):
     validation_beam: int = Field(1, ge=1, description="Beam size of the translations that validation scores.")
     teacher: Path | None = Field(
         None,
-        description="Folder of the model that produced the targets of data.train; set by `dragoman distill`. The run "
-        "uses the vocabularies of this model unless the `text` section is set, and the model card names the model.",
+        description="Model folder of the teacher, which produced the targets of data.train; `dragoman distill` sets "
+        "it. The run uses the teacher's vocabularies unless the recipe has a text section, and the model card names "
+        "the teacher.",
     )
     objective: TranslationObjectiveConfig = Field(CrossEntropyConfig(), description="Training objective.")
     teacher_forcing: TeacherRatioConfig = Field(
         ConstantRatioConfig(),
-        description="Schedule of the probability that an input token is the reference token instead of the model's "
+        description="Schedule of the probability that an input token is the reference instead of the model's own "
         "previous output.",
     )
 
     def resolve(self, width: int) -> Self:
         """Return the settings with a dropout rate that rises at first, unless the run starts from a trained model."""
-        rising = _DROPOUT_EPOCHS if self.dropout_epochs is None and self.start is None else self.dropout_epochs
-        return super().resolve(width).model_copy(update={"dropout_epochs": rising or 0.0})
+        epochs = _DROPOUT_EPOCHS if self.dropout_epochs is None and self.start is None else self.dropout_epochs
+        return super().resolved(width).model_copy(update={"dropout_epochs": epochs or 0.0})
 
     @model_validator(mode="after")
-    def _own_output_is_read(self) -> "TranslationLoopConfig":
+    def _check_teacher_forcing(self) -> "TranslationLoopConfig":
         if self.teacher_forcing.needs_length and not self.limited:
             raise ValueError(
-                "train.teacher_forcing of kind linear without steps needs the length of the run: set its steps, or "
-                "max_steps, max_epochs or max_minutes"
+                "train.teacher_forcing of kind linear without steps depends on the length of the run: set its steps, "
+                "or train.max_steps, train.max_epochs or train.max_minutes"
             )
         if self.compile and (self.objective.decodes or self.teacher_forcing != ConstantRatioConfig()):
             raise ValueError(
-                "train.compile=true compiles layers that read whole references, but with "
+                "train.compile=true compiles layers that process whole references, but with "
                 f"train.objective.kind={self.objective.kind} and this train.teacher_forcing the model reads its own "
-                "output token by token: leave it out"
+                "output token by token: remove train.compile"
             )
         return self
 
@@ -213,21 +219,21 @@ class TranslationRun(RunConfig):
     )
 
     def with_all_tags(self, tokenizers: Tokenizers) -> Tokenizers:
-        """Append the tags of this run that the tokenizers lack."""
-        corpora = (tag for corpus in self.data.corpora for tag in corpus.all_tags)
-        wanted = [*self.text.tags, *corpora, *self.data.inline_symbols]
-        new = [tag for tag in dict.fromkeys(wanted) if tag not in tokenizers.tags]
+        """Return the tokenizers, extended with the tags of this run that they lack."""
+        corpus_tags = (tag for corpus in self.data.corpora for tag in corpus.all_tags)
+        tags = [*self.text.tags, *corpus_tags, *self.data.inline_symbols]
+        new = [tag for tag in dict.fromkeys(tags) if tag not in tokenizers.tags]
         return tokenizers.with_tags([*tokenizers.tags, *new]) if new else tokenizers
 
     def with_stored_choices(self, stored: Self) -> Self:
-        """Return the settings with an automatic preset and batch size taken from the stored run."""
+        """Return the settings, with an automatic preset and batch size copied from the stored run."""
         data = self.data.model_copy(update={"batch": self.data.batch.with_stored_choices(stored.data.batch)})
         return self.model_copy(update={"data": data, "model": self.model.with_stored_choices(stored.model)})
 
     @model_validator(mode="before")
     @classmethod
     def _former_name_of_auxiliary_tasks(cls, values: Any) -> Any:
-        """Read the section under its former name `beside`; its values override those under the new name."""
+        """Accept the section under its former name `beside`; its values override those under the new name."""
         if not isinstance(values, dict) or "beside" not in values:
             return values
         values = dict(values)
@@ -244,8 +250,8 @@ class TranslationRun(RunConfig):
         if not isinstance(values, dict):
             return values
         text, model = values.get("text"), values.get("model", {})
-        apart = isinstance(text, dict) and (text.get("shared") is False or text.get("vectors") is not None)
-        if apart and isinstance(model, dict):
+        separate = isinstance(text, dict) and (text.get("shared") is False or text.get("vectors") is not None)
+        if separate and isinstance(model, dict):
             return {**values, "model": {"tie_embeddings": False, **model}}
         return values
 
@@ -253,7 +259,7 @@ class TranslationRun(RunConfig):
     def _tied_embeddings_share_a_vocabulary(self) -> "TranslationRun":
         if self.model.tie_embeddings and not self.text.shared:
             raise ValueError(
-                "model.tie_embeddings needs one vocabulary for both languages: set text.shared=true, or "
+                "model.tie_embeddings requires one vocabulary for both languages: set text.shared=true or "
                 "model.tie_embeddings=false"
             )
         return self
@@ -262,15 +268,15 @@ class TranslationRun(RunConfig):
     def _several_tasks_are_not_sharded(self) -> "TranslationRun":
         if self.auxiliary_tasks is not None and self.train.parallel == "fsdp":
             raise ValueError(
-                "auxiliary_tasks cannot be combined with train.parallel=fsdp: the passes of several tasks need "
-                "different shards of the model, and the processes would wait forever; use train.parallel=ddp"
+                "auxiliary_tasks cannot be combined with train.parallel=fsdp, because the passes of several tasks need "
+                "different shards of the model and the processes would wait forever: use train.parallel=ddp"
             )
         return self
 
 
 @cache
 def _warn_of_beside() -> None:
-    warn("the section beside is now called auxiliary_tasks, with the same settings")
+    warn("the beside section is now called auxiliary_tasks; its settings have not changed")
 
 
 def _merged(one: Any, other: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The teacher of a distillation run: it provides the vocabularies, and the model card names it."""
+"""The teacher of a distillation run, which provides the vocabularies and is named on the model card."""
 
 from dataclasses import dataclass
 
@@ -13,8 +13,8 @@ from dragoman.text.tokenizers import TextConfig, Tokenizers
 class Teacher:
     """The teacher of a run.
 
-    tokenizers: the teacher's, with the additional tags of the run; None if the run learns its own. note: a
-    description of the teacher for the student's model card.
+    tokenizers: the teacher's tokenizers, extended with the run's tags; None if the run does not use the teacher's
+    vocabularies. note: a description of the teacher for the student's model card.
     """
 
     tokenizers: Tokenizers | None
@@ -22,10 +22,10 @@ class Teacher:
 
 
 def load_teacher(config: TranslationRun) -> tuple[TranslationRun, Teacher | None]:
-    """Read the model of `train.teacher`, if it is set, and use its section `text` if the run has none.
+    """Read the model folder `train.teacher`, if it is set, and use its `text` section if the run has none.
 
-    A run with a different section `text` learns its own vocabularies, and a run with `train.start` uses that model's
-    vocabularies. No parameters are read. Raises ModelError if the folder is not a model folder.
+    A run with a different `text` section learns new vocabularies, and a run with `train.start` uses the vocabularies of
+    that model. No parameters are read. Raises ModelError if the folder is not a model folder.
     """
     folder = config.train.teacher
     if folder is None:
@@ -35,9 +35,13 @@ def load_teacher(config: TranslationRun) -> tuple[TranslationRun, Teacher | None
     note = ", ".join([str(folder), f"step {meta.step:,}", *scores])
     if config.train.start is not None:
         return config, Teacher(None, note)
-    text, different = compare_section(config, "text", TextConfig, Origin("train.teacher", folder, read_config(folder)))
-    if different:
-        info(f"The student learns its own vocabulary: {', '.join(different)}.")
+    origin = Origin("train.teacher", folder, read_config(folder))
+    text, differences = compare_section(config, "text", TextConfig, origin)
+    if differences:
+        info(
+            "The student learns its own vocabulary, because its settings differ from the teacher's: "
+            f"{', '.join(differences)}."
+        )
         return config, Teacher(None, note)
     config = config.model_copy(update={"text": text})
     return config, Teacher(config.with_all_tags(tokenizers), note)

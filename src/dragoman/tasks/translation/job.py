@@ -25,26 +25,26 @@ from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.distillation_teacher import load_teacher
 from dragoman.tasks.translation.lengths import check_lengths
 from dragoman.tasks.translation.objectives.scheduled_sampling import ScheduledSampling
-from dragoman.tasks.translation.validation import check_tags, read_held_out, validation_metrics, validators
+from dragoman.tasks.translation.validation import build_validators, check_tags, read_held_out, validation_metrics
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.objectives.objective import LossContext, Objective
 from dragoman.training.validation import Measure, Validation
 from dragoman.translation.translator import Translator
 
-_LONGER_BY_DROPOUT = 1.3
-"""BPE-dropout at a rate of 0.1 multiplies the number of pieces by this factor."""
+_DROPOUT_GROWTH = 1.3
+"""Factor by which BPE-dropout at a rate of 0.1 increases the number of subwords."""
 
 _TRIAL = ((3, 4), (1, 1))
-"""Source and target lengths in tokens of the pairs in a trial batch."""
+"""Lengths in tokens of the source and the target of each pair in a trial batch."""
 _TOKEN = 4
-"""The id of an ordinary vocabulary entry."""
+"""Id of an ordinary vocabulary entry."""
 
 
 class TranslationJob(CorpusJob):
     """The job of a translation run.
 
-    run: its settings, completed with the sections `model` and `text` of `train.start`, or `text` of `train.teacher`.
-    auxiliary_data: fingerprints of the corpora of auxiliary tasks, by name.
+    run: its settings, completed with the `model` and `text` sections of `train.start`, or with the `text` section of
+    `train.teacher`. auxiliary_data: fingerprints of the auxiliary tasks' corpora, by the names of the corpora.
     """
 
     run: TranslationRun
@@ -68,32 +68,35 @@ class TranslationJob(CorpusJob):
         self.auxiliary_data: dict[str, str] = {}
 
     def check_initial_values(self) -> None:
-        """Check the first lines of files with word vectors."""
+        """Check the first lines of the files of word vectors."""
         model = self.run.model
         if not self._continues:
-            chosen = model.preset != "auto" or "width" in model.model_fields_set
-            model.embeddings.check(model.width if chosen else None)
+            has_width = model.preset != "auto" or "width" in model.model_fields_set
+            model.embeddings.check(model.width if has_width else None)
 
     def prepare(self) -> None:
-        """Prepare the corpora as token shards; choose the preset and the batch size by the number of pairs."""
+        """Prepare the corpora as token shards, and choose the preset and the batch size by the number of pairs."""
         run = self.run
         data, folder = run.data, run.out.parent / "prepared"
-        known = self._tokenizers
-        text = run.text if known is None else known.with_dropout(run.text.subword.resampling)
+        tokenizers = self._tokenizers
+        text = run.text if tokenizers is None else tokenizers.with_dropout(run.text.subword.resampling)
         sample, marking = data.vocabulary_sample, self._marking
         self.prepared = prepare(data.corpora, data.cleaning, text, folder, data.temperature, sample, marking=marking)
         pairs = len(self.prepared.dataset)
-        self.settle(pairs, pairs)
+        self.resolve_settings(pairs, pairs)
 
     def build(self) -> Seq2Seq:
-        """Build the model. Raises ConfigError if texts exceed its positions."""
+        """Build the model. Raises ConfigError if a text has more tokens than the model has positions."""
         model = self.run.model.build_for(self.tokenizers.sizes)
-        self._longest = tuple(limit.tokens for limit in model.limits)
+        self._max_lengths = tuple(limit.tokens for limit in model.limits)
         check_lengths(model.limits, self.run.data, self.prepared, self._held_out)
         return model
 
     def initialise(self, model: Seq2Seq) -> Mapping[str, float]:  # type: ignore[override]
-        """Copy the parameters of `train.start`, or word vectors; returns the share of entries with a vector by side."""
+        """Copy the parameters of `train.start`, or word vectors, into a model.
+
+        Returns, for each side, the share of vocabulary entries that have a word vector.
+        """
         shares = {} if self._continues else self._read_embeddings(model)
         super().initialise(model)
         return self.start.loaded.meta.embeddings if self.start is not None and self._continues else shares
@@ -113,14 +116,14 @@ class TranslationJob(CorpusJob):
         )
 
     @property
-    def held_out_texts(self) -> list[list[list[str]]]:
+    def validation_texts(self) -> list[list[list[str]]]:
         """The sources and targets of each validation set."""
-        return [[each.sources, each.targets] for each in self._held_out]
+        return [[held_out.sources, held_out.targets] for held_out in self._held_out]
 
     @property
-    def growth(self) -> float:
-        """The factor by which BPE-dropout lengthens batches; 1 without it."""
-        return _LONGER_BY_DROPOUT if self.run.text.subword.resampling else 1.0
+    def length_growth(self) -> float:
+        """Factor by which BPE-dropout increases the number of tokens in a batch; 1 without BPE-dropout."""
+        return _DROPOUT_GROWTH if self.run.text.subword.resampling else 1.0
 
     def padding(self, plan: BatchPlan) -> str:
         """Return a note on the share of padding on both sides."""
@@ -128,9 +131,9 @@ class TranslationJob(CorpusJob):
         return f"padding is {source:.1%} of the source and {target:.1%} of the target"
 
     def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Loader[Batch]:
-        """Return batches that a thread reads and pads; with BPE-dropout, processes segment the texts again."""
+        """Return batches that a thread reads and pads. With BPE-dropout, processes segment the texts again."""
         if self.run.text.subword.resampling and self._resampler is None:
-            self._resampler = Resampler(self.tokenizers, self.run.train.seed, self._longest)
+            self._resampler = Resampler(self.tokenizers, self.run.train.seed, self._max_lengths)
         return Loader(self.prepared.dataset, plan, start, self._resampler, epoch, pin)
 
     def objective(self, device: torch.device) -> Objective:
@@ -154,24 +157,24 @@ class TranslationJob(CorpusJob):
         loaded = LoadedModel(model, self.tokenizers, Meta(step=0), self.run.model_dump(mode="json"))
         translator = Translator.of(loaded, device, warn_unfinished=False)
         metrics, beam = validation_metrics(self.run.train.metric), self.run.train.validation_beam
-        return ValidationSets(validators(self._held_out, model, translator, beam, metrics), metrics)
+        return ValidationSets(build_validators(self._held_out, model, translator, beam, metrics), metrics)
 
     def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:
-        """Describe the model, also with tags, teacher, word vectors and the corpora of auxiliary tasks."""
+        """Return the model's metadata, including tags, teacher, word vectors and the corpora of auxiliary tasks."""
         data, meta = self.run.data, super().meta(step, validation, averaged_steps)
-        before = Meta(step=0) if self.start is None or not self._continues else self.start.loaded.meta
-        tags = [*before.tags, *(tag for corpus in data.corpora for tag in corpus.tags)]
+        previous = Meta(step=0) if self.start is None or not self._continues else self.start.loaded.meta
+        tags = [*previous.tags, *(tag for corpus in data.corpora for tag in corpus.tags)]
         return meta.model_copy(
             update={
-                "target_languages": tuple(dict.fromkeys([*before.target_languages, *data.languages])),
+                "target_languages": tuple(dict.fromkeys([*previous.target_languages, *data.languages])),
                 "tags": tuple(dict.fromkeys(tags)),
-                "teacher": before.teacher if self._teacher is None else self._teacher.note,
+                "teacher": previous.teacher if self._teacher is None else self._teacher.note,
                 "data": meta.data | self.auxiliary_data,
                 "embeddings": dict(self.notes),
             }
         )
 
-    def reported(self, validation: Validation) -> list[tuple[str, Measure]]:
+    def card_measures(self, validation: Validation) -> list[tuple[str, Measure]]:
         """Return BLEU and perplexity."""
         return [(measure.name, measure) for measure in (validation["bleu"], validation["perplexity"])]
 
@@ -182,27 +185,32 @@ class TranslationJob(CorpusJob):
 
 
 def check_compilable(run: TranslationRun) -> None:
-    """Raises ConfigError for `train.compile` if no part of the model can be compiled."""
+    """Raise ConfigError if `train.compile` is set but no part of the model can be compiled."""
     families = run.model.encoder, run.model.decoder
     if run.train.compile and not any(family.compilable for family in families):
         kinds = " and ".join(sorted({family.kind for family in families}))
-        raise ConfigError(f"train.compile=true compiles Transformer layers, and a {kinds} model has none: leave it out")
+        raise ConfigError(
+            f"train.compile=true compiles Transformer layers, but a {kinds} model has none: remove train.compile"
+        )
 
 
 def check_languages(run: TranslationRun, start: Start) -> None:
-    """Raises ConfigError if the start has several target languages and a corpus of the run does not name its own."""
+    """Raise ConfigError if the initial model has several target languages and a corpus does not specify one."""
     languages = start.loaded.meta.target_languages
     for corpus in run.data.corpora:
         if languages and corpus.target_language is None:
             raise ConfigError(
                 f"the model of train.start={start.folder} has several target languages ({', '.join(languages)}), so "
-                f"each corpus must name its own: set target_language of {corpus}"
+                f"each corpus must specify one: set target_language of {corpus}"
             )
 
 
 def with_new_tags(run: TranslationRun, tokenizers: Tokenizers) -> Tokenizers:
-    """Return the start's tokenizers, extended with the tags that only the run has."""
+    """Return the tokenizers of `train.start`, extended with the tags of the run that they lack."""
     extended = run.with_all_tags(tokenizers)
     if new := extended.tags[len(tokenizers.tags) :]:
-        info(f"Tags that the start does not have: {', '.join(new)}. Their embeddings start as the mean of all entries.")
+        info(
+            f"Tags that the model of train.start does not have: {', '.join(new)}. "
+            "Their embeddings are initialised with the mean of all embeddings."
+        )
     return extended

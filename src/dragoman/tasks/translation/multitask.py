@@ -1,4 +1,4 @@
-"""`MultiTaskTranslation`: translation together with language modelling of target text by the same decoder."""
+"""`MultiTaskTranslation`, translation together with language modelling of target-language text by the same decoder."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,17 +28,19 @@ def open_translation(run: TranslationRun) -> Job:
 
 
 class MultiTaskTranslation(MultiTaskJob):
-    """Translation with auxiliary tasks, which use the translator's target vocabulary."""
+    """Translation with auxiliary tasks, which use the translation model's target vocabulary."""
 
     def __init__(self, translation: TranslationJob, config: MultiTaskConfig) -> None:
-        """Raises ConfigError and DataError for problems of any of the tasks that are cheap to find."""
+        """Run the cheap checks of all tasks, and open their jobs. Raises ConfigError and DataError."""
         super().__init__(translation, "translation")
         self._translation, self._config = translation, config
         if "translation" in config.tasks:
-            raise ConfigError(f"{_SECTION}: the name translation is reserved for the main task: choose another name")
+            raise ConfigError(
+                f"{_SECTION}: the name translation is reserved for the run's own task: choose another name"
+            )
         run = translation.run
         self._auxiliary = {
-            name: LanguageModelJob(_run_of(task, run.train, run.out)) for name, task in config.tasks.items()
+            name: LanguageModelJob(_language_model_run(task, run.train, run.out)) for name, task in config.tasks.items()
         }
 
     def prepare(self) -> None:
@@ -46,51 +48,51 @@ class MultiTaskTranslation(MultiTaskJob):
         self._translation.prepare()
         jobs = list(self._auxiliary.values())
         for job in jobs:
-            job.use(self._translation.tokenizers)
+            job.use_tokenizers(self._translation.tokenizers)
             job.prepare()
         weights = [task.weight for task in self._config.tasks.values()]
         if self._config.temperature is not None:
             tokens = [int(job.lengths[:, -1].sum(dtype=np.int64)) for job in (self._translation, *jobs)]
             weights = temperature_weights(tokens, self._config.temperature)[1:]
         for (name, job), weight in zip(self._auxiliary.items(), weights, strict=True):
-            self.join(Member(name, job, weight, DecoderAlone.of))
+            self.join(Member(name, job, weight, DecoderLanguageModel.from_translator))
             self._translation.auxiliary_data |= dict(
                 zip(map(str, job.run.data.corpora), job.prepared.fingerprints, strict=True)
             )
 
     def build(self) -> nn.Module:
-        """Build the translator. Raises ConfigError if excerpts exceed the decoder's positions."""
+        """Build the translation model. Raises ConfigError if an excerpt is longer than the decoder allows."""
         model = self._translation.build()
         for name, job in self._auxiliary.items():
             limit, block = model.limits.target, job.run.data.block
             if limit.positions is not None and block > limit.positions:
                 raise ConfigError(
-                    f"{_SECTION}.{name}: excerpts of {block} tokens, but the model has {limit.positions} target "
-                    f"positions ({limit.setting}): lower {_SECTION}.{name}.data.block, or raise {limit.setting}"
+                    f"{_SECTION}.{name}.data.block is {block} tokens, but the model has {limit.positions} target "
+                    f"positions ({limit.setting}): lower data.block, or raise {limit.setting}"
                 )
         return model
 
 
 @dataclass(frozen=True)
-class DecoderAlone:
+class DecoderLanguageModel:
     """A translation model's decoder used as a language model, without a source."""
 
     decoder: Decoder
 
     @classmethod
-    def of(cls, model: Any) -> Callable[[Tensor], Output]:
-        """Wrap the decoder of a translation model."""
+    def from_translator(cls, model: Any) -> Callable[[Tensor], Output]:
+        """Return the decoder of a translation model as a language model."""
         return cls(model.decoder)
 
     def __call__(self, inputs: Tensor) -> Output:
-        """Predict the next token after each of the inputs (B, T) int64."""
+        """Return the predictions of the next token after each of the inputs (B, T) int64."""
         return self.decoder.step(inputs, self.decoder.start(None))[0]
 
 
-def _run_of(task: AuxiliaryLanguageModelConfig, train: LoopConfig, out: Any) -> LanguageModelRun:
-    """Return an auxiliary task as a separate run; only its data and its objective are used."""
-    left_out = ("metric", "start", "start_parts")
-    loop = {name: getattr(train, name) for name in LoopConfig.model_fields if name not in left_out}
+def _language_model_run(task: AuxiliaryLanguageModelConfig, train: LoopConfig, out: Any) -> LanguageModelRun:
+    """Return the config of a run for an auxiliary task. Only the run's data and its objective are used."""
+    excluded = ("metric", "start", "start_parts")
+    loop = {name: getattr(train, name) for name in LoopConfig.model_fields if name not in excluded}
     return LanguageModelRun(
         task=LanguageModelTask(),
         data=task.data,

@@ -28,7 +28,7 @@ from dragoman.translation.translator import Translator
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class HeldOutPairs:
     """A validation set in memory."""
 
     corpus: CorpusConfig
@@ -37,45 +37,45 @@ class HeldOut:
 
     @property
     def name(self) -> str:
-        """The name of the set in messages and in the log."""
+        """Name of the set in messages and in the log."""
         return str(self.corpus)
 
 
-def read_held_out(config: TranslationRun) -> tuple[HeldOut, ...]:
+def read_held_out(config: TranslationRun) -> tuple[HeldOutPairs, ...]:
     """Read the validation sets. Raises DataError for a set that cannot be read or is blank."""
-    return tuple(HeldOut(corpus, *read_sides(corpus)) for corpus in config.data.valid_sets)
+    return tuple(HeldOutPairs(corpus, *read_sides(corpus)) for corpus in config.data.valid_sets)
 
 
-def check_tags(sets: Sequence[HeldOut], config: TranslationRun, tokenizers: Tokenizers | None) -> None:
-    """Raises ConfigError if a set has a language or a tag that the model will not know.
+def check_tags(sets: Sequence[HeldOutPairs], config: TranslationRun, tokenizers: Tokenizers | None) -> None:
+    """Raise ConfigError if a validation set has a language or a tag that the model does not support.
 
-    tokenizers: the tokenizers of a start or a teacher, if the run uses them.
+    tokenizers: the tokenizers of `train.start` or `train.teacher` if the run uses them, else None.
     """
     if tokenizers is not None:
         known = set(tokenizers.tags)
     else:
         known = {*config.text.tags, *(tag for corpus in config.data.corpora for tag in corpus.all_tags)}
-    for each in sets:
-        for tag in each.corpus.all_tags:
+    for held_out in sets:
+        for tag in held_out.corpus.all_tags:
             if tag not in known:
                 raise ConfigError(
-                    f"the validation set {each.name} has the tag {tag!r}, which no corpus of data.train has; known "
-                    f"tags: {', '.join(sorted(known)) or 'none'}"
+                    f"the validation set {held_out.name} has the tag {tag!r}, which no corpus of data.train has. "
+                    f"Available tags: {', '.join(sorted(known)) or 'none'}"
                 )
 
 
 _BATCH = BatchConfig(tokens=4096)
 _SENTENCES = 64
-"""Sentences per batch."""
+"""Number of sentences per batch of translation."""
 
 
 def validation_metrics(metric: str) -> tuple[Metric, ...]:
-    """Return loss, perplexity, BLEU and `metric`, which decides which checkpoint is best."""
+    """Return the metrics that are computed: loss, perplexity, BLEU and `metric`, which selects the best checkpoint."""
     return tuple(METRICS[key] for key in dict.fromkeys(("loss", "perplexity", "bleu", metric)))
 
 
 class Validator:
-    """Validates a model on the pairs of one set, which are tokenised once."""
+    """Validates a model on the pairs of one set, which are tokenised only once."""
 
     def __init__(
         self,
@@ -87,18 +87,18 @@ class Validator:
         tags: tuple[str, ...] = (),
         metrics: Sequence[Metric] = validation_metrics("bleu"),
     ) -> None:
-        """model: the model of the translator; tags: prepended to each source."""
+        """model: the translator's model. tags: tags that are prepended to each source."""
         self._metrics = metrics
         self._words, self._bytes = sum(map(count_words, targets)), sum(map(count_bytes, targets))
         self.sources, self.targets = sources, targets
         self._model, tokenizers = model, translator.tokenizers
         self.translator = translator
-        # The length is limited: an untrained model that never generates the end symbol would take minutes.
+        # The length is limited, because an untrained model rarely generates the end symbol and would take minutes.
         unknown = translator.search_config().unknown
         self._request = Request(SearchConfig(beam=beam, length_factor=1.5, length_margin=10, unknown=unknown), tags)
-        before = tokenizers.source.tag_ids(tags)
+        tag_ids = tokenizers.source.tag_ids(tags)
         ids = tokenizers.source.encode_batch(sources)
-        self._source_ids = [[*before, *source] for source in ids] if before else ids
+        self._source_ids = [[*tag_ids, *source] for source in ids] if tag_ids else ids
         self._target_ids = tokenizers.target.encode_batch(targets)
         lengths = np.array(
             [[len(s), len(t)] for s, t in zip(self._source_ids, self._target_ids, strict=True)], np.int32
@@ -109,52 +109,58 @@ class Validator:
         """Validate the current model. Several ranks share the sentences, and all return the same result."""
         started = time.monotonic()
         with Progress("Validating", "sentences", len(self.sources) // runtime.ranks.size) as progress:
-            hypotheses = self._shared(runtime.ranks, progress) if runtime.ranks.distributed else self._all(progress)
-            outputs = Outputs(hypotheses, (self.targets,), self.sources, self._likelihood(runtime))
+            if runtime.ranks.distributed:
+                hypotheses = self._translate_distributed(runtime.ranks, progress)
+            else:
+                hypotheses = self._translate(progress)
+            outputs = Outputs(hypotheses, (self.targets,), self.sources, self._compute_likelihood(runtime))
             return validate(self._metrics, outputs, started)
 
-    def _all(self, progress: Progress) -> list[str]:
-        """Translate all sources."""
+    def _translate(self, progress: Progress) -> list[str]:
+        """Translate all sources in this process."""
         return [best[0].text for best in self.translator.stream_nbest(self.sources, self._request, progress=progress)]
 
-    def _shared(self, ranks: Ranks, progress: Progress) -> list[str]:
-        """Translate all sources on several ranks. Each gets whole batches, mostly the same as in a single process."""
+    def _translate_distributed(self, ranks: Ranks, progress: Progress) -> list[str]:
+        """Translate all sources on several ranks.
+
+        Each rank translates whole batches, most of which are the same as in a single process.
+        """
         order = sorted(range(len(self.sources)), key=lambda row: len(self._source_ids[row]))
         blank = [row for row in order if not self.sources[row].strip()]
-        filled = [row for row in order if self.sources[row].strip()]
-        batches = [filled[start : start + _SENTENCES] for start in range(0, len(filled), _SENTENCES)]
-        own = sorted(row for batch in batches[ranks.rank :: ranks.size] for row in batch)
-        lines = [self.sources[row] for row in own]
+        non_blank = [row for row in order if self.sources[row].strip()]
+        batches = [non_blank[start : start + _SENTENCES] for start in range(0, len(non_blank), _SENTENCES)]
+        rows = sorted(row for batch in batches[ranks.rank :: ranks.size] for row in batch)
+        lines = [self.sources[row] for row in rows]
         stream = self.translator.translate_window(lines, self._request, _SENTENCES, progress=progress)
         hypotheses = dict.fromkeys(blank, "")
-        for found in ranks.gather([(row, best[0].text) for row, best in zip(own, stream, strict=True)]):
-            hypotheses |= dict(found)
+        for pairs in ranks.gather([(row, best[0].text) for row, best in zip(rows, stream, strict=True)]):
+            hypotheses |= dict(pairs)
         return [hypotheses[row] for row in range(len(self.sources))]
 
     @torch.no_grad()
-    def _likelihood(self, runtime: Runtime) -> TextScore:
-        plain = CrossEntropy(label_smoothing=0.0)
+    def _compute_likelihood(self, runtime: Runtime) -> TextScore:
+        cross_entropy = CrossEntropy(label_smoothing=0.0)
         total = tokens = 0.0
         for rows in self._plan.batches[runtime.ranks.rank :: runtime.ranks.size]:
             batch = collate(
                 [self._source_ids[row] for row in rows], [self._target_ids[row] for row in rows], list(rows)
             )
             with runtime.autocast():
-                loss = plain(self._model, batch.to(runtime.device))
+                loss = cross_entropy(self._model, batch.to(runtime.device))
             total += float(loss.cross_entropy)
             tokens += loss.tokens
         total, tokens = runtime.ranks.sum([total, tokens])
         return TextScore(-total, int(tokens), self._words, self._bytes)
 
 
-def validators(
-    sets: Sequence[HeldOut], model: Seq2Seq, translator: Translator, beam: int, metrics: Sequence[Metric]
+def build_validators(
+    sets: Sequence[HeldOutPairs], model: Seq2Seq, translator: Translator, beam: int, metrics: Sequence[Metric]
 ) -> dict[str, Validator]:
-    """Return one validator per set, by name."""
-    found = {}
-    for each in sets:
-        with in_files(each.corpus.files[0]):
-            found[each.name] = Validator(
-                each.sources, each.targets, model, translator, beam, each.corpus.all_tags, metrics
+    """Return one validator per set, by the set's name."""
+    validators = {}
+    for held_out in sets:
+        with in_files(held_out.corpus.files[0]):
+            validators[held_out.name] = Validator(
+                held_out.sources, held_out.targets, model, translator, beam, held_out.corpus.all_tags, metrics
             )
-    return found
+    return validators

@@ -18,7 +18,7 @@ from dragoman.text.symbols import BOS, PAD, UNK
 from dragoman.training.objectives.objective import TrainingPoint
 
 NEVER_GENERATED = (PAD, BOS, UNK)
-"""Symbols that the search never generates by default, so the model never reads them as its own output either."""
+"""Symbols that the search never generates by default, and which scheduled sampling therefore excludes."""
 
 
 class TeacherRatio(Config):
@@ -26,11 +26,14 @@ class TeacherRatio(Config):
 
     @property
     def needs_length(self) -> bool:
-        """Whether the ratio at a step depends on the length of the run."""
+        """True if the ratio at a step depends on the length of the run."""
         return False
 
     def ratio(self, step: int, progress: float) -> float:
-        """Return the probability of the reference at `step` (from 1), after the share `progress` (0…1) of the run."""
+        """Return the probability that an input token is the reference.
+
+        step: number of the update, from 1. progress: completed share of the run, from 0 to 1.
+        """
         raise NotImplementedError
 
 
@@ -44,7 +47,7 @@ class ConstantRatioConfig(TeacherRatio):
     value: float = Field(1.0, ge=0, le=1, description="Probability that an input token is the reference (0 to 1).")
 
     def ratio(self, step: int, progress: float) -> float:
-        """Constant."""
+        """Return the constant ratio `value`."""
         return self.value
 
 
@@ -55,7 +58,7 @@ class LinearRatioConfig(TeacherRatio):
     """ε_i = max(floor, first − (first − floor) · i / steps), i = number of completed updates (Bengio et al. 2015,
     section 2.4).
 
-    Without `steps` the ratio reaches its floor when the run ends. YAML: `train: {teacher_forcing: {kind: linear}}`.
+    Without `steps`, the ratio reaches `floor` at the end of the run. YAML: `train: {teacher_forcing: {kind: linear}}`.
     """
 
     kind: Literal["linear"] = "linear"
@@ -65,13 +68,13 @@ class LinearRatioConfig(TeacherRatio):
 
     @property
     def needs_length(self) -> bool:
-        """Whether the ratio at a step depends on the length of the run."""
+        """True if `steps` is not set."""
         return self.steps is None
 
     def ratio(self, step: int, progress: float) -> float:
-        """Falls linearly from `first` to `floor`."""
-        done = progress if self.steps is None else (step - 1) / self.steps
-        return max(self.floor, self.first - (self.first - self.floor) * done)
+        """Return a ratio that falls linearly from `first` to `floor`."""
+        share = progress if self.steps is None else (step - 1) / self.steps
+        return max(self.floor, self.first - (self.first - self.floor) * share)
 
 
 class ExponentialRatioConfig(TeacherRatio):
@@ -85,7 +88,7 @@ class ExponentialRatioConfig(TeacherRatio):
     floor: float = Field(0.0, ge=0, le=1, description="Minimum ratio (0 to 1).")
 
     def ratio(self, step: int, progress: float) -> float:
-        """Falls exponentially from 1 to the floor."""
+        """Return a ratio that falls exponentially from 1 to `floor`."""
         return max(self.floor, self.base ** (step - 1))
 
 
@@ -101,7 +104,7 @@ class InverseSigmoidRatioConfig(TeacherRatio):
     floor: float = Field(0.0, ge=0, le=1, description="Minimum ratio (0 to 1).")
 
     def ratio(self, step: int, progress: float) -> float:
-        """Falls from k / (k + 1) to the floor."""
+        """Return a ratio that falls from k / (k + 1) to `floor`."""
         return max(self.floor, self.speed / (self.speed + exp(min((step - 1) / self.speed, 700.0))))
 
 
@@ -113,28 +116,29 @@ TeacherRatioConfig = Annotated[
 
 @dataclass(frozen=True)
 class ScheduledSampling:
-    """Runs a model on a batch whose input tokens are references with the probability that `teacher` schedules."""
+    """Runs a model on batches whose input tokens are references with a probability scheduled by `teacher`."""
 
     teacher: TeacherRatio
 
     def __call__(self, model: Any, batch: Any, point: TrainingPoint) -> ProjectedOutput:
-        """Return the output at every target position, with the ratio at `point` (see `forward`)."""
+        """Return the output at every target position, computed by `forward` with the ratio at `point`."""
         return forward(model, batch, self.teacher.ratio(point.step, point.progress))
 
 
 def forward(model: Seq2Seq, batch: Batch, ratio: float = 1.0) -> ProjectedOutput:
     """Return the output at each target position of `batch`: hidden states (B, T, d), differentiable.
 
-    With a ratio of 1 the whole reference is read at once. Otherwise each input token after the first is, independently,
-    the reference with probability `ratio`, or else the most probable output after the preceding inputs (Bengio et al.
-    2015, "Scheduled Sampling"). The decoder then reads one token per step; gradients flow through its states, not
-    through the choice of tokens. Padding stays padding.
+    With a ratio of 1, the whole reference is processed in parallel. With a lower ratio, the decoder processes one token
+    per step. Each input token after the first is, independently, the reference with probability `ratio`, and the most
+    probable output after the preceding inputs with probability 1 − `ratio` (Bengio et al. 2015, "Scheduled Sampling").
+    Gradients flow through the decoder's states, not through the choice of tokens. Padding is never replaced.
     """
     if ratio >= 1:
         return model(*batch.model_inputs)  # type: ignore[no-any-return]
     state = model.decoder.start(model.encode(batch.source, batch.source_mask))
     reference = batch.inputs
-    # drawn at once and on the CPU, so that they depend neither on the device nor on random numbers drawn by modules
+    # All random numbers are drawn in advance and on the CPU, so that they are the same on every device and do not
+    # depend on the random numbers that modules draw.
     draws = torch.rand(reference.shape, generator=generator(torch.device("cpu")))
     forced = (draws < ratio).to(reference.device) | (reference == PAD)  # (B, T)
     tokens = reference[:, :1]

@@ -1,4 +1,4 @@
-"""Fine-tuning on a sequence-level reward: scores raise or lower the probability of sampled translations."""
+"""Fine-tuning on a sequence-level reward, which raises or lowers the probability of sampled translations."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,20 +26,20 @@ class SequenceRewardConfig(LabelSmoothingConfig):
     """Fine-tuning on a sequence-level reward: O = α · O_ML + O_RL (Wu et al. 2016, "GNMT", equations 8 and 9).
 
     O_RL = Σ over pairs of E[r(Y, Y*)], with Y sampled from the model; its gradient is estimated by REINFORCE. O_ML is
-    the label-smoothed cross-entropy.
+    the log-likelihood, with label smoothing.
     YAML: `train: {start: runs/trained, objective: {kind: sequence_reward, metric: bleu, samples: 5}}`.
     """
 
     kind: Literal["sequence_reward"] = "sequence_reward"
     metric: SentenceMetricName = Field(
         "bleu",
-        description="Reward r: sacreBLEU's sentence BLEU with exponential smoothing, or chrF2, on plain text, from 0 "
-        "to 1.",
+        description="Reward r, from 0 to 1, computed by sacreBLEU on plain text: sentence BLEU with exponential "
+        "smoothing, or chrF2.",
     )
     samples: int = Field(
         5,
         ge=1,
-        description="Number of samples per sentence pair. Time and memory per update increase with this number.",
+        description="Number of translations sampled per sentence pair. The time and memory of an update grow with it.",
     )
     likelihood: float = Field(0.017, ge=0, description="α, weight of the likelihood objective (GNMT: 0.017).")
     baseline: Literal["leave_one_out", "greedy"] = Field(
@@ -49,18 +49,18 @@ class SequenceRewardConfig(LabelSmoothingConfig):
     )
 
     @model_validator(mode="after")
-    def _has_others(self) -> "SequenceRewardConfig":
+    def _check_samples(self) -> "SequenceRewardConfig":
         if self.baseline == "leave_one_out" and self.samples < 2:
-            raise ValueError("baseline=leave_one_out compares a sample with others: set samples to 2 or more")
+            raise ValueError("baseline=leave_one_out compares each sample with the others: set samples to 2 or more")
         return self
 
     @property
     def decodes(self) -> bool:
-        """True: translations are sampled token by token."""
+        """True, because translations are sampled token by token."""
         return True
 
     def build(self, context: LossContext) -> "SequenceReward":
-        """Build the mixture of likelihood and reward; `context.target` decodes the samples."""
+        """Build the objective. The tokenizer `context.target` decodes the samples."""
         return SequenceReward(self.cross_entropy(context), self, context.target)
 
 
@@ -78,54 +78,54 @@ def leave_one_out(rewards: Tensor) -> Tensor:
     return (rewards.sum(1, keepdim=True) - rewards) / (rewards.size(1) - 1)
 
 
-# Nothing is forbidden: samples must come from the distribution whose gradient is computed.
-_DRAWN = SamplingConfig(length_factor=1.5, length_margin=10, forbid=())
+# No symbol is forbidden, because samples must come from the distribution whose gradient is computed.
+_SAMPLING = SamplingConfig(length_factor=1.5, length_margin=10, forbid=())
 
 
 class SequenceReward:
-    """Objective: α times the usual loss minus the expected reward, summed over the batch's pairs (GNMT, equation 9).
+    """Objective: α times the cross-entropy minus the expected reward, summed over a batch's pairs (GNMT, equation 9).
 
-    Samples are drawn and scored in evaluation mode: without dropout, and with the same hard decisions as in
+    Samples are drawn and scored in evaluation mode, without dropout and with the same discrete choices as in
     translation. The estimate of the expected reward's gradient is therefore unbiased.
     """
 
-    divisible = False  # because it switches the model between training and evaluation mode
+    divisible = False  # because the objective switches the model between training and evaluation mode
 
     def __init__(
         self,
         likelihood: CrossEntropy,
         config: SequenceRewardConfig,
         target: Tokenizer,
-        drawn: SamplingConfig = _DRAWN,
+        sampling: SamplingConfig = _SAMPLING,
     ) -> None:
-        self.likelihood, self.config, self.target, self.drawn = likelihood, config, target, drawn
+        self.likelihood, self.config, self.target, self.sampling = likelihood, config, target, sampling
 
     def __call__(self, model: Seq2Seq, batch: Batch, point: TrainingPoint = FIRST) -> Loss:
-        """Return the loss of one batch; `auxiliary` reports the mean `reward` of the samples, from 0 to 1."""
-        usual = self.likelihood(model, batch, point)
-        with _evaluating(model):
-            expected, mean = self.minus_expected_reward(model, batch)
+        """Return the loss of one batch; `auxiliary` contains the mean `reward` of the samples, from 0 to 1."""
+        likelihood = self.likelihood(model, batch, point)
+        with _evaluation_mode(model):
+            minus_reward, mean = self.minus_expected_reward(model, batch)
         return Loss(
-            self.config.likelihood * usual.total + expected,
-            usual.cross_entropy,
-            usual.tokens,
-            {**usual.auxiliary, "reward": mean},
-            usual.counts,
+            self.config.likelihood * likelihood.total + minus_reward,
+            likelihood.cross_entropy,
+            likelihood.tokens,
+            {**likelihood.auxiliary, "reward": mean},
+            likelihood.counts,
         )
 
     def minus_expected_reward(self, model: Seq2Seq, batch: Batch) -> tuple[Tensor, float]:
-        """Return a scalar with the estimated gradient of −Σ E[r] over pairs, and the mean reward of the samples."""
+        """Return a scalar whose gradient estimates that of −Σ E[r] over pairs, and the mean reward of the samples."""
         count = self.config.samples
         memory = model.encode(batch.source, batch.source_mask)
-        longest = self.drawn.max_length(int(source_mask(memory).sum(1).max()))
-        numbers = torch.rand(len(batch.rows), count, longest, dtype=torch.float64)
-        found = sample(model.decoder, Prompts.of(model.decoder, memory, self.drawn), self.drawn, numbers)
+        max_length = self.sampling.max_length(int(source_mask(memory).sum(1).max()))
+        numbers = torch.rand(len(batch.rows), count, max_length, dtype=torch.float64)
+        samples = sample(model.decoder, Prompts.of(model.decoder, memory, self.sampling), self.sampling, numbers)
         references = self.target.decode_batch(
-            row[keep].tolist()[:-1] for row, keep in zip(batch.labels, batch.target_mask, strict=True)
+            row[mask].tolist()[:-1] for row, mask in zip(batch.labels, batch.target_mask, strict=True)
         )
-        rewards = self._rewards(found, references).to(batch.labels.device)
+        rewards = self._rewards(samples, references).to(batch.labels.device)
         if self.config.baseline == "greedy":
-            greedy = self.drawn.model_copy(update={"top_k": 1})
+            greedy = self.sampling.model_copy(update={"top_k": 1})
             best = sample(model.decoder, Prompts.of(model.decoder, memory, greedy), greedy, numbers[:, :1])
             baseline = self._rewards(best, references).to(rewards.device)
         else:
@@ -133,37 +133,40 @@ class SequenceReward:
         # REINFORCE, −Σ (r − b) · log p: each token's loss is weighted by its translation's advantage.
         advantage = ((rewards - baseline) / count).flatten()
 
-        inputs, labels, keep = (each.to(batch.labels.device) for each in _targets(found))
+        inputs, labels, mask = (each.to(batch.labels.device) for each in _training_tensors(samples))
         state = model.decoder.start(memory)
-        first = torch.arange(len(found), device=inputs.device).repeat_interleave(count)
-        output, _ = model.decoder.step(inputs, state.reorder(first, count))
-        predictions = output.at(keep)
+        rows = torch.arange(len(samples), device=inputs.device).repeat_interleave(count)
+        output, _ = model.decoder.step(inputs, state.reorder(rows, count))
+        predictions = output.at(mask)
         total, _ = projected_cross_entropy(
             predictions.hidden,
             predictions.weight,
-            labels[keep],
-            factors=advantage[:, None].expand(keep.shape)[keep],
+            labels[mask],
+            factors=advantage[:, None].expand(mask.shape)[mask],
             bias=predictions.bias,
         )
         return total, float(rewards.mean())
 
-    def _rewards(self, found: Sequence[Sequence[Hypothesis]], references: Sequence[str]) -> Tensor:
+    def _rewards(self, samples: Sequence[Sequence[Hypothesis]], references: Sequence[str]) -> Tensor:
         """Return the rewards (B, n) float32 of the samples."""
-        texts = self.target.decode_batch(each.tokens for row in found for each in row)
-        own = [reference for reference, row in zip(references, found, strict=True) for _ in row]
-        return torch.tensor(sentence_rewards(self.config.metric, texts, own)).view(len(found), -1)
+        texts = self.target.decode_batch(each.tokens for row in samples for each in row)
+        repeated = [reference for reference, row in zip(references, samples, strict=True) for _ in row]
+        return torch.tensor(sentence_rewards(self.config.metric, texts, repeated)).view(len(samples), -1)
 
 
-def _targets(found: Sequence[Sequence[Hypothesis]]) -> tuple[Tensor, Tensor, Tensor]:
-    """Return inputs and labels (B · n, T) int64, and a mask, of samples; unfinished samples have no end symbol."""
-    drawn = [(*each.tokens, EOS) if each.finished else each.tokens for row in found for each in row]
-    labels, keep = pad(drawn)
-    inputs, _ = pad([(BOS, *tokens[:-1]) for tokens in drawn])
-    return inputs, labels, keep
+def _training_tensors(samples: Sequence[Sequence[Hypothesis]]) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the samples as inputs and labels (B · n, T) int64, and a mask (B · n, T) bool of their tokens.
+
+    Unfinished samples have no end symbol.
+    """
+    sequences = [(*each.tokens, EOS) if each.finished else each.tokens for row in samples for each in row]
+    labels, mask = pad(sequences)
+    inputs, _ = pad([(BOS, *tokens[:-1]) for tokens in sequences])
+    return inputs, labels, mask
 
 
 @contextmanager
-def _evaluating(model: Seq2Seq) -> Iterator[None]:
+def _evaluation_mode(model: Seq2Seq) -> Iterator[None]:
     training = model.training
     model.eval()
     try:

@@ -1,4 +1,4 @@
-"""`TranslationObjectiveConfig`: the losses that a translation run can minimise."""
+"""`TranslationObjectiveConfig`, the union of the objectives of translation runs."""
 
 from typing import Annotated
 
