@@ -162,8 +162,8 @@ def test_a_student_may_have_another_shape_and_another_vocabulary(
 ) -> None:
     other = ["model.decoder.attention={kind: ssru}", "model.target_positions.kind=none", "text.subword.size=270"]
     assert command(*SMALL, *other, "train.max_steps=1") == 0
-    said = capfd.readouterr().err
-    assert "differ from the teacher's: text.subword.size (270 in this run, 290 in the folder)." in " ".join(said.split())
+    messages = " ".join(capfd.readouterr().err.split())
+    assert "differ from the teacher's: text.subword.size (270 in this run, 290 in the folder)." in messages
     student = Translator.load(STUDENT, "cpu")
     assert student.tokenizers.source.size <= 270
     assert student.meta.teacher.startswith("teacher, step 600")

@@ -63,7 +63,7 @@ def test_a_language_model_continues_one_with_its_settings_and_vocabulary() -> No
     assert job.tokenizers is not None
     assert job.tokenizers.fingerprint == load_model_folder(Path("start"), torch.device("cpu")).tokenizers.fingerprint
     with pytest.raises(
-        ConfigError, match=r"does not match the settings of this run: .*model.width \(16 here, 8 there\)"
+        ConfigError, match=r"does not match the settings of this run: .*model.width \(16 in this run, 8 in the folder\)"
     ):
         started("language_model", {"start": "start"}, model={"width": 16})
 
@@ -73,8 +73,8 @@ def test_a_language_model_takes_a_translators_decoder(capsys: pytest.CaptureFixt
     _, ours = started("language_model", {"start": "start"}, model=WRITER)
     assert same(ours, stored("start")) == set(ours)  # which has no attention over a source
     told = " ".join(capsys.readouterr().err.split())
-    assert "train.start=start: took decoder.embedding, decoder, decoder.projection." in told
-    assert "left in the folder: encoder.embedding; encoder" in told
+    assert "train.start=start: copied decoder.embedding, decoder, decoder.projection." in told
+    assert "Not used: encoder.embedding; encoder" in told
 
 
 def test_a_translator_takes_a_language_models_decoder(capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,7 +108,7 @@ def test_different_settings_with_equal_shapes_cause_a_warning(capsys: pytest.Cap
     write_tiny_model(Path("start"))
     other = {**WRITER, "decoder": {**WRITER["decoder"], "heads": 4}}  # type: ignore[dict-item]
     started("language_model", {"start": "start"}, model=other)
-    assert "model.decoder.heads is 4 here and 2 there" in " ".join(capsys.readouterr().err.split())
+    assert "model.decoder.heads is 4 in this run and 2 in the folder" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize(
@@ -116,8 +116,8 @@ def test_different_settings_with_equal_shapes_cause_a_warning(capsys: pytest.Cap
     [
         ({}, {**WRITER, "width": 16}, "no part of the model in train.start=start, a translation model, fits"),
         ({"start_parts": ["decoder"]}, {**WRITER, "width": 16}, "decoder of start does not fit this run's model"),
-        ({"start_parts": ["encoder"]}, WRITER, "this run's model has no part encoder; its parts are decoder.embedding"),
-        ({"start_parts": ["head"]}, WRITER, "the model in start has no part head; its parts are encoder.embedding"),
+        ({"start_parts": ["encoder"]}, WRITER, "this run's model has no part encoder. Its parts are decoder.embedding"),
+        ({"start_parts": ["head"]}, WRITER, "the model in start has no part head. Its parts are encoder.embedding"),
     ],
 )
 def test_a_start_without_matching_parts_is_refused(train: dict[str, Any], model: dict[str, Any], message: str) -> None:
@@ -135,5 +135,5 @@ def test_parts_of_another_width_are_left_in_the_folder() -> None:
     """The vocabulary is the same, so only the widths of its embedding and projection keep them from being copied."""
     write_tiny_model(Path("start"))
     wider = {**WRITER, "width": 16}
-    with pytest.raises(ConfigError, match=r"no part of the model in train.start=start.* fits .*another shape"):
+    with pytest.raises(ConfigError, match=r"no part of the model in train.start=start.* fits .*different shape"):
         started("language_model", {"start": "start"}, model=wider)

@@ -60,7 +60,7 @@ def activation_bytes(model: Any, tokens: int, longest: int, free: int) -> int:
     decoder = getattr(model, "decoder", None)
     vocabulary: int = 0 if decoder is None else decoder.projection.weight.size(0)
     logits = min(tokens, _LOGIT_ROWS) * vocabulary * _LOGIT_COPIES
-    return int(tokens / longest * evaluate(footprint.training, longest)) + logits * _FLOAT_BYTES
+    return int(tokens / longest * evaluate_polynomial(footprint.training, longest)) + logits * _FLOAT_BYTES
 
 
 class ValidationSets:

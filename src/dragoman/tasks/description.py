@@ -175,11 +175,11 @@ def _resolve_preset(config: PresetSettings, pairs: int | None) -> tuple[PresetSe
         return config, []
     if config.preset != "auto":
         return config, [f"preset {config.preset}"]
-    if config.counted == "tokens":
-        config = config.resolved(DEFAULT_TOKENS)
+    if config.size_unit == "tokens":
+        config = config.resolve(DEFAULT_TOKENS)
         size = f"{DEFAULT_TOKENS:,} tokens of text (assumed; to use another preset, set model.preset)"
         return config, [f"preset auto is {config.preset} for {size}"]
-    config = config.resolved(pairs or DEFAULT_PAIRS)
+    config = config.resolve(pairs or DEFAULT_PAIRS)
     origin = "from --pairs" if pairs else "assumed; to change this, set --pairs"
     return config, [f"preset auto is {config.preset} for a corpus of {pairs or DEFAULT_PAIRS:,} pairs ({origin})"]
 

@@ -72,7 +72,7 @@ def task_of(recipe: Source, overrides: Overrides) -> TaskKind:
             kind = override.value if len(override.key) > 1 else _kind_name(override.value)
             origin = override.origin
     if kind not in TASKS:
-        raise ConfigError(f"task.kind: there is no '{kind}' ({origin}); choose one of {', '.join(TASKS)}")
+        raise ConfigError(f"task.kind: unknown kind '{kind}' ({origin}): expected one of {', '.join(TASKS)}")
     return TASKS[kind]
 
 

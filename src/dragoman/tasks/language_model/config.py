@@ -28,16 +28,16 @@ class TextDataConfig(CorporaConfig):
 
     train: TextCorpora = Field(description="Training text: one corpus, or a list of corpora.")
     valid: TextCorpora = Field(
-        description="Held-out text for validation: one corpus, or a list of corpora, over which the loss per token is "
-        "averaged. All decisions of the run are based on this text."
+        description="Held-out text for validation, which determines early stopping and checkpoint selection: one "
+        "corpus, or a list of corpora over which the loss per token is averaged."
     )
     cleaning: TextCleaningConfig = Field(TextCleaningConfig(), description="Cleaning rules for documents.")
     batch: BatchConfig = Field(BatchConfig(), description="Batching of document excerpts.")
     block: int = Field(
         BLOCK,
         ge=1,
-        description="Maximum length of an excerpt in tokens. Longer documents are divided into several excerpts, and "
-        "no excerpt has context from another one.",
+        description="Maximum length of an excerpt in tokens. Longer documents are divided into several excerpts, which "
+        "do not share context.",
     )
     temperature: float | None = Field(
         None,
@@ -48,8 +48,8 @@ class TextDataConfig(CorporaConfig):
     vocabulary_sample: int = Field(
         SAMPLE,
         ge=1,
-        description="Maximum number of bytes of training text from which subwords are learned. If there is more text, "
-        "a fixed random sample is used.",
+        description="Maximum number of bytes of training text for learning subwords. If the corpus is larger, a fixed "
+        "random sample is used.",
     )
     vocabulary_of: Path | None = Field(
         None,

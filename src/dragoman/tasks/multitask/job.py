@@ -25,7 +25,7 @@ _BLOCK = 1 << 18
 class MultiTaskJob(Job):
     """Trains several tasks at once. Every update minimises Σ λ_t L_t, where L_t is the mean loss of task t.
 
-    An update consists of `train.accumulate` batches of each task. The first task is the run's own task: it determines
+    An update consists of `train.accumulate` batches of each task. The first task is the main task: it determines
     the epochs, the model, the model folder and the best checkpoint.
     """
 

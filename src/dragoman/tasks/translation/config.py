@@ -55,7 +55,7 @@ class MultiTaskConfig(Config):
 
     The run minimises Σ λ_t L_t, where L_t is the mean loss of task t in an update (deck 001, multi-task). Every update
     has the same number of batches from each task. Epochs, the choice of the best checkpoint and the model folder are
-    those of the run's own task.
+    those of the main task.
 
     YAML: `auxiliary_tasks: {tasks: {german: {kind: language_model, data: {train: {text: news.de}, valid: …}}}}`.
     """
@@ -84,8 +84,8 @@ class DataConfig(CorporaConfig):
 
     train: Corpora = Field(description="Training pairs: one corpus, or a list of corpora.")
     valid: Corpora = Field(
-        description="Held-out pairs for validation: one set, or a list of sets, over which BLEU and loss are averaged. "
-        "All decisions of the run are based on these pairs."
+        description="Held-out pairs for validation, which determine early stopping and checkpoint selection: one set, "
+        "or a list of sets over which BLEU and loss are averaged."
     )
     cleaning: CleaningConfig = Field(CleaningConfig(), description="Cleaning rules for training pairs.")
     batch: BatchConfig = Field(BatchConfig(), description="Batching of training pairs.")
@@ -99,8 +99,8 @@ class DataConfig(CorporaConfig):
     vocabulary_sample: int = Field(
         SAMPLE,
         ge=1,
-        description="Maximum number of bytes of training text from which subwords are learned. If there is more text, "
-        "a fixed random sample is used.",
+        description="Maximum number of bytes of training text for learning subwords. If the corpus is larger, a fixed "
+        "random sample is used.",
     )
     placeholders: PlaceholdersConfig | None = Field(
         None,
@@ -181,7 +181,7 @@ class TranslationLoopConfig(LoopConfig):
     def resolve(self, width: int) -> Self:
         """Return the settings with a dropout rate that rises at first, unless the run starts from a trained model."""
         epochs = _DROPOUT_EPOCHS if self.dropout_epochs is None and self.start is None else self.dropout_epochs
-        return super().resolved(width).model_copy(update={"dropout_epochs": epochs or 0.0})
+        return super().resolve(width).model_copy(update={"dropout_epochs": epochs or 0.0})
 
     @model_validator(mode="after")
     def _check_teacher_forcing(self) -> "TranslationLoopConfig":

@@ -36,7 +36,7 @@ class MultiTaskTranslation(MultiTaskJob):
         self._translation, self._config = translation, config
         if "translation" in config.tasks:
             raise ConfigError(
-                f"{_SECTION}: the name translation is reserved for the run's own task: choose another name"
+                f"{_SECTION}: the name translation is reserved for the main task: choose another name"
             )
         run = translation.run
         self._auxiliary = {
