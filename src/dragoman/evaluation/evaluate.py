@@ -141,7 +141,7 @@ def evaluate(
     for key in metrics:
         metric_of(key).require(inputs)
     _check_arguments(model, named_references, systems, source, settings)
-    texts = read_together(*named_references, *systems, *([] if source is None else [("source", source)]))
+    texts = read_parallel(*named_references, *systems, *([] if source is None else [("source", source)]))
     sources = None if source is None else texts.pop()
     references, hypotheses = texts[: len(named_references)], texts[len(named_references) :]
     translations = list(zip((name for name, _ in systems), hypotheses, strict=True))

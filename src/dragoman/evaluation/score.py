@@ -100,7 +100,7 @@ def _score_pairs(
 ) -> Scores:
     from dragoman.translation.translator import Translator
 
-    sources, targets = read_together(("source", source), ("target", target))
+    sources, targets = read_parallel(("source", source), ("target", target))
     translator = model if isinstance(model, Translator) else Translator.load(model, device, threads=threads)
     with in_files(name_of(source, "source"), name_of(target, "target")):
         pair_scores = translator.score(sources, targets, batch_size, to=to, tags=tags)
