@@ -50,7 +50,7 @@ def test_one_corpus_stays_one_and_a_list_a_list(tmp_path: Path) -> None:
         ("data.train.3.target_code=null", "`tmx` requires the languages `source_code` and `target_code`"),
         ("data.train.2.tsv=x", "give either both `source` and `target`, or one of"),
         ("data.train.1.name=clean", "two corpora of data.train are called clean"),
-        ("data.train.4.tsv=x", "is a list of 4"),
+        ("data.train.4.tsv=x", "is a list of length 4"),
         ("data.train=[]", r"data\.train.*at least 1 item"),
         ("data.valid.weight=2", "leave out its weight"),
         ("data.valid.target_language=null", "some corpora have a target_language .de., but v.en . v.de has none"),

@@ -102,7 +102,7 @@ def evaluate(
     }
     check_settings(search or [], example="search.minimum_length=3")
     if model is not None and _is_language_model(model):
-        of_measures = {"--hypothesis": hypothesis, "--source": source, "--metric": metric, "--tokenized": tokenized}
+        metric_options = {"--hypothesis": hypothesis, "--source": source, "--metric": metric, "--tokenized": tokenized}
         options = {f"--{name.replace('_', '-')}": value for name, value in settings.items()}
         reject_options({**metric_options, "--ensemble": ensemble, **options}, "with translations")
         window_options = {"documents": documents, "heading": heading, "stride": stride, "batch_size": batch_size}
@@ -126,9 +126,9 @@ def evaluate(
 
 
 def _is_language_model(model: Path) -> bool:
-    from dragoman.evaluation.score import is_language_model
+    from dragoman.evaluation.score import is_language_model_folder
 
-    return is_language_model(model)
+    return is_language_model_folder(model)
 
 
 def _print_perplexities(

@@ -67,7 +67,7 @@ def score(
 
     use_threads(threads)
     with quietly(quiet):
-        if isinstance(model, LanguageModel) or (isinstance(model, str | Path) and is_language_model(Path(model))):
+        if isinstance(model, LanguageModel) or (isinstance(model, str | Path) and is_language_model_folder(Path(model))):
             reject_options({"--source": source, "--to": to, "--tags": list(tags)}, "with a translation model")
             texts = _read_documents(target, documents, heading)
             scorer = model if isinstance(model, LanguageModel) else LanguageModel.load(model, device, "score")
@@ -78,7 +78,7 @@ def score(
         return _score_pairs(model, target, source, to, list(tags), batch_size, device, threads)
 
 
-def is_language_model(folder: Path) -> bool:
+def is_language_model_folder(folder: Path) -> bool:
     """Return True if the model in a folder predicts text without a source.
 
     Raises ModelError if the kind of model does not support scoring.
