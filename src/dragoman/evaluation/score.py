@@ -67,7 +67,9 @@ def score(
 
     use_threads(threads)
     with quietly(quiet):
-        if isinstance(model, LanguageModel) or (isinstance(model, str | Path) and is_language_model_folder(Path(model))):
+        if isinstance(model, LanguageModel) or (
+            isinstance(model, str | Path) and is_language_model_folder(Path(model))
+        ):
             reject_options({"--source": source, "--to": to, "--tags": list(tags)}, "with a translation model")
             texts = _read_documents(target, documents, heading)
             scorer = model if isinstance(model, LanguageModel) else LanguageModel.load(model, device, "score")

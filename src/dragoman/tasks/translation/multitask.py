@@ -35,9 +35,7 @@ class MultiTaskTranslation(MultiTaskJob):
         super().__init__(translation, "translation")
         self._translation, self._config = translation, config
         if "translation" in config.tasks:
-            raise ConfigError(
-                f"{_SECTION}: the name translation is reserved for the main task: choose another name"
-            )
+            raise ConfigError(f"{_SECTION}: the name translation is reserved for the main task: choose another name")
         run = translation.run
         self._auxiliary = {
             name: LanguageModelJob(_language_model_run(task, run.train, run.out)) for name, task in config.tasks.items()
