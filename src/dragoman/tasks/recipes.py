@@ -1,4 +1,4 @@
-"""`recipes`: the recipes of published experiments, which the package contains as YAML files."""
+"""`recipes` lists the recipes of published experiments, which are YAML files in the package."""
 
 import shutil
 from dataclasses import dataclass
@@ -10,21 +10,21 @@ from dragoman.base.files import unwritable
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _FOLDERS = (_PACKAGE / "recipe_files", _PACKAGE.parents[1] / "recipes")
-"""Where wheels contain them, and where a source tree does."""
+"""The recipe folder of a wheel, and that of a source tree."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe for `dragoman train`. purpose: the first sentence of its header."""
+    """A recipe for `dragoman train`. purpose: the first sentence of the comment at the beginning of the file."""
 
     name: str
     purpose: str
     path: Path
 
     def copy(self, folder: str | Path) -> Path:
-        """Copy the file to a folder, which is created if necessary, and return its new path.
+        """Copy the recipe to a folder, which is created if necessary, and return the path of the copy.
 
-        Raises ConfigError if the folder contains another file of that name, ResourceError if it is not writable.
+        Raises ConfigError if the folder contains a different file of this name, ResourceError if it is not writable.
         """
         copied = Path(folder) / self.path.name
         try:
@@ -40,27 +40,28 @@ class Recipe:
 
 
 def recipes(name: str | None = None) -> list[Recipe]:
-    """Return all recipes, or the one with this name, or else all whose names begin with it.
+    """Return recipes, sorted by name.
 
-    Raises ConfigError if there is none.
+    name: name of a recipe, or the beginning of the names of several recipes; None: all recipes. Raises ConfigError if
+    no recipe matches.
     """
-    folder = next((each for each in _FOLDERS if each.is_dir()), None)
+    folder = next((folder for folder in _FOLDERS if folder.is_dir()), None)
     if folder is None:
         raise ConfigError("this installation contains no recipes: install a wheel, or use the repository's recipes/")
-    found = [Recipe(path.stem, _purpose(path), path) for path in folder.glob("*.yaml")]
-    found.sort(key=lambda each: each.name)
+    all_recipes = [Recipe(path.stem, _purpose(path), path) for path in folder.glob("*.yaml")]
+    all_recipes.sort(key=lambda recipe: recipe.name)
     if name is None:
-        return found
-    wanted = name.removesuffix(".yaml")
-    chosen = [each for each in found if each.name == wanted] or [
-        each for each in found if each.name.startswith(f"{wanted}-")
+        return all_recipes
+    stem = name.removesuffix(".yaml")
+    matches = [recipe for recipe in all_recipes if recipe.name == stem] or [
+        recipe for recipe in all_recipes if recipe.name.startswith(f"{stem}-")
     ]
-    if not chosen:
-        names = [each.name for each in found]
-        close = get_close_matches(wanted, names, 1)
-        advice = f"did you mean {close[0]}?" if close else f"choose {', '.join(names)}"
+    if not matches:
+        names = [recipe.name for recipe in all_recipes]
+        close = get_close_matches(stem, names, 1)
+        advice = f"did you mean {close[0]}?" if close else f"choose one of {', '.join(names)}"
         raise ConfigError(f"there is no recipe '{name}': {advice}")
-    return chosen
+    return matches
 
 
 def _purpose(path: Path) -> str:
