@@ -139,16 +139,16 @@ def statement(clause: Clause, fronted: bool = False) -> list[str]:
 
 def _clitics(clause: Clause, agree: Features) -> list[str]:
     verb = VERBS.get(clause.verb)
-    found: list[str] = []
+    clitics: list[str] = []
     if verb and verb.french_reflexive:
-        found.append(_REFLEXIVE.get((agree.person, agree.plural), "se"))
+        clitics.append(_REFLEXIVE.get((agree.person, agree.plural), "se"))
     if isinstance(clause.object, Pronoun) and not (verb and verb.french_preposition):
-        found.append(clitic(clause.object, dative=False))
+        clitics.append(clitic(clause.object, dative=False))
     if isinstance(clause.receiver, Pronoun):
-        found.append(clitic(clause.receiver, dative=True))
+        clitics.append(clitic(clause.receiver, dative=True))
     if clause.verb == "exist":
-        found.append("y")
-    return sorted(found, key=_ORDER.index)
+        clitics.append("y")
+    return sorted(clitics, key=_ORDER.index)
 
 
 def _participle_agreement(clause: Clause, agree: Features) -> tuple[str, bool]:
