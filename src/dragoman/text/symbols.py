@@ -54,11 +54,11 @@ def check_tag(tag: str) -> str:
         raise ValueError(f"{tag!r} is not a valid tag: expected one word without <, > and commas, such as bt or to:de")
     if symbol(tag) in SPECIAL_SYMBOLS:
         raise ValueError(
-            f"{tag!r} is not a valid tag: {symbol(tag)} is a special symbol of every vocabulary; choose another name"
+            f"{tag!r} is not a valid tag: {symbol(tag)} is a special symbol of every vocabulary. Choose another name"
         )
     if is_inline(tag):
         raise ValueError(
-            f"{tag!r} is not a valid tag: it is a symbol of data.placeholders or data.terminology; choose another name"
+            f"{tag!r} is not a valid tag: it is a symbol of data.placeholders or data.terminology. Choose another name"
         )
     return tag
 

@@ -77,7 +77,7 @@ class HuggingFaceTokenizer(Tokenizer):
         try:
             tokenizer = cls(Library.from_str(json.dumps(inner, ensure_ascii=False)))
         except Exception as error:  # the library raises a bare Exception; KeyError indicates another kind of file
-            raise ModelError(f"The tokenizer {path} is damaged ({error}); restore it from a copy.") from error
+            raise ModelError(f"The tokenizer {path} is damaged ({error}). Restore it from a copy.") from error
         tokenizer._check(path, cls.needs)
         return tokenizer
 

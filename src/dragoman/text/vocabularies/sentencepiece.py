@@ -182,12 +182,12 @@ class SentencePieceTokenizer(Tokenizer):
         valid = all(isinstance(entry, str) for entry in entries) and len({*entries}) == len(entries)
         valid = valid and all(isinstance(flag, bool) for flag in flags.values())
         if not (valid and _are_valid_ids(original_ids, len(entries))):
-            raise ModelError(f"The tokenizer {path} is damaged (its entries or places); restore it from a copy.")
+            raise ModelError(f"The tokenizer {path} is damaged (its entries or places). Restore it from a copy.")
         try:
             model = b64decode(document["model"], validate=True)
             return cls(model, entries, original_ids=original_ids, **flags)
         except (KeyError, TypeError, ValueError, ModelError) as error:
-            raise ModelError(f"The tokenizer {path} is damaged ({error}); restore it from a copy.") from error
+            raise ModelError(f"The tokenizer {path} is damaged ({error}). Restore it from a copy.") from error
 
 
 class SentencePieceConfig(VocabularyConfig):

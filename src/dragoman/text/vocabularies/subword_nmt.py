@@ -147,7 +147,7 @@ class SubwordNMTTokenizer(Tokenizer):
             version = tuple(int(number) for number in document["version"])
             return cls(Codes(version, merges), [str(letter) for letter in document["alphabet"]])
         except (KeyError, TypeError, ValueError) as error:
-            raise ModelError(f"The tokenizer {path} is damaged ({error!r}); restore it from a copy.") from error
+            raise ModelError(f"The tokenizer {path} is damaged ({error!r}). Restore it from a copy.") from error
 
 
 class SubwordNMTConfig(VocabularyConfig):

@@ -40,7 +40,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ModelError(f"The tokenizer {path} is damaged ({error}); restore it from a copy.") from error
+        raise ModelError(f"The tokenizer {path} is damaged ({error}). Restore it from a copy.") from error
     # Byte-level BPE was the first kind, and its files do not name their kind.
     kind = document.get("kind", BPEConfig.tokenizer.kind) if isinstance(document, dict) else None
     if kind not in _TOKENIZERS:
@@ -53,5 +53,5 @@ def load_tokenizer(path: Path) -> Tokenizer:
         checked = _TAGS.validate_python(tags)
     except ValidationError as error:
         reason = error.errors()[0]["msg"]
-        raise ModelError(f"The tokenizer {path} is damaged (tags: {reason}); restore it from a copy.") from error
+        raise ModelError(f"The tokenizer {path} is damaged (tags: {reason}). Restore it from a copy.") from error
     return _TOKENIZERS[kind].read(document, path).with_tags(checked)

@@ -112,7 +112,7 @@ class VectorSequences(Tokenizer):
         """Create a tokenizer from a parsed document. Raises ModelError if the width is invalid."""
         width = document.get("width")
         if not isinstance(width, int) or isinstance(width, bool) or not 1 <= width <= MAX_WIDTH:
-            raise ModelError(f"{path} is damaged: its width is {width!r}; restore it from a copy")
+            raise ModelError(f"{path} is damaged: its width is {width!r}. Restore it from a copy")
         return cls(width)
 
 
