@@ -14,8 +14,8 @@ def listen(host: str, port: int, connections: int) -> socket.socket:
     """
     listening = None
     try:
-        found = socket.getaddrinfo(_bare(host) or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, _, _, _, bound = min(found, key=lambda each: each[0] != socket.AF_INET)
+        addresses = socket.getaddrinfo(_bare(host) or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, bound = min(addresses, key=lambda address: address[0] != socket.AF_INET)
         # asyncio sets TCP_NODELAY only if the protocol is named; without it, the body of an answer would wait until its
         # headers are acknowledged, which takes a client 40 ms
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

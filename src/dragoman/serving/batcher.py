@@ -84,11 +84,11 @@ class Batcher:
         """Queue the lines of a ticket. Cached translations are delivered at once. Raises Overloaded."""
         cache = self.cache
         cached = [cache.get(line) for line in ticket.lines]
-        if uncached := [index for index, each in enumerate(cached) if each is None]:
+        if uncached := [index for index, translation in enumerate(cached) if translation is None]:
             self.queue.put(ticket, uncached)
-        for index, each in enumerate(cached):
-            if each is not None:
-                ticket.set_result(index, each)
+        for index, translation in enumerate(cached):
+            if translation is not None:
+                ticket.set_result(index, translation)
 
     def replace(self, backend: Backend) -> None:
         """Replace the backend. Batches in progress finish on the old backend."""
@@ -176,20 +176,20 @@ class InFlight:
         """Add lines and return those to translate, without withdrawn and cached lines and those already in flight."""
         self._unreleased.update(queued)
         new = []
-        for each in queued:
-            if each.ticket.is_done:
-                self._release(each)
+        for queued_line in queued:
+            if queued_line.ticket.is_done:
+                self._release(queued_line)
                 continue
-            line = each.line
+            line = queued_line.line
             if line not in self._queued_by_request:
                 if (cached := self._cache.get(line)) is not None:
-                    self._release(each)
-                    each.ticket.set_result(each.position, cached)
+                    self._release(queued_line)
+                    queued_line.ticket.set_result(queued_line.position, cached)
                     continue
                 self._queued_by_request[line] = []
-                self.tokens += each.cost
+                self.tokens += queued_line.cost
                 new.append(line)
-            self._queued_by_request[line].append(each)
+            self._queued_by_request[line].append(queued_line)
         return new
 
     def finish(self, line: TextRequest, result: Hypotheses | BaseException) -> int:
@@ -199,19 +199,19 @@ class InFlight:
         self.tokens -= tokens
         if not isinstance(result, BaseException):
             self._cache.put(line, result)
-        for each in queued_lines:
-            self._release(each)
+        for queued_line in queued_lines:
+            self._release(queued_line)
             if isinstance(result, BaseException):
-                each.ticket.fail(result)
+                queued_line.ticket.fail(result)
             else:
-                each.ticket.set_result(each.position, result)
+                queued_line.ticket.set_result(queued_line.position, result)
         return tokens
 
     def fail(self, error: BaseException) -> None:
         """Fail all remaining lines."""
-        for each in tuple(self._unreleased):
-            self._release(each)
-            each.ticket.fail(error)
+        for queued_line in tuple(self._unreleased):
+            self._release(queued_line)
+            queued_line.ticket.fail(error)
 
     def _release(self, line: QueuedLine) -> None:
         self._unreleased.remove(line)

@@ -44,8 +44,8 @@ class WorkerSpec:
 
 
 @dataclass(frozen=True)
-class Ready:
-    """Reports that the prefork process can fork, or a worker can translate.
+class ProcessReady:
+    """Reports that the prefork process or a worker process has started.
 
     is_shared: whether the workers share the weights.
     """
@@ -72,12 +72,12 @@ class Failure:
 
 def strip_tokenizer(hypotheses: Hypotheses) -> Hypotheses:
     """Remove the tokenizer before sending. It is a hundred times larger, and the server already has it."""
-    return [replace(each, tokenizer=None) for each in hypotheses]  # type: ignore[arg-type]
+    return [replace(hypothesis, tokenizer=None) for hypothesis in hypotheses]  # type: ignore[arg-type]
 
 
 def attach_tokenizer(hypotheses: Hypotheses, tokenizer: Tokenizer) -> Hypotheses:
     """Add the tokenizer to received hypotheses."""
-    return [replace(each, tokenizer=tokenizer) for each in hypotheses]
+    return [replace(hypothesis, tokenizer=tokenizer) for hypothesis in hypotheses]
 
 
 def load_translator(model: ModelConfig, engine: EngineConfig, aligner: Aligner | None = None) -> Translator:
@@ -119,7 +119,7 @@ def serve_forks(control: socket.socket) -> None:
         return
     if not _has_one_thread():  # a fork would lack the engine's threads, so each worker loads the model itself
         translator = None
-    connection.send(Ready(translator is not None))
+    connection.send(ProcessReady(translator is not None))
     connection.close()
     gc.collect()
     gc.freeze()  # garbage collection would write to shared pages, and thus copy them
@@ -153,7 +153,7 @@ def run_worker(connection: Connection, spec: WorkerSpec, translator: Translator 
                 return
         if (megabytes := spec.engine.worker_megabytes) is not None:
             limit_memory(megabytes * 1_000_000)
-        connection.send(Ready(is_shared=True))
+        connection.send(ProcessReady(is_shared=True))
         while True:
             lines, batch_lines = connection.recv()
             for answer in _translate(translator, lines, batch_lines):

@@ -56,7 +56,7 @@ class Ticket:
             complete = len(self._results) == len(self.lines)
         if complete:
             with suppress(InvalidStateError):  # the ticket was cancelled or failed in the meantime
-                self.done.set_result([self._results[each] for each in range(len(self.lines))])
+                self.done.set_result([self._results[index] for index in range(len(self.lines))])
 
     def fail(self, error: BaseException) -> None:
         """Fail the ticket because one or all of its lines cannot be translated."""
@@ -137,8 +137,8 @@ class LineQueue:
                 self._changed.wait()
             batch = self._take(tokens, lines)
             deadline = monotonic() + gather
-            while gather and len({id(each.ticket) for each in batch}) > 1 and len(batch) < lines:
-                remaining = tokens - sum(each.cost for each in batch)
+            while gather and len({id(line.ticket) for line in batch}) > 1 and len(batch) < lines:
+                remaining = tokens - sum(line.cost for line in batch)
                 if remaining <= 0 or not self._changed.wait_for(
                     lambda: self._tickets, max(0.0, deadline - monotonic())
                 ):
@@ -182,8 +182,8 @@ class LineQueue:
     def _withdraw(self, ticket: Ticket) -> None:
         """Drop the waiting lines of a ticket that needs no further results."""
         with self._changed:
-            for number, (each, indices) in enumerate(self._tickets):
-                if each is ticket:
+            for number, (other, indices) in enumerate(self._tickets):
+                if other is ticket:
                     self._tokens -= sum(ticket.costs[index] for index in indices)
                     del self._tickets[number]
                     return

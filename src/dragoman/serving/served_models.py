@@ -201,7 +201,7 @@ def short_names(folders: Sequence[Path]) -> list[str]:
     A name is the name of the folder, preceded by as many names of parent folders as are needed to distinguish it.
     Repeated folders are numbered.
     """
-    paths = [each.absolute() for each in folders]
+    paths = [folder.absolute() for folder in folders]
     names = {path: path.name for path in paths}
     for length in range(2, max((len(path.parts) for path in paths), default=0)):
         counts = Counter(names.values())

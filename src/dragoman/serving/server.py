@@ -115,14 +115,14 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
 
 async def _load(models: list[ServedModel], config: ServeConfig, metrics: "Metrics", aligner: Aligner | None) -> None:
     """Load each configured model and append it to `models`, so that the caller can close them after an error."""
-    names = short_names([each.path for each in config.models])
-    for each, name in zip(config.models, names, strict=True):
+    names = short_names([model_config.path for model_config in config.models])
+    for model_config, name in zip(config.models, names, strict=True):
 
         def listener(batch: BatchStatistics, name: str = name) -> None:
             metrics.record_batch(name, batch, config.queue.batch_tokens)
 
-        info(f"loading {each.path}")
-        model = await asyncio.to_thread(ServedModel, each, config.engine, config.queue, listener, aligner)
+        info(f"loading {model_config.path}")
+        model = await asyncio.to_thread(ServedModel, model_config, config.engine, config.queue, listener, aligner)
         metrics.watch(name, model.batcher)
         models.append(model)
 

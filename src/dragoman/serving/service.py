@@ -133,7 +133,7 @@ class Service:
                 for step in route[:-1]:
                     plain = replace(job, alternatives=0, align=False)
                     job = replace(job, reserve=None)  # a text is charged once, regardless of the number of steps
-                    pivots = [each.text for each in await self._run(step, plain, pivots)]
+                    pivots = [translation.text for translation in await self._run(step, plain, pivots)]
                 last = replace(job, align=job.align and len(route) == 1)
                 return await self._run(route[-1], last, pivots, on_sentence)
         except TimeoutError:
@@ -162,12 +162,16 @@ class Service:
             except (ConfigError, DataError) as error:
                 raise RequestError(str(error)) from None
             sentences = [sentence for document in documents for sentence in document.sentences]
-            ids = translator.tokenizers.source.encode_batch([each.text for each in sentences]) if sentences else []
-            return documents, sentences, [len(each) + 1 for each in ids]
+            ids = (
+                translator.tokenizers.source.encode_batch([sentence.text for sentence in sentences])
+                if sentences
+                else []
+            )
+            return documents, sentences, [len(sentence_ids) + 1 for sentence_ids in ids]
 
         is_long = sum(map(len, pivots or job.texts)) > _THREAD_CHARACTERS
         documents, sentences, costs = await asyncio.to_thread(segment) if is_long else segment()
-        indices = [(text, index) for text, each in enumerate(documents) for index in range(len(each.sentences))]
+        indices = [(text, index) for text, document in enumerate(documents) for index in range(len(document.sentences))]
 
         def on_result(line: int, hypotheses: Hypotheses) -> None:
             if on_sentence is not None:
@@ -215,11 +219,11 @@ async def _assemble(
 ) -> TranslatedText:
     """Write the translations of a document. Hypothesis k of the document consists of hypothesis k of each sentence."""
     count = min(job.alternatives + 1, max(map(len, results), default=1))
-    ranked = [[_text(each[min(rank, len(each) - 1)]) for each in results] for rank in range(count)]
+    ranked = [[_text(hypotheses[min(rank, len(hypotheses) - 1)]) for hypotheses in results] for rank in range(count)]
     alignments = [await _align(pipeline, document, texts, job.align and rank == 0) for rank, texts in enumerate(ranked)]
 
     def write() -> list[Any]:
-        return [document.write(*each) for each in zip(ranked, alignments, strict=True)]
+        return [document.write(*arguments) for arguments in zip(ranked, alignments, strict=True)]
 
     written = write() if len(results) < _THREAD_SENTENCES else await asyncio.to_thread(write)
     sentences = [

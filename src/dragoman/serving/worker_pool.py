@@ -15,7 +15,7 @@ from weakref import finalize
 
 from dragoman.base.errors import ResourceError
 from dragoman.base.log import warn
-from dragoman.serving.prefork import ENVIRONMENT, BatchDone, Failure, Ready, WorkerSpec, attach_tokenizer
+from dragoman.serving.prefork import ENVIRONMENT, BatchDone, Failure, ProcessReady, WorkerSpec, attach_tokenizer
 from dragoman.serving.queue import Hypotheses
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.translation.request import TextRequest
@@ -214,11 +214,11 @@ class _Worker:
         return _receive(self.connection)
 
 
-def _await_ready(connection: Connection) -> Ready:
+def _await_ready(connection: Connection) -> ProcessReady:
     answer = _receive(connection)
     if isinstance(answer, Failure):
         raise answer.error
-    assert isinstance(answer, Ready)
+    assert isinstance(answer, ProcessReady)
     return answer
 
 

@@ -268,7 +268,9 @@ def _now() -> datetime:
 
 def _validate_quota(name: str, value: int | None) -> int | None:
     if value is not None and not 1 <= value <= _MAX_QUOTA:
-        raise ConfigError(f"{name} must be at least 1: omit it for the server's default, or revoke the key")
+        raise ConfigError(
+            f"{name} must be between 1 and {_MAX_QUOTA:,}. Omit it to use the server's default, or revoke the key"
+        )
     return value
 
 

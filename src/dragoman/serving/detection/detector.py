@@ -101,13 +101,13 @@ class Detector:
         largest = max(weights.values())
         total = sum(math.exp(weight - largest) for weight in weights.values())
         percent = {label: 100 * math.exp(weights[label] - largest) / total for label in self._codes}
-        found = [
+        detections = [
             Detection(code, round(percent[label] * share, 1))
             for label, codes in self._codes.items()
             if percent[label] >= _MIN_PERCENT
             for code, share in zip(codes, variant_probabilities(text, codes), strict=True)
         ]
-        return sorted(found, key=lambda each: -each.confidence)
+        return sorted(detections, key=lambda detection: -detection.confidence)
 
 
 def _is_address(word: str) -> bool:

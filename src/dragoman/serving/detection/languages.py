@@ -41,11 +41,11 @@ def closest_code(code: str, known: tuple[str, ...]) -> str | None:
 
 @lru_cache(maxsize=1024)
 def _closest(normalised: str, known: tuple[str, ...]) -> str | None:
-    by_normalised = {_normalise(each): each for each in reversed(known)}
+    by_normalised = {_normalise(code): code for code in reversed(known)}
     if normalised in by_normalised:
         return by_normalised[normalised]
     standard = _standardise(normalised)
-    known_standard = {_standardise(each): name for each, name in by_normalised.items() if _is_tag(_standardise(each))}
+    known_standard = {_standardise(code): name for code, name in by_normalised.items() if _is_tag(_standardise(code))}
     if standard in known_standard:
         return known_standard[standard]
     if not _is_tag(standard):

@@ -79,7 +79,7 @@ class FileStore:
             return self._files.get(id)
 
     def _evict(self) -> None:
-        size = sum(len(each.content) for each in self._files.values())
+        size = sum(len(file.content) for file in self._files.values())
         while self._files:
             oldest = next(iter(self._files.values()))
             if size <= self._capacity and oldest.expires > self._clock():

@@ -56,8 +56,8 @@ class Gate:
         Raises MissingKey, Forbidden, TooManyRequests, and the errors of `read_fields`.
         """
         self.check_header(request)
-        found = await read_fields(request, self._limits, fields)
-        return found, self.admit(request, found.api_key)
+        parsed = await read_fields(request, self._limits, fields)
+        return parsed, self.admit(request, parsed.api_key)
 
     def check_header(self, request: Request) -> None:
         """Reject a request with an invalid key in its header before its body is read. Raises Forbidden."""

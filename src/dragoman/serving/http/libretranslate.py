@@ -111,21 +111,21 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         for index, text in enumerate(texts):
             source = match_code(fields.source, directions.sources)
             if fields.source == AUTO:
-                found = detect_language(detector, text, directions.sources)
-                detected.append(found)
-                source = found.language
+                detection = detect_language(detector, text, directions.sources)
+                detected.append(detection)
+                source = detection.language
             indices_by_source.setdefault(source, []).append(index)
         translations: list[Any] = [None] * len(texts)
         for source, indices in indices_by_source.items():
             group, format = [texts[index] for index in indices], get_format(fields.format)
             job = TranslationJob(group, source, target, format, fields.alternatives, reserve=caller.reserve)
             translated = await run_while_connected(request, service.translate(job))
-            for index, each in zip(indices, translated, strict=True):
-                translations[index] = each
+            for index, translation in zip(indices, translated, strict=True):
+                translations[index] = translation
         single = isinstance(fields.q, str)
-        alternatives = [list(each.alternatives) for each in translations] if fields.alternatives else None
+        alternatives = [list(translation.alternatives) for translation in translations] if fields.alternatives else None
         response = Translated(
-            translatedText=translations[0].text if single else [each.text for each in translations],
+            translatedText=translations[0].text if single else [translation.text for translation in translations],
             detectedLanguage=None if not detected else detected[0] if single else detected,
             alternatives=alternatives[0] if alternatives and single else alternatives,
         )
@@ -137,9 +137,12 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         """Detect the language of a text, and return candidates, the most probable one first."""
         fields, _ = await gate.enter(request, DetectFields)
         check_texts([fields.q], limits)
-        found = [DetectedLanguage(confidence=each, language=code) for code, each in service.detector.detect(fields.q)]
+        detected = [
+            DetectedLanguage(confidence=confidence, language=code)
+            for code, confidence in service.detector.detect(fields.q)
+        ]
         # clients expect at least one language
-        return found or [detect_language(service.detector, fields.q, service.directions.sources)]
+        return detected or [detect_language(service.detector, fields.q, service.directions.sources)]
 
     @router.post("/suggest", **describe_route(SuggestFields))
     async def suggest(request: Request) -> Success:

@@ -187,9 +187,9 @@ def _replace_surrogates(value: Any) -> Any:
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, list):
-        return [_replace_surrogates(each) for each in value]
+        return [_replace_surrogates(item) for item in value]
     if isinstance(value, dict):
-        return {_replace_surrogates(key): _replace_surrogates(each) for key, each in value.items()}
+        return {_replace_surrogates(key): _replace_surrogates(item) for key, item in value.items()}
     return value
 
 

@@ -129,7 +129,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
 
         def build_response(texts: list[TranslatedText]) -> TranslatedV1:
             return TranslatedV1(
-                source=source, target=target, detected=detected, translations=[_translation(each) for each in texts]
+                source=source, target=target, detected=detected, translations=[_translation(text) for text in texts]
             )
 
         if fields.stream:
@@ -178,8 +178,8 @@ async def _lines(service: Service, job: TranslationJob, build_response: Any) -> 
     work = asyncio.ensure_future(service.translate(job, on_sentence))
     work.add_done_callback(lambda _: sentences.put_nowait(None))
     try:
-        while (each := await sentences.get()) is not None:
-            text, sentence, translation = each
+        while (event := await sentences.get()) is not None:
+            text, sentence, translation = event
             yield _line({"text": text, "sentence": sentence, "translation": translation})
         try:
             yield build_response(work.result()).model_dump_json() + "\n"
@@ -195,7 +195,9 @@ def _line(value: dict[str, Any]) -> str:
 
 def _translation(text: TranslatedText) -> Translation:
     return Translation(
-        text=text.text, alternatives=list(text.alternatives), sentences=[_sentence(each) for each in text.sentences]
+        text=text.text,
+        alternatives=list(text.alternatives),
+        sentences=[_sentence(sentence) for sentence in text.sentences],
     )
 
 
