@@ -49,7 +49,7 @@ static LayerSource layer(int activation, int kind) {
 static Request with_results(Request request) {
     request.tokens = malloc(LIMIT * sizeof(int32_t)), request.lengths = malloc(sizeof(int32_t));
     request.log_probabilities = malloc(sizeof(float)), request.scores = malloc(sizeof(double)), request.finished = malloc(1);
-    request.found = -1;
+    request.hypothesis_count = -1;
     return request;
 }
 
@@ -70,7 +70,7 @@ static int session_finds_the_same(Engine *engine, const Request *expected, Optio
         for (int last = number + 3 == REQUESTS, polls = 0; last ? completed < REQUESTS : polls < 1; polls++) {
             int32_t outcome, waiting;
             Request *done = dragoman_session_completed(session, 1, &outcome, &waiting);
-            if (outcome != FINE) return 0;
+            if (outcome != SUCCESS) return 0;
             for (; done; done = done->next) {
                 same &= equal(done, expected + (done - requests));
                 completed++;
@@ -107,7 +107,7 @@ int main(void) {
             *request = with_results(*request);
         }
         Options options = {{vectors, NULL, 0, 64}, {vectors, NULL, 0, 64}, 1, 3, 1 + variant % 2, 5};
-        if (!engine || dragoman_translate(engine, requests, REQUESTS, &options) != FINE) return 1;
+        if (!engine || dragoman_translate(engine, requests, REQUESTS, &options) != SUCCESS) return 1;
         for (int number = 0; number < REQUESTS; number++) {
             printf("%d %d %d %.3f", variant, number, *requests[number].finished, *requests[number].scores);
             for (int i = 0; i < *requests[number].lengths; i++) printf(" %d", requests[number].tokens[i]);

@@ -151,7 +151,7 @@ class Request(Structure):
         ("scores", c_void_p),
         ("finished", c_void_p),
         ("next", c_void_p),
-        ("found", c_int32),
+        ("hypothesis_count", c_int32),
     )
 
 

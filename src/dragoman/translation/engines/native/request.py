@@ -138,7 +138,7 @@ class RequestArray:
 
     def hypotheses(self, index: int) -> list[Hypothesis]:
         """Return the hypotheses of a completed request, best first."""
-        return [self._hypothesis(index, rank) for rank in range(self.requests[index].found)]
+        return [self._hypothesis(index, rank) for rank in range(self.requests[index].hypothesis_count)]
 
     def _hypothesis(self, index: int, rank: int) -> Hypothesis:
         hypothesis, token, limit = self._offsets[index]

@@ -1,13 +1,13 @@
 /* Attention of one query and one head.
 
-   Keys come in two layouts: transposed, (width, stride), so that the scores of LANES keys are computed at once, for the
-   states of a source; or one row per key, for the tokens of an output, which arrive one by one. Scores are an array of
-   the caller, with space up to the next multiple of LANES. Nothing here owns memory. */
+   Keys are stored in two layouts. The keys of a source are transposed, (width, stride), so that the scores of LANES keys
+   are computed at the same time. The keys of output tokens, which are added one at a time, have one row per key. The
+   caller passes the array of scores, with space up to the next multiple of LANES. These functions allocate no memory. */
 #pragma once
 
 #include "model.h"
 
-/* Rotates pairs of neighbouring numbers. angles: of a position, (width / 2) cosines, then (width / 2) sines. */
+/* Rotates pairs of neighbouring numbers. angles: (width / 2) cosines followed by (width / 2) sines of one position. */
 static void rotate(float *vector, const float *angles, int width) {
     const float *cosines = angles, *sines = angles + width / 2;
     for (int pair = 0; pair < width / 2; pair++) {
@@ -17,8 +17,9 @@ static void rotate(float *vector, const float *angles, int width) {
     }
 }
 
-/* Computes scores of a query (width) with transposed keys (width, stride): the first `count`, rounded up to LANES. */
-static void scores_of_transposed(
+/* Computes the scores of a query (width) with the first `count` transposed keys (width, stride), rounded up to a
+   multiple of LANES. */
+static void score_transposed_keys(
     const float *query, const float *keys, int width, int stride, int count, float scale, float *scores
 ) {
     for (int key = 0; key < count; key += LANES) {
@@ -35,7 +36,7 @@ INLINE float dot(const float *a, const float *b, int width) {
     return horizontal_sum(sums);
 }
 
-/* Turns `count` scores into weights that sum to 1, in place; the array has space up to the next multiple of LANES. */
+/* Converts `count` scores to weights that sum to 1, in place. The array has space up to the next multiple of LANES. */
 static void softmax(float *scores, int count) {
     for (int i = count; i < (count + LANES - 1) / LANES * LANES; i++) scores[i] = -INFINITY;
     Vector maxima = load(scores);

@@ -1,7 +1,7 @@
-/* The batch of one worker: sequences that are decoded together; new sequences replace those that have ended.
+/* The batch of one worker: sequences that are decoded together. New sequences replace completed sequences.
 
-   A `Batch` owns its arrays and its `Options.batch` sequences. Running sequences are running[0 … count − 1]; idle ones
-   are the first `Options.batch` − `count` of `idle`. Requests belong to the caller. */
+   A `Batch` owns its arrays and its `Options.batch` sequences. Running sequences are running[0 … count − 1]. Idle
+   sequences are the first `Options.batch` − `count` elements of `idle`. Requests belong to the caller. */
 #pragma once
 
 #include "decoder.h"
@@ -11,7 +11,7 @@
 typedef struct {
     const Model *model;
     const Options *options;
-    Team *team; /* the team of a single worker; with several workers, each has a team of one thread */
+    Team *team; /* the team of a single worker; several workers use a team with a single thread */
     Queue *queue;
 } WorkerContext;
 
@@ -20,22 +20,23 @@ typedef struct {
     Sequence *sequences;           /* (batch) */
     Sequence **running, **idle;    /* (batch) */
     Request **requests;            /* (batch): the requests that are being admitted or were just completed */
-    int *starts;                   /* (batch + 1): the first token of each admitted source in `ids` */
+    int *starts;                   /* (batch + 1): the index in `ids` of the first token of each admitted source */
     int32_t *ids;                  /* packed sources */
     size_t ids_capacity;
     int *sequence_of;              /* (rows): the running sequence of each live hypothesis */
     int rows_capacity;
     size_t *offsets;               /* (batch) */
-    int count;                     /* running sequences */
-    int target;                    /* sequences to decode together, for the beam size of the last one admitted */
+    int count;                     /* number of running sequences */
+    int target;                    /* number of sequences to decode together, for the last admitted beam size */
     AdmissionLimits limits;
 } Batch;
 
-#define ENCODED_TOKENS 2048 /* maximum number encoded together, unless a single source has more */
+#define MAX_ENCODED_TOKENS 2048 /* maximum number of tokens encoded together, unless a single source has more */
 
-/* Rows that are decoded together with 8-bit weights. If the weights, a few megabytes, fit into a cache, few rows
-   suffice, and more rows would evict them; larger weights must be shared by more rows. */
-#define LEAST_INT8_ROWS 20
+/* The number of rows that are decoded together with 8-bit weights. If the weights are small enough to fit into a cache
+   (a few megabytes), few rows suffice, and more rows would evict the weights. Larger weights must be shared by more
+   rows. */
+#define MIN_INT8_ROWS 20
 #define WEIGHTS_PER_INT8_ROW 300000
 
 static size_t weight_count(const Matrix *matrix) { return (size_t)matrix->outputs * matrix->inputs; }
@@ -52,10 +53,10 @@ static size_t weights_per_step(const Model *model) {
 }
 
 static AdmissionLimits admission_limits(const Model *model, const Options *options) {
-    AdmissionLimits limits = {options->batch, 0, ENCODED_TOKENS};
+    AdmissionLimits limits = {options->batch, 0, MAX_ENCODED_TOKENS};
     if (model->vocabulary.precision == FLOAT32) return limits;
     limits.rows = (int)(weights_per_step(model) / WEIGHTS_PER_INT8_ROW);
-    if (limits.rows < LEAST_INT8_ROWS) limits.rows = LEAST_INT8_ROWS;
+    if (limits.rows < MIN_INT8_ROWS) limits.rows = MIN_INT8_ROWS;
     return limits;
 }
 
@@ -69,7 +70,7 @@ static void batch_free(Batch *batch) {
 }
 
 /* Returns 0 if memory runs out. */
-static int batch_begin(Batch *batch, const WorkerContext *context) {
+static int batch_init(Batch *batch, const WorkerContext *context) {
     memset(batch, 0, sizeof *batch);
     batch->context = context;
     size_t size = (size_t)context->options->batch;
@@ -86,38 +87,38 @@ static int batch_begin(Batch *batch, const WorkerContext *context) {
     return 1;
 }
 
-/* Takes requests from the queue, encodes their sources and assigns them to idle sequences.
+/* Removes requests from the queue, encodes their sources and assigns the requests to idle sequences.
    Returns 0 if memory runs out. */
 static int admit(Batch *batch, Workspace *space) {
     const Options *options = batch->context->options;
-    int taken = queue_take(batch->context->queue, batch->requests, batch->count, &batch->limits);
-    if (!taken) return 1;
-    batch->target = target_batch(&batch->limits, batch->requests[taken - 1]->beam);
+    int admitted_count = queue_take(batch->context->queue, batch->requests, batch->count, &batch->limits);
+    if (!admitted_count) return 1;
+    batch->target = target_batch_size(&batch->limits, batch->requests[admitted_count - 1]->beam);
     batch->starts[0] = 0;
-    for (int number = 0; number < taken; number++)
+    for (int number = 0; number < admitted_count; number++)
         batch->starts[number + 1] = batch->starts[number] + batch->requests[number]->length;
-    size_t tokens = (size_t)batch->starts[taken];
+    size_t tokens = (size_t)batch->starts[admitted_count];
     if (tokens > batch->ids_capacity) {
         free(batch->ids);
         batch->ids = malloc(tokens * sizeof *batch->ids);
         batch->ids_capacity = batch->ids ? tokens : 0;
         if (!batch->ids) return 0;
     }
-    for (int number = 0; number < taken; number++) {
+    for (int number = 0; number < admitted_count; number++) {
         const Request *request = batch->requests[number];
         memcpy(batch->ids + batch->starts[number], request->source, (size_t)request->length * sizeof *batch->ids);
     }
-    if (!encode(space, batch->ids, batch->starts, taken, &options->source)) return 0;
+    if (!encode(space, batch->ids, batch->starts, admitted_count, &options->source)) return 0;
     Sequence **admitted = batch->running + batch->count;
-    for (int number = 0; number < taken; number++) {
+    for (int number = 0; number < admitted_count; number++) {
         Sequence *sequence = batch->idle[options->batch - batch->count - 1];
-        if (!sequence_begin(&space->model->decoder, sequence, batch->requests[number])) return 0;
+        if (!sequence_init(&space->model->decoder, sequence, batch->requests[number])) return 0;
         batch->running[batch->count++] = sequence;
     }
-    return store_sources(space, admitted, batch->starts, taken);
+    return store_sources(space, admitted, batch->starts, admitted_count);
 }
 
-/* Decodes one more token of all running sequences; returns an `Outcome`. */
+/* Decodes the next token of each running sequence; returns an `Outcome`. */
 static int advance_batch(Batch *batch, Workspace *space) {
     const Options *options = batch->context->options;
     int rows = 0;
@@ -129,11 +130,11 @@ static int advance_batch(Batch *batch, Workspace *space) {
         if (!batch->sequence_of) return NO_MEMORY;
     }
     int outcome = decode_step(space, batch->running, batch->count, options, batch->sequence_of, batch->offsets);
-    if (outcome != FINE) return outcome;
+    if (outcome != SUCCESS) return outcome;
     int remaining = 0, completed = 0;
     for (int number = 0; number < batch->count; number++) {
         Sequence *sequence = batch->running[number];
-        if (sequence->beam.request->found < 0) {
+        if (sequence->beam.request->hypothesis_count < 0) {
             batch->running[remaining++] = sequence;
             continue;
         }
@@ -142,20 +143,20 @@ static int advance_batch(Batch *batch, Workspace *space) {
     }
     batch->count = remaining;
     queue_complete(batch->context->queue, batch->requests, completed);
-    return FINE;
+    return SUCCESS;
 }
 
 /* Runs until the queue is closed and empty, or an error occurs. */
 static void run_worker(const WorkerContext *context) {
     Workspace space;
     Batch batch;
-    int begun = workspace_begin(&space, context->model, context->team);
-    begun = batch_begin(&batch, context) && begun;
-    int outcome = begun ? FINE : NO_MEMORY;
-    while (outcome == FINE) {
-        /* several sources are encoded at a time, since the encoder's matrix products would otherwise be small */
+    int initialised = workspace_init(&space, context->model, context->team);
+    initialised = batch_init(&batch, context) && initialised;
+    int outcome = initialised ? SUCCESS : NO_MEMORY;
+    while (outcome == SUCCESS) {
+        /* sources are admitted in groups, so that the encoder's matrix products are large */
         if (4 * (batch.target - batch.count) >= batch.target && !admit(&batch, &space)) outcome = NO_MEMORY;
-        if (outcome != FINE || !batch.count || queue_is_cancelled(context->queue)) break;
+        if (outcome != SUCCESS || !batch.count || queue_is_cancelled(context->queue)) break;
         outcome = advance_batch(&batch, &space);
     }
     queue_leave(context->queue, outcome);

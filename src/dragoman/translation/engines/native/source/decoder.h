@@ -1,31 +1,32 @@
-/* The decoder: one step for all hypotheses of all sequences that a worker decodes.
+/* The decoder, which runs one step for all hypotheses of all sequences of a worker.
 
-   A `Sequence` is the state of one request: its beam and its cache. The cache, owned by the sequence, is one array with a
-   part per layer (`CacheLayout`):
+   A `Sequence` is the state of one request: its beam and its cache. The sequence owns the cache, which is one array with
+   a part per layer (`CacheLayout`):
      source keys      (heads · key width, stride)      transposed; stride is the source's length, padded
      source values    (length, heads · value width)
-     own tokens       (limit, beam, heads, key width + value width)   by step and row of the beam: a key, then its value;
-                      of an SSRU the cell (limit, beam, width)
-   Keys and values of a token are never moved. `Beam.sources` records which of them belong to a hypothesis, so that
-   reordering a beam copies no keys and values.
+     output tokens    (limit, beam, heads, key width + value width)   by step and row of the beam: a key, then its value;
+                      for an SSRU, the cell (limit, beam, width)
+   Keys and values of a token are never moved. `Beam.cache_rows` records which keys and values belong to a hypothesis, so
+   that reordering a beam does not copy them.
 
-   In a step, the live hypotheses of all sequences are the rows of every buffer; those of one sequence are adjacent. */
+   In a step, the rows of every buffer are the live hypotheses of all sequences. The hypotheses of a sequence are
+   adjacent. */
 #pragma once
 
 #include "encoder.h"
 #include "beam.h"
 
-#define LOGIT_ROWS 24 /* rows whose logits are in memory at a time */
+#define LOGIT_ROWS 24 /* number of rows whose logits are in memory at the same time */
 
 typedef struct {
     Beam beam;
-    int first_row;     /* of its live hypotheses in this step */
-    int source_stride; /* the source's length, padded */
+    int first_row;     /* the row of its first live hypothesis in this step */
+    int source_stride; /* the padded length of the source */
     float *cache;
     size_t cache_capacity;
 } Sequence;
 
-/* The offsets, in floats, of the arrays in a layer's part of a cache; the source's keys come first. */
+/* The offsets and the total size, in floats, of the arrays in a layer's part of a cache. The source keys come first. */
 typedef struct {
     size_t source_values, own, size;
 } CacheLayout;
@@ -40,11 +41,11 @@ INLINE CacheLayout cache_layout(const Layer *layer, const Request *request) {
 }
 
 /* Assigns a request to a sequence; returns 0 if memory runs out. */
-static int sequence_begin(const Stack *stack, Sequence *sequence, Request *request) {
+static int sequence_init(const Stack *stack, Sequence *sequence, Request *request) {
     size_t size = 0;
     for (int number = 0; number < stack->layers; number++) size += cache_layout(stack->layer + number, request).size;
     sequence->source_stride = padded(request->length);
-    return reserve(&sequence->cache, &sequence->cache_capacity, size) && beam_begin(&sequence->beam, request);
+    return reserve(&sequence->cache, &sequence->cache_capacity, size) && beam_init(&sequence->beam, request);
 }
 
 /* Stores the keys and values of a source in a layer's part of the cache. projected: (length, keys + values). */
@@ -60,7 +61,7 @@ static void store_source_kv(const Sequence *sequence, const Layer *layer, float 
         for (int position = length; position < stride; position++) cache[(size_t)key * stride + position] = 0;
 }
 
-/* Stores the keys and values of sources that were just encoded, in this order, in all layers.
+/* Stores the keys and values of the sources encoded last, in the order of `sequences`, for all layers.
    Returns 0 if memory runs out. */
 static int store_sources(Workspace *space, Sequence **sequences, const int *starts, int count) {
     const Stack *stack = &space->model->decoder;
@@ -85,11 +86,12 @@ typedef struct {
     const Positions *positions;
     Sequence **sequences;
     int *sequence_of; /* (rows) */
-    size_t *offsets;  /* (sequences): where this layer's part of each cache begins */
+    size_t *offsets;  /* (sequences): the offset of this layer's part of each cache */
     int rows;
 } DecoderAttention;
 
-/* Computes a share of the heads of all rows. A row of projections holds queries, keys and values, each head by head. */
+/* Computes a share of the heads of all rows. A row of projections contains queries, then keys, then values, each ordered
+   by head. */
 static void self_attention(void *context, int share, int shares) {
     const DecoderAttention *task = context;
     const Attention *attention = &task->layer->attention;
@@ -101,37 +103,37 @@ static void self_attention(void *context, int share, int shares) {
         const Sequence *sequence = task->sequences[task->sequence_of[row]];
         const Beam *beam = &sequence->beam;
         const Request *request = beam->request;
-        int own_row = row - sequence->first_row, now = beam->read;
+        int beam_row = row - sequence->first_row, position = beam->read;
         CacheLayout layout = cache_layout(task->layer, request);
-        float *cached = sequence->cache + task->offsets[task->sequence_of[row]] + layout.own + (size_t)head * each;
+        float *own_cache = sequence->cache + task->offsets[task->sequence_of[row]] + layout.own + (size_t)head * each;
         size_t step_stride = (size_t)request->beam * heads * each, row_stride = (size_t)heads * each;
         float *query = task->space->wide + (size_t)row * heads * (2 * keys + values) + head * keys;
-        float *key = cached + now * step_stride + own_row * row_stride;
+        float *key = own_cache + position * step_stride + beam_row * row_stride;
         memcpy(key, query + heads * keys, (size_t)keys * sizeof(float));
         memcpy(key + keys, query - head * keys + 2 * heads * keys + head * values, (size_t)values * sizeof(float));
         if (attention->rotary) {
-            const float *angles = task->positions->angles + (size_t)now * task->positions->angles_width;
+            const float *angles = task->positions->angles + (size_t)position * task->positions->angles_width;
             rotate(query, angles, task->positions->angles_width);
             rotate(key, angles, task->positions->angles_width);
         }
-        const int32_t *sources = beam->sources[0] + (size_t)own_row * request->limit;
-        for (int step = 0; step <= now; step++) {
-            int at = step < now ? sources[step] : own_row;
-            scores[step] = dot(query, cached + step * step_stride + at * row_stride, keys) * attention->scale;
-            if (attention->slopes) scores[step] -= attention->slopes[head] * (float)(now - step);
+        const int32_t *cache_rows = beam->cache_rows[0] + (size_t)beam_row * request->limit;
+        for (int step = 0; step <= position; step++) {
+            int cache_row = step < position ? cache_rows[step] : beam_row;
+            scores[step] = dot(query, own_cache + step * step_stride + cache_row * row_stride, keys) * attention->scale;
+            if (attention->slopes) scores[step] -= attention->slopes[head] * (float)(position - step);
         }
-        softmax(scores, now + 1);
+        softmax(scores, position + 1);
         float *result = task->space->context + ((size_t)row * heads + head) * values;
         for (int i = 0; i < values; i += LANES) {
-            const float *value = cached + keys + i;
+            const float *value = own_cache + keys + i;
             Vector sum = broadcast(0);
-            for (int step = 0; step < now; step++) sum += scores[step] * load(value + step * step_stride + sources[step] * row_stride);
-            store(result + i, sum + scores[now] * load(value + now * step_stride + own_row * row_stride));
+            for (int step = 0; step < position; step++) sum += scores[step] * load(value + step * step_stride + cache_rows[step] * row_stride);
+            store(result + i, sum + scores[position] * load(value + position * step_stride + beam_row * row_stride));
         }
     }
 }
 
-/* Computes a share of the rows of an SSRU (Kim et al. 2019): c ← f ⊙ c + (1 − f) ⊙ candidate; the result is relu(c). */
+/* Computes a share of the rows of an SSRU (Kim et al. 2019): c ← f ⊙ c + (1 − f) ⊙ candidate. The result is relu(c). */
 static void ssru(void *context, int share, int shares) {
     const DecoderAttention *task = context;
     size_t width = (size_t)task->layer->attention.key_width;
@@ -139,11 +141,11 @@ static void ssru(void *context, int share, int shares) {
         const Sequence *sequence = task->sequences[task->sequence_of[row]];
         const Beam *beam = &sequence->beam;
         const Request *request = beam->request;
-        int own_row = row - sequence->first_row, now = beam->read;
-        float *cached = sequence->cache + task->offsets[task->sequence_of[row]] + cache_layout(task->layer, request).own;
-        float *cell = cached + ((size_t)now * request->beam + own_row) * width;
-        const int32_t *sources = beam->sources[0] + (size_t)own_row * request->limit;
-        const float *previous = now ? cached + ((size_t)(now - 1) * request->beam + sources[now - 1]) * width : NULL;
+        int beam_row = row - sequence->first_row, position = beam->read;
+        float *own_cache = sequence->cache + task->offsets[task->sequence_of[row]] + cache_layout(task->layer, request).own;
+        float *cell = own_cache + ((size_t)position * request->beam + beam_row) * width;
+        const int32_t *cache_rows = beam->cache_rows[0] + (size_t)beam_row * request->limit;
+        const float *previous = position ? own_cache + ((size_t)(position - 1) * request->beam + cache_rows[position - 1]) * width : NULL;
         const float *gate = task->space->wide + (size_t)row * 2 * width, *candidate = gate + width;
         float *result = task->space->context + (size_t)row * width;
         for (size_t i = 0; i < width; i += LANES) {
@@ -156,7 +158,7 @@ static void ssru(void *context, int share, int shares) {
     }
 }
 
-/* Computes a share of the heads of all rows of cross-attention. */
+/* Computes cross-attention for a share of the heads of all rows. */
 static void cross_attention(void *context, int share, int shares) {
     const DecoderAttention *task = context;
     const Attention *attention = &task->layer->source;
@@ -171,7 +173,7 @@ static void cross_attention(void *context, int share, int shares) {
         const float *cache = sequence->cache + task->offsets[task->sequence_of[row]];
         const float *query = task->space->wide + ((size_t)row * heads + head) * keys;
         const float *transposed = cache + (size_t)head * keys * sequence->source_stride;
-        scores_of_transposed(query, transposed, keys, sequence->source_stride, request->length, attention->scale, scores);
+        score_transposed_keys(query, transposed, keys, sequence->source_stride, request->length, attention->scale, scores);
         softmax(scores, request->length);
         float *result = task->space->context + ((size_t)row * heads + head) * values;
         const float *value = cache + layout.source_values + head * values;
@@ -184,13 +186,13 @@ static void cross_attention(void *context, int share, int shares) {
     }
 }
 
-/* Returns whether any lane is larger than a number. */
+/* Returns whether any lane is greater than a number. */
 #if defined(__AVX512F__)
-INLINE int any_larger(Vector a, float than) { return _mm512_cmp_ps_mask((__m512)a, _mm512_set1_ps(than), _CMP_GT_OQ) != 0; }
+INLINE int any_greater(Vector a, float than) { return _mm512_cmp_ps_mask((__m512)a, _mm512_set1_ps(than), _CMP_GT_OQ) != 0; }
 #elif defined(__AVX__)
-INLINE int any_larger(Vector a, float than) { return _mm256_movemask_ps((__m256)(a > than)) != 0; }
+INLINE int any_greater(Vector a, float than) { return _mm256_movemask_ps((__m256)(a > than)) != 0; }
 #else
-INLINE int any_larger(Vector a, float than) {
+INLINE int any_greater(Vector a, float than) {
     Integers mask = a > than;
     int any = 0;
     for (int lane = 0; lane < LANES; lane++) any |= mask[lane];
@@ -203,9 +205,9 @@ static float log_sum_exp(const float *logits, int count) {
     Vector maxima = load(logits);
     Integers nan = maxima != maxima;
     for (int i = LANES; i < count; i += LANES) {
-        Vector some = load(logits + i);
-        maxima = maximum(maxima, some);
-        nan |= some != some;
+        Vector block = load(logits + i);
+        maxima = maximum(maxima, block);
+        nan |= block != block;
     }
     for (int lane = 0; lane < LANES; lane++)
         if (nan[lane]) return NAN;
@@ -215,36 +217,38 @@ static float log_sum_exp(const float *logits, int count) {
     return largest + logf(horizontal_sum(sums));
 }
 
-/* Finds the `wanted` largest logits above −∞, best first, equal ones by id; returns their number. */
-static int top_candidates(const float *logits, int count, int wanted, Candidate *best) {
-    int found = 0;
+/* Writes up to `max_count` largest logits above −∞ to `best`, in descending order; returns their number. Ties are broken
+   by the lower id. */
+static int top_candidates(const float *logits, int count, int max_count, Candidate *best) {
+    int number_found = 0;
     float threshold = -INFINITY;
     for (int block = 0; block < count; block += PANEL) {
         Vector maxima = load(logits + block);
         for (int i = LANES; i < PANEL; i += LANES) maxima = maximum(maxima, load(logits + block + i));
-        if (!any_larger(maxima, threshold)) continue;
+        if (!any_greater(maxima, threshold)) continue;
         for (int token = block; token < block + PANEL; token++) {
             float value = logits[token];
             if (!(value > threshold)) continue;
-            int rank = found < wanted ? found++ : found - 1;
+            int rank = number_found < max_count ? number_found++ : number_found - 1;
             while (rank > 0 && best[rank - 1].value < value) best[rank] = best[rank - 1], rank--;
             best[rank] = (Candidate){value, token};
-            if (found == wanted) threshold = best[found - 1].value;
+            if (number_found == max_count) threshold = best[number_found - 1].value;
         }
     }
-    return found;
+    return number_found;
 }
 
 typedef struct {
     Workspace *space;
     Sequence **sequences;
     int *sequence_of;
-    int first, rows; /* the rows whose logits are in memory: first … first + rows − 1 */
+    int first, rows; /* rows first … first + rows − 1 have their logits in memory */
     int end;         /* the id of the end of sentence */
     atomic_int not_a_number;
 } CandidateSelection;
 
-/* Computes a share of the rows: the candidates of each hypothesis, or the log-probability of its next prefix token. */
+/* Processes a share of the rows: selects the candidates of each hypothesis, or adds the log-probability of its next
+   prefix token. */
 static void select_candidates(void *context, int share, int shares) {
     CandidateSelection *task = context;
     int size = task->space->model->vocabulary.outputs;
@@ -253,7 +257,7 @@ static void select_candidates(void *context, int share, int shares) {
         Beam *beam = &sequence->beam;
         const Request *request = beam->request;
         float *logits = task->space->logits + (size_t)row * size; /* (size) */
-        int own_row = task->first + row - sequence->first_row, most = expansions(request->beam);
+        int beam_row = task->first + row - sequence->first_row, max_count = expansions(request->beam);
         float sum = log_sum_exp(logits, size);
         if (!(fabsf(sum) < INFINITY)) atomic_store(&task->not_a_number, 1);
         if (beam->read < request->prefix_length) {
@@ -262,15 +266,15 @@ static void select_candidates(void *context, int share, int shares) {
         }
         for (int number = 0; number < request->forbidden_count; number++) logits[request->forbidden[number]] = -INFINITY;
         if (beam->read < request->minimum) logits[task->end] = -INFINITY;
-        Candidate *candidates = beam->candidates + (size_t)own_row * most;
-        int count = top_candidates(logits, size, most, candidates);
+        Candidate *candidates = beam->candidates + (size_t)beam_row * max_count;
+        int count = top_candidates(logits, size, max_count, candidates);
         for (int number = 0; number < count; number++) candidates[number].value -= sum;
-        beam->candidate_counts[own_row] = count;
+        beam->candidate_counts[beam_row] = count;
     }
 }
 
-/* Computes a step of `count` sequences up to the final states, in `Workspace.rows`; returns 0 if memory runs out.
-   sequence_of: (rows), as `decode_step` fills it. */
+/* Runs all layers for one step of `count` sequences. The final states are in `Workspace.rows`. Returns 0 if memory runs
+   out. sequence_of: (rows), filled by `decode_step`. */
 static int decode_layers(
     Workspace *space, Sequence **sequences, int count, const Positions *positions, int rows, int *sequence_of, size_t *offsets
 ) {
@@ -299,8 +303,9 @@ static int decode_layers(
     return 1;
 }
 
-/* Reads a token of every live hypothesis of `count` sequences and chooses the next one; an `Outcome`. Sequences whose
-   search has ended have `Request.found` set. sequence_of: space for a number per live hypothesis; offsets: per sequence. */
+/* Runs one step of `count` sequences: chooses the next token of every live hypothesis. Returns an `Outcome`. Sets
+   `Request.hypothesis_count` of sequences whose search has ended. sequence_of: space for one index per live hypothesis.
+   offsets: space for one offset per sequence. */
 static int decode_step(Workspace *space, Sequence **sequences, int count, const Options *options, int *sequence_of, size_t *offsets) {
     const Model *model = space->model;
     const Stack *stack = &model->decoder;
@@ -325,19 +330,19 @@ static int decode_step(Workspace *space, Sequence **sequences, int count, const 
     }
     if (!decode_layers(space, sequences, count, &options->target, rows, sequence_of, offsets)) return NO_MEMORY;
     for (int first = 0; first < rows; first += LOGIT_ROWS) {
-        int some = rows - first < LOGIT_ROWS ? rows - first : LOGIT_ROWS;
-        const float *x = space->rows + (size_t)first * stack->width; /* (some, width) */
-        if (!project(space, &model->vocabulary, x, space->logits, some, STORE)) return NO_MEMORY;
-        CandidateSelection task = {space, sequences, sequence_of, first, some, options->end, 0};
+        int chunk = rows - first < LOGIT_ROWS ? rows - first : LOGIT_ROWS;
+        const float *x = space->rows + (size_t)first * stack->width; /* (chunk, width) */
+        if (!project(space, &model->vocabulary, x, space->logits, chunk, STORE)) return NO_MEMORY;
+        CandidateSelection task = {space, sequences, sequence_of, first, chunk, options->end, 0};
         parallel_run(space->team, select_candidates, &task);
         if (atomic_load(&task.not_a_number)) return NOT_A_NUMBER;
     }
     for (int number = 0; number < count; number++) {
         Beam *beam = &sequences[number]->beam;
         Request *request = beam->request;
-        for (int row = 0; row < beam->live; row++) beam->sources[0][(size_t)row * request->limit + beam->read] = row;
+        for (int row = 0; row < beam->live; row++) beam->cache_rows[0][(size_t)row * request->limit + beam->read] = row;
         if (beam->read < request->prefix_length) beam->tokens[0][beam->read] = request->prefix[beam->read];
         if (++beam->read > request->prefix_length) beam_advance(beam, options->end);
     }
-    return FINE;
+    return SUCCESS;
 }

@@ -1,8 +1,8 @@
-/* The encoder, which computes the states of several sources at once.
+/* The encoder, which computes the states of several sources together.
 
    Sources are packed without padding: the tokens of source s are rows starts[s] … starts[s + 1] − 1 of every buffer. The
-   states are left in `Workspace.rows`, (starts[count], width). A row of projections holds queries, keys and values, each
-   head by head, heads · (2 · key width + value width) floats. */
+   states are written to `Workspace.rows`, (starts[count], width). A row of projections contains queries, then keys, then
+   values, each ordered by head: heads · (2 · key width + value width) floats. */
 #pragma once
 
 #include "attention.h"
@@ -43,7 +43,7 @@ static void encoder_attention(void *context, int share, int shares) {
         const float *value = rows + 2 * heads * keys + head * values;
         for (int position = 0; position < length; position++) {
             const float *query = rows + position * stride + head * keys;
-            scores_of_transposed(query, transposed, keys, padded_length, length, attention->scale, scores);
+            score_transposed_keys(query, transposed, keys, padded_length, length, attention->scale, scores);
             if (attention->slopes)
                 for (int other = 0; other < length; other++) scores[other] -= attention->slopes[head] * (float)abs(other - position);
             softmax(scores, length);
@@ -57,7 +57,7 @@ static void encoder_attention(void *context, int share, int shares) {
     }
 }
 
-/* Encodes `count` sources, whose ids are packed; returns 0 if memory runs out. */
+/* Encodes `count` sources with packed ids; returns 0 if memory runs out. */
 static int encode(Workspace *space, const int32_t *ids, const int *starts, int count, const Positions *positions) {
     const Stack *stack = &space->model->encoder;
     int rows = starts[count], longest = 0, widest_key = 0;

@@ -1,7 +1,7 @@
-/* The library's functions, which open a model, translate requests at once or in a session, and close the model.
+/* The library's functions: opening and closing a model, and translating requests in a single call or in a session.
 
-   An `Engine` owns its model and its team. It runs one call of `dragoman_translate` or one session at a time. The caller
-   keeps ownership of all arguments; interface.h specifies how long they must live. */
+   An `Engine` owns its model and its team. It supports one call of `dragoman_translate` or one session at a time. The
+   caller keeps ownership of all arguments. Their required lifetimes are specified in interface.h. */
 #include "batch.h"
 
 typedef struct {
@@ -9,7 +9,7 @@ typedef struct {
     Team team;
 } Engine;
 
-/* Copies an array; the copy of NULL is NULL; returns 0 if memory runs out. */
+/* Copies an array, which may be NULL; returns 0 if memory runs out. */
 static int copy_array(float **to, const float *from, size_t count) {
     *to = NULL;
     if (!from) return 1;
@@ -88,7 +88,7 @@ static void close_stack(Stack *stack) {
 
 void dragoman_close(Engine *engine) {
     if (!engine) return;
-    if (engine->team.size) team_end(&engine->team);
+    if (engine->team.size) team_stop(&engine->team);
     close_stack(&engine->model.encoder), close_stack(&engine->model.decoder);
     matrix_free(&engine->model.vocabulary);
     free(engine);
@@ -100,7 +100,7 @@ Engine *dragoman_open(const ModelSource *source) {
     if (!engine) return NULL;
     if (open_stack(&engine->model.encoder, &source->encoder, source->precision) &&
         open_stack(&engine->model.decoder, &source->decoder, source->precision) &&
-        open_matrix(&engine->model.vocabulary, &source->vocabulary, source->precision) && team_begin(&engine->team, source->threads))
+        open_matrix(&engine->model.vocabulary, &source->vocabulary, source->precision) && team_start(&engine->team, source->threads))
         return engine;
     dragoman_close(engine);
     return NULL;
@@ -110,51 +110,51 @@ Engine *dragoman_open(const ModelSource *source) {
 int dragoman_translate(Engine *engine, Request *requests, int32_t count, const Options *options) {
     Queue queue;
     int workers = options->workers > 1 ? options->workers : 1, started = 1;
-    queue_begin(&queue, workers);
+    queue_init(&queue, workers);
     queue_submit(&queue, requests, count);
-    queue_close(&queue, FINE);
+    queue_close(&queue, SUCCESS);
     if (workers == 1) {
         WorkerContext context = {&engine->model, options, &engine->team, &queue};
         team_wake(&engine->team);
         run_worker(&context);
         team_sleep(&engine->team);
     } else {
-        Team alone = {.size = 1};
-        WorkerContext context = {&engine->model, options, &alone, &queue};
+        Team single_thread = {.size = 1};
+        WorkerContext context = {&engine->model, options, &single_thread, &queue};
         pthread_t threads[workers];
         while (started < workers && !pthread_create(threads + started, NULL, worker_main, &context)) started++;
-        for (int number = started; number < workers; number++) queue_leave(&queue, FINE);
+        for (int number = started; number < workers; number++) queue_leave(&queue, SUCCESS);
         run_worker(&context);
         for (int number = 1; number < started; number++) pthread_join(threads[number], NULL);
     }
-    queue_end(&queue);
+    queue_destroy(&queue);
     return queue.outcome;
 }
 
-/* A session: workers that admit requests while they decode others. */
+/* A session, whose workers admit new requests while they decode. */
 typedef struct {
     Options options;
-    Team alone;
+    Team single_thread;
     WorkerContext context;
     Queue queue;
     int started;
     pthread_t threads[];
 } Session;
 
-/* Starts the workers of a session; returns NULL if there is no memory or no thread can be started. */
+/* Starts the workers of a session; returns NULL if memory runs out or no thread can be started. */
 Session *dragoman_session_begin(Engine *engine, const Options *options) {
     Session *session = calloc(1, sizeof *session + (size_t)options->workers * sizeof(pthread_t));
     if (!session) return NULL;
     session->options = *options;
-    session->alone.size = 1;
-    session->context = (WorkerContext){&engine->model, &session->options, &session->alone, &session->queue};
-    queue_begin(&session->queue, options->workers);
+    session->single_thread.size = 1;
+    session->context = (WorkerContext){&engine->model, &session->options, &session->single_thread, &session->queue};
+    queue_init(&session->queue, options->workers);
     while (session->started < options->workers &&
            !pthread_create(session->threads + session->started, NULL, worker_main, &session->context))
         session->started++;
-    for (int number = session->started; number < options->workers; number++) queue_leave(&session->queue, FINE);
+    for (int number = session->started; number < options->workers; number++) queue_leave(&session->queue, SUCCESS);
     if (session->started) return session;
-    queue_end(&session->queue);
+    queue_destroy(&session->queue);
     free(session);
     return NULL;
 }
@@ -162,21 +162,21 @@ Session *dragoman_session_begin(Engine *engine, const Options *options) {
 /* Queues requests, which must live until they are completed or the session has ended. */
 void dragoman_session_submit(Session *session, Request *requests, int32_t count) { queue_submit(&session->queue, requests, count); }
 
-/* Returns the requests completed since the last call, linked; NULL if there are none after `milliseconds`.
-   outcome: an `Outcome`; waiting: requests that no worker has taken. */
+/* Returns a linked list of the requests completed since the last call, or NULL if no request is completed within
+   `milliseconds`. outcome: receives an `Outcome`. waiting: receives the number of requests that no worker has started. */
 Request *dragoman_session_completed(Session *session, int32_t milliseconds, int32_t *outcome, int32_t *waiting) {
     return queue_completed(&session->queue, milliseconds, outcome, waiting);
 }
 
-/* Ends a session; requests that are not completed are dropped. */
+/* Ends a session and drops requests that are not completed. */
 void dragoman_session_end(Session *session) {
-    queue_close(&session->queue, GIVEN_UP);
+    queue_close(&session->queue, CANCELLED);
     for (int number = 0; number < session->started; number++) pthread_join(session->threads[number], NULL);
-    queue_end(&session->queue);
+    queue_destroy(&session->queue);
     free(session);
 }
 
-/* Returns the layout of the shared structures, (count) entries that live as long as the library. */
+/* Returns the layout of the shared structures as `count` entries, which stay valid while the library is loaded. */
 const LayoutEntry *dragoman_layout(int32_t *count) {
     *count = sizeof LAYOUT / sizeof *LAYOUT;
     return LAYOUT;

@@ -1,38 +1,39 @@
-/* The structures that Python shares with the library, field by field as `library.py` declares them.
+/* The structures that Python shares with the library. `library.py` declares the same fields.
 
-   All pointers are to memory of the caller. What `ModelSource` points to is copied by `dragoman_open`; what `Positions`,
-   `Options` and `Request` point to must outlive the call that they are passed to, or the session. Arrays are C-ordered and
-   contiguous; shapes are given as (rows, columns). All widths but `NormSource.width` are multiples of PANEL. */
+   All pointers refer to memory of the caller. `dragoman_open` copies the arrays of a `ModelSource`. The arrays of
+   `Positions`, `Options` and `Request` must outlive the call or the session to which they are passed. Arrays are
+   C-ordered and contiguous; shapes are written as (rows, columns). All widths except `NormSource.width` are multiples of
+   PANEL. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-enum Outcome { FINE = 0, NO_MEMORY = 1, NOT_A_NUMBER = 2, GIVEN_UP = 3 }; /* of a translation or a session */
+enum Outcome { SUCCESS = 0, NO_MEMORY = 1, NOT_A_NUMBER = 2, CANCELLED = 3 }; /* the outcome of a translation or a session */
 enum Precision { FLOAT32 = 0, INT8 = 1 };
 enum NormKind { LAYER_NORM = 0, RMS_NORM = 1 };
 enum Activation { ACTIVATION_RELU = 0, ACTIVATION_GELU = 1, ACTIVATION_SWISH = 2, ACTIVATION_SWIGLU = 3 };
 enum Penalty { NO_PENALTY = 0, GNMT_PENALTY = 1, MEAN_PENALTY = 2 }; /* the divisor of scores */
 
 typedef struct {
-    const float *weights, *bias; /* (outputs, inputs), (outputs); NULL weights for no matrix */
+    const float *weights, *bias; /* (outputs, inputs), (outputs); weights are NULL if the matrix does not exist */
     int32_t outputs, inputs;
 } MatrixSource;
 
 typedef struct {
-    const float *gain, *offset; /* (padded), or NULL if there are none */
+    const float *gain, *offset; /* (padded), or NULL */
     float epsilon;
-    int32_t kind, width, padded; /* width: values that are normalised; the rest of `padded` are zeros */
+    int32_t kind, width, padded; /* width: number of normalised values; the remaining values are zeros */
 } NormSource;
 
 typedef struct {
-    int32_t heads, key_width, value_width, rotary; /* widths of one head; whether queries and keys are rotated */
+    int32_t heads, key_width, value_width, rotary; /* widths of one head; rotary: whether queries and keys are rotated */
     float scale;
-    const float *slopes; /* (heads) of ALiBi, or NULL */
+    const float *slopes; /* (heads): ALiBi slopes, or NULL */
 } AttentionSource;
 
 typedef struct {
-    AttentionSource attention, source; /* source: cross-attention, in a decoder's layer */
+    AttentionSource attention, source; /* source: the cross-attention of a decoder layer */
     MatrixSource projections, output, source_query, source_projections, source_output, inner, gate, outer;
     NormSource around_attention, around_source, around_feedforward;
     int32_t activation, recurrent;
@@ -40,7 +41,7 @@ typedef struct {
 
 typedef struct {
     const LayerSource *layer; /* (layers) */
-    const float *tokens;      /* (size, width): the input of the first layer without positions */
+    const float *tokens;      /* (size, width): the inputs of the first layer, without positions */
     NormSource norm;
     int32_t layers, width, size, pre;
 } StackSource;
@@ -51,40 +52,40 @@ typedef struct {
     int32_t precision, threads;
 } ModelSource;
 
-/* Tables for `length` positions; NULL if the model has none. */
+/* Tables for `length` positions. A table that the model does not need is NULL. */
 typedef struct {
     const float *vectors; /* (length, width): added to the token vectors */
-    const float *angles;  /* (length, angles_width): cosines, then sines, of rotary positions */
+    const float *angles;  /* (length, angles_width): cosines followed by sines, for rotary positions */
     int32_t angles_width, length;
 } Positions;
 
 typedef struct {
     Positions source, target;
-    int32_t begin, end;     /* ids of beginning and end of sentence */
-    int32_t workers, batch; /* batch: the largest number of sequences that a worker decodes together */
+    int32_t begin, end;     /* the ids of the beginning and end of sentence */
+    int32_t workers, batch; /* batch: the maximum number of sequences that a worker decodes together */
 } Options;
 
-/* A source to translate, the settings of its search, and memory for the results. */
+/* A source to translate, its search settings, and memory for the results. */
 typedef struct Request {
-    const int32_t *source;    /* (length): ids with the end of sentence */
-    const int32_t *prefix;    /* (prefix_length): ids that outputs start with */
+    const int32_t *source;    /* (length): ids, including the end of sentence */
+    const int32_t *prefix;    /* (prefix_length): the first ids of every output */
     const int32_t *forbidden; /* (forbidden_count): ids that never follow the prefix */
     int32_t length, prefix_length, forbidden_count;
-    int32_t beam, nbest, limit, minimum; /* limit: maximum output tokens, including the end; larger than the prefix */
+    int32_t beam, nbest, limit, minimum; /* limit: maximum output length, including the end of sentence */
     int32_t penalty;
     double alpha;
     int32_t *tokens;  /* (nbest, limit) */
-    int32_t *lengths; /* (nbest): tokens without the end; the following arrays have the same shape */
+    int32_t *lengths; /* (nbest): lengths without the end of sentence; the following arrays have the same shape */
     float *log_probabilities;
     double *scores;
     uint8_t *finished;
     struct Request *next; /* the next request in its list */
-    int32_t found;        /* hypotheses; −1 until the request is completed */
+    int32_t hypothesis_count; /* number of hypotheses; −1 until the request is completed */
 } Request;
 
-/* Every field of the structures above, and each structure as a whole, for Python to compare with its own. */
+/* The offset and size of a field or of a whole structure, which Python compares with its declarations. */
 typedef struct {
-    const char *structure, *field; /* field: "" for the whole */
+    const char *structure, *field; /* field: "" for the whole structure */
     int32_t offset, size;
 } LayoutEntry;
 
@@ -172,7 +173,7 @@ static const LayoutEntry LAYOUT[] = {
     FIELD(Request, "Request", scores),
     FIELD(Request, "Request", finished),
     FIELD(Request, "Request", next),
-    FIELD(Request, "Request", found),
+    FIELD(Request, "Request", hypothesis_count),
 };
 #undef WHOLE
 #undef FIELD

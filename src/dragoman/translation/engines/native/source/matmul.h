@@ -1,17 +1,17 @@
-/* Matrix products of activations and weights, Y = X Wᵀ + b, with weights packed once, as float32 or as 8-bit codes.
+/* Matrix products of activations and packed weights, Y = X Wᵀ + b, with weights in float32 or as 8-bit codes.
 
-   Layout. A `Matrix` owns its arrays, all aligned to 64 bytes. Weights are stored in panels of PANEL = 16 outputs, panel
-   after panel; in a panel the 16 weights of one input (float32: (panels, inputs, 16)), or of four consecutive inputs
-   (8-bit: (panels, inputs / 4, 16, 4)), are adjacent. This layout serves both one row and many. X and Y are rows with a
-   stride each, in memory of the caller. A `QuantizedRows` holds the codes of all rows of one product, (rows, inputs), and
-   a scale per row; each thread has its own.
+   Layout. A `Matrix` owns its arrays, all aligned to 64 bytes. Weights are stored in consecutive panels of PANEL = 16
+   outputs. In a panel, the 16 weights of one input (float32: (panels, inputs, 16)) or of four consecutive inputs (8-bit:
+   (panels, inputs / 4, 16, 4)) are adjacent. This layout suits products with a single row and with many rows. X and Y
+   belong to the caller, and each has a row stride. A `QuantizedRows` contains the codes of all rows of one product,
+   (rows, inputs), and one scale per row. Each thread has a separate `QuantizedRows`.
 
-   Independence. A row's result does not depend on the other rows: every tile sums over the inputs in the same order, and
-   sums of codes are exact.
+   Independence. The result of a row does not depend on the other rows, because every tile sums over the inputs in the
+   same order, and sums of codes are exact.
 
    Quantization. x ≈ s_x q_x with one s_x per row, computed from the row, and w ≈ s_w q_w with one s_w per output. The
-   instructions multiply unsigned by signed numbers, so q_x is stored with ZERO added, and ZERO · Σ q_w is subtracted
-   from the sum. */
+   instructions multiply unsigned by signed numbers. Therefore ZERO_POINT is added to the stored q_x, and ZERO_POINT · Σ
+   q_w is subtracted from the sum. */
 #pragma once
 
 #include <stdlib.h>
@@ -23,25 +23,25 @@
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__) || !defined(__AVX2__)
 #define LARGEST_ACTIVATION 127
 #define LARGEST_WEIGHT 127
-#define ZERO 128
+#define ZERO_POINT 128
 #else
-/* 7 bits each: two sums of two products fit into 16 bits, 4 · 127 · 64 < 2^15, where 8-bit codes would saturate. */
+/* 7-bit codes: two sums of two products fit into 16 bits, since 4 · 127 · 64 < 2^15; 8-bit codes would saturate. */
 #define LARGEST_ACTIVATION 63
 #define LARGEST_WEIGHT 64
-#define ZERO 64
+#define ZERO_POINT 64
 #endif
 
 typedef struct {
     int outputs, inputs; /* multiples of PANEL */
     int precision;
     float *bias;           /* (outputs) */
-    float *values;         /* float32: (panels, inputs, 16), else NULL */
-    int8_t *codes;         /* 8-bit: (panels, inputs / 4, 16, 4), else NULL; likewise the following */
+    float *values;         /* (panels, inputs, 16); NULL for 8-bit weights */
+    int8_t *codes;         /* (panels, inputs / 4, 16, 4); NULL for float32 weights, as are the following arrays */
     float *scales;         /* (outputs): s_w */
-    int32_t *compensation; /* (outputs): ZERO · Σ q_w */
+    int32_t *compensation; /* (outputs): ZERO_POINT · Σ q_w */
 } Matrix;
 
-/* The operation on a result before it is stored; ADD: it is added to the stored value. */
+/* The operation applied to a result before it is stored. ADD adds the result to the stored value. */
 enum Epilogue { STORE, RELU, GELU, SWISH, ADD };
 
 typedef struct {
@@ -50,7 +50,7 @@ typedef struct {
     size_t codes_capacity, scales_capacity;
 } QuantizedRows;
 
-/* Returns memory aligned to 64 bytes, a cache line; NULL if there is none. */
+/* Returns memory aligned to a cache line of 64 bytes, or NULL if memory runs out. */
 static void *allocate(size_t bytes) {
     void *memory = NULL;
     return posix_memalign(&memory, 64, (bytes + 63) / 64 * 64 + 64) ? NULL : memory;
@@ -120,7 +120,7 @@ static int matrix_pack(Matrix *matrix, const float *weights, const float *bias, 
             sum += code;
         }
         matrix->scales[output] = scale;
-        matrix->compensation[output] = ZERO * sum;
+        matrix->compensation[output] = ZERO_POINT * sum;
     }
     return 1;
 }
@@ -135,7 +135,7 @@ static float quantize_row(const float *row, uint8_t *codes, int inputs) {
     float inverse_scale = largest_value > 0 ? LARGEST_ACTIVATION / largest_value : 0.0f;
 #if defined(__AVX512F__)
     __m512 factors = _mm512_set1_ps(inverse_scale);
-    __m512i zero = _mm512_set1_epi32(ZERO);
+    __m512i zero = _mm512_set1_epi32(ZERO_POINT);
     for (int index = 0; index < inputs; index += 16) {
         __m512i code = _mm512_add_epi32(_mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(row + index), factors)), zero);
         _mm_storeu_si128((__m128i *)(codes + index), _mm512_cvtepi32_epi8(code));
@@ -144,7 +144,7 @@ static float quantize_row(const float *row, uint8_t *codes, int inputs) {
     int index = 0;
 #if defined(__AVX2__)
     __m256 factors = _mm256_set1_ps(inverse_scale);
-    __m256i zero = _mm256_set1_epi32(ZERO), order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    __m256i zero = _mm256_set1_epi32(ZERO_POINT), order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     for (; index + 32 <= inputs; index += 32) {
         __m256i code[4];
         for (int each = 0; each < 4; each++)
@@ -154,8 +154,8 @@ static float quantize_row(const float *row, uint8_t *codes, int inputs) {
     }
 #endif
     for (; index < inputs; index += LANES) {
-        Vector rounded = load(row + index) * inverse_scale + 12582912.0f; /* rounds, see exponential() */
-        Integers code = (Integers)rounded - (0x4B400000 - ZERO);
+        Vector rounded = load(row + index) * inverse_scale + 12582912.0f; /* rounds to an integer, as in exponential() */
+        Integers code = (Integers)rounded - (0x4B400000 - ZERO_POINT);
         for (int lane = 0; lane < LANES; lane++) codes[index + lane] = (uint8_t)code[lane];
     }
 #endif
@@ -181,8 +181,8 @@ static float quantize_row(const float *row, uint8_t *codes, int inputs) {
 #define SINGLE_PANELS 2
 #endif
 #define BLOCK_PANELS 8
-/* Independent sums per output over every CHAINS-th group of inputs, to hide the latency of the instructions. */
-#define CHAINS (SINGLE_PANELS < 4 || ZERO == 64 ? 2 : 4) /* for a single row; together at most 16 inputs at a time */
+/* The number of independent sums per output, each over every CHAINS-th group of inputs, to hide instruction latency. */
+#define CHAINS (SINGLE_PANELS < 4 || ZERO_POINT == 64 ? 2 : 4) /* for a single row; all chains together process at most 16 inputs at a time */
 
 INLINE void store_result(Vector result, float *to, int epilogue) {
     if (epilogue == RELU) result = maximum(result, broadcast(0));
@@ -192,7 +192,7 @@ INLINE void store_result(Vector result, float *to, int epilogue) {
     store(to, result);
 }
 
-/* Computes a tile of float32, `rows` rows by `panels` panels; both are constants at every call. */
+/* Computes a float32 tile of `rows` rows by `panels` panels; both numbers are compile-time constants at every call. */
 INLINE void tile_float32(
     const float *x, size_t x_stride, const Matrix *matrix, int panel, float *y, size_t y_stride, int rows, int panels, int epilogue
 ) {
@@ -204,15 +204,15 @@ INLINE void tile_float32(
 #pragma GCC unroll 32
         for (int part = 0; part < panels * PARTS; part++) sums[row][part] = load(matrix->bias + panel * PANEL + part * LANES);
     for (int input = 0; input < inputs; input++) {
-        Vector held[SINGLE_PANELS * PARTS];
+        Vector panel_weights[SINGLE_PANELS * PARTS];
 #pragma GCC unroll 32
         for (int part = 0; part < panels * PARTS; part++)
-            held[part] = load(weights + (size_t)(part / PARTS) * inputs * PANEL + input * PANEL + part % PARTS * LANES);
+            panel_weights[part] = load(weights + (size_t)(part / PARTS) * inputs * PANEL + input * PANEL + part % PARTS * LANES);
 #pragma GCC unroll 8
         for (int row = 0; row < rows; row++) {
             Vector value = broadcast(x[row * x_stride + input]);
 #pragma GCC unroll 32
-            for (int part = 0; part < panels * PARTS; part++) sums[row][part] += value * held[part];
+            for (int part = 0; part < panels * PARTS; part++) sums[row][part] += value * panel_weights[part];
         }
     }
 #pragma GCC unroll 8
@@ -222,7 +222,7 @@ INLINE void tile_float32(
             store_result(sums[row][part], y + row * y_stride + panel * PANEL + part * LANES, epilogue);
 }
 
-/* Adds to 32-bit sums the products of four unsigned codes, the same in every lane, with four signed codes per lane. */
+/* Adds products to 32-bit sums: four unsigned codes, the same in every lane, times four signed codes per lane. */
 INLINE Integers multiply_add(Integers sums, const uint8_t *x, const int8_t *weights) {
     int32_t four;
     memcpy(&four, x, 4);
@@ -237,8 +237,8 @@ INLINE Integers multiply_add(Integers sums, const uint8_t *x, const int8_t *weig
 #endif
 }
 
-/* Adds to sums the products of the next INPUTS_AT_ONCE codes of a row with the weights of one register of outputs. */
-#if defined(__AVX2__) && ZERO == 64
+/* Adds products to sums: the next INPUTS_AT_ONCE codes of a row times the weights of one register of outputs. */
+#if defined(__AVX2__) && ZERO_POINT == 64
 #define INPUTS_AT_ONCE 8
 INLINE Integers add_products(Integers sums, const uint8_t *x, const int8_t *weights) {
     int32_t fours[2];
@@ -254,7 +254,8 @@ INLINE Integers add_products(Integers sums, const uint8_t *x, const int8_t *weig
 INLINE Integers add_products(Integers sums, const uint8_t *x, const int8_t *weights) { return multiply_add(sums, x, weights); }
 #endif
 
-/* Computes a tile of codes. chains: independent sums per output, each over every chains-th group of inputs. */
+/* Computes an 8-bit tile. chains: the number of independent sums per output, each over every chains-th group of
+   inputs. */
 INLINE void tile_int8(
     const uint8_t *x, const float *scales, const Matrix *matrix, int panel, float *y, size_t y_stride, int rows, int panels, int chains,
     int epilogue
@@ -269,10 +270,10 @@ INLINE void tile_int8(
     for (int input = 0; input < inputs; input += INPUTS_AT_ONCE * chains) {
 #pragma GCC unroll 32
         for (int sum = 0; sum < parts * chains; sum++) {
-            int at = input + sum / parts * INPUTS_AT_ONCE, part = sum % parts;
-            const int8_t *from = weights + (size_t)(part / PARTS) * inputs * PANEL + at * PANEL + part % PARTS * 4 * LANES;
+            int first_input = input + sum / parts * INPUTS_AT_ONCE, part = sum % parts;
+            const int8_t *from = weights + (size_t)(part / PARTS) * inputs * PANEL + first_input * PANEL + part % PARTS * 4 * LANES;
 #pragma GCC unroll 8
-            for (int row = 0; row < rows; row++) sums[row][sum] = add_products(sums[row][sum], x + (size_t)row * inputs + at, from);
+            for (int row = 0; row < rows; row++) sums[row][sum] = add_products(sums[row][sum], x + (size_t)row * inputs + first_input, from);
         }
     }
 #pragma GCC unroll 8
@@ -308,7 +309,7 @@ INLINE void tile(const Product *product, const QuantizedRows *quantized, int row
     if (matrix->precision == FLOAT32)
         tile_float32(x, product->x_stride, matrix, panel, y, product->y_stride, rows, panels, product->epilogue);
     else {
-        /* for a single row, the weights come from outer caches; sequential reads let the processor prefetch them */
+        /* a single row reads weights from outer caches; sequential reads allow the processor to prefetch them */
         int chains = rows == 1 && panels == SINGLE_PANELS ? CHAINS : 1;
         const uint8_t *codes = quantized->codes + (size_t)row * matrix->inputs;
         for (int first = panel; first < panel + panels; first += panels / chains)
@@ -318,7 +319,7 @@ INLINE void tile(const Product *product, const QuantizedRows *quantized, int row
     }
 }
 
-/* Defines a function for `rows` rows and the panels from `panel` to `end`, `wide` panels at a time. */
+/* Defines a function that computes `rows` rows of the panels from `panel` to `end`, `wide` panels at a time. */
 #define STRIP(name, rows, wide)                                                                                   \
     static __attribute__((noinline)) void name(const Product *product, const QuantizedRows *quantized, int row, int panel, int end) { \
         for (; panel + (wide) <= end; panel += (wide)) tile(product, quantized, row, panel, rows, wide);              \
@@ -353,7 +354,7 @@ static void product_share(void *context, int thread, int threads) {
     }
 }
 
-/* y (rows, outputs) = x (rows, inputs) Wᵀ + b, by the whole team. quantized: one per thread.
+/* Computes y (rows, outputs) = x (rows, inputs) Wᵀ + b with all threads of the team. quantized: one per thread.
    Returns 0 if memory runs out. */
 static int matmul(
     Team *team, QuantizedRows *quantized, const Matrix *matrix, const float *x, size_t x_stride, float *y, size_t y_stride, int rows, int epilogue

@@ -1,42 +1,42 @@
 /* A Transformer's packed weights.
 
-   A `Model` owns everything that it points to; it is built from a `ModelSource` (interface.h) and does not change
-   afterwards, so that threads share it without locks. All widths but `Norm.width` are padded to multiples of PANEL with
-   zeros. Activations are rows of floats, (rows, width), aligned to 64 bytes. */
+   A `Model` owns all of its arrays. It is built from a `ModelSource` (interface.h) and does not change afterwards, so
+   threads share it without locks. All widths except `Norm.width` are padded with zeros to multiples of PANEL.
+   Activations are rows of floats, (rows, width), aligned to 64 bytes. */
 #pragma once
 
 #include "matmul.h"
 
 typedef struct {
-    int kind, width; /* width: values of a row that are normalised; the remaining values are padding and stay zero */
+    int kind, width; /* width: number of normalised values per row; the remaining values are padding and stay zero */
     float epsilon;
-    float *gain, *offset; /* (padded width), NULL for none */
+    float *gain, *offset; /* (padded width), or NULL */
 } Norm;
 
 typedef struct {
     int heads, key_width, value_width; /* widths of one head */
-    float scale;                       /* of the dot products */
+    float scale;                       /* the factor of the dot products */
     int rotary;                        /* whether queries and keys are rotated by their positions */
-    float *slopes;                     /* (heads) of ALiBi, or NULL */
+    float *slopes;                     /* (heads): ALiBi slopes, or NULL */
 } Attention;
 
 typedef struct {
-    Attention attention, source; /* source: cross-attention, in a decoder's layer */
-    Matrix projections, output;  /* outputs of `projections`: queries, then keys, then values, head by head */
+    Attention attention, source; /* source: the cross-attention of a decoder layer */
+    Matrix projections, output;  /* outputs of `projections`: queries, then keys, then values, each ordered by head */
     Matrix source_query, source_projections, source_output;
     Matrix inner, gate, outer;
     int activation;
-    int recurrent; /* an SSRU instead of self-attention: `projections` are its forget gate and its candidate */
+    int recurrent; /* whether self-attention is an SSRU, whose forget gate and candidate are `projections` */
     Norm around_attention, around_source, around_feedforward;
 } Layer;
 
 typedef struct {
-    int layers, width, size; /* size: of the vocabulary */
-    int pre;                 /* whether norms are applied before the sublayers, and once more at the end */
-    float *tokens;           /* (size, width): the input of the first layer without positions */
+    int layers, width, size; /* size: the vocabulary size */
+    int pre;                 /* whether norms are applied before the sublayers and after the last layer */
+    float *tokens;           /* (size, width): the inputs of the first layer, without positions */
     Layer *layer;            /* (layers) */
     Norm norm;
-    int widest; /* the widest row that a layer computes */
+    int widest; /* the width of the widest row that a layer computes */
 } Stack;
 
 typedef struct {
@@ -44,7 +44,7 @@ typedef struct {
     Matrix vocabulary;
 } Model;
 
-/* Normalises rows of `width` floats: the norm's width are values, the rest is padding. */
+/* Normalises rows of `width` floats, of which the first `norm->width` are values and the rest is padding. */
 static void normalise(const Norm *norm, const float *from, float *to, int rows, int width) {
     for (int row = 0; row < rows; row++, from += width, to += width) {
         Vector sums = broadcast(0), squares = broadcast(0);

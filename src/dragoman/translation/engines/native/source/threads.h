@@ -1,12 +1,12 @@
-/* A team of threads: the leader runs a task, and the members help by claiming shares of it.
+/* A team of threads. Its leader starts tasks, and its members claim shares of them.
 
-   A task is a function with as many independent shares as the team has threads. Shares are claimed one by one, and the
-   leader claims the shares that no member has claimed, so that it never waits for a thread without a core. Members spin
-   while the team is awake and sleep otherwise.
+   A task is a function with as many independent shares as the team has threads. Shares are claimed one at a time. The
+   leader claims all shares that no member has claimed, so it never waits for a thread without a core. Members spin while
+   the team is awake, and sleep while it is not.
 
-   A `Team` belongs to the leader, who alone runs tasks. `task` and `context` are plain fields: the leader writes them
-   before it publishes a new task in `claimed` (release), and a member reads them only after it has claimed a share of
-   that task (acquire); a task does not end before all of its shares have been completed. */
+   A `Team` belongs to its leader, the only thread that starts tasks. `task` and `context` are not atomic: the leader
+   writes them before it publishes a new task in `claimed` (release), and a member reads them only after it has claimed a
+   share of that task (acquire). A task does not end before all of its shares have been completed. */
 #pragma once
 
 #include <pthread.h>
@@ -19,20 +19,20 @@
 typedef void (*Task)(void *context, int share, int shares);
 
 typedef struct {
-    int size;           /* threads, the leader included; also shares per task */
+    int size;           /* number of threads, including the leader; also the number of shares per task */
     pthread_t *members; /* (size − 1), owned */
     Task task;
     void *context;
     atomic_uint_fast64_t claimed; /* low 32 bits: claimed shares of the current task; high 32 bits: its number */
-    atomic_int finished;          /* shares that members have completed */
-    atomic_int awake;             /* whether members spin, because a task may come at any moment */
+    atomic_int finished;          /* number of shares that members have completed */
+    atomic_int awake;             /* whether members spin, because a task may start at any moment */
     int stopping;                 /* guarded by mutex */
     pthread_mutex_t mutex;
     pthread_cond_t wake;
 } Team;
 
 INLINE void pause_briefly(int *spins) {
-    if (++*spins > 20000) { /* another thread needs the core */
+    if (++*spins > 20000) { /* another thread may need the core */
         sched_yield();
         *spins = 0;
     }
@@ -45,7 +45,8 @@ INLINE void pause_briefly(int *spins) {
 
 #define TASK ((uint_fast64_t)1 << 32)
 
-/* Claims a share and returns its index, −1 if there is none left. No other task starts until the share is completed. */
+/* Claims a share and returns its index, or −1 if all shares are claimed. No other task starts until the share is
+   completed. */
 INLINE int claim_share(Team *team) {
     uint_fast64_t claimed = atomic_load_explicit(&team->claimed, memory_order_acquire);
     while ((int)(claimed % TASK) < team->size)
@@ -74,7 +75,7 @@ static void *member_main(void *argument) {
     }
 }
 
-/* Runs all shares of a task on the free threads of the team; returns when all are completed. */
+/* Runs a task on the threads of the team; returns when all shares are completed. */
 static void parallel_run(Team *team, Task task, void *context) {
     if (team->size == 1) {
         task(context, 0, 1);
@@ -85,7 +86,7 @@ static void parallel_run(Team *team, Task task, void *context) {
     atomic_store_explicit(&team->finished, 0, memory_order_relaxed);
     uint_fast64_t number = atomic_load_explicit(&team->claimed, memory_order_relaxed) / TASK;
     atomic_store_explicit(&team->claimed, (number + 1) % TASK * TASK + 1, memory_order_release);
-    task(context, 0, team->size); /* always the same share: its weights are in this core's cache */
+    task(context, 0, team->size); /* always the same share, whose weights are in this core's cache */
     int completed = 1, spins = 0;
     for (int share; (share = claim_share(team)) >= 0; completed++) task(context, share, team->size);
     while (completed + atomic_load_explicit(&team->finished, memory_order_acquire) < team->size) pause_briefly(&spins);
@@ -101,7 +102,7 @@ static void team_wake(Team *team) {
 
 static void team_sleep(Team *team) { atomic_store(&team->awake, 0); }
 
-static void team_end(Team *team) {
+static void team_stop(Team *team) {
     pthread_mutex_lock(&team->mutex);
     team->stopping = 1;
     atomic_store(&team->awake, 0);
@@ -114,7 +115,7 @@ static void team_end(Team *team) {
 }
 
 /* Starts up to `size` − 1 members; returns the number of threads, including the leader, or 0 if memory runs out. */
-static int team_begin(Team *team, int size) {
+static int team_start(Team *team, int size) {
     memset(team, 0, sizeof *team);
     pthread_mutex_init(&team->mutex, NULL);
     pthread_cond_init(&team->wake, NULL);

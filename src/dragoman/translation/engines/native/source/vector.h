@@ -1,9 +1,9 @@
-/* Vectors of floats that fill one register of the processor, as GCC's and Clang's vector types.
+/* Vectors of floats that fill one register of the processor, based on the vector types of GCC and Clang.
 
-   A `Vector` holds LANES floats, an `Integers` LANES 32-bit integers; the compiler chooses the instructions. They are
-   values: nothing here owns memory. `load` and `store` need no alignment. Every array that is read by vectors is padded
-   to a multiple of PANEL floats, so that no loop has a remainder. A comparison of two vectors gives an `Integers` mask,
-   with all bits of a lane set where the comparison holds. */
+   A `Vector` has LANES floats, and an `Integers` has LANES 32-bit integers. The compiler chooses the instructions.
+   `load` and `store` do not require aligned memory. Every array that is read as vectors is padded to a multiple of PANEL
+   floats, so no loop has a remainder. A comparison of two vectors returns an `Integers` mask, in which all bits of a lane
+   are set if the comparison is true. */
 #pragma once
 
 #include <math.h>
@@ -23,7 +23,7 @@
 #define LANES 4
 #endif
 
-/* Widths are padded with zeros to multiples of this many floats, the size of the widest register. */
+/* The number of floats in the widest register. Widths are padded with zeros to multiples of it. */
 #define PANEL 16
 
 #define INLINE static inline __attribute__((always_inline, unused))
@@ -50,7 +50,7 @@ INLINE Vector blend(Integers mask, Vector yes, Vector no) {
 
 INLINE Vector absolute(Vector x) { return (Vector)((Integers)x & 0x7FFFFFFF); }
 
-/* a > b ? a : b, which is b if either is NaN, as with the processors' instructions. */
+/* Returns a > b ? a : b for each lane. As in the processors' instructions, the result is b if either value is NaN. */
 INLINE Vector maximum(Vector a, Vector b) {
 #if defined(__AVX512F__)
     return (Vector)_mm512_max_ps((__m512)a, (__m512)b);
@@ -71,7 +71,7 @@ INLINE Vector minimum(Vector a, Vector b) {
 #endif
 }
 
-/* Returns the sum of the lanes, always in the same order: halves are added until one number is left. */
+/* Returns the sum of the lanes. The order is fixed: halves are added until one number is left. */
 INLINE float horizontal_sum(Vector vector) {
 #if defined(__AVX__)
 #if defined(__AVX512F__)
@@ -108,7 +108,7 @@ INLINE float horizontal_maximum(Vector vector) {
 #endif
 }
 
-/* e^x to about 2 units in the last place; x is clamped to [-87.3, 88]. */
+/* Returns e^x with an error of about 2 units in the last place. x is clamped to [-87.3, 88]. */
 INLINE Vector exponential(Vector x) {
     x = minimum(maximum(x, broadcast(-87.3f)), broadcast(88.0f));
     Vector rounded = x * 1.44269504088896341f + 12582912.0f; /* 1.5 · 2^23: adding it rounds to an integer */
@@ -126,7 +126,7 @@ INLINE Vector exponential(Vector x) {
     return sum * (Vector)exponent;
 }
 
-/* erf(x) to 1.5e-7 (Abramowitz & Stegun 1964, 7.1.26). */
+/* Returns erf(x) with an absolute error of at most 1.5e-7 (Abramowitz & Stegun 1964, 7.1.26). */
 INLINE Vector error_function(Vector x) {
     Vector positive = absolute(x);
     Vector t = 1.0f / (positive * 0.3275911f + 1.0f);

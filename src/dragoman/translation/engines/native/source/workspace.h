@@ -1,8 +1,9 @@
-/* The workspace of one worker: its team of threads, the buffers for the rows that it computes, and parts of a layer.
+/* The workspace of one worker: its team of threads, its buffers, and functions that compute parts of a layer.
 
-   A `Workspace` owns its buffers, which only grow: `rows`, the residual stream, and `normed` are (rows, width); `wide`,
-   `gated` and `context` are (rows, widest); `logits` is (LOGIT_ROWS, vocabulary). `scratch` is one buffer per thread, for
-   scores and the encoder's transposed keys. All buffers are aligned to 64 bytes. The model and the team are not owned. */
+   A `Workspace` owns its buffers, which never shrink. `rows` (the residual stream) and `normed` are (rows, width).
+   `wide`, `gated` and `context` are (rows, widest). `logits` is (LOGIT_ROWS, vocabulary). `scratch` has one buffer per
+   thread, for scores and for the encoder's transposed keys. All buffers are aligned to 64 bytes. The workspace does not
+   own the model and the team. */
 #pragma once
 
 #include "model.h"
@@ -27,7 +28,7 @@ static void workspace_free(Workspace *space) {
 }
 
 /* Returns 0 if memory runs out. */
-static int workspace_begin(Workspace *space, const Model *model, Team *team) {
+static int workspace_init(Workspace *space, const Model *model, Team *team) {
     memset(space, 0, sizeof *space);
     space->model = model;
     space->team = team;
@@ -37,7 +38,7 @@ static int workspace_begin(Workspace *space, const Model *model, Team *team) {
     return space->quantized && space->scratch && space->scratch_capacity;
 }
 
-/* Grows the buffers to a number of rows of a stack and of floats of scratch per thread.
+/* Grows the buffers for `rows` rows of a stack. scratch: the number of floats of scratch memory per thread.
    Returns 0 if memory runs out. */
 static int workspace_reserve(Workspace *space, const Stack *stack, int rows, size_t scratch) {
     size_t count = (size_t)rows, width = (size_t)stack->width, widest = (size_t)stack->widest;
@@ -50,33 +51,33 @@ static int workspace_reserve(Workspace *space, const Stack *stack, int rows, siz
            reserve(&space->context, &space->context_capacity, count * widest);
 }
 
-/* y (rows, outputs) = x (rows, inputs) Wᵀ + b; returns 0 if memory runs out. */
+/* Computes y (rows, outputs) = x (rows, inputs) Wᵀ + b; returns 0 if memory runs out. */
 static int project(Workspace *space, const Matrix *matrix, const float *x, float *y, int rows, int epilogue) {
     return matmul(space->team, space->quantized, matrix, x, (size_t)matrix->inputs, y, (size_t)matrix->outputs, rows, epilogue);
 }
 
-/* Writes the input of the first layer to a row: the token's vector, plus that of its position if there is one. */
+/* Writes the first layer's input to a row: the token vector, plus the position vector if the model has one. */
 INLINE void embed(const Stack *stack, const Positions *positions, int32_t id, int position, float *row) {
     const float *token = stack->tokens + (size_t)id * stack->width;
     const float *vector = positions->vectors ? positions->vectors + (size_t)position * stack->width : NULL;
     for (int i = 0; i < stack->width; i += LANES) store(row + i, vector ? load(token + i) + load(vector + i) : load(token + i));
 }
 
-/* Returns the input of a sublayer (rows, width): the residual stream, normalised if the norm is applied before. */
+/* Returns the input of a sublayer (rows, width): the residual stream, which is normalised in a pre-norm model. */
 static const float *sublayer_input(Workspace *space, const Stack *stack, const Norm *norm, int rows) {
     if (!stack->pre) return space->rows;
     normalise(norm, space->rows, space->normed, rows, stack->width);
     return space->normed;
 }
 
-/* Adds a sublayer's last product to the residual stream, which is normalised if the norm is applied after. */
+/* Adds a sublayer's last product to the residual stream, which is then normalised in a post-norm model. */
 static int add_projected(Workspace *space, const Stack *stack, const Norm *norm, const Matrix *matrix, const float *x, int rows) {
     if (!project(space, matrix, x, space->rows, rows, ADD)) return 0;
     if (!stack->pre) normalise(norm, space->rows, space->rows, rows, stack->width);
     return 1;
 }
 
-/* Like `add_projected`, but adds a result (rows, width) that needs no product. */
+/* Like `add_projected`, but without a product: adds `result` (rows, width) itself. */
 static void add_residual(Workspace *space, const Stack *stack, const Norm *norm, const float *result, int rows) {
     size_t count = (size_t)rows * stack->width;
     for (size_t i = 0; i < count; i += LANES) store(space->rows + i, load(space->rows + i) + load(result + i));
@@ -85,7 +86,7 @@ static void add_residual(Workspace *space, const Stack *stack, const Norm *norm,
 
 static int feed_forward(Workspace *space, const Stack *stack, const Layer *layer, int rows) {
     const float *x = sublayer_input(space, stack, &layer->around_feedforward, rows);
-    static const int epilogues[] = {RELU, GELU, SWISH, SWISH}; /* by activation; a gate is multiplied below */
+    static const int epilogues[] = {RELU, GELU, SWISH, SWISH}; /* by activation; the gate is applied below */
     int epilogue = epilogues[layer->activation];
     if (!project(space, &layer->inner, x, space->wide, rows, epilogue)) return 0;
     if (layer->activation == ACTIVATION_SWIGLU) {
