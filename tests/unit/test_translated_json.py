@@ -51,6 +51,8 @@ def test_values_are_translated_and_everything_else_is_kept() -> None:
 def test_letters_are_escaped_only_where_the_file_escapes_them() -> None:
     assert translated('["über \\u00fc"]') == '["ÜBER Ü"]'
     assert translated('["\\u00fcber \\ud83d\\ude00 a"]') == '["\\u00dcBER \\ud83d\\ude00 A"]'
+    assert translated('["\\u0041 stra\u00dfe", "\\u00fc"]') == '["A STRASSE", "Ü"]'
+    assert translated('["\\u0041 dog"]', lambda words: [("ü", 0)]) == '["ü"]'
     assert translated('\ufeff["a dog"]\r\n') == '\ufeff["A DOG"]\r\n'
     assert translated('"a dog"') == '"A DOG"'
 

@@ -19,6 +19,8 @@ _CODE = re.compile(r"[a-z]+(?:[A-Z][a-z0-9]*)+|[^\s/]*[/\\][^\s]*[/\\.][^\s]*|\S
 """A value without blanks that is an identifier, a path, a file name, an address or the like, and no message."""
 
 _LONGEST_CODE = 200
+_ESCAPED_LETTER = re.compile(r"\\u(?!00[0-7])")
+"""Letters that are not ASCII are escaped in files in which some are, and none is not."""
 
 _LOCALES = ("@@locale", "locale")
 """Keys at the top of a file whose value is the language of its messages."""
@@ -62,7 +64,7 @@ def parse_json(text: str, languages: Languages) -> ParsedDocument[str]:
             f"many; the first is in line {line}"
         )
     locales = [value for value, string in values if _is_locale(value, string, languages)]
-    ascii_only = text.isascii()
+    ascii_only = text.isascii() and _ESCAPED_LETTER.search(text) is not None
     parts = [passage for _, message in messages for passage in message.passages]
 
     def written(texts: Sequence[str]) -> str:
