@@ -15,7 +15,7 @@ def test_all_recipes_are_listed_with_their_purpose(capsys: pytest.CaptureFixture
     assert main(["recipes"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == sorted(path.stem for path in RECIPES.iterdir())
-    assert all(line.endswith((".", ":")) and len(line.split()) > 5 for line in lines)
+    assert all(line.endswith(".") and len(line.split()) > 5 for line in lines)
     assert "image descriptions (Elliott et al. 2016)." in "".join(lines)
 
 
@@ -28,8 +28,8 @@ def test_the_beginning_of_a_name_copies_all_of_them(tmp_path: Path, capsys: pyte
     for _ in range(2):  # equal files are no obstacle
         assert main(["recipes", "multi30k", "--to", str(tmp_path / "new" / "folder")]) == 0
     copied = sorted((tmp_path / "new" / "folder").iterdir())
-    assert [path.name for path in copied] == sorted(path.name for path in RECIPES.glob("multi30k-*"))
-    assert capsys.readouterr().out.splitlines()[:3] == [str(path) for path in copied]
+    assert len(copied) == len(list(RECIPES.glob("multi30k-*"))) > 1
+    assert sorted({*capsys.readouterr().out.split()}) == [str(path) for path in copied]
     assert main(["recipes", "multi30k", "--to", str(RECIPES)]) == 0
 
 

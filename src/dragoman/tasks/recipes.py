@@ -68,10 +68,10 @@ def _purpose(path: Path) -> str:
     """Return the first sentence of the comment at the beginning of a recipe."""
     words = []
     for line in path.read_text(encoding="utf-8").splitlines():
-        if not line.startswith("#"):
+        if not line.strip("# ") or not line.startswith("#"):
             break
         for word in line.removeprefix("#").split():
             words.append(word)
-            if word.endswith((".", ":")) and word != "al.":
+            if word.endswith(".") and word != "al.":
                 return " ".join(words)
     return " ".join(words)
