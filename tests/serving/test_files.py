@@ -1,9 +1,7 @@
 """Translation of files by the server: every format, hostile files, and the store of translations."""
 
 import io
-import random
 import re
-import threading
 import zipfile
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +14,6 @@ from open_documents import body, document
 from scripted_server import asked, served, shouting, translator
 
 from dragoman import translate_document
-from dragoman.serving.http.files import FileStore
 from dragoman.translation.engine import Row
 
 
@@ -206,29 +203,3 @@ def test_missing_files() -> None:
     with served({"en-de": shouting}) as service:
         for path in ("/download_file/x/y", "/download_file/..%2f..%2fetc/passwd", "/download_file/x/../../a"):
             assert asked(service, lambda client, path=path: client.get(path)).status_code == 404
-
-
-def test_the_file_store_is_bounded_in_time_and_size() -> None:
-    now = 0.0
-    kept = FileStore(capacity=100, seconds=10, clock=lambda: now)
-    first, second = kept.put("a", b"x" * 60), kept.put("b", b"y" * 40)
-    assert len({first, second}) == 2 and len(first) >= 32
-    assert kept.get(first) is not None and kept.get(second) is not None
-    third = kept.put("c", b"z")
-    assert kept.get(first) is None and kept.get(second) is not None, "the oldest goes"
-    now = 10.0
-    assert kept.get(second) is None and kept.get(third) is None
-    assert kept.get(kept.put("d", b"x" * 101)) is None
-
-    def work(seed: int) -> None:
-        draw = random.Random(seed)
-        for _ in range(300):
-            id = kept.put("e", b"x" * draw.randint(0, 60))
-            kept.get(id)
-
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sum(len(each.content) for each in kept._files.values()) <= 100

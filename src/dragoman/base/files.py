@@ -7,6 +7,7 @@ import fcntl
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -84,14 +85,18 @@ def move_into(folder: Path, last: str) -> Iterator[Path]:
         sync(Path(folder))
 
 
-def remove_stale_temporaries(folder: Path) -> list[Path]:
+def remove_stale_temporaries(folder: Path, min_age: float = 0) -> list[Path]:
     """Delete the temporary folders that killed processes left in `folder`, and return their paths.
 
-    Running processes lock their temporary folders, which are not deleted.
+    Running processes lock their temporary folders, which are not deleted. min_age: age in seconds of the folders that
+    are deleted. If other processes write to `folder`, it must be positive, because they lock a folder after its
+    creation.
     """
     removed = []
     for path in sorted(Path(folder).glob(f".*{_SUFFIX}")):
         with contextlib.suppress(OSError), _locked(path):
+            if time.time() - path.stat().st_mtime < min_age:
+                continue
             shutil.rmtree(path, ignore_errors=True)
             removed.append(path)
     return removed

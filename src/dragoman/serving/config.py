@@ -158,7 +158,7 @@ class LimitsConfig(Config):
     kept_bytes: int = Field(
         200_000_000,
         ge=1,
-        description="Maximum total size in bytes of the translated files in memory. The oldest file is dropped first.",
+        description="Maximum total size in bytes of the stored translated files. The oldest file is dropped first.",
     )
     kept_seconds: float = Field(600, gt=0, description="Time in seconds for which a translated file can be downloaded.")
     suggestions_bytes: int = Field(
@@ -186,6 +186,17 @@ class ServeConfig(Config):
         None,
         description="JSON Lines file to which translations suggested by clients are appended; null: suggestions are "
         "rejected.",
+    )
+    public_url: str | None = Field(
+        None,
+        pattern=r"^https?://[^\s/?#]+(/[^\s?#]*)?$",
+        description="URL of the server for links in its answers, such as https://example.org/translate/; null: the URL "
+        "of the request, corrected by the X-Forwarded headers of `access.trusted_proxies`.",
+    )
+    files: Path | None = Field(
+        None,
+        description="Folder for translated files, which several servers can share, so that each of them can return all "
+        "files; null: in memory.",
     )
     reload_seconds: float = Field(
         10, ge=0, description="Interval in seconds at which the model folders are checked for changes; 0: never."

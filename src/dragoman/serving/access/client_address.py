@@ -52,6 +52,12 @@ def client_address(peer: str | None, forwarded: Sequence[str], trusted: Sequence
     return client
 
 
+def is_trusted_proxy(peer: str | None, trusted: Sequence[Network]) -> bool:
+    """Return whether the other end of a connection is a trusted proxy. peer, trusted: as in `client_address`."""
+    address = _parse_address(peer or "")
+    return address is not None and _is_within(address, trusted)
+
+
 def client_network(address: Address | None) -> str:
     """Return the network that counts as one client: an IPv4 address, an IPv6 /64 network, or `local` for None."""
     if address is None:

@@ -1,14 +1,9 @@
 """File routes: a client uploads a document, and downloads its translation within a few minutes."""
 
 import asyncio
-import secrets
-import time
-from collections import OrderedDict
-from collections.abc import Callable
 from itertools import islice
 from pathlib import PurePosixPath
-from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request
@@ -18,15 +13,16 @@ from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.types import Message
 
-from dragoman.base.errors import ConfigError, DataError
+from dragoman.base.errors import ConfigError, DataError, ResourceError
 from dragoman.documents.formats.format import Format
 from dragoman.documents.formats.recognition import check_content
 from dragoman.documents.formats.union import EXTENSIONS, format_of_name, get_format
 from dragoman.documents.passage import iterate_passages
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.detection.languages import match_code
-from dragoman.serving.errors import NotFound, RequestError
+from dragoman.serving.errors import NotFound, Overloaded, RequestError
 from dragoman.serving.http.gate import Gate, KeyFields
+from dragoman.serving.http.public_url import PublicUrl
 from dragoman.serving.http.requests import (
     AUTO,
     ERRORS,
@@ -37,55 +33,11 @@ from dragoman.serving.http.requests import (
     validate,
 )
 from dragoman.serving.service import Service, TranslationJob
+from dragoman.serving.stored_files import open_store
 
 _MAX_NAME_LENGTH = 100
 _DETECTION_PASSAGES = 50
 """The number of passages that are used to detect the language of a document."""
-
-
-class StoredFile(NamedTuple):
-    """A translated file. expires: the time, by the clock of the store, at which it expires, in seconds."""
-
-    name: str
-    content: bytes
-    expires: float
-
-
-class FileStore:
-    """A store of files in memory, with a limit on their total size. Thread-safe.
-
-    Anyone who has the id of a file, which cannot be guessed, can download the file any number of times. Names that
-    clients choose are never used as paths.
-    """
-
-    def __init__(self, capacity: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """capacity: the maximum total size in bytes; the oldest file is deleted first. seconds: the storage time."""
-        self._capacity, self._seconds, self._clock = capacity, seconds, clock
-        self._files: OrderedDict[str, StoredFile] = OrderedDict()
-        self._lock = Lock()
-
-    def put(self, name: str, content: bytes) -> str:
-        """Store a file and return its id. A file that exceeds the capacity is not stored."""
-        id = secrets.token_urlsafe(24)
-        with self._lock:
-            self._files[id] = StoredFile(name, content, self._clock() + self._seconds)
-            self._evict()
-        return id
-
-    def get(self, id: str) -> StoredFile | None:
-        """Return a file, or None if the id is unknown or the file has expired."""
-        with self._lock:
-            self._evict()
-            return self._files.get(id)
-
-    def _evict(self) -> None:
-        size = sum(len(file.content) for file in self._files.values())
-        while self._files:
-            oldest = next(iter(self._files.values()))
-            if size <= self._capacity and oldest.expires > self._clock():
-                return
-            size -= len(oldest.content)
-            self._files.popitem(last=False)
 
 
 class FileFields(KeyFields):
@@ -114,7 +66,7 @@ _UPLOAD_SCHEMA = {
 def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
     """Return the routes POST /translate_file and GET /download_file/…"""
     router, limits = APIRouter(tags=["LibreTranslate"]), config.limits
-    store = FileStore(limits.kept_bytes, limits.kept_seconds)
+    store, public_url = open_store(config), PublicUrl(config)
 
     @router.post(
         "/translate_file",
@@ -146,13 +98,16 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         job = TranslationJob([content], source, target, format, reserve=caller.reserve, seconds=limits.file_seconds)
         (translated,) = await run_while_connected(request, service.translate(job))
         new_name = f"{stem[:_MAX_NAME_LENGTH] or 'file'}.{target}{extension}"
-        id = store.put(new_name, format.encode(translated.text))
-        return TranslatedFile(translatedFileUrl=f"{request.base_url}download_file/{id}/{quote(new_name)}")
+        try:
+            id = await asyncio.to_thread(store.put, new_name, format.encode(translated.text))
+        except ResourceError as error:
+            raise Overloaded(f"the translated file cannot be stored: {error}") from None
+        return TranslatedFile(translatedFileUrl=f"{public_url.base(request)}download_file/{id}/{quote(new_name)}")
 
     @router.get("/download_file/{id}/{name}", response_class=Response, responses={404: ERRORS[400]})
     async def download_file(id: str, name: str) -> Response:
         """Download a translated file. No key is required, because the id is secret."""
-        file = store.get(id)
+        file = await asyncio.to_thread(store.get, id)
         if file is None:
             raise NotFound("this file has expired: translate it again")
         headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(file.name)}"}

@@ -63,7 +63,7 @@ def compiled_library(instructions: InstructionSet) -> Path:
     for folder in cache_folders():
         try:
             create(folder)
-            remove_stale_temporaries(folder)
+            remove_stale_temporaries(folder, min_age=60)
             with move_into(folder, name) as temporary:
                 if content is None:
                     content = _compiled(instructions, temporary)
