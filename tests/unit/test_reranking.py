@@ -127,7 +127,7 @@ def test_hypotheses_that_the_reverse_model_cannot_read_come_last(folders: dict[s
 
 def test_wrong_directions_and_keys_are_refused(folders: dict[str, Path], tmp_path: Path) -> None:
     translator = Translator.load(folders["model"], "cpu")
-    with pytest.raises(ConfigError, match=r"reverse model .* reads en, but translations from en into de"):
+    with pytest.raises(ConfigError, match=r"reverse model .* translates from en, but translations from en into de"):
         Reranker.load(config(folders, reverse={"folder": str(folders["model"])}), translator, "cpu")
     (tmp_path / "weights.yaml").write_text("nbest: 4\nlenght: 1\n")
     with pytest.raises(ConfigError, match=r"lenght .*line 2.*did you mean length"):

@@ -60,8 +60,9 @@ class ConstrainedSource:
 
 
 class ConstraintCodec:
-    """Encodes and decodes constraints with a pair of vocabularies. Required phrases appear in translations exactly as
-    given, even if the vocabulary lacks some of their characters.
+    """Encodes and decodes constraints with a pair of vocabularies.
+
+    Required phrases appear in translations exactly as specified, even if the vocabulary lacks some of their characters.
     """
 
     def __init__(self, tokenizers: Tokenizers) -> None:
@@ -86,19 +87,22 @@ class ConstraintCodec:
                 )
             return ConstrainedSource(InlineText((requirements.text,)), required)
         constraints = (*required, *kept)
-        own = tuple(each.id for each in masked.placeholders if isinstance(each, SymbolPlaceholder))
+        symbol_ids = tuple(each.id for each in masked.placeholders if isinstance(each, SymbolPlaceholder))
         return ConstrainedSource(
-            masked.line, constraints, _written_once(requirements, masked, constraints), own if masked.learned else None
+            masked.line,
+            constraints,
+            _written_once(requirements, masked, constraints),
+            symbol_ids if masked.learned else None,
         )
 
     def decode(self, hypothesis: Hypothesis, constraints: Sequence[Constraint]) -> str:
-        """Return the text of a hypothesis, with each phrase and span exactly as given."""
-        parts, held = self._parts(hypothesis, constraints)
+        """Return the text of a hypothesis, with each phrase and span exactly as specified."""
+        parts, matches = self._parts(hypothesis, constraints)
         text = parts[0]
-        for alternative, part in zip(held, parts[1:], strict=True):
-            shown = alternative.label
-            text = text.rstrip(" ") if shown.joined_before else text
-            text += shown.text + (part.lstrip(" ") if shown.joined_after else part)
+        for alternative, part in zip(matches, parts[1:], strict=True):
+            rendering = alternative.label
+            text = text.rstrip(" ") if rendering.joined_before else text
+            text += rendering.text + (part.lstrip(" ") if rendering.joined_after else part)
         return text
 
     def meets_all(self, hypothesis: Hypothesis, constraints: Sequence[Constraint]) -> bool:
@@ -107,12 +111,12 @@ class ConstraintCodec:
 
     def restores_all(self, hypothesis: Hypothesis, constraints: Sequence[Constraint]) -> bool:
         """Return whether every placeholder in a hypothesis is replaced by its span."""
-        parts, held = self._parts(hypothesis, constraints)
+        parts, matches = self._parts(hypothesis, constraints)
         symbols = [token for token in hypothesis.tokens if token in self._symbols]
-        if len(symbols) != sum(alternative.ids[0] in self._symbols for alternative in held):
+        if len(symbols) != sum(alternative.ids[0] in self._symbols for alternative in matches):
             return False
-        written = {self._target.decode(alternative.ids).strip() for alternative in held}
-        left_over = written - {alternative.label.text for alternative in held}
+        written = {self._target.decode(alternative.ids).strip() for alternative in matches}
+        left_over = written - {alternative.label.text for alternative in matches}
         return all(left_over.isdisjoint(part[begin:end] for begin, end in split_units(part)) for part in parts)
 
     def _parts(self, hypothesis: Hypothesis, constraints: Sequence[Constraint]) -> tuple[list[str], list[Alternative]]:
@@ -120,15 +124,15 @@ class ConstraintCodec:
         plain = self._target.decode(hypothesis.tokens, hypothesis.unknown)
         if not constraints:
             return [plain], []
-        held = Automaton(constraints, self._edges).positions(hypothesis.tokens)
+        matches = Automaton(constraints, self._edges).positions(hypothesis.tokens)
         mark = next(sign for sign in map(chr, _PRIVATE) if sign not in plain)
-        parts = self._target.decode(*self._marked(hypothesis, held, mark)).split(mark)
-        if len(parts) != len(held) + 1:  # the vocabulary dropped or duplicated the mark; no known vocabulary does so
+        parts = self._target.decode(*self._marked(hypothesis, matches, mark)).split(mark)
+        if len(parts) != len(matches) + 1:  # the vocabulary dropped or duplicated the mark; no known vocabulary does so
             return [plain], []
-        return parts, [alternative for _, alternative in held]
+        return parts, [alternative for _, alternative in matches]
 
     def _marked(
-        self, hypothesis: Hypothesis, held: Sequence[tuple[int, Alternative]], mark: str
+        self, hypothesis: Hypothesis, matches: Sequence[tuple[int, Alternative]], mark: str
     ) -> tuple[list[int], list[str]]:
         """Return the ids with each phrase or span replaced by UNK, and the text of each UNK."""
         unknown = iter(hypothesis.unknown)
@@ -136,7 +140,7 @@ class ConstraintCodec:
         ids: list[int] = []
         texts: list[str] = []
         end = 0
-        for start, alternative in [*held, (len(words), Alternative(()))]:
+        for start, alternative in [*matches, (len(words), Alternative(()))]:
             ids += hypothesis.tokens[end:start]
             texts += [word for word in words[end:start] if word is not None]
             if alternative.ids:
@@ -152,9 +156,9 @@ class ConstraintCodec:
     def _constraint(self, phrase: Phrase) -> Constraint:
         """Return two alternatives for each form: after a space, and directly after punctuation such as a bracket."""
         return _distinct(
-            way
+            alternative
             for form in phrase.alternatives
-            for way in (self._separate(form, Rendering(form)), self._attached(form, Rendering(form)))
+            for alternative in (self._separate(form, Rendering(form)), self._attached(form, Rendering(form)))
         )
 
     def _span(self, requirements: Requirements, masked: MaskedSource, index: int) -> Constraint:
@@ -164,29 +168,33 @@ class ConstraintCodec:
             opens, closes = is_word_character(span.text[0]), is_word_character(span.text[-1])
             return (Alternative((placeholder.id,), opens, closes, Rendering(span.text)),)
         if placeholder is None:
-            written, shown, before = span.text, Rendering(span.text), requirements.text[: span.start]
+            written, rendering, before = span.text, Rendering(span.text), requirements.text[: span.start]
         else:
             written, before = placeholder.text, placeholder.before
-            shown = Rendering(span.text, joined_before=placeholder.joined_before, joined_after=placeholder.joined_after)
-        ways = self._separate(written, shown), self._attached(written, shown)
-        return _distinct(ways if not before.strip() else ways[:1] if before[-1].isspace() else ways[1:])
+            rendering = Rendering(
+                span.text, joined_before=placeholder.joined_before, joined_after=placeholder.joined_after
+            )
+        alternatives = self._separate(written, rendering), self._attached(written, rendering)
+        return _distinct(
+            alternatives if not before.strip() else alternatives[:1] if before[-1].isspace() else alternatives[1:]
+        )
 
-    def _separate(self, written: str, shown: Rendering) -> Alternative:
+    def _separate(self, written: str, rendering: Rendering) -> Alternative:
         blank = self._target.added_space
         before, after = " " if blank == "first" else "", " " if blank == "last" else ""
-        return self._alternative(self._target.encode(written), shown._replace(before=before, after=after))
+        return self._alternative(self._target.encode(written), rendering._replace(before=before, after=after))
 
-    def _attached(self, written: str, shown: Rendering) -> Alternative:
+    def _attached(self, written: str, rendering: Rendering) -> Alternative:
         (ids,) = self._target.encode_continuation([written])
-        return self._alternative(ids, shown._replace(after=" " if self._target.added_space == "last" else ""))
+        return self._alternative(ids, rendering._replace(after=" " if self._target.added_space == "last" else ""))
 
-    def _alternative(self, ids: Sequence[int], shown: Rendering) -> Alternative:
+    def _alternative(self, ids: Sequence[int], rendering: Rendering) -> Alternative:
         written = tuple(ids) or (UNK,)
         opens, closes = bool(self._edges.opens[written[0]]), bool(self._edges.closes[written[-1]])
         if UNK in (written[0], written[-1]):  # the text of this UNK is known
-            opens = opens or (written[0] == UNK and not shown.before and is_word_character(shown.text[0]))
-            closes = closes and not shown.after
-        return Alternative(written, opens, closes, shown)
+            opens = opens or (written[0] == UNK and not rendering.before and is_word_character(rendering.text[0]))
+            closes = closes and not rendering.after
+        return Alternative(written, opens, closes, rendering)
 
 
 def _written_once(
@@ -201,16 +209,18 @@ def _written_once(
         for span, placeholder in zip(requirements.spans, masked.placeholders, strict=True)
     ]
     kept = constraints[len(constraints) - len(numbers) :]
-    alone = {way.ids[0] for each, is_one in zip(kept, numbers, strict=True) if is_one for way in each}
-    parts = {token for each in constraints for way in each if len(way.ids) > 1 for token in way.ids}
+    alone = {alternative.ids[0] for each, is_one in zip(kept, numbers, strict=True) if is_one for alternative in each}
+    parts = {
+        token for each in constraints for alternative in each if len(alternative.ids) > 1 for token in alternative.ids
+    }
     return tuple(sorted(alone - parts))
 
 
-def _distinct(ways: Iterable[Alternative]) -> Constraint:
+def _distinct(alternatives: Iterable[Alternative]) -> Constraint:
     """Return the alternatives without duplicates: of alternatives with equal ids, only the first is kept."""
     found: dict[tuple[int, ...], Alternative] = {}
-    for way in ways:
-        found.setdefault(way.ids, way)
+    for alternative in alternatives:
+        found.setdefault(alternative.ids, alternative)
     return tuple(found.values())
 
 

@@ -16,7 +16,7 @@ _PIECES = 2
 
 
 class NumberPlaceholder(NamedTuple):
-    """A number that the source doesn't contain. before: the text that precedes it in the model's input.
+    """A number that the source does not contain. before: the text that precedes the number in the model's input.
 
     joined_before, joined_after: True if a space that the source lacks was inserted on this side. alone: True if none of
     its digits occurs in the source, so that no other text needs its pieces.
@@ -60,10 +60,12 @@ class PlaceholderWriter:
     def __init__(self, tokenizers: Tokenizers) -> None:
         self._tokenizers = tokenizers
         tags = tokenizers.source.tags
-        own = [symbol for symbol in placeholder_symbols(tags) if symbol in tokenizers.target.tags]
-        self.symbols = [SymbolPlaceholder(*each) for each in zip(own, tokenizers.target.tag_ids(own), strict=True)]
+        symbols = [symbol for symbol in placeholder_symbols(tags) if symbol in tokenizers.target.tags]
+        self.symbols = [
+            SymbolPlaceholder(*each) for each in zip(symbols, tokenizers.target.tag_ids(symbols), strict=True)
+        ]
         """Symbols that the model was trained to copy."""
-        self._knows_terms = all(symbol in tags for symbol in TERMINOLOGY)
+        self._supports_terms = all(symbol in tags for symbol in TERMINOLOGY)
 
     def mask(self, requirements: Requirements) -> MaskedSource:
         """Return a text with spans replaced and terms marked. No number placeholder occurs in the text or a phrase."""
@@ -95,12 +97,12 @@ class PlaceholderWriter:
             end = span.end
         self._write(line, requirements, end, len(requirements.text))
         copies = not found or (bool(self.symbols) and not any(isinstance(each, NumberPlaceholder) for each in found))
-        learned = copies and not requirements.phrases and (self._knows_terms or not requirements.terms)
+        learned = copies and not requirements.phrases and (self._supports_terms or not requirements.terms)
         return MaskedSource(line.build(), tuple(found), learned)
 
     def _write(self, line: InlineWriter, requirements: Requirements, start: int, end: int) -> None:
         """Write the text between two spans, with its terms marked if the model was trained with such marks."""
-        for term in requirements.terms if self._knows_terms else ():
+        for term in requirements.terms if self._supports_terms else ():
             if start <= term.start < end:
                 line.write(requirements.text[start : term.start])
                 line.write_term(requirements.text[term.start : term.end], term.phrase.alternatives[0])
@@ -112,7 +114,7 @@ class PlaceholderWriter:
         texts = [requirements.text, *(form for phrase in requirements.required for form in phrase.alternatives)]
         used = {text[begin:end] for text in texts for begin, end in split_units(text)}
         digits = {character for text in texts for character in text if character.isdigit()}
-        free = [number for number in self._known if number not in used]
+        free = [number for number in self._short_numbers if number not in used]
         alone = []
         for number in free:
             if digits.isdisjoint(number):
@@ -122,7 +124,7 @@ class PlaceholderWriter:
         yield from ((number, False) for number in free if number not in alone)
 
     @cached_property
-    def _known(self) -> list[str]:
+    def _short_numbers(self) -> list[str]:
         """Numbers that both vocabularies encode with few pieces, sorted by the number of pieces."""
         if self._tokenizers.reads_vectors:
             return []

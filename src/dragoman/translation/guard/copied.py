@@ -18,18 +18,19 @@ def is_copied(source: str, output: str, share: float = _SHARE) -> bool:
     """Return whether the output repeats at least `share` of the source's plain words, in the same order.
 
     Plain words start with a lower-case letter and are not part of an address or markup: names, numbers and addresses
-    are the same in most languages. False for a source of fewer than four plain words, or of mostly other words. In
-    scripts without spaces each character is a word. Only meaningful for two different languages.
+    are the same in most languages. The result is False if the source has fewer than four plain words, or if most of its
+    words are not plain. In scripts without spaces, each character is a word. The result is only meaningful for two
+    different languages.
     """
     if source == output:  # most copies are exact
-        given = written = _words(source)
+        source_words = output_words = _words(source)
     else:
-        given, written = _words(source), _words(output)
-    plain = [word for word in given if _is_plain(word)]
-    if len(plain) < _FEWEST_WORDS or 2 * len(plain) < len(given):
+        source_words, output_words = _words(source), _words(output)
+    plain = [word for word in source_words if _is_plain(word)]
+    if len(plain) < _FEWEST_WORDS or 2 * len(plain) < len(source_words):
         return False
-    if given is not written:
-        matching = SequenceMatcher(None, plain, [word for word in written if _is_plain(word)], autojunk=False)
+    if source_words is not output_words:
+        matching = SequenceMatcher(None, plain, [word for word in output_words if _is_plain(word)], autojunk=False)
         return sum(block.size for block in matching.get_matching_blocks()) >= share * len(plain)
     return True
 

@@ -48,7 +48,7 @@ class GuardOutcome:
 
 
 def merge_outcomes(parts: Iterable[GuardOutcome | None]) -> GuardOutcome | None:
-    """Return the outcome of a text that was translated in parts; None if nothing was found in any part."""
+    """Return the outcome of a text that was translated in parts; None if there are no findings in any part."""
     some = [part for part in parts if part is not None]
     if not some:
         return None

@@ -1,4 +1,4 @@
-"""Detects numbers that changed."""
+"""Detects numbers that differ between a source and its translation."""
 
 import unicodedata
 from collections import Counter
@@ -25,20 +25,20 @@ def changed_numbers(source: str, output: str) -> str | None:
     """
     if not any(map(str.isdecimal, source)):
         return None
-    given, written = _numbers(source), _numbers(output)
-    missing, more = given - written, written - given
+    source_numbers, output_numbers = _numbers(source), _numbers(output)
+    missing, extra = source_numbers - output_numbers, output_numbers - source_numbers
     if not missing or not _runs(source) - _runs(output):
         return None
     joined = "".join(_digits(output))
     lost = []
     for number in sorted(missing.elements(), key=lambda each: (-len(each), each)):
-        other = next((each for each in more if _same(number, each)), None)
+        other = next((each for each in extra if _same(number, each)), None)
         if other is not None:
-            more[other] -= 1
-            more += Counter()
+            extra[other] -= 1
+            extra += Counter()
         elif not (len(number) > 2 and number in joined):
             lost.append(number)
-    if more or any(int(number) > _SPELLED for number in lost):
+    if extra or any(int(number) > _SPELLED for number in lost):
         return ", ".join(lost) or None
     return None
 

@@ -1,4 +1,4 @@
-"""Detects loops: a phrase repeated in a row more often than anything in the source."""
+"""Detects loops, in which a phrase is repeated more times in a row than any phrase of the source."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

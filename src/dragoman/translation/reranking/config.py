@@ -8,8 +8,9 @@ from dragoman.base.settings.config import Config
 
 
 class ReverseConfig(Config):
-    """A translation model of the reverse direction: log p(source | translation), the channel of the noisy channel
-    model.
+    """A translation model of the reverse direction, whose feature is log p(source | translation).
+
+    It is the channel model of the noisy-channel approach.
     """
 
     folder: Path = Field(
@@ -21,7 +22,7 @@ class ReverseConfig(Config):
 
 
 class RerankingLanguageModelConfig(Config):
-    """A language model of the target language, with any vocabulary: log p(translation)."""
+    """A language model of the target language with any vocabulary, whose feature is log p(translation)."""
 
     folder: Path = Field(description="Folder of a language model.")
     weight: float = Field(default=1.0, allow_inf_nan=False, description="Weight of this feature (no unit).")

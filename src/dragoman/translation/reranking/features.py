@@ -15,7 +15,7 @@ from dragoman.translation.result import Translation
 from dragoman.translation.translator import Translator
 
 UNREADABLE = -1e6
-"""Log-probability (nats) of a pair that is too long for the reverse model, which ranks it last."""
+"""Log-probability (nats) assigned to pairs that are too long for the reverse model, so that they are ranked last."""
 
 
 class Features:
@@ -49,22 +49,22 @@ class Features:
 
     def of(self, sources: Sequence[str], found: Sequence[Sequence[Translation]]) -> list[NDArray[np.float64]]:
         """Return the features (N, F) of each text's N hypotheses. Hypotheses with the same text are scored once."""
-        pairs = [(source, each.text) for source, its in zip(sources, found, strict=True) for each in its]
+        pairs = [(source, each.text) for source, hypotheses in zip(sources, found, strict=True) for each in hypotheses]
         columns = {
-            "model": [each.log_probability for its in found for each in its],
-            "length": [float(len(each.ids)) for its in found for each in its],
+            "model": [each.log_probability for hypotheses in found for each in hypotheses],
+            "length": [float(len(each.ids)) for hypotheses in found for each in hypotheses],
         }
         if self._reverse is not None:
             distinct = list(dict.fromkeys(pairs))
-            known = dict(zip(distinct, self._channel(distinct), strict=True))
-            columns["reverse"] = [known[pair] for pair in pairs]
+            reverse_scores = dict(zip(distinct, self._channel(distinct), strict=True))
+            columns["reverse"] = [reverse_scores[pair] for pair in pairs]
         if self._language_model is not None:
             texts = list(dict.fromkeys(text for _, text in pairs))
             scores = self._language_model.score(texts, batch_size=self._batch_size)
             fluency = {text: score.log_probability for text, score in zip(texts, scores, strict=True)}
             columns["language_model"] = [fluency[text] for _, text in pairs]
         values = np.array([columns[name] for name in self.names], np.float64).T.reshape(len(pairs), len(self.names))
-        ends = np.cumsum([len(its) for its in found])
+        ends = np.cumsum([len(hypotheses) for hypotheses in found])
         return np.split(values, ends[:-1]) if len(found) else []
 
     def _channel(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
@@ -72,11 +72,14 @@ class Features:
         reverse, config = self._reverse, self._config.reverse
         assert reverse is not None
         assert config is not None
-        read = reverse.tokenizers.source.encode_batch([translation for _, translation in pairs])
-        written = reverse.tokenizers.target.encode_batch([source for source, _ in pairs])
+        translations = reverse.tokenizers.source.encode_batch([translation for _, translation in pairs])
+        sources = reverse.tokenizers.target.encode_batch([source for source, _ in pairs])
         limits, tags = reverse.engine.limits, len(self._tags)
-        lengths = zip(read, written, strict=True)
-        fits = [first_exceeded(limits, tags + len(one), len(other)) is None for one, other in lengths]
+        lengths = zip(translations, sources, strict=True)
+        fits = [
+            first_exceeded(limits, tags + len(translation_ids), len(source_ids)) is None
+            for translation_ids, source_ids in lengths
+        ]
         readable = [pair for pair, each in zip(pairs, fits, strict=True) if each]
         scores = reverse.score(
             [translation for _, translation in readable],
@@ -90,18 +93,16 @@ class Features:
 
 
 def check_direction(config: ReverseConfig, reverse: Meta, model: Meta) -> None:
-    """Raise ConfigError if, by its metadata, `reverse` does not translate from the model's target to its source
-    language.
-    """
+    """Raise ConfigError if the metadata of the reverse model contradict the reverse direction of `model`."""
     backward = config.to or reverse.target_language
-    for what, other, own in (
-        ("reads", reverse.source_language, None if model.target_languages else model.target_language),
-        ("writes", backward, model.source_language),
+    for preposition, other, own in (
+        ("from", reverse.source_language, None if model.target_languages else model.target_language),
+        ("into", backward, model.source_language),
     ):
         if other is not None and own is not None and other != own:
             raise ConfigError(
-                f"the reverse model {config.folder} {what} {other}, but translations from {model.source_language} into "
-                f"{model.target_language} need a model from {model.target_language} into {model.source_language}"
+                f"the reverse model {config.folder} translates {preposition} {other}, but translations from "
+                f"{model.source_language} into {model.target_language} need a model from {model.target_language} into {model.source_language}"
             )
 
 

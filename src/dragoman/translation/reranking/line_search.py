@@ -64,7 +64,7 @@ def search_line(
 
     The score is constant between the values of γ at which the best hypothesis of a sentence changes. The returned γ is
     the middle of the interval with the best score (the widest interval if there are several). In an unbounded interval
-    it lies 1 beyond the outermost change.
+    the returned γ is 1 beyond the outermost change.
     """
     sums: Statistics = np.zeros(lists.statistics[0].shape[1], np.int64)
     corners: list[float] = []

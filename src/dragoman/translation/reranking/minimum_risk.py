@@ -17,9 +17,10 @@ Weights = Literal["uniform", "probability"]
 class MinimumRisk:
     """argmax_h Σ_r w_r · u(h, r) over the hypotheses h of a text, each of which is also a reference r.
 
-    u is a sentence's chrF2, BLEU or any other `NgramMetric`. The expected utility under the model (Eikema and Aziz
-    2020, equation 3) is estimated from samples with equal weights, w = 1/N, where a text drawn twice counts twice; or
-    from an n-best list, each hypothesis weighted by its share of the list's probability (Kumar and Byrne 2004).
+    u is sentence-level chrF2, BLEU or any other `NgramMetric`. The expected utility under the model (Eikema and Aziz
+    2020, equation 3) is estimated from samples or from an n-best list. Samples have equal weights, w = 1/N, so a text
+    that was drawn twice counts twice. In an n-best list, each hypothesis is weighted by its share of the list's
+    probability (Kumar and Byrne 2004).
     """
 
     def __init__(self, utility: str = "chrf", weights: Weights = "uniform") -> None:

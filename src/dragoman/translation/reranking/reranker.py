@@ -17,7 +17,7 @@ from dragoman.translation.translator import Translator
 
 
 class Reranker:
-    """Scores hypotheses by a noisy channel (Yee et al. 2019; Ng et al. 2019) and the other features of a config."""
+    """Scores hypotheses by a noisy-channel model (Yee et al. 2019; Ng et al. 2019) and further features of a config."""
 
     def __init__(self, config: RerankingConfig, features: Features) -> None:
         """features: the features of `config`."""
