@@ -53,7 +53,7 @@ def test_constraints_are_part_of_the_journal(command: list[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "content", "code", "message"),
     [
-        (["--constraints", "file"], "x\n", 1, "in has 4 line(s) and file has 1: line n of --constraints has"),
+        (["--constraints", "file"], "x\n", 1, "in has 4 line(s) and file has 1: line n of --constraints must contain"),
         (["--constraints", "file"], "x\na||b\n\n\n", 1, "file, line 2"),
         (["--constraints", "file"], "\n\nx\n\n", 1, "in, line 3: a blank line cannot have required phrases"),
         (["--glossary", "file"], "a\tb\n\tc\n", 1, "file, line 2"),

@@ -132,7 +132,7 @@ def test_wrong_directions_and_keys_are_refused(folders: dict[str, Path], tmp_pat
     (tmp_path / "weights.yaml").write_text("nbest: 4\nlenght: 1\n")
     with pytest.raises(ConfigError, match=r"lenght .*line 2.*did you mean length"):
         read_reranking(tmp_path / "weights.yaml")
-    with pytest.raises(ConfigError, match="--rerank or --mbr"):
+    with pytest.raises(ConfigError, match="--rerank and --mbr"):
         translate_file(folders["model"], None, tmp_path / "out", rerank=config(folders), mbr="chrf")
     with pytest.raises(ConfigError, match="--nbest"):
         translate_file(folders["model"], None, tmp_path / "out", mbr="chrf")

@@ -102,7 +102,8 @@ def check_direction(config: ReverseConfig, reverse: Meta, model: Meta) -> None:
         if other is not None and own is not None and other != own:
             raise ConfigError(
                 f"the reverse model {config.folder} translates {preposition} {other}, but translations from "
-                f"{model.source_language} into {model.target_language} need a model from {model.target_language} into {model.source_language}"
+                f"{model.source_language} into {model.target_language} need a model from {model.target_language} "
+                f"into {model.source_language}"
             )
 
 
