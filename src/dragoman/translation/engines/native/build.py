@@ -1,4 +1,4 @@
-"""The engine's compiled library: from the wheel, from a cache folder, or compiled at first use."""
+"""Finds the engine's compiled library in the wheel or in a cache folder, or compiles it at first use."""
 
 import os
 from pathlib import Path
@@ -22,7 +22,7 @@ _REMEDY = "use --engine torch"
 
 
 class NoLibraryError(ResourceError):
-    """The engine's library is not available: it can neither be loaded nor compiled here."""
+    """The engine's library can neither be loaded nor compiled on this machine."""
 
 
 class NoCompilerError(NoLibraryError):
@@ -32,7 +32,7 @@ class NoCompilerError(NoLibraryError):
 def best_library() -> Path:
     """Return the path of the library for the best instruction set that the processor and the compiler support.
 
-    Raises the error of the best one, as `compiled_library` does, if there is a library for none of them.
+    If no instruction set has a library, raises the error of `compiled_library` for the best instruction set.
     """
     errors = []
     for instructions in available():
@@ -44,10 +44,11 @@ def best_library() -> Path:
 
 
 def compiled_library(instructions: InstructionSet) -> Path:
-    """Return the path of the library for an instruction set, which has been loaded; compiles it if necessary.
+    """Load the library for an instruction set and return its path. The library is compiled if necessary.
 
-    A library that is damaged, or was made by another version or for another kind of processor, is not used. If a folder
-    cannot be used, the next one of `cache_folders` is. Raises NoLibraryError if no folder can be used, NoCompilerError.
+    A library that is damaged, or was compiled by another version or for another type of processor, is not used. Of the
+    folders in `cache_folders`, the first usable one is chosen. Raises NoLibraryError if no folder can be used, and
+    NoCompilerError if the library cannot be compiled.
     """
     chosen = os.environ.get("CC", "")
     if (path := _existing(instructions, chosen)) is not None:
@@ -82,7 +83,7 @@ def compiled_library(instructions: InstructionSet) -> Path:
 
 
 def _existing(instructions: InstructionSet, chosen: str) -> Path | None:
-    """Return the path of a library that is already compiled and can be loaded."""
+    """Return the path of a compiled library that can be loaded."""
     for folder in (PREBUILT, *cache_folders()):
         path = folder / library_name(instructions, "" if folder == PREBUILT else chosen)
         try:
@@ -99,7 +100,7 @@ def _existing(instructions: InstructionSet, chosen: str) -> Path | None:
 
 
 def _compiled(instructions: InstructionSet, folder: Path) -> bytes:
-    """Return the content of a new library. folder: for temporary files. Raises NoCompilerError, OSError."""
+    """Compile a library and return its content. folder: contains temporary files. Raises NoCompilerError, OSError."""
     reasons = []
     for compiler in compilers():
         try:

@@ -1,4 +1,4 @@
-"""Measures which numbers of workers (for many sources) and threads (for a single source) are fastest."""
+"""Measures the fastest numbers of workers (for many sources) and of threads (for a single source)."""
 
 import json
 import os
@@ -25,7 +25,11 @@ _VOCABULARY, _LENGTHS, _REQUESTS = 6000, (4, 24), 160
 
 
 class Calibration(NamedTuple):
-    """workers: threads that share many requests, one batch each. threads: threads that compute a request together."""
+    """The fastest numbers of threads.
+
+    workers: the number of threads that share many requests, with one batch each. threads: the number of threads that
+    compute a single request together.
+    """
 
     workers: int
     threads: int
@@ -35,9 +39,9 @@ class Calibration(NamedTuple):
 def calibrate(max_threads: int, library: Path) -> Calibration:
     """Return the fastest numbers of workers and threads, each at most `max_threads`.
 
-    They are measured once per machine, in two seconds, and stored in a cache folder if there is a writable one. The
-    largest numbers are not always the fastest: the second hardware thread of a core adds little, and threads that wait
-    for one another are slow if cores are far apart. library: the library for this machine.
+    The numbers are measured once per machine, in two seconds, and stored in a cache folder if one is writable. The
+    largest numbers are not always the fastest, because the second hardware thread of a core adds little, and threads
+    that wait for one another are slow if cores are far apart. library: the library for this machine.
     """
     if max_threads == 1:
         return Calibration(1, 1)
