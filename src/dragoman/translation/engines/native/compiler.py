@@ -1,4 +1,4 @@
-"""Instruction sets, and the compilation of the engine's C sources for them.
+"""Lists instruction sets and compiles the engine's C sources for them.
 
 This module imports only the standard library, because `hatch_build.py` loads it by its path when a wheel is built.
 """
@@ -24,7 +24,7 @@ _SEAL_BYTES = len(_SEAL) + hashlib.sha256().digest_size
 
 
 class CompilerError(Exception):
-    """A compiler cannot be run, or fails."""
+    """A compiler cannot be run or has failed."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ INSTRUCTION_SETS = (
     InstructionSet("avx2", ("-mavx2", "-mfma"), frozenset(("avx2", "fma"))),
     InstructionSet("portable", (), frozenset(), machines=()),
 )
-"""Best first. The last is plain C, for any processor."""
+"""All instruction sets, best first. The last one is plain C, which runs on any processor."""
 
 
 def machine() -> str:
-    """Return the kind of this processor, such as x86_64 or aarch64."""
+    """Return the architecture of this processor, such as x86_64 or aarch64."""
     name = platform.machine().lower()
     return {"amd64": "x86_64", "arm64": "aarch64"}.get(name, name)
 
@@ -66,15 +66,15 @@ def available() -> tuple[InstructionSet, ...]:
 
 
 def compilable(processor: str) -> tuple[InstructionSet, ...]:
-    """Return the instruction sets of all processors of a kind, best first."""
+    """Return the instruction sets of all processors of an architecture, best first."""
     return tuple(each for each in INSTRUCTION_SETS if not each.machines or processor in each.machines)
 
 
 def library_name(instructions: InstructionSet, compiler: str = "", processor: str | None = None) -> str:
-    """Return the file name of a library, with a digest of everything that it is made from.
+    """Return the file name of a library, with a digest of everything that determines its content.
 
-    compiler: a compiler that the user has chosen, whose libraries are kept apart from those of the default one.
-    processor: the kind of processor that it is for; None for this one.
+    compiler: the compiler that the user has chosen; its libraries have different names from those of the default
+    compiler. processor: the architecture that the library is compiled for; None for the architecture of this machine.
     """
     parts = (processor or machine(), compiler, *_FLAGS, *instructions.flags)
     digest = hashlib.sha256("\0".join(parts).encode())
@@ -84,11 +84,11 @@ def library_name(instructions: InstructionSet, compiler: str = "", processor: st
 
 
 def compilers() -> list[tuple[str, ...]]:
-    """Return $CC or, if it is not set, all compilers that are installed, each as the beginning of a command."""
+    """Return the command of each installed compiler, or only the command in $CC if this variable is set."""
     if given := os.environ.get("CC", "").strip():
         try:
             return [tuple(shlex.split(given))]
-        except ValueError:  # a quote is not closed
+        except ValueError:  # $CC contains an unclosed quote
             return [(given,)]
     return [(name,) for name in _COMPILERS if shutil.which(name)]
 
@@ -96,7 +96,7 @@ def compilers() -> list[tuple[str, ...]]:
 def compile_library(
     compiler: Sequence[str], instructions: InstructionSet, folder: Path, extra_flags: Sequence[str] = ()
 ) -> bytes:
-    """Compile the sources and return the library, sealed. folder: for temporary files.
+    """Compile the sources and return the content of the sealed library. folder: contains temporary files.
 
     extra_flags: further flags for the compiler, such as sanitizers. Raises CompilerError.
     """
@@ -129,12 +129,12 @@ def compile_library(
 
 
 def seal(content: bytes) -> bytes:
-    """Append a digest, which loaders of libraries ignore, so that damage is noticed before a library is loaded."""
+    """Append a digest, so that damage is detected before a library is loaded. Library loaders ignore the digest."""
     return content + _SEAL + hashlib.sha256(content).digest()
 
 
 def is_intact(content: bytes) -> bool:
-    """Return whether a file is as it was sealed. Loading a truncated library could end the process."""
+    """Return whether a sealed file is undamaged. Loading a truncated library could crash the process."""
     body, end = content[:-_SEAL_BYTES], content[-_SEAL_BYTES:]
     return end == _SEAL + hashlib.sha256(body).digest()
 
