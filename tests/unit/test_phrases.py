@@ -4,6 +4,9 @@ import time
 from pathlib import Path
 
 import pytest
+import regex
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.control.control import Control
@@ -88,7 +91,14 @@ def test_kinds_of_kept_spans() -> None:
     text = "On 3.5.2024 at 10:30, 1,234 of 50% B2 2nd 12km (7)"
     assert kept(text, "number") == ["3.5.2024", "10:30", "1,234", "50", "7"]
     text = "See https://a.b/c?d=1&e=(2), www.x.org. or <http://q.de/>! http://"
-    assert kept(text, "url") == ["https://a.b/c?d=1&e=(2", "www.x.org", "http://q.de/"]
+    assert kept(text, "url") == ["https://a.b/c?d=1&e=(2)", "www.x.org", "http://q.de/"]
+    text = "(https://de.wikipedia.org/wiki/Bank_(Möbel)), example.com/a, git+ssh://x.y, mailto:a@b.de, z.B. Ende.Das 3.com2"
+    assert kept(text, "url") == [
+        "https://de.wikipedia.org/wiki/Bank_(Möbel)",
+        "example.com/a",
+        "git+ssh://x.y",
+        "mailto:a@b.de",
+    ]
     assert kept("Ask a.b+c@x-y.co.uk, not @me or a@b", "email") == ["a.b+c@x-y.co.uk"]
     assert kept("a <3 <b>x</b><br/> & &amp; &#8364; <a href='1 > 0'> 1 < 2", "markup") == [
         "<b>",
@@ -111,11 +121,46 @@ def test_kinds_of_kept_spans() -> None:
     ]
     assert kept('<a href="http://x.y">1</a>', "all") == ['<a href="http://x.y">', "1", "</a>"]
     assert kept("AB-12 12", "number", patterns=(r"[A-Z]+-\d+", r"\s+")) == ["AB-12", "12"]
-    assert list(KINDS) == ["number", "url", "email", "emoji", "markup", "placeholder"]
     assert KeepRules.of() is None
     for wrong in ({"kinds": ["numbers"]}, {"patterns": ["(("]}):
         with pytest.raises(ConfigError):
             KeepRules.of(**wrong)
+
+
+KIND_EXAMPLES: list[tuple[str, str, list[str]]] = [
+    ("placeholder", "$USER, $total$ US$A A$AP $5 costs", ["$USER", "$total$"]),
+    ("placeholder", ":name (:id) Schüler:innen std::vector 10:30 a: b", [":name", ":id"]),
+    ("placeholder", "__x__ __first_name__ a__b__ ____", ["__x__", "__first_name__"]),
+    ("placeholder", "%{x} #{x} @{x} [[x]] [x] {{{raw}}}", ["%{x}", "#{x}", "@{x}", "[[x]]", "{{{raw}}}"]),
+    ("placeholder", "%1$@ %@ %ld %-10s %05.2f %s%d", ["%1$@", "%@", "%ld", "%-10s", "%05.2f", "%s", "%d"]),
+    ("placeholder", "%Y-%m-%d %1, %name% %% 100%off 5 % d", ["%Y", "%m", "%d", "%1", "%name%", "%%"]),
+    ("placeholder", "{count, number} { name } { $user } {a b}", ["{count, number}", "{ name }", "{ $user }"]),
+    ("placeholder", "{% if x %} <%= x %> $t(key) $(VAR)", ["{% if x %}", "<%= x %>", "$t(key)", "$(VAR)"]),
+    ("placeholder", "*|FNAME|* :smile: :+1: :not closed", ["*|FNAME|*", ":smile:", ":+1:", ":not"]),
+    ("markup", '<x id="1"/> <0>a</0> <1/> &amp; &#39; &x <3', ['<x id="1"/>', "<0>", "</0>", "<1/>", "&amp;", "&#39;"]),
+    ("markup", "<!-- a --> <!-- <!-- b -->", ["<!-- a -->", "<!-- b -->"]),
+    ("mention", "@user, @a.b@c.social. @scope/pkg a@b.de @ x", ["@user", "@a.b@c.social", "@scope/pkg"]),
+    ("hashtag", "#tag #1 C# &#39; a#b #標籤 # x", ["#tag", "#1", "#標籤"]),
+    ("path", "/etc/passwd ~/a.py ./a/b ../../c", ["/etc/passwd", "~/a.py", "./a/b", "../../c"]),
+    ("path", "src/x_y.md, and/or km/h text/html 1/2 / </b>", ["src/x_y.md"]),
+    ("path", r"C:\a\b.txt D:/x \\host\share https://a/b", [r"C:\a\b.txt", "D:/x", r"\\host\share"]),
+    ("path", "(README.md) a.tar.gz. Ende.Der z.B. .env", ["README.md", "a.tar.gz", ".env"]),
+    ("escape", r"a\nb \t \u00e4 \x41 \beta \d", [r"\n", r"\t", r"\u00e4", r"\x41"]),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "spans"), KIND_EXAMPLES)
+def test_spans_of_a_kind(kind: str, text: str, spans: list[str]) -> None:
+    assert kept(text, kind) == spans
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(text=st.text(st.sampled_from("a1_ .,:/\\$%&#@<>{}[]()|*+-!\"'ä東\u0301👍\ufe0f\u20e3"), max_size=30))
+@settings(max_examples=30, deadline=None)
+def test_a_kind_is_found_wherever_its_pattern_matches(kind: str, text: str) -> None:
+    """The signs that save the search for a kind never hide one of its spans."""
+    found = [match[0].strip() for match in regex.compile(KINDS[kind], regex.V1).finditer(text)]
+    assert kept(text, kind) == [each for each in found if each]
 
 
 HOSTILE = [
@@ -136,6 +181,18 @@ HOSTILE = [
     "%-",
     "%0",
     "{{a",
+    "a.",
+    "a.com/(",
+    "../",
+    "a/b",
+    "[[",
+    "*|",
+    "$t(",
+    "{ ",
+    "__a",
+    "@a.",
+    "\\u",
+    "http://(",
 ]
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import regex
@@ -12,18 +12,82 @@ from dragoman.text.words import WORD_CHARACTER
 
 _EMOJI_MODIFIERS = r"\p{Emoji_Modifier}?\uFE0F?\u20E3?[\U000E0020-\U000E007F]*"
 _EMOJI = rf"(?:\p{{Emoji_Presentation}}|\p{{Extended_Pictographic}}|\p{{Emoji}}(?=\uFE0F|\u20E3)){_EMOJI_MODIFIERS}"
-_EXPRESSION = r"[\p{L}_][\p{L}\p{N}_.$\[\]-]*"
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*+"
+_LETTER = WORD_CHARACTER
+"""A letter or digit of a word, without the scripts that do not separate words: a name ends where such text begins."""
+
+_EXPRESSION = r"[$@-]?[\p{L}_][\p{L}\p{N}_.$\[\]-]*+"
+_PLACEHOLDERS = (
+    r"\{\{\{?[^{}\n]{1,200}+\}\}\}?",  # Mustache, Handlebars, Jinja, Angular, i18next, MediaWiki
+    r"\{%[^{}\n]{1,200}+\}|<%[^<>\n]{1,200}+>",  # Jinja, ERB
+    rf"[$#%@]?\{{\s{{0,9}}(?:{_EXPRESSION}|[0-9]*+)(?:[:!][^{{}}\s]{{0,60}}+|\s{{0,9}},[^{{}}\n]{{1,60}}+)?\s{{0,9}}\}}",
+    r"\[\[[^\[\]\n]{1,200}+\]\]",  # MediaWiki, Obsidian
+    r"\$t\([^()\n]{1,100}+\)|\$\([A-Za-z_][\w.]{0,90}+\)",  # i18next, make
+    r"(?<![\p{L}\p{N}_$])\$" + _NAME + r"\$?",  # shells, PHP, Chrome
+    r"%\(\w+\)[-+0#]*+[0-9]*+(?:\.[0-9]+)?[a-zA-Z]",  # Python
+    r"%[0-9]++\$[-+0#]*+[0-9]*+(?:\.[0-9]+)?(?:hh|h|ll|l|L|q|j|z|t)?[a-zA-Z@]",  # C, PHP, Java, Objective-C
+    r"%[-+0#]*+[0-9]*+(?:\.[0-9]+)?(?:hh|h|ll|l|L|q|j|z|t)?[sdiufgxX@](?![\p{L}\p{N}])",  # C
+    r"(?<![\p{L}\p{N}%])%(?:[A-Za-z]|[1-9][0-9]?)(?![\p{L}\p{N}%])|%%",  # strftime, Qt
+    r"(?<![\p{L}\p{N}%])%[A-Za-z_][\w.]{0,60}+%",  # Symfony, Windows
+    r"(?<![^\s\"'(\[{<>=„“‘«])::?" + _NAME + r"(?!:)",  # Laravel, SQL
+    r"(?<![\p{L}\p{N}:]):[a-z0-9_+-]{1,40}+:(?![\p{L}\p{N}:])",  # short names of emoji
+    r"(?<![\p{L}\p{N}_])__[\p{L}\p{N}]++(?:_[\p{L}\p{N}]++)*+__(?![\p{L}\p{N}_])",
+    r"\*\|[^|\n]{1,60}+\|\*",  # Mailchimp
+)
+
+_SEGMENT = r"(?:[{W}@%+=~-]|\.(?=[{W}]))++".replace("{W}", _LETTER)
+_NO_PATH_BEFORE = rf"(?<![{_LETTER}@%+=~.:/\\<>-])"
+_ENDINGS = (
+    "txt|md|rst|html?|xhtml|css|js|mjs|ts|tsx|jsx|json|jsonl|ya?ml|toml|ini|cfg|conf|xml|csv|tsv|py|ipynb|cc?|cpp|hpp|h"
+    "|cs|java|kt|go|rs|rb|php|pl|lua|swift|sh|bash|bat|ps1|exe|dll|so|jar|zip|gz|tar|tgz|bz2|xz|zst|7z|rar|pdf|docx?"
+    "|xlsx?|pptx?|od[tsp]|rtf|epub|png|jpe?g|gif|svg|webp|bmp|ico|mp[34]|wav|ogg|flac|mkv|avi|mov|log|lock|sql|db|sqlite"
+    "|env|pot?|xlf|xliff|srt|vtt|tex|bib|bin|iso|img|deb|rpm|apk|dmg|safetensors|onnx|pt"
+)
+_PATHS = (
+    rf"{_NO_PATH_BEFORE}(?:~(?:[\w-]++)?/|(?:\.\.?/)++|/){_SEGMENT}(?:/{_SEGMENT})*+/?",  # /a/b, ~/a, ./a, ../../a
+    rf"{_NO_PATH_BEFORE}{_SEGMENT}(?:/{_SEGMENT})++(?<=\.[a-z0-9]{{1,8}})(?![{_LETTER}/])",  # a/b.c
+    rf"{_NO_PATH_BEFORE}[A-Za-z]:[\\/](?![\\/])(?:{_SEGMENT}(?:[\\/]{_SEGMENT})*+[\\/]?)?",  # C:\a
+    rf"(?<![\\{_LETTER}])\\\\{_SEGMENT}(?:\\{_SEGMENT})++\\?",  # \\host\a
+    rf"{_NO_PATH_BEFORE}(?:[{_LETTER}-]++)?(?:\.[{_LETTER}-]++)++(?<=\.(?:{_ENDINGS}))",  # a.txt
+)
+
+_NO_WORD_BEFORE = r"(?<![\p{L}\p{N}])"
+_SCHEME = rf"https?|ftps?|{_NO_WORD_BEFORE}[a-z][a-z0-9+.-]{{1,20}}+"
+_TOP_LEVEL = "com|org|net|edu|gov|info|io|dev|app|eu|de|at|ch|fr|nl|pl|cz|uk|jp|cn|ru|tv|social|xyz"
+_URL_CHARACTER = r"[^\s<>\"”»()]"
+_BALANCED = r"\([^\s<>\"”»()]*+\)"
+_URL_REST = rf"(?:{_BALANCED}|{_URL_CHARACTER})*(?:{_BALANCED}|[^\s<>\"”»'’.,;:!?()\]}}…])"
 
 KINDS = {
     "number": rf"(?<!{WORD_CHARACTER})(?>\p{{Nd}}+(?:[.,:/'’\u00A0\u202F]\p{{Nd}}+)*)(?!{WORD_CHARACTER})",
-    "url": r"(?i:(?:https?|ftps?)://|www\.)[^\s<>\"”»]*[^\s<>\"”»'’.,;:!?)\]}…]",
+    "url": rf"(?i:(?:{_SCHEME})://|{_NO_WORD_BEFORE}(?:mailto|tel|magnet):(?=\S)|www\.){_URL_REST}"
+    rf"|(?<![\p{{L}}\p{{N}}@._-])[a-z0-9-]++(?:\.[a-z0-9-]++)++(?<=\.(?:{_TOP_LEVEL}))(?![\p{{L}}\p{{N}}_]|\.[\p{{L}}\p{{N}}])"
+    rf"(?:/(?:{_URL_REST})?)?",
     "email": r"(?<![\p{L}\p{N}._%+-])(?>[\p{L}\p{N}._%+-]+)@(?>[\p{L}\p{N}-]+)(?:\.(?>[\p{L}\p{N}-]+))+",
     "emoji": rf"[\U0001F1E6-\U0001F1FF]{{2}}|{_EMOJI}(?:\u200D{_EMOJI})*",
-    "markup": r"</?\p{L}[^<>]*>|<!--.*?-->|&(?:[A-Za-z][A-Za-z0-9]*|#[0-9]+|#x[0-9A-Fa-f]+);",
-    "placeholder": rf"\{{\{{\s*{_EXPRESSION}\s*\}}\}}|\$?\{{(?:{_EXPRESSION}|[0-9]*)(?:[:!][^{{}}\s]*)?\}}"
-    r"|%\(\w+\)[-+0#]*+[0-9]*+(?:\.[0-9]+)?[sdifgxr]|%(?:[0-9]+\$)?[-+0#]*+[0-9]*+(?:\.[0-9]+)?[sdifgx@](?![\p{L}\p{N}])",
+    "markup": r"</?\p{L}[^<>]*>|</?[0-9]{1,4}/?>|<!--(?:(?!-->|<!--).)*+-->"
+    r"|&(?:[A-Za-z][A-Za-z0-9]{1,30}+|#[0-9]{1,7}+|#x[0-9A-Fa-f]{1,6}+);",
+    "placeholder": "|".join(_PLACEHOLDERS),
+    "mention": rf"(?<![{_LETTER}@/.+-])@{_LETTER}++(?:[.-]++{_LETTER}++)*+(?:[@/]{_LETTER}++(?:[.-]++{_LETTER}++)*+)?",
+    "hashtag": r"(?<![\p{L}\p{N}_&/#])#[\p{L}\p{N}_][\p{L}\p{N}\p{M}_]*+",
+    "path": "|".join(_PATHS),
+    "escape": r"\\(?:[nrt\"'\\]|[bfv0](?!\p{L})|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|u\{[0-9A-Fa-f]{1,6}\})",
 }
-"""Named kinds of spans, with a `regex.V1` pattern for each kind."""
+"""Named kinds of spans, with a `regex.V1` pattern for each kind. Each pattern takes linear time on any text."""
+
+_SIGNS = {
+    "number": r"\p{Nd}",
+    "url": r"[:.][^\s.]",
+    "email": "@",
+    "emoji": r"[#*\p{Nd}\u00A9\u00AE\u203C-\U0010FFFF]",
+    "markup": "[<&]",
+    "placeholder": r"[%${*]|[:_\[]\S|<%",
+    "mention": "@",
+    "hashtag": "#",
+    "path": r"[/\\]|\.[a-z]",
+    "escape": r"\\",
+}
+"""For each kind, a pattern that matches in any text with a span of the kind. It is found much faster than the span."""
 
 _TIME_LIMIT = 10.0
 """Time limit in seconds for the search for a pattern in one text."""
@@ -70,7 +134,9 @@ class KeepRules:
         limit.
         """
         spans = []
-        for pattern in self._compiled:
+        for sign, pattern in self._compiled:
+            if sign is not None and sign.search(text) is None:
+                continue
             try:
                 for match in pattern.finditer(text, timeout=_TIME_LIMIT):
                     inner = match[0].strip()
@@ -89,11 +155,17 @@ class KeepRules:
         return kept
 
     @cached_property
-    def _compiled(self) -> list["regex.Pattern[str]"]:
-        compiled = []
+    def _compiled(self) -> list[tuple["regex.Pattern[str] | None", "regex.Pattern[str]"]]:
+        """For each pattern, the pattern of its sign, or None if it has none, and the compiled pattern."""
+        compiled: list[tuple[regex.Pattern[str] | None, regex.Pattern[str]]] = []
         for pattern in self.patterns:
             try:
-                compiled.append(regex.compile(pattern, regex.V1))
+                compiled.append((None, regex.compile(pattern, regex.V1)))
             except regex.error as error:
                 raise ConfigError(f"{pattern!r} is not a regular expression: {error}") from None
-        return [*compiled, *(regex.compile(KINDS[kind], regex.V1) for kind in self.kinds)]
+        return [*compiled, *(_compile_kind(kind) for kind in self.kinds)]
+
+
+@cache
+def _compile_kind(kind: str) -> tuple["regex.Pattern[str]", "regex.Pattern[str]"]:
+    return regex.compile(_SIGNS[kind], regex.V1), regex.compile(KINDS[kind], regex.V1)

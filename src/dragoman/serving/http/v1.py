@@ -48,7 +48,7 @@ class TranslateV1Fields(KeyFields):
     constraints: list[str | list[str]] = Field(
         [], description="Phrases that every translated sentence must contain. A phrase is one form or a list of forms."
     )
-    keep: list[Literal["all", "number", "url", "email", "emoji", "markup", "placeholder"]] = Field(
+    keep: list[Literal[("all", *KINDS)]] = Field(  # type: ignore[valid-type]
         [], description="Types of spans that are copied byte for byte."
     )
     guard: bool = Field(False, description="Search again if a translation has problems, such as repetitions.")
