@@ -26,6 +26,22 @@ from dragoman.serving.http.requests import (
 from dragoman.serving.service import Service, TranslatedSentence, TranslatedText, TranslationJob
 
 
+KeptKind = Literal[
+    "all",
+    "number",
+    "url",
+    "email",
+    "emoji",
+    "markup",
+    "placeholder",
+    "mention",
+    "hashtag",
+    "path",
+    "escape",
+]
+"""`all`, or one of `KINDS`."""
+
+
 class TranslateV1Fields(KeyFields):
     """One or several texts to translate, and options. Unknown fields are rejected."""
 
@@ -48,7 +64,7 @@ class TranslateV1Fields(KeyFields):
     constraints: list[str | list[str]] = Field(
         [], description="Phrases that every translated sentence must contain. A phrase is one form or a list of forms."
     )
-    keep: list[Literal[("all", *KINDS)]] = Field(  # type: ignore[valid-type]
+    keep: list[KeptKind] = Field(
         [], description="Types of spans that are copied byte for byte."
     )
     guard: bool = Field(False, description="Search again if a translation has problems, such as repetitions.")
