@@ -66,9 +66,9 @@ def translator(kind: str, limit: int | None = None) -> Translator:
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"), max_size=6)
 WORDS = st.sampled_from(["a dog", "runs .", "Hund", "( 3 )", "zwei Hunde,", "3.5"])
 PHRASES = st.one_of(TEXT, WORDS).map(str.strip).filter(bool)
-SPANS = st.sampled_from(
-    ["https://a.b/c?d=1", "x@y.org", "7", "1,234.5", "<b>", "</b>", "&amp;", "{name}", "%s", "🐶", "👩‍👧", "🇩🇪", "3"]
-    + ["@me", "#tag", ":id", "a/b.c", "\\n"]
+SPANS = st.one_of(
+    st.sampled_from(["https://a.b/c?d=1", "x@y.org", "7", "1,234.5", "<b>", "</b>", "&amp;", "{name}", "%s", "3"]),
+    st.sampled_from(["🐶", "👩‍👧", "🇩🇪", "@me", "#tag", ":id", "a/b.c", "\\n"]),
 )
 SOURCE = st.lists(st.one_of(SPANS, WORDS, TEXT, st.just(" ")), max_size=6).map("".join)
 KIND = st.sampled_from(list(KINDS))

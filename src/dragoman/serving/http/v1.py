@@ -25,7 +25,6 @@ from dragoman.serving.http.requests import (
 )
 from dragoman.serving.service import Service, TranslatedSentence, TranslatedText, TranslationJob
 
-
 KeptKind = Literal[
     "all",
     "number",
