@@ -112,7 +112,8 @@ Keep = Annotated[
     typer.Option(
         "--keep",
         metavar="KIND[,KIND]...",
-        help="Kinds of text that are kept unchanged: number, url, email, emoji, markup, placeholder, mention, hashtag, path, escape, or all.",
+        help="Kinds of text that are kept unchanged: number, url, email, emoji, markup, placeholder, mention, hashtag, "
+        "path, escape, or all.",
     ),
 ]
 KeepPattern = Annotated[

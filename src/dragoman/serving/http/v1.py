@@ -63,9 +63,7 @@ class TranslateV1Fields(KeyFields):
     constraints: list[str | list[str]] = Field(
         [], description="Phrases that every translated sentence must contain. A phrase is one form or a list of forms."
     )
-    keep: list[KeptKind] = Field(
-        [], description="Types of spans that are copied byte for byte."
-    )
+    keep: list[KeptKind] = Field([], description="Types of spans that are copied byte for byte.")
     guard: bool = Field(False, description="Search again if a translation has problems, such as repetitions.")
     alignment: bool = Field(False, description="Return the word alignment of each sentence and its translation.")
     stream: bool = Field(
