@@ -93,24 +93,24 @@ class PassageBuilder:
 
     def _clear(self) -> None:
         self._texts: list[str] = []
-        self._raws: list[str] = []
+        self._raws: list[list[str]] = []  # in pieces, because adding to a string takes time in proportion to its length
         self._marks: list[Mark] = []
+        self._trailing: list[list[str]] = []  # blanks that follow each mark and belong to it
         self._names: list[str] = []
         self._code: set[int] = set()
 
     def add_text(self, text: str, raw: str) -> None:
         """Add a unit."""
         self._texts.append(text)
-        self._raws.append(raw)
+        self._raws.append([raw])
 
     def add_blank(self, raw: str) -> None:
         """Add whitespace. If only marks separate it from other whitespace, it becomes part of the last mark."""
         position = len(self._texts)
         if self._marks and self._marks[-1].position == position and (not position or self._texts[-1] in (" ", "\n")):
-            last = self._marks[-1]
-            self._marks[-1] = last._replace(raw=(*last.raw, raw))
+            self._trailing[-1].append(raw)
         elif position and self._texts[-1] == " ":
-            self._raws[-1] += raw
+            self._raws[-1].append(raw)
         else:
             self.add_text(" ", raw)
 
@@ -132,13 +132,19 @@ class PassageBuilder:
     ) -> None:
         """Add a mark. name: identifies the span. The opening and closing marks of a span have the same name."""
         self._marks.append(Mark(len(self._texts), raw, kind, None, must_contain_text))
+        self._trailing.append([])
         self._names.append(name)
 
     def finish(self, receive: Callable[[str | Passage], object]) -> None:
         """Pass everything added since the last call to `receive` as a passage, unless nothing was added."""
         if self._texts or self._marks:
-            marks = _merge_empty_spans(_pair_marks(self._marks, self._names))
-            passage = Passage(tuple(self._texts), tuple(self._raws), marks, frozenset(self._code), self._escape)
+            marks = [
+                mark._replace(raw=(*mark.raw, "".join(blanks))) if blanks else mark
+                for mark, blanks in zip(self._marks, self._trailing, strict=True)
+            ]
+            raws = tuple(map("".join, self._raws))
+            marks_in_order = _merge_empty_spans(_pair_marks(marks, self._names))
+            passage = Passage(tuple(self._texts), raws, marks_in_order, frozenset(self._code), self._escape)
             receive(passage)
         self._clear()
 

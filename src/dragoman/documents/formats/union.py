@@ -64,7 +64,7 @@ EXTENSIONS = {
 COMPRESSED = (".gz", ".xz", ".zst")
 """Extensions of compressed files, which are skipped."""
 
-_EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9_+-]{0,15}")
+_EXTENSION = re.compile(r"\.(?=\S{1,16}\Z)[^A-Za-z]*[A-Za-z].*")
 _OTHER_FILES = (".ts",)
 """Extensions that are language codes too, but usually something else: TypeScript, and Qt's messages."""
 

@@ -83,7 +83,8 @@ def read_catalogue(text: str) -> Catalogue:
         if not stripped or stripped.startswith("#"):
             if stripped.startswith("#,"):
                 names = [name.strip() for name in stripped[2:].split(",")]
-                flags = (names, begin) if flags is None else ([*flags[0], *names], flags[1])
+                flags = ([], begin) if flags is None else flags
+                flags[0].extend(names)
             elif stripped.startswith("#~"):  # the flags are those of an obsolete entry
                 flags = None
             continue

@@ -13,6 +13,7 @@ from dragoman.documents.languages import Languages, is_same_language
 from dragoman.documents.passage import Passage
 
 _ENCODING = re.compile(r"(<\?xml\b[^<>]*?\bencoding\s*=\s*[\"'])([A-Za-z0-9._-]+)")
+_TAG_NAME = re.compile(rb"<([^\s/>]+)")
 _TO_TRANSLATE = ("new", "needs-translation", "needs-l10n", "needs-adaptation", "initial")
 """States of a segment whose target does not count."""
 
@@ -108,8 +109,9 @@ def parse_xliff(text: str, languages: Languages, pivot: str | None = None) -> Pa
         for segment in segments:
             content = "".join(next(given) for _ in segment.parts)
             splices.update(_target(segment, content, data, version[:1]))
-            tag = (segment.file.begin, segment.file.inner[0])
-            splices[tag] = _with_target_language(data[slice(*tag)].decode(), segment.file, names[1], languages)
+        for file in {id(segment.file): segment.file for segment in segments}.values():
+            tag = (file.begin, file.inner[0])
+            splices[tag] = _with_target_language(data[slice(*tag)].decode(), file, names[1], languages)
         pieces, at = [], 0
         for (begin, end), replacement in sorted(splices.items()):
             pieces += [data[at:begin], replacement.encode()]
@@ -177,7 +179,7 @@ def _with_target_language(tag: str, file: Element, name: str, languages: Languag
 
 def _target(segment: _Segment, content: str, data: bytes, version: str) -> Iterator[tuple[tuple[int, int], str]]:
     """Yield the changes of the file for a new target, as ((begin, end), replacement)."""
-    name = re.match(rb"<([^\s/>]+)", data[segment.source.begin :])
+    name = _TAG_NAME.match(data, segment.source.begin)
     assert name is not None
     qualified = name[1].decode().removesuffix("source") + "target"
     target = segment.target
