@@ -28,7 +28,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
         (epoch, "BLOCK", 512),
         (epoch, "SMALL", 1000),
         (permutation, "TABLE", 16),
-        (dataset, "_BYTES_AT_ONCE", 4096),
+        (dataset, "_BYTES_PER_CHUNK", 4096),
         (lines, "CHUNK", 4096),
         (documents, "LONGEST", 512),
         (blocks, "CHARACTERS", 8192),
