@@ -42,7 +42,8 @@ Beam = Annotated[
     int | None, typer.Option("--beam", min=1, help="Beam size; 1 is greedy search (default: the model's setting, 5).")
 ]
 BatchSize = Annotated[
-    int, typer.Option("--batch-size", min=1, help="Number of sentences per batch; does not affect the output.")
+    int,
+    typer.Option("--batch-size", min=1, max=100_000, help="Number of sentences per batch; does not affect the output."),
 ]
 LengthPenalty = Annotated[
     str | None,
@@ -143,7 +144,9 @@ TopP = Annotated[
     float | None,
     typer.Option("--top-p", help="Sample from the smallest set of tokens with this total probability (default: all)."),
 ]
-Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Random seed for sampling (default: 1).")]
+Seed = Annotated[
+    int | None, typer.Option("--seed", min=0, max=2**63 - 1, help="Random seed for sampling (default: 1).")
+]
 Device = Annotated[str | None, typer.Option("--device", help="cpu, cuda or cuda:N (default: a GPU if available).")]
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, max=1024, help="Number of CPU threads (default: one per core).")

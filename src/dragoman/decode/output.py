@@ -15,28 +15,37 @@ class OutputConfig(Config):
     length_factor: float = Field(
         default=2.0,
         ge=0,
+        le=1000,
+        allow_inf_nan=False,
         description="Maximum output length = length_factor · source tokens + length_margin (tokens, including the end "
         "of sentence).",
     )
-    length_margin: int = Field(default=10, ge=1, description="Constant part of the maximum output length, in tokens.")
+    length_margin: int = Field(
+        default=10, ge=1, le=1_000_000, description="Constant part of the maximum output length, in tokens."
+    )
     maximum_length: int | None = Field(
         default=None,
         ge=1,
+        le=1_000_000,
         description="Maximum output length in tokens, including the end of sentence, for sources of any length; null: "
         "only length_factor and length_margin limit the length.",
     )
     minimum_length: int = Field(
-        default=0, ge=0, description="Minimum output length in tokens, excluding the end of sentence."
+        default=0, ge=0, le=1_000_000, description="Minimum output length in tokens, excluding the end of sentence."
     )
     minimum_factor: float = Field(
         default=0.0,
         ge=0,
+        le=1000,
         allow_inf_nan=False,
         description="Minimum output length = minimum_factor · source tokens, rounded down, or minimum_length if that "
         "is larger (tokens, excluding the end of sentence).",
     )
     no_repeat_ngram: int = Field(
-        default=0, ge=0, description="Size of the n-grams that must not be repeated in an output; 0: no restriction."
+        default=0,
+        ge=0,
+        le=1_000_000,
+        description="Size of the n-grams that must not be repeated in an output; 0: no restriction.",
     )
     forbid: tuple[int, ...] = Field(
         default=(PAD, BOS, UNK),

@@ -28,12 +28,16 @@ class SamplingConfig(OutputConfig):
 
     temperature: float = Field(
         default=1.0,
-        gt=0,
+        ge=1e-5,
+        le=1e5,
         allow_inf_nan=False,
-        description="Divisor of the logits (no unit); values below 1 make likely tokens more likely.",
+        description="Divisor of the logits (no unit), from 0.00001 to 100,000; values below 1 make likely tokens more likely.",
     )
     top_k: int | None = Field(
-        default=None, ge=1, description="Sample from the k most probable tokens (Fan et al. 2018); null: from all."
+        default=None,
+        ge=1,
+        le=10**9,
+        description="Sample from the k most probable tokens (Fan et al. 2018); null: from all.",
     )
     top_p: float | None = Field(
         default=None,

@@ -33,6 +33,7 @@ class SearchConfig(OutputConfig):
     beam: int = Field(
         default=5,
         ge=1,
+        le=10_000,
         description="Beam size (hypotheses per sentence). 1 is greedy search; usual values are 5 to 10.",
     )
     length_penalty: LengthPenalty = Field(
@@ -41,11 +42,12 @@ class SearchConfig(OutputConfig):
     coverage_penalty: float = Field(
         default=0.0,
         ge=0,
+        le=1000,
         allow_inf_nan=False,
         description="β of the coverage penalty (no unit; Wu et al. 2016, equation 14). Larger values prefer "
         "translations whose attention covers all source tokens. 0 disables it.",
     )
-    nbest: int = Field(default=1, ge=1, description="Number of translations per sentence, at most `beam`.")
+    nbest: int = Field(default=1, ge=1, le=10_000, description="Number of translations per sentence, at most `beam`.")
     shrinking: bool = Field(
         default=False,
         description="Reduce the beam by one for each finished hypothesis, as in deck 004 (Jurafsky and Martin 2023, "

@@ -44,6 +44,10 @@ class Sampling:
         settings: settings that sampling shares with searches, such as `{"no_repeat_ngram": 3}` or
         `["search.maximum_length=40"]`. Raises ConfigError for an invalid value.
         """
+        if seed is not None and not 0 <= seed < 2**63:
+            raise ConfigError(f"the seed must be between 0 and 2^63 - 1, not {seed}")
+        if not 1 <= samples <= 10_000:
+            raise ConfigError(f"the number of samples must be between 1 and 10,000, not {samples}")
         arguments = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
         named = {name: value for name, value in arguments.items() if value is not None}
         if settings:

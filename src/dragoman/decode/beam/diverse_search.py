@@ -32,10 +32,13 @@ _NONE = -1
 class DiversityConfig(Config):
     """Diverse beam search (Vijayakumar et al. 2018) with Hamming diversity."""
 
-    groups: int = Field(default=5, ge=2, description="Number of groups of equal size that the beam is divided into.")
+    groups: int = Field(
+        default=5, ge=2, le=10_000, description="Number of groups of equal size that the beam is divided into."
+    )
     strength: float = Field(
         default=0.5,
         ge=0,
+        le=1000,
         allow_inf_nan=False,
         description="λ (nats): penalty on a token for each hypothesis of an earlier group that has the same token at "
         "this step. Usual values are 0.2 to 0.8.",

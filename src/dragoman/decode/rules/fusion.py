@@ -25,6 +25,7 @@ class FusionConfig(Config):
     weight: float = Field(
         default=0.1,
         ge=0,
+        le=1000,
         allow_inf_nan=False,
         description="λ (no unit), weight of the language model's log-probabilities relative to the translation "
         "model's.",

@@ -19,8 +19,10 @@ class GNMTPenalty(Config):
     alpha: float = Field(
         default=0.6,
         ge=0,
-        description="Exponent (no unit); 0 compares sums of log-probabilities. Default: Vaswani et al. 2017, section "
-        "6.1.",
+        le=10,
+        allow_inf_nan=False,
+        description="Exponent (no unit), at most 10; 0 compares sums of log-probabilities. Default: Vaswani et al. "
+        "2017, section 6.1.",
     )
 
     def divisor(self, length: int) -> float:
