@@ -15,6 +15,11 @@ def test_a_length_penalty_outside_its_bounds_is_rejected(value: float | str) -> 
         search_config({}, length_penalty=value)
 
 
+def test_too_many_hypotheses_are_rejected() -> None:
+    with pytest.raises(ConfigError, match="nbest: should be"):
+        search_config({}, nbest=10**9)
+
+
 def test_the_largest_length_penalty_is_finite_for_the_longest_output() -> None:
     assert search_config({}, length_penalty=10).length_penalty == GNMTPenalty(alpha=10)
     assert math.isfinite(GNMTPenalty(alpha=10).divisor(1_000_000))
@@ -24,7 +29,6 @@ def test_the_largest_length_penalty_is_finite_for_the_longest_output() -> None:
     ("name", "value"),
     [
         ("beam", 10**9),
-        ("nbest", 10**9),
         ("coverage_penalty", math.inf),
         ("coverage_penalty", 1e30),
         ("length_factor", math.inf),

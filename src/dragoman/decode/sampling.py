@@ -31,7 +31,7 @@ class SamplingConfig(OutputConfig):
         ge=1e-5,
         le=1e5,
         allow_inf_nan=False,
-        description="Divisor of the logits (no unit), from 0.00001 to 100,000; values below 1 make likely tokens more likely.",
+        description="Divisor of the logits (no unit); values below 1 make likely tokens more likely.",
     )
     top_k: int | None = Field(
         default=None,
