@@ -43,8 +43,8 @@ def test_text_files_go_into_the_text_field(tab: Any) -> None:
     drop(tab, "latin.txt", "ä".encode("latin-1"), "text/plain")
     expect(problem).to_have_text("latin.txt cannot be read: it is not UTF-8 text.")
     expect(field).to_have_value("a dog\nruns ä")
-    drop(tab, "<b>letter</b>.odt", b"PK")
-    expect(problem).to_contain_text("<b>letter</b>.odt is not supported; this server supports txt, ")
+    drop(tab, "<b>letter</b>.pages", b"PK")
+    expect(problem).to_contain_text("<b>letter</b>.pages is not supported; this server supports txt, ")
     drop(tab, "book.log", b"a" * 50_000, "text/plain")
     expect(problem).to_contain_text(
         "book.log is too long: 50 kB, but this server translates at most 10,000 characters at once."

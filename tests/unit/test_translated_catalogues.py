@@ -98,6 +98,12 @@ def test_line_ends_and_a_missing_last_one() -> None:
 def test_a_translated_catalogue_is_unchanged() -> None:
     done = HEADER.replace("Language: ", "Language: de_AT") + 'msgid "a dog"\nmsgstr "ein Hund"\n'
     assert translated(done) == done
+    once = translated(HEADER + BODY)
+    assert translated(once, backwards) == once
+
+
+def test_control_characters() -> None:
+    assert '\nmsgstr "A\\000\\033\\aB\\\\"' in translated('msgid "a\\0\\x1b\\ab\\\\"\nmsgstr ""\n')
 
 
 @pytest.mark.parametrize(

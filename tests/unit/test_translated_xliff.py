@@ -96,6 +96,13 @@ def test_targets_of_version_2() -> None:
     assert translated(NEW.format(units)) == NEW.format(expected).replace('srcLang="en"', 'srcLang="en" trgLang="de"')
 
 
+def test_a_translated_file_is_unchanged() -> None:
+    segment = "<source>a dog</source>"
+    for text in (OLD.format(f"<trans-unit id='1'>{segment}</trans-unit>"), NEW.format(f"<segment>{segment}</segment>")):
+        once = translated(text)
+        assert once != text and translated(once, backwards) == once
+
+
 def test_prefixes_and_line_ends() -> None:
     text = OLD.format("<trans-unit id='1'>\n <source>a dog</source>\n</trans-unit>").replace("\n", "\r\n")
     prefixed = re.sub(r"<(/?)(?=[a-z])", r"<\1x:", text).replace("xmlns=", "xmlns:x=")

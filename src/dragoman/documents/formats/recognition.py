@@ -107,7 +107,10 @@ def check_content(data: bytes, format: str, origin: str) -> None:
         return
     if found.format is None:
         raise DataError(f"{origin}: this is {found.name}, which cannot be translated as {format}: {found.remedy}")
-    raise DataError(f"{origin}: this is {found.name}, not {format}: give it the file name extension .{found.format}")
+    raise DataError(
+        f"{origin}: this is {found.name}, not {format}: give it the file name extension .{found.format}, or choose the "
+        f"format {found.format}"
+    )
 
 
 def _may_be_text(start: bytes) -> bool:

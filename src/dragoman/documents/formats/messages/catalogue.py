@@ -14,7 +14,11 @@ _KEYWORD = re.compile(r"[ \t]*(msgctxt|msgid_plural|msgid|msgstr(?:\[([0-9]{1,3}
 _STRING = re.compile(r'[ \t]*"((?:[^"\\]|\\.)*+)"[ \t]*\r?\n?\Z')
 _ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.)", re.DOTALL)
 _CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
-_ESCAPED = {text: f"\\{name}" for name, text in _CONTROLS.items()} | {"\\": "\\\\", '"': '\\"'}
+_ESCAPED = (
+    {chr(code): f"\\{code:03o}" for code in range(32)}
+    | {text: f"\\{name}" for name, text in _CONTROLS.items()}
+    | {"\\": "\\\\", '"': '\\"'}
+)
 WIDTH = 79
 """The maximum length of a line in characters, as the tools of gettext wrap them."""
 

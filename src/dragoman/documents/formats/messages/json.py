@@ -19,6 +19,7 @@ _CODE = re.compile(r"[a-z]+(?:[A-Z][a-z0-9]*)+|[^\s/]*[/\\][^\s]*[/\\.][^\s]*|\S
 """A value without blanks that is an identifier, a path, a file name, an address or the like, and no message."""
 
 _LONGEST_CODE = 200
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPED_LETTER = re.compile(r"\\u(?!00[0-7])")
 """Letters that are not ASCII are escaped in files in which some are, and none is not."""
 
@@ -70,9 +71,10 @@ def parse_json(text: str, languages: Languages) -> ParsedDocument[str]:
     def written(texts: Sequence[str]) -> str:
         given, replaced = iter(texts), dict[int, tuple[int, str]]()
         for value, message in messages:
-            old = message.write([next(given) for _ in message.passages])
-            if old != message.text:
-                replaced[value.begin] = value.end, json.dumps(old, ensure_ascii=ascii_only)
+            new = message.write([next(given) for _ in message.passages])
+            if new != message.text:
+                escapes = ascii_only or _SURROGATE.search(new) is not None  # a lone surrogate can only be escaped
+                replaced[value.begin] = value.end, json.dumps(new, ensure_ascii=escapes)
         if replaced:
             for value in locales:
                 replaced[value.begin] = value.end, json.dumps(languages.target)
