@@ -195,6 +195,8 @@ def test_languages() -> None:
     with pytest.raises(DocumentError, match=r"texts are in the language 'en-US' \(source-language\), and not in 'fr'"):
         translated(OLD.format(unit), language="fr")
     assert translated(OLD.format(done)) == OLD.format(done)
+    copied = OLD.format(done).replace("<file ", '<file target-language="en" ')
+    assert f"<target{REVIEW}>A</target>" in translated(copied) and '<file target-language="de" ' in translated(copied)
 
 
 @pytest.mark.parametrize(

@@ -82,10 +82,10 @@ def parse_xliff(text: str, languages: Languages, pivot: str | None = None) -> Pa
     read = iter(_all_translatable(root if pivot is None else parse_tree(pivot_data, "the document"), version))
     segments, opaque = [], 0
     for file in _files(root, version):
-        kept = 0
+        kept, has_copies = 0, _has_copies(file, names, languages)
         for element, other in zip(_translatable(file), read, strict=False):
             target = element.first("target")
-            if target is not None and not _is_open(element, target):
+            if target is not None and not has_copies and not _is_open(element, target):
                 kept += 1
                 continue
             source = element.first("source")
@@ -150,6 +150,14 @@ def _check_languages(file: Element, names: tuple[str, str], languages: Languages
             f"the document: its translations are in the language {target!r} ({names[1]}), and would be mixed with "
             f"translations into {languages.target!r}: delete its targets, or correct {names[1]}"
         )
+
+
+def _has_copies(file: Element, names: tuple[str, str], languages: Languages) -> bool:
+    """Whether the targets of a file are in the language of its sources, and to be translated themselves."""
+    source, target = (file.attributes.get(name) for name in names)
+    if not source or not target or languages.target is None:
+        return False
+    return is_same_language(source, target) and not is_same_language(target, languages.target)
 
 
 def _translatable(file: Element, translates: bool = True) -> Iterator[Element]:
