@@ -229,3 +229,19 @@ def test_a_file_that_is_not_a_library_is_reported(tmp_path: Path) -> None:
     (tmp_path / "engine.so").write_bytes(b"nothing")
     with pytest.raises(ResourceError, match="cannot load the native engine's library"):
         library.load(tmp_path / "engine.so")
+
+
+@pytest.mark.parametrize(("seconds", "largest"), [(0.001, 160), (0.1, 16), (0.005, 50)])
+def test_slow_processors_measure_fewer_requests(seconds: float, largest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In plain C, all requests would take half a minute."""
+    sizes: list[int] = []
+
+    def measure(native: object, requests: list[object], workers: int) -> float:
+        sizes.append(len(requests))
+        return seconds * len(requests)
+
+    monkeypatch.setattr(calibration, "NativeModel", lambda *_: None)
+    monkeypatch.setattr(calibration, "_SECONDS", 0)
+    monkeypatch.setattr(calibration, "_seconds", measure)
+    assert calibration._measure(2) == Calibration(1, 1)
+    assert max(sizes) == largest

@@ -22,6 +22,7 @@ from dragoman.translation.engines.native.request import NativeRequest
 
 _SECONDS = 2.0
 _VOCABULARY, _LENGTHS, _REQUESTS = 6000, (4, 24), 160
+_MIN_REQUESTS, _PASS_SECONDS = 16, 0.25
 
 
 class Calibration(NamedTuple):
@@ -80,6 +81,9 @@ def _measure(max_threads: int) -> Calibration:
     models = {count: NativeModel(model, "int8", count) for count in counts}
     generator = random.Random(1)
     requests = [_random_request(generator, generator.randint(*_LENGTHS)) for _ in range(_REQUESTS)]
+    few = requests[:_MIN_REQUESTS]
+    passes = _PASS_SECONDS / _seconds(models[max_threads], few, 1)
+    requests = requests[: max(_MIN_REQUESTS, int(_MIN_REQUESTS * passes))]  # fewer on slow processors
     end = time.monotonic() + _SECONDS
     many: dict[int, list[float]] = {count: [] for count in counts}
     single: dict[int, list[float]] = {count: [] for count in counts}
