@@ -164,6 +164,25 @@ def test_wrong_arguments_leave_a_message_untranslated(text: str, capsys: pytest.
     assert "1 message(s) remain untranslated" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Save _As", "_AS SAVE"),
+        ("E_xit", "_EXIT"),
+        ("Select &all", "&ALL SELECT"),
+        ("Big ta_ble:", "_TABLE: BIG"),
+        ("Search & find", "FIND & SEARCH"),
+        ("a_b c_d", "C_D A_B"),
+        ("``a`` and :ref:`x` or `z`", "`z` OR :ref:`x` AND ``a``"),
+        ("cannot open `%s'", "`%s' OPEN CANNOT"),
+    ],
+)
+def test_keys_of_menus_and_code(text: str, expected: str) -> None:
+    given = f'msgid "{text}"\nmsgstr ""\n'
+    assert entry(given, backwards).msgstr == expected
+    assert entry(given, same).msgstr == text
+
+
 def test_a_catalogue_of_the_source_language_is_translated_itself() -> None:
     header = HEADER.replace("Language: ", "Language: en_GB")
     after = polib.pofile(translated(f'{header}msgid "button.open"\nmsgstr "Open it"\n\nmsgid "b"\nmsgstr ""\n'))

@@ -23,7 +23,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPED_LETTER = re.compile(r"\\u(?!00[0-7])")
 """Letters that are not ASCII are escaped in files in which some are, and none is not."""
 
-_LOCALES = ("@@locale", "locale")
+_LOCALES = ("@@locale", "locale", "language", "lang")
 """Keys at the top of a file whose value is the language of its messages."""
 
 _MESSAGE_KEYS = {

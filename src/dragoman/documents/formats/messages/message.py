@@ -30,6 +30,7 @@ PLACEHOLDERS = "|".join(
         r"%[0-9]{1,2}(?![0-9%])|%n(?!\p{L})|%%",  # Qt, KDE
         r"\$[A-Za-z0-9_@]{1,90}\$|\$[0-9](?![0-9.,])",  # Chrome
         r"(?<![\p{L}\p{N}-])--[a-z][\w-]*",  # options of a command line
+        r"(?::[a-zA-Z][\w:+.-]{0,40}:)?(?:``[^`\n]{1,90}``|`[^`'\n]{1,90}`_{0,2})",  # Sphinx
         KINDS["placeholder"],
         KINDS["url"],
         KINDS["email"],
@@ -42,6 +43,10 @@ _TOKEN = regex.compile(
     regex.V1 | regex.DOTALL,
 )
 _MNEMONIC = regex.compile(r"(?<![\p{L}\p{N}_&])[_&](?=[\p{L}\p{N}])")
+_LABEL = regex.compile(r"(?:\p{L}+ )*+(\p{L}+)[_&](?=\p{L})[\p{L} ]+(?:\.\.\.|…|:)?")
+"""A label such as `E_xit`, whose key is marked within a word."""
+
+_LONGEST_LABEL = 40
 _ENTITY = regex.compile(r"&(?:amp|lt|gt|quot);")
 _VOID_TAGS = ("img", "wbr", "input", "hr")
 _BEFORE_SYNTAX = regex.compile(r"(?<=\p{L})'(?=[{}<#|])")
@@ -129,13 +134,16 @@ def add_message(
     """
     tokens = [(match.lastgroup or "", match.start(), match.end()) for match in _TOKEN.finditer(text)]
     pairs = _paired_tags(text, tokens)
-    found = [match.start() for match in _MNEMONIC.finditer(text)] if mnemonics else []
-    mnemonic = found[0] if len(found) == 1 else None
+    mnemonic, word = _mnemonic(text) if mnemonics else (None, None)
     for index, (kind, begin, end) in enumerate(tokens):
         shown, raw = text[begin:end], "".join(raws[begin:end])
+        if begin == word and mnemonic is not None:
+            builder.add_mark("empty", (raws[mnemonic],))
         if marks and begin in marks and end == begin + 1:
             marks[begin](builder)
-        elif kind == "comment" or (begin == mnemonic and kind == "other"):
+        elif begin == mnemonic and kind == "other":
+            continue
+        elif kind == "comment":
             builder.add_mark("empty", (raw,))
         elif kind == "tag":
             _add_tag(builder, shown, raw, index in pairs)
@@ -156,6 +164,15 @@ def add_message(
             builder.add_line_break(raw)
         else:
             builder.add_text(shown, raw)
+
+
+def _mnemonic(text: str) -> tuple[int | None, int | None]:
+    """Return the positions of the sign that marks a key, and of its word, in front of which it stays."""
+    label = _LABEL.fullmatch(text) if len(text) <= _LONGEST_LABEL else None
+    if label is not None:
+        return label.end(1), label.start(1)
+    found = [match.start() for match in _MNEMONIC.finditer(text)]
+    return (found[0], found[0]) if len(found) == 1 else (None, None)
 
 
 def has_words(text: str) -> bool:
