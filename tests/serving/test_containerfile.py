@@ -22,8 +22,8 @@ from dragoman.translation.engines.native.build import compiled_library
 from dragoman.translation.engines.native.compiler import INSTRUCTION_SETS
 
 CONTAINERFILE = ROOT / "deploy" / "Containerfile"
-SITE = f"/opt/image/lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
-PATH = "/opt/stand-ins:/opt/image/bin:/usr/local/bin:/usr/bin:/bin"
+SITE = f"/image/lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
+PATH = "/stand-ins:/image/bin:/usr/local/bin:/usr/bin:/bin"
 
 
 class Step(NamedTuple):
@@ -67,7 +67,7 @@ class Build:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.stages: dict[str, Sandbox] = {}
-        self.environment = {"PATH": PATH, "HOME": "/root", "PYTHONPATH": SITE}
+        self.environment = {"PATH": PATH, "HOME": "/", "PYTHONPATH": SITE}
         self.user: int | None = None
         self.image: dict[str, str] = {}
         for step in steps():
@@ -82,15 +82,15 @@ class Build:
         root = self.folder / f"stage-{len(self.stages)}"
         root.mkdir()
         self.box = self.stages[name or "final"] = Sandbox(root)
-        pip = "PIP_NO_INDEX=1 PIP_NO_DEPS=1 PIP_NO_BUILD_ISOLATION=0 PIP_IGNORE_INSTALLED=1 PIP_PREFIX=/opt/image"
-        self.box.add_program("/opt/stand-ins/pip", f'{pip} exec {sys.executable} -m pip --no-input "$@"')
-        self.box.add_program("/opt/stand-ins/apt-get", 'echo "$@" >> /opt/installed')
-        self.box.add_program("/opt/stand-ins/useradd", 'echo "$@" > /opt/users')
-        self.box.add_program("/opt/stand-ins/python", f'exec {sys.executable} "$@"')
-        shutil.copy(compiled_library(INSTRUCTION_SETS[-1]), self.box.path("opt/compiled.so"))
-        compile = 'while [ "$1" != -o ]; do shift; done\nexec cp /opt/compiled.so "$2"'
+        pip = "PIP_NO_INDEX=1 PIP_NO_DEPS=1 PIP_NO_BUILD_ISOLATION=0 PIP_IGNORE_INSTALLED=1 PIP_PREFIX=/image"
+        self.box.add_program("/stand-ins/pip", f'{pip} exec {sys.executable} -m pip --no-input "$@"')
+        self.box.add_program("/stand-ins/apt-get", 'echo "$@" >> /installed')
+        self.box.add_program("/stand-ins/useradd", 'echo "$@" > /users')
+        self.box.add_program("/stand-ins/python", f'exec {sys.executable} "$@"')
+        shutil.copy(compiled_library(INSTRUCTION_SETS[-1]), self.box.path("compiled.so"))
+        compile = 'while [ "$1" != -o ]; do shift; done\nexec cp /compiled.so "$2"'
         for name in ("cc", "gcc", "clang"):
-            self.box.add_program(f"/opt/stand-ins/{name}", f"grep -q gcc /opt/installed || exit 127\n{compile}")
+            self.box.add_program(f"/stand-ins/{name}", f"grep -q gcc /installed || exit 127\n{compile}")
 
     def _run(self, step: Step) -> None:
         command = self.box.command(["sh", "-c", step.rest], self.environment)
@@ -112,7 +112,7 @@ class Build:
 
     def _user(self, step: Step) -> None:
         self.user = int(step.rest)
-        self.environment["HOME"] = "/home/dragoman"
+        self.environment["HOME"] = str(Path("/", "home", "dragoman"))
 
     def _env(self, step: Step) -> None:
         self.environment |= dict(each.split("=", 1) for each in shlex.split(step.rest))
@@ -123,12 +123,12 @@ def test_its_instructions_build_a_server(tmp_path: Path) -> None:
     """The image contains the engine and no compiler; it runs with a read-only root and a /tmp that is noexec."""
     build = Build(tmp_path)
     box, environment = build.box, build.environment
-    assert "--uid 10001" in box.path("opt/users").read_text() and build.user == 10001
-    assert "gcc" not in box.path("opt/installed").read_text()
+    assert "--uid 10001" in box.path("users").read_text() and build.user == 10001
+    assert "gcc" not in box.path("installed").read_text()
     installed = box.path(SITE) / "dragoman"
     assert len(list((installed / "translation/engines/native/prebuilt").iterdir())) > 1
     write_tiny_model(tmp_path / "model")
-    subprocess.run(["chmod", "-R", "a+rX", str(tmp_path / "model"), str(box.path("opt"))], check=True)
+    subprocess.run(["chmod", "-R", "a+rX", str(tmp_path / "model"), str(box.path("image"))], check=True)
     running = Sandbox(
         box.root,
         visible={"/models/ende": tmp_path / "model"},

@@ -17,6 +17,8 @@ import sandbox
 from sandbox import ROOT, Sandbox
 from tiny_model import write_tiny_model
 
+from dragoman.base.settings.load import load_settings
+from dragoman.serving.config import LimitsConfig, ServeConfig
 from dragoman.translation.engines.native.build import compiled_library
 from dragoman.translation.engines.native.compiler import INSTRUCTION_SETS
 
@@ -59,7 +61,7 @@ def test_every_setting_is_emulated_or_listed() -> None:
 @pytest.mark.skipif(sandbox.obstacle() is not None, reason=f"no sandbox: {sandbox.obstacle()}")
 def test_a_server_under_the_restrictions_of_the_unit(tmp_path: Path) -> None:
     """It compiles its engine into the cache folder, translates, and ends in time after SIGTERM."""
-    unit = service()
+    unit, example = service(), load_settings(ROOT / "deploy" / "serve.yaml", (), ServeConfig)
     (tmp_path / "root").mkdir()
     write_tiny_model(tmp_path / "model")
     subprocess.run(["chmod", "-R", "a+rX", str(tmp_path / "model")], check=True)
@@ -67,7 +69,7 @@ def test_a_server_under_the_restrictions_of_the_unit(tmp_path: Path) -> None:
     assert (unit["ProtectSystem"], unit["ProtectHome"], unit["CapabilityBoundingSet"]) == ("strict", "yes", "")
     box = Sandbox(
         tmp_path / "root",
-        visible={"/srv/dragoman/ende": tmp_path / "model"},
+        visible={str(example.models[0].path): tmp_path / "model"},
         tmpfs={"/tmp": "mode=1777", "/var/tmp": "mode=1777"},
         writable=(cache, state),
         is_read_only=True,
@@ -81,11 +83,11 @@ def test_a_server_under_the_restrictions_of_the_unit(tmp_path: Path) -> None:
     start = unit["ExecStart"].split()
     box.add_program(start[0], f'exec {sys.executable} -m dragoman "$@"')
     # a compiler that needs no time
-    shutil.copy(compiled_library(INSTRUCTION_SETS[-1]), box.path("opt/dragoman/compiled.so"))
-    box.add_program("/opt/dragoman/cc", 'while [ "$1" != -o ]; do shift; done; cp /opt/dragoman/compiled.so "$2"')
+    shutil.copy(compiled_library(INSTRUCTION_SETS[-1]), box.path("compiled.so"))
+    box.add_program("/cc", 'while [ "$1" != -o ]; do shift; done; cp /compiled.so "$2"')
     environment = dict(each.split("=", 1) for each in unit["Environment"].split())
     environment |= {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}  # systemd's own
-    environment |= {"PYTHONPATH": str(ROOT / "src"), "CC": "/opt/dragoman/cc", "OMP_NUM_THREADS": "1"}
+    environment |= {"PYTHONPATH": str(ROOT / "src"), "CC": "/cc", "OMP_NUM_THREADS": "1"}
     limits = f'umask {unit["UMask"]}; ulimit -n {unit["LimitNOFILE"]}; exec "$@"'
     families = ",".join(unit["RestrictAddressFamilies"].split())
     program = ["sh", "-c", limits, "sh", sys.executable, address_families.__file__, families, *start]
@@ -116,6 +118,4 @@ def test_a_server_under_the_restrictions_of_the_unit(tmp_path: Path) -> None:
 
 
 def test_the_time_to_stop_is_sufficient_for_documents() -> None:
-    from dragoman.serving.config import LimitsConfig
-
     assert float(service()["TimeoutStopSec"]) > LimitsConfig().file_seconds
