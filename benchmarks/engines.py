@@ -30,7 +30,7 @@ from dragoman.checkpoint.tensors import model_parameters
 from dragoman.data.workers import available_cores
 from dragoman.decode.search import SearchConfig
 from dragoman.exchange.ctranslate2.folder import export
-from dragoman.exchange.ctranslate2.specification import library, names
+from dragoman.exchange.ctranslate2.specification import library, token_names
 from dragoman.inspect.pictures.figure import new_figure, save
 from dragoman.metrics.bleu import BLEU
 from dragoman.models.seq2seq import ModelConfig
@@ -70,7 +70,7 @@ def plain(folder: Path, threads: int, quantization: str) -> Contender:
     """CTranslate2 without dragoman's search and engine around it."""
     loaded = load_model_folder(folder, torch.device("cpu"))
     source, target = loaded.tokenizers.source, loaded.tokenizers.target
-    reading, writing = names(source), {name: number for number, name in enumerate(names(target))}
+    reading, writing = token_names(source), {name: number for number, name in enumerate(token_names(target))}
     with tempfile.TemporaryDirectory() as place:
         export(loaded, folder, Path(place) / "model", quantization)  # type: ignore[arg-type]
         program = library().Translator(

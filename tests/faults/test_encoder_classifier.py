@@ -142,7 +142,7 @@ def test_starts_from_a_translators_encoder(tmp_path: Path, capsys: pytest.Captur
     train(recipe(str(tmp_path / "start")), settings)
     ours = load_tensors(tmp_path / RUN / "model.safetensors")[0]
     assert {name for name in ours if name not in start or not torch.equal(ours[name], start[name])} == HEAD
-    assert "took encoder.embedding, encoder. new: head" in " ".join(capsys.readouterr().err.split())
+    assert "copied encoder.embedding, encoder. New: head" in " ".join(capsys.readouterr().err.split())
 
 
 if __name__ == "__main__":

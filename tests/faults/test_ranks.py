@@ -313,7 +313,7 @@ def test_nothing_is_pickled(whole: Path, parallel: str) -> None:
 
 REFUSED = {
     "gpus": (["train.device=cuda"], "--nproc-per-node 1, or set train.device=cpu"),
-    "one gpu for all": (["train.device=cuda:0"], "Set auto, cuda or cpu"),
+    "one gpu for all": (["train.device=cuda:0"], "set auto, cuda or cpu"),
     "running statistics": (["model.encoder.normalisation.kind=batch"], "running statistics of whole batches"),
     "fewer batches than ranks": (["model.encoder.experts.count=3"], "set train.accumulate=2 or more"),
     "another folder": (["train.seed=2", "out=thirty"], "thirty already contains a training run"),

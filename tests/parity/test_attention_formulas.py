@@ -132,7 +132,7 @@ def test_dot_products_refuse_different_widths(scorer: str) -> None:
 
 
 def test_tied_keys_and_values_must_have_equal_widths() -> None:
-    with pytest.raises(ConfigError, match="have 3 and 4"):
+    with pytest.raises(ConfigError, match="widths are 3 and 4"):
         attention(AttentionSizes(QUERY, MEMORY, QUERY, HEADS), tie_keys_and_values=True, key_width=3)
 
 

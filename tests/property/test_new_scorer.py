@@ -20,7 +20,7 @@ CLASSES = '''class NearnessConfig(Config):
 
     def build(self, heads: int, query_width: int, key_width: int) -> Scorer:
         """Widths are those of one head."""
-        _same(self, query_width, key_width)
+        _require_equal_widths(self, query_width, key_width)
         return Nearness(self.sharpness)
 
 

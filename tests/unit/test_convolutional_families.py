@@ -101,7 +101,7 @@ def test_attention_is_returned_if_there_is_one() -> None:
     [
         (
             {"decoder": {**ATTENDS, "cross_attention": None}},
-            "decoder: with stacked false and cross_attention null",
+            "decoder: with stacked=false and cross_attention=null",
         ),
         ({"decoder": {**CONVOLUTIONAL, "heads": 3}}, "decoder: a width of 8 is not divisible by 3 heads"),
         (

@@ -80,7 +80,7 @@ def test_a_wrong_number_of_requests_is_refused(translator: Translator) -> None:
         translator.translate(["a", "a"], requests=[request])
     with pytest.raises(DataError, match="1 requests, but more texts"):
         list(translator.stream(["a", "a"], requests=[request]))
-    with pytest.raises(ConfigError, match="leave out beam, prefixes, or the requests"):
+    with pytest.raises(ConfigError, match="leave out beam, prefixes or the requests"):
         translator.translate(["a"], requests=request, beam=2, prefixes=["a"])
 
 

@@ -47,9 +47,9 @@ def test_an_overflow_changes_nothing_and_halves_the_scale(tmp_path: Path) -> Non
 @given(st.lists(st.booleans(), max_size=60))
 def test_it_changes_like_torchs_scaler(overflows: list[bool]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_PATIENCE", 3)
-        patch.setattr(module, "_SMALLEST", 0.0)
-        patch.setattr(module, "_LARGEST", float("inf"))
+        patch.setattr(module, "_GROWTH_INTERVAL", 3)
+        patch.setattr(module, "_MIN_SCALE", 0.0)
+        patch.setattr(module, "_MAX_SCALE", float("inf"))
         ours, value, steps = LossScale(), torch.tensor(2.0**16), torch.tensor(0, dtype=torch.int32)
         for step, overflowed in enumerate(overflows):
             ours.update(overflowed, step)

@@ -83,6 +83,6 @@ def test_the_moving_average_equals_its_formula(decay: float) -> None:
         expected = shorter * expected + (1 - shorter) * model.weight.detach().double()
     torch.testing.assert_close(average.shadow["weight"].double(), expected, rtol=1e-5, atol=1e-6)
     kept = model.weight.detach().clone()
-    with average.in_place():
+    with average.swapped_in():
         assert torch.equal(model.weight, average.shadow["weight"])
     assert torch.equal(model.weight, kept)

@@ -58,7 +58,7 @@ def test_the_loss_is_read_after_the_update(tmp_path: Path, monkeypatch: pytest.M
     decisions = Journal(tmp_path / "decisions.jsonl")
     engine = build_engine(model, CrossEntropy(), optimiser, decisions, 1.0)
     events: list[str] = []
-    result_of, step_of = engine._result, optimiser.step
+    result_of, step_of = engine._build_result, optimiser.step
 
     def result(*arguments: Any, **named: Any) -> Any:
         events.append("read")
@@ -68,7 +68,7 @@ def test_the_loss_is_read_after_the_update(tmp_path: Path, monkeypatch: pytest.M
         events.append("update")
         return step_of(*arguments)
 
-    monkeypatch.setattr(engine, "_result", result)
+    monkeypatch.setattr(engine, "_build_result", result)
     monkeypatch.setattr(optimiser, "step", step)
     pairs: Batch = collate([[5, 6], [7]], [[8], [9, 10]], range(2))
     assert engine.step(Update([pairs, pairs]), TrainingPoint(1), 0.1).target_tokens == 10

@@ -25,7 +25,7 @@ def built(**settings: object) -> Seq2Seq:
 
 @pytest.fixture(autouse=True)
 def _small_parts_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_LEAST", 100)
+    monkeypatch.setattr(module, "_MIN_PARAMETERS", 100)
 
 
 def test_encoder_layers_and_parts_that_do_not_project_the_memory() -> None:

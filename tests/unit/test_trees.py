@@ -59,5 +59,5 @@ def test_a_tree_of_memories_has_their_source() -> None:
     keep = torch.tensor([[True, False]])
     memory = Memory(torch.zeros(1, 2, 3), keep)
     assert source_mask({"first": [None, (memory,)], "second": Memory(torch.zeros(1, 5, 3), keep)}) is keep
-    with pytest.raises(TypeError, match="no Memory"):
+    with pytest.raises(TypeError, match="does not contain a Memory"):
         source_mask(None)

@@ -39,7 +39,7 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Screen]:
     for module in (log, progress):
         monkeypatch.setattr(module, "console", console)
     monkeypatch.setattr(progress.Terminal, "delay", 0.0)
-    monkeypatch.setattr(progress.Terminal, "_EVERY", 0.01)
+    monkeypatch.setattr(progress.Terminal, "_REDRAW_INTERVAL", 0.01)
     yield screen
     assert not any(thread.name == "progress" for thread in threading.enumerate())
 
