@@ -114,7 +114,7 @@ def test_one_of_several_ranks_does_not_cut_alone(tmp_path: Path) -> None:
     """The other ranks would wait for the additional parts."""
     short, model = engine(tmp_path / "journal", rows=2)
     parts = [MicroBatch(np.arange(3), (0,))]
-    with pytest.raises(ResourceError, match=r"step 5. A single process of a distributed run cannot cut its batch.*train.accumulate"):
+    with pytest.raises(ResourceError, match=r"step 5. A single process of a distributed run cannot.*train.accumulate"):
         short.step(Update([tiny_batch(3)], parts, tokens={"": 50}), TrainingPoint(5), RATE)
     assert model.seen == [3]
 

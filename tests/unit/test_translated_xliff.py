@@ -205,7 +205,7 @@ def test_languages() -> None:
         ("<xliff version='1.2'><file>", "line 1, column 28: invalid XML: no element found"),
         ("<a/>", "not XLIFF 1.x or 2.x: its root is <a>"),
         ("<xliff version='9'/>", "its root is <xliff>, version '9'"),
-        ("<xliff version='2.0'/>", "XLIFF without a <file>"),
+        ("<xliff version='2.0'/>", "no <file> element"),
         ('<!DOCTYPE x [<!ENTITY a "b">]><xliff version="1.2">&a;</xliff>', "has a document type"),
         ("<xliff version='1.2'>&a;</xliff>", "undefined entity"),
         ("<xliff version='1.2'>" + "<g>" * 300, "nested more than 200 deep"),

@@ -280,7 +280,7 @@ class DatasetUnion:
             self.parts[part].take(rows[order[owners[order] == part]] - self._starts[part])
             for part in np.unique(owners).tolist()
         ]
-        return tuple(_concatenate_in_order(side, order) for side in zip(*copies, strict=True))
+        return tuple(_concatenate_in_order(parts, order) for parts in zip(*copies, strict=True))
 
     def target_counts(self, size: int) -> NDArray[np.float64]:
         """Return the mean number of occurrences of each id per epoch, as in `Dataset.target_counts`, (size,)."""
@@ -288,12 +288,12 @@ class DatasetUnion:
         return np.sum(counts, axis=0, dtype=np.float64)  # type: ignore[no-any-return]
 
 
-def _concatenate_in_order(sides: Sequence[Sentences], order: NDArray[np.int64]) -> Sentences:
-    """Concatenate sentences in a new order: input sentence i becomes output sentence order[i]."""
-    joined = np.concatenate([side.ids for side in sides])
-    lengths = np.concatenate([side.lengths for side in sides])
-    positions = np.argsort(order)  # index of each output sentence among the input sentences
-    starts = (np.cumsum(lengths) - lengths)[positions]
-    new_lengths = lengths[positions]
+def _concatenate_in_order(parts: Sequence[Sentences], new_indices: NDArray[np.int64]) -> Sentences:
+    """Concatenate sentences in a new order: input sentence i becomes output sentence new_indices[i]."""
+    joined = np.concatenate([part.ids for part in parts])
+    lengths = np.concatenate([part.lengths for part in parts])
+    old_indices = np.argsort(new_indices)
+    starts = (np.cumsum(lengths) - lengths)[old_indices]
+    new_lengths = lengths[old_indices]
     shifts = np.repeat(starts - (np.cumsum(new_lengths) - new_lengths), new_lengths)
     return Sentences(joined[shifts + np.arange(len(shifts))], new_lengths)

@@ -25,7 +25,10 @@ class Splitter:
     """
 
     def __init__(self, language: str, fits: Callable[[str], bool]) -> None:
-        """language: a code such as `en`. fits: returns whether a stripped text is short enough for the model."""
+        """language: a language code such as `en`. fits: returns whether a text is short enough for the model.
+
+        `fits` is called with texts without whitespace at either end.
+        """
         self._segment = import_optional("sentencex", "documents").segment
         self._language, self._fits = language, fits
         self.oversized = 0

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from dragoman.base.settings.config import is_group, kinds, members_of_fields, union_members
+from dragoman.base.settings.config import is_group, kinds, union_members, union_members_by_field
 
 Path = tuple[str, ...]
 
@@ -169,7 +169,7 @@ def _groups(config: type[BaseModel]) -> dict[str, dict[str, type[BaseModel]]]:
     """Return the possible config classes of each field by kind. A class without a kind has the label `set`."""
     return {
         name: {label: member for member in members if is_group(member) for label in kinds(member) or ("set",)}
-        for name, members in members_of_fields(config).items()
+        for name, members in union_members_by_field(config).items()
     }
 
 

@@ -196,10 +196,10 @@ class Directions:
 
 
 def short_names(folders: Sequence[Path]) -> list[str]:
-    """Return short, distinct names of model folders, for metrics.
+    """Return short, unique names for model folders, which label their metrics.
 
-    A name is the name of the folder, preceded by as many names of parent folders as are needed to distinguish it.
-    Repeated folders are numbered.
+    Each name is the folder's own name, preceded by as many parent folders as are needed to make it unique. Repeated
+    folders are numbered.
     """
     paths = [folder.absolute() for folder in folders]
     names = {path: path.name for path in paths}

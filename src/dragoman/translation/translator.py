@@ -158,7 +158,7 @@ class Translator:
     def _guard(self, tags: Sequence[str]) -> Guard:
         """Return a guard for these source tags, which may name the target language."""
         if self.tokenizers.reads_vectors:
-            raise ConfigError("a guard compares words, but the sources of this model are vectors: leave out the guard")
+            raise ConfigError("the guard compares words, but the inputs of this model are vectors: disable the guard")
         target = next(iter(tag_languages(tags)), self.meta.target_language)
         return Guard(self._target_scripts, target is None or target != self.meta.source_language)
 

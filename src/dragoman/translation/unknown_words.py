@@ -52,8 +52,8 @@ class UnknownWords:
 
     def __init__(self, tokenizers: Tokenizers) -> None:
         self._tokenizers = tokenizers
-        self._readers: dict[UnknownConfig, Translate | None] = {}
-        self._attends: bool | None = None
+        self._translators: dict[UnknownConfig, Translate | None] = {}
+        self._has_attention: bool | None = None
 
     def search(
         self,
@@ -119,16 +119,16 @@ class UnknownWords:
 
     def _reader(self, decoder: Decoder, memory: Memory, config: UnknownConfig | None) -> Translate | None:
         """Return the function that translates unknown words; None if the search must not generate unknown words."""
-        if config is not None and config not in self._readers:
-            self._readers[config] = config.translate(read_dictionary)
-            if self._readers[config] is not None and (reason := self._reason_without_effect()) is not None:
+        if config is not None and config not in self._translators:
+            self._translators[config] = config.translate(read_dictionary)
+            if self._translators[config] is not None and (reason := self._reason_without_effect()) is not None:
                 warn(f"search.unknown={config.kind} has no effect: {reason}")
-        translate = str if config is None else self._readers[config]
+        translate = str if config is None else self._translators[config]
         if translate is None or self._reason_without_effect() is not None:
             return None
-        if self._attends is None and len(source_mask(memory)):
-            self._attends = _attention(decoder, memory, [0], [(UNK,)]) is not None
-        if self._attends is False:
+        if self._has_attention is None and len(source_mask(memory)):
+            self._has_attention = _attention(decoder, memory, [0], [(UNK,)]) is not None
+        if self._has_attention is False:
             if config is None:
                 return None
             raise ConfigError(

@@ -77,7 +77,7 @@ def fill_kinds(config: Any, settings: Any) -> Any:
         return settings
     filled = dict(settings)
     defaults = groups[0].default_kinds(settings) if hasattr(groups[0], "default_kinds") else {}
-    unions = members_of_fields(groups[0])
+    unions = union_members_by_field(groups[0])
     for name, value in settings.items():
         if name not in unions or not isinstance(value, dict):
             continue
@@ -90,9 +90,9 @@ def fill_kinds(config: Any, settings: Any) -> Any:
 
 
 @cache
-def members_of_fields(group: type[BaseModel]) -> dict[str, tuple[Any, ...]]:
+def union_members_by_field(config_class: type[BaseModel]) -> dict[str, tuple[Any, ...]]:
     """Return the union members of every field of a config class, by field name."""
-    return {name: tuple(union_members(field.annotation)) for name, field in group.model_fields.items()}
+    return {name: tuple(union_members(field.annotation)) for name, field in config_class.model_fields.items()}
 
 
 def _default_kind(field: FieldInfo) -> str | None:

@@ -77,8 +77,8 @@ class BlockTokeniser(Protocol):
         """Tokenise a block. task: number of the block, and the verdicts on its items."""
         ...
 
-    def rows(self, blocks: int) -> Iterator[Rows]:
-        """Yield the rows of the first `blocks` block files, in order."""
+    def rows(self, block_count: int) -> Iterator[Rows]:
+        """Yield the rows of the first `block_count` block files, in order."""
         ...
 
 
@@ -163,18 +163,19 @@ class PairTokeniser:
         sizes = {"source": self.tokenizers.source.size, "target": self.tokenizers.target.size}
         return id_types(sizes, self.tokenizers.reads_vectors)
 
-    def rows(self, blocks: int) -> Iterator[Rows]:
+    def rows(self, block_count: int) -> Iterator[Rows]:
         """Yield the rows of all blocks, which must exist."""
         names = ("lines", "too_long", *(f"{side}{ending}" for side in SIDES for ending in ("", "_lengths")))
-        for number in range(blocks):
+        for number in range(block_count):
             lines, too_long, *sides = read_block(block_file(self.folder, number), *names)
             yield Rows(lines, (Sentences(*sides[:2]), Sentences(*sides[2:])), too_long)
 
-    def marked(self, blocks: int) -> dict[str, int]:
-        """Return the counts named in `MARKED`, summed over the blocks; empty without a `marking`."""
+    def marked(self, block_count: int) -> dict[str, int]:
+        """Return the counts named in `MARKED`, summed over the first `block_count` blocks; empty without a `marking`."""
         if self.marking is None:
             return {}
-        total = sum((read_block(block_file(self.folder, number), "marked")[0] for number in range(blocks)), start=0)
+        counts = (read_block(block_file(self.folder, number), "marked")[0] for number in range(block_count))
+        total = sum(counts, start=0)
         return dict(zip(MARKED, np.asarray(total).tolist(), strict=True))
 
     def _ids(
@@ -253,13 +254,13 @@ class TextTokeniser:
         """The data type of the stored ids."""
         return id_types({"text": self.tokenizer.size})
 
-    def rows(self, blocks: int) -> Iterator[Rows]:
+    def rows(self, block_count: int) -> Iterator[Rows]:
         """Yield the labels of each document in excerpts of `block` labels, the last of which may be shorter.
 
         See `TextDataset`.
         """
         rest, rest_line = np.zeros(0, self.types["text"]), 0  # labels of an excerpt that continues in the next block
-        for number in range(blocks):
+        for number in range(block_count):
             lines, ends, ids, lengths = read_block(
                 block_file(self.folder, number), "lines", "ends", "text", "text_lengths"
             )

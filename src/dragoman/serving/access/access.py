@@ -37,7 +37,7 @@ class Access:
         self._quotas = Quotas(config.most_clients)
 
     def client(self, key: str | None, peer: str | None, forwarded: Sequence[str] = ()) -> Client:
-        """Identify the client. key: the key that was sent, if any; peer, forwarded: as in `client_address`.
+        """Identify the client. key: the API key of the request, if any. peer, forwarded: see `client_address`.
 
         Raises InvalidKey if keys are required and `key` is not valid. If no keys are required, `key` is ignored.
         """

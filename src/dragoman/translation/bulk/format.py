@@ -62,7 +62,7 @@ class LinesFormat(ShardFormat):
 
     @contextmanager
     def writer(self, source: Path, target: Path) -> Iterator[Callable[[Part], object]]:
-        """Yield a function that appends the bytes of each part."""
+        """Yield a function that appends one part to the target file."""
         with target.open("wb") as file:
             yield file.write
             if not file.tell():  # a compressed file without members would be invalid

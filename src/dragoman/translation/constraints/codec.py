@@ -78,7 +78,7 @@ class ConstraintCodec:
         """
         required = tuple(self._constraint(phrase) for phrase in requirements.required)
         masked = self._placeholders.mask(requirements)
-        kept = tuple(self._span(requirements, masked, index) for index in range(len(requirements.spans)))
+        kept = tuple(self._span_constraint(requirements, masked, index) for index in range(len(requirements.spans)))
         if max_tokens is not None and tokens_needed((*required, *kept)) > max_tokens:
             if (needed := tokens_needed(required)) > max_tokens:
                 raise ConfigError(
@@ -161,22 +161,29 @@ class ConstraintCodec:
             for alternative in (self._separate(form, Rendering(form)), self._attached(form, Rendering(form)))
         )
 
-    def _span(self, requirements: Requirements, masked: MaskedSource, index: int) -> Constraint:
-        """Return a span after a space or without one, as in the model's input; both at the start of the text."""
+    def _span_constraint(self, requirements: Requirements, masked: MaskedSource, index: int) -> Constraint:
+        """Return the constraint that requires a span.
+
+        As in the model's input, a space precedes the span or not. At the start of the text, both are allowed.
+        """
         span, placeholder = requirements.spans[index], masked.placeholders[index]
         if isinstance(placeholder, SymbolPlaceholder):
-            opens, closes = is_word_character(span.text[0]), is_word_character(span.text[-1])
-            return (Alternative((placeholder.id,), opens, closes, Rendering(span.text)),)
+            starts_word, ends_word = is_word_character(span.text[0]), is_word_character(span.text[-1])
+            return (Alternative((placeholder.id,), starts_word, ends_word, Rendering(span.text)),)
         if placeholder is None:
-            written, rendering, before = span.text, Rendering(span.text), requirements.text[: span.start]
+            surface, rendering, preceding = span.text, Rendering(span.text), requirements.text[: span.start]
         else:
-            written, before = placeholder.text, placeholder.before
+            surface, preceding = placeholder.text, placeholder.before
             rendering = Rendering(
                 span.text, joined_before=placeholder.joined_before, joined_after=placeholder.joined_after
             )
-        alternatives = self._separate(written, rendering), self._attached(written, rendering)
+        alternatives = self._separate(surface, rendering), self._attached(surface, rendering)
         return _distinct(
-            alternatives if not before.strip() else alternatives[:1] if before[-1].isspace() else alternatives[1:]
+            alternatives
+            if not preceding.strip()
+            else alternatives[:1]
+            if preceding[-1].isspace()
+            else alternatives[1:]
         )
 
     def _separate(self, written: str, rendering: Rendering) -> Alternative:

@@ -103,7 +103,7 @@ class PartSplitter:
 
 
 def _add_text(builder: PassageBuilder, text: str, raw: str) -> None:
-    if text != raw:  # an entity, or the end of a line
+    if text != raw:  # an entity or a line break
         if text.isspace() and text != "\xa0":
             builder.add_blank(raw)
         else:

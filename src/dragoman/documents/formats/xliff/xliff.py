@@ -76,7 +76,7 @@ def parse_xliff(text: str, languages: Languages, pivot: str | None = None) -> Pa
             f"the document is not XLIFF 1.x or 2.x: its root is <{root.name}>"
             + (f", version {version!r}" if root.name == "xliff" else "")
         )
-    _check_nesting(root)
+    _require_file_element(root)
     names = _LANGUAGE_NAMES[version[:1]]
     pivot_data = data if pivot is None else pivot.encode()
     read = iter(_all_translatable(root if pivot is None else parse_tree(pivot_data, "the document"), version))
@@ -121,10 +121,10 @@ def parse_xliff(text: str, languages: Languages, pivot: str | None = None) -> Pa
     return ParsedDocument(flat, write)
 
 
-def _check_nesting(root: Element) -> None:
-    """Raise DataError if no element of the root is a file."""
+def _require_file_element(root: Element) -> None:
+    """Raise DataError if the root element has no <file> child."""
     if not any(element.name == "file" for element in root.elements()):
-        raise DataError("the document is XLIFF without a <file>: it has nothing to translate")
+        raise DataError("the XLIFF document has no <file> element, so there is nothing to translate")
 
 
 def _files(root: Element, version: str) -> list[Element]:

@@ -86,7 +86,7 @@ class CudaEngine:
 
     def session(self, rows: Sequence[Row], batch_size: int) -> CudaSession:
         """Open a session that starts with `rows` and admits further requests. batch_size: as in `hypotheses`."""
-        return CudaSession(self._model, [self.request(row) for row in rows], batch_size, self._search_with_reference)
+        return CudaSession(self._model, [self.request(row) for row in rows], batch_size, self._search_with_pytorch)
 
     def request(self, row: Row) -> CudaRequest:
         """Return the request for a supported row."""
@@ -99,7 +99,7 @@ class CudaEngine:
         """See `Engine.scores`; computed by the reference engine."""
         return self._reference.scores(pairs, batch_size)
 
-    def _search_with_reference(self, request: CudaRequest) -> list[Hypothesis]:
+    def _search_with_pytorch(self, request: CudaRequest) -> list[Hypothesis]:
         """Return the hypotheses of the reference engine for a request. Warns at the first call."""
         if not self._overflowed and self._precision != torch.float32:
             self._overflowed = True
