@@ -171,7 +171,7 @@ class PairTokeniser:
             yield Rows(lines, (Sentences(*sides[:2]), Sentences(*sides[2:])), too_long)
 
     def marked(self, block_count: int) -> dict[str, int]:
-        """Return the counts named in `MARKED`, summed over the first `block_count` blocks; empty without a `marking`."""
+        """Return the counts named in `MARKED`, summed over blocks; empty without a `marking`."""
         if self.marking is None:
             return {}
         counts = (read_block(block_file(self.folder, number), "marked")[0] for number in range(block_count))

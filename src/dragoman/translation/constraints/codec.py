@@ -179,11 +179,7 @@ class ConstraintCodec:
             )
         alternatives = self._separate(surface, rendering), self._attached(surface, rendering)
         return _distinct(
-            alternatives
-            if not preceding.strip()
-            else alternatives[:1]
-            if preceding[-1].isspace()
-            else alternatives[1:]
+            alternatives if not preceding.strip() else alternatives[:1] if preceding[-1].isspace() else alternatives[1:]
         )
 
     def _separate(self, written: str, rendering: Rendering) -> Alternative:
