@@ -179,7 +179,7 @@ def test_invalid_and_malicious_documents(content: bytes, error: str) -> None:
 def test_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match="pass its bytes"):
         translate_document(StandIn(upper), "a dog", format="odt")  # type: ignore[arg-type]
-    assert (archive.MAX_XML_BYTES, xml_tree.MAX_NODES, xml_tree.MAX_DEPTH) == (16 << 20, 1_000_000, 200)
+    assert (archive.MAX_XML_BYTES, xml_tree.MAX_NODES, xml_tree.MAX_DEPTH) == (16 << 20, 500_000, 200)
     monkeypatch.setattr(xml_tree, "MAX_NODES", 1000)
     with pytest.raises(DocumentError, match="more than 1,000 elements and pieces of text"):
         translated(document("<text:p>a</text:p>" * 600))

@@ -37,7 +37,7 @@ PLACEHOLDERS = "|".join(
     ]
 )
 _TOKEN = regex.compile(
-    rf"(?P<comment><!--.{{0,2000}}?-->)|(?P<tag></?[\p{{L}}0-9][^<>]{{0,2000}}>)|(?P<placeholder>{PLACEHOLDERS})"
+    rf"(?P<comment><!--(?:(?!-->|<!--).)*+-->)|(?P<tag></?[\p{{L}}0-9][^<>]{{0,2000}}>)|(?P<placeholder>{PLACEHOLDERS})"
     r"|(?P<entity>&(?:\#[0-9]{1,7}|\#x[0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});)"
     r"|(?P<pipe>(?<![ \t\n])[ \t\n]++\|{1,4}(?=[ \t\n]))|(?P<blank>[ \u00a0]+)|(?P<line>\n)|(?P<other>.)",
     regex.V1 | regex.DOTALL,
