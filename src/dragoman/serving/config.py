@@ -1,5 +1,6 @@
 """`ServeConfig`: the settings of a server, in `serve.yaml`."""
 
+import re
 from pathlib import Path
 from typing import Literal, Self
 
@@ -8,6 +9,8 @@ from pydantic import Field, field_validator, model_validator
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
 from dragoman.serving.access.client_address import parse_networks
+
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@]+")
 
 
 class AccessConfig(Config):
@@ -41,7 +44,31 @@ class AccessConfig(Config):
         "trusted only from these networks.",
     )
 
-    @field_validator("trusted_proxies")
+    allowed_origins: tuple[str, ...] = Field(
+        (),
+        description="Origins of other sites whose pages may use the server, such as https://example.org; `*`: all. "
+        "Browsers let these pages read answers (CORS). Requests that pages of other origins send are rejected.",
+    )
+    metrics_token: Path | None = Field(
+        None,
+        description="File with a token for GET /metrics, which Prometheus sends as `bearer_token_file`; null: only "
+        "clients in `metrics_networks` may read the metrics.",
+    )
+    metrics_networks: tuple[str, ...] = Field(
+        ("127.0.0.0/8", "::1"),
+        description="Networks whose clients may read GET /metrics without a token. Requests through proxies that are "
+        "not in `trusted_proxies` always need the token.",
+    )
+
+    @field_validator("allowed_origins")
+    @classmethod
+    def _are_origins(cls, texts: tuple[str, ...]) -> tuple[str, ...]:
+        for text in texts:
+            if text != "*" and not _ORIGIN.fullmatch(text):
+                raise ValueError(f"{text!r} is not an origin: write https://example.org, without a path, or *")
+        return texts
+
+    @field_validator("trusted_proxies", "metrics_networks")
     @classmethod
     def _are_networks(cls, texts: tuple[str, ...]) -> tuple[str, ...]:
         try:

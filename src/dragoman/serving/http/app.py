@@ -1,7 +1,7 @@
 """The ASGI application of the server, with the routes for health and metrics."""
 
 from math import ceil
-from typing import Literal
+from typing import Any, Literal
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -9,15 +9,20 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 
 from dragoman.checkpoint.meta import library_versions
 from dragoman.serving.access.access import Access
+from dragoman.serving.access.metrics_access import MetricsAccess
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.errors import RequestError
 from dragoman.serving.http import files, libretranslate, page, v1
-from dragoman.serving.http.gate import Gate, KeyFields
+from dragoman.serving.http.gate import Gate
 from dragoman.serving.http.metrics import Metrics, RequestObserver, write_log_entry
-from dragoman.serving.http.requests import ERRORS
+from dragoman.serving.http.origins import OriginCheck
+from dragoman.serving.http.public_url import PublicUrl
+from dragoman.serving.http.request_line import RequestLine
+from dragoman.serving.http.requests import ERRORS, Error
 from dragoman.serving.service import Service
 
 
@@ -30,12 +35,22 @@ def application(service: Service, access: Access, config: ServeConfig, metrics: 
         docs_url=None,
         redoc_url=None,
     )
-    gate = Gate(access, config.limits)
+    gate = Gate(access, config.limits, MetricsAccess(config.access))
     app.include_router(libretranslate.routes(service, gate, config))
     app.include_router(files.routes(service, gate, config))
     app.include_router(v1.routes(service, gate, config))
     app.include_router(_operation_routes(service, gate, metrics))
     app.include_router(page.routes())
+    app.add_middleware(RequestLine)
+    app.add_middleware(OriginCheck, public_url=PublicUrl(config), allowed=config.access.allowed_origins)
+    if config.access.allowed_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=config.access.allowed_origins,
+            allow_methods=("GET", "POST"),
+            allow_headers=("authorization", "content-type"),
+            expose_headers=("retry-after", "content-disposition"),
+        )
     app.add_middleware(RequestObserver, metrics=metrics, log=write_log_entry if config.log else None)
 
     @app.exception_handler(RequestError)
@@ -58,6 +73,15 @@ def application(service: Service, access: Access, config: ServeConfig, metrics: 
     return app
 
 
+_METRICS_ERRORS: dict[int | str, dict[str, Any]] = {
+    code: {
+        "description": "the client may not read the metrics",
+        "content": {"application/json": {"schema": Error.model_json_schema()}},
+    }
+    for code in (401, 403)
+}
+
+
 class Health(BaseModel):
     """The state of the server."""
 
@@ -65,8 +89,13 @@ class Health(BaseModel):
 
 
 def _operation_routes(service: Service, gate: Gate, metrics: Metrics) -> APIRouter:
-    """Return the routes GET /health, /health/ready and /metrics."""
+    """Return the routes GET /health, /health/ready, /metrics and /spec."""
     router = APIRouter(tags=["operations"])
+
+    @router.get("/spec", include_in_schema=False)
+    async def specification(request: Request) -> JSONResponse:
+        """Return the OpenAPI document, at the path where LibreTranslate has it."""
+        return JSONResponse(request.app.openapi())
 
     @router.get("/health")
     async def health() -> Health:
@@ -79,10 +108,10 @@ def _operation_routes(service: Service, gate: Gate, metrics: Metrics) -> APIRout
         service.check_ready()
         return Health(status="ok")
 
-    @router.get("/metrics", response_class=PlainTextResponse)
+    @router.get("/metrics", response_class=PlainTextResponse, responses=_METRICS_ERRORS)
     async def read_metrics(request: Request) -> PlainTextResponse:
         """Return metrics in Prometheus's text format."""
-        await gate.enter(request, KeyFields)
+        gate.check_metrics(request)
         return PlainTextResponse(metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
     return router

@@ -21,16 +21,15 @@ from dragoman.documents.passage import iterate_passages
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.detection.languages import match_code
 from dragoman.serving.errors import NotFound, Overloaded, RequestError
+from dragoman.serving.http.fields import MULTIPART, query_fields, validate
 from dragoman.serving.http.gate import Gate, KeyFields
 from dragoman.serving.http.public_url import PublicUrl
 from dragoman.serving.http.requests import (
     AUTO,
     ERRORS,
-    MULTIPART,
     detect_language,
     read_body,
     run_while_connected,
-    validate,
 )
 from dragoman.serving.service import Service, TranslationJob
 from dragoman.serving.stored_files import open_store
@@ -77,7 +76,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         """Translate a document and preserve its layout and markup. The file name extension determines the format."""
         gate.check_header(request)
         values, name, data = await _read_upload(request, await read_body(request, limits, limits.file_bytes))
-        fields = validate(values, FileFields)
+        fields = validate(query_fields(request) | values, FileFields)
         caller = gate.admit(request, fields.api_key)
         format_name = format_of_name(name)
         if format_name is None:

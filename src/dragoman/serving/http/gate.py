@@ -7,6 +7,7 @@ from starlette.requests import Request
 
 from dragoman.serving.access.access import Access, Client
 from dragoman.serving.access.keys import InvalidKey
+from dragoman.serving.access.metrics_access import MetricsAccess
 from dragoman.serving.access.quota import QuotaExceeded, Reservation
 from dragoman.serving.config import LimitsConfig
 from dragoman.serving.errors import Forbidden, MissingKey, TooLarge, TooManyRequests
@@ -47,8 +48,8 @@ class Caller:
 class Gate:
     """Admits requests. Each request counts against the client's quota when it arrives, regardless of its outcome."""
 
-    def __init__(self, access: Access, limits: LimitsConfig) -> None:
-        self._access, self._limits = access, limits
+    def __init__(self, access: Access, limits: LimitsConfig, metrics: MetricsAccess) -> None:
+        self._access, self._limits, self._metrics = access, limits, metrics
 
     async def enter(self, request: Request, fields: type[Fields]) -> tuple[Fields, Caller]:
         """Read the fields of a request, and admit its client.
@@ -74,6 +75,16 @@ class Gate:
         caller = Caller(self._access, client)
         caller.reserve(0, requests=1)
         return caller
+
+    def check_metrics(self, request: Request) -> None:
+        """Raise MissingKey or Forbidden unless the client may read the metrics."""
+        token, peer = _header_key(request), None if request.client is None else request.client.host
+        if not self._metrics.allows(token, peer, request.headers.getlist("x-forwarded-for")):
+            request.state.refused = "metrics"
+            raise (Forbidden if token else MissingKey)(
+                "the metrics require the token in access.metrics_token, as `Authorization: Bearer …`, or an address in "
+                "access.metrics_networks"
+            )
 
     def _identify(self, request: Request, key: str) -> Client:
         peer = None if request.client is None else request.client.host

@@ -40,7 +40,7 @@ class TranslateFields(KeyFields):
 class DetectFields(KeyFields):
     """A text in an unknown language."""
 
-    q: str
+    q: str | list[str] = Field(description="A text, or a list of texts in one language.")
 
 
 class SuggestFields(KeyFields):
@@ -136,13 +136,13 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
     async def detect(request: Request) -> list[DetectedLanguage]:
         """Detect the language of a text, and return candidates, the most probable one first."""
         fields, _ = await gate.enter(request, DetectFields)
-        check_texts([fields.q], limits)
-        detected = [
-            DetectedLanguage(confidence=confidence, language=code)
-            for code, confidence in service.detector.detect(fields.q)
-        ]
+        texts = [fields.q] if isinstance(fields.q, str) else fields.q
+        check_texts(texts, limits)
+        text = "\n".join(texts)
+        detections = service.detector.detect(text)
+        found = [DetectedLanguage(confidence=confidence, language=code) for code, confidence in detections]
         # clients expect at least one language
-        return detected or [detect_language(service.detector, fields.q, service.directions.sources)]
+        return found or [detect_language(service.detector, text, service.directions.sources)]
 
     @router.post("/suggest", **describe_route(SuggestFields))
     async def suggest(request: Request) -> Success:

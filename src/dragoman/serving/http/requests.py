@@ -1,20 +1,18 @@
-"""Reads request bodies within limits, validates their fields, and describes them in the OpenAPI document."""
+"""Reads request bodies within limits, and describes their fields in the OpenAPI document."""
 
 import asyncio
-import json
 from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 from starlette.requests import ClientDisconnect, Request
 
 from dragoman.serving.config import LimitsConfig
 from dragoman.serving.detection.detector import Detector
 from dragoman.serving.errors import ClientDisconnected, RequestError, TooLarge, TooSlow
+from dragoman.serving.http.fields import FORM, JSON, MULTIPART, parse_fields
 
-MULTIPART = "multipart/form-data"
-JSON, FORM, JSON_LINES = "application/json", "application/x-www-form-urlencoded", "application/x-ndjson"
+JSON_LINES = "application/x-ndjson"
 
 AUTO = "auto"
 """The source language that requests language detection."""
@@ -54,7 +52,10 @@ def describe_route(fields: type[BaseModel], form: bool = True, streams: bool = F
 
     form: whether the route accepts forms in addition to JSON; streams: whether it can return JSON lines.
     """
-    content = {media_type: {"schema": fields.model_json_schema()} for media_type in ((JSON, FORM) if form else (JSON,))}
+    content = {
+        media_type: {"schema": fields.model_json_schema()}
+        for media_type in ((JSON, FORM, MULTIPART) if form else (JSON,))
+    }
     lines: dict[int | str, dict[str, Any]] = (
         {200: {"content": {JSON_LINES: {"schema": {"type": "string"}}}}} if streams else {}
     )
@@ -86,27 +87,8 @@ async def read_body(request: Request, limits: LimitsConfig, max_bytes: int) -> b
 
 
 async def read_fields(request: Request, limits: LimitsConfig, fields: type[Fields]) -> Fields:
-    """Read the fields of the body, or of the query string if there is no body.
-
-    Raises RequestError for an invalid body or invalid fields, and the errors of `read_body`.
-    """
-    body = await read_body(request, limits, limits.body_bytes)
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type == "application/json" or (not media_type and body.lstrip().startswith(b"{")):
-        values = _parse_json(body)
-    elif media_type in ("", "application/x-www-form-urlencoded"):
-        values = _parse_form(body, request)
-    else:
-        raise RequestError("unsupported content type: use application/json or application/x-www-form-urlencoded")
-    return validate(values, fields)
-
-
-def validate(values: Any, fields: type[Fields]) -> Fields:
-    """Convert values to fields. Raises RequestError for fields that are missing or invalid."""
-    try:
-        return fields.model_validate(values)
-    except ValidationError as error:
-        raise RequestError(_describe_first_error(error)) from None
+    """Read the fields of the address and of the body. Raises the errors of `read_body` and `parse_fields`."""
+    return await parse_fields(request, await read_body(request, limits, limits.body_bytes), fields)
 
 
 def check_texts(texts: Sequence[str], limits: LimitsConfig, field: str = "q") -> None:
@@ -147,56 +129,3 @@ async def run_while_connected(request: Request, work: Coroutine[Any, Any, Result
 async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-def _parse_json(body: bytes) -> Any:
-    try:
-        values = json.loads(body.decode("utf-8"), parse_constant=_reject_constant)
-    except UnicodeDecodeError:
-        raise RequestError("the request is not valid UTF-8") from None
-    except (ValueError, RecursionError) as error:
-        raise RequestError(f"the request is not valid JSON: {error}") from None
-    if not isinstance(values, dict):
-        raise RequestError("the request is not a JSON object")
-    return _replace_surrogates(values)
-
-
-def _reject_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a JSON number")
-
-
-def _parse_form(body: bytes, request: Request) -> dict[str, Any]:
-    try:
-        text = body.decode("utf-8")
-        pairs = parse_qsl(text or request.url.query, keep_blank_values=True, errors="strict", max_num_fields=1000)
-    except UnicodeDecodeError:
-        raise RequestError("the request is not valid UTF-8") from None
-    except ValueError as error:
-        raise RequestError(f"the request is not a valid form: {error}") from None
-    values: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in values and name == "q":
-            values[name] = [*values[name], value] if isinstance(values[name], list) else [values[name], value]
-        else:
-            values[name] = value
-    return values
-
-
-def _replace_surrogates(value: Any) -> Any:
-    """Replace lone surrogates such as \\ud800, which JSON allows but Unicode does not, with U+FFFD."""
-    if isinstance(value, str):
-        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, list):
-        return [_replace_surrogates(item) for item in value]
-    if isinstance(value, dict):
-        return {_replace_surrogates(key): _replace_surrogates(item) for key, item in value.items()}
-    return value
-
-
-def _describe_first_error(error: ValidationError) -> str:
-    """Describe the first invalid field, without its value."""
-    first = error.errors(include_input=False, include_url=False)[0]
-    name = ".".join(str(part) for part in first["loc"])
-    if first["type"] == "missing":
-        return f"Invalid request: missing {name} parameter"
-    return f"Invalid request: {name or 'the request'}: {first['msg']}"
