@@ -1,5 +1,6 @@
 """The choice of an engine, and the messages if it does not support a model or a request."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,8 @@ import torch
 from tiny_model import SOURCES, tiny_config, write_tiny_model
 
 from dragoman import Translator
-from dragoman.base.errors import ConfigError, ModelError
+from dragoman.base.errors import ConfigError, ModelError, ResourceError
+from dragoman.base.packages import check_import
 from dragoman.checkpoint.folder import load_model_folder
 from dragoman.cli.main import main
 from dragoman.translation import choice
@@ -187,3 +189,86 @@ def test_texts_through_the_gpu_engine(model: Path) -> None:
         found |= {line: best[0].text for line, best in batch.completed(1.0)}
     assert [found[line] for line in plain] == theirs.translate(SOURCES, requests=[wanted[0]] * len(SOURCES))
     batch.close()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(30, "Read-only file system"),
+        ImportError("libgomp.so.1: cannot open shared object file"),
+        RuntimeError("first line\nsecond line"),
+        MemoryError(),
+        ResourceError("the model does not fit into memory"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_any_failure_leads_to_the_next_engine(
+    error: Exception, model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(choice, "NativeEngine", fail)
+    chosen = Translator.load(model, precision="int8").engine
+    assert isinstance(chosen, PreferredEngine) and isinstance(chosen.preferred, CTranslate2Engine)
+    message = capsys.readouterr().err
+    assert message.startswith("warning: translating with the ctranslate2 engine. native: ")
+    assert message.count("\n") == 1 and "second line" not in message
+    monkeypatch.setattr(choice, "load_into_ctranslate2", fail)
+    for precision, beginning in (("int8", "computing in float32"), (None, "translating with PyTorch in float32")):
+        translator = Translator.load(model, precision=precision)
+        assert isinstance(translator.engine, TorchEngine)
+        message = capsys.readouterr().err
+        assert message.startswith(f"warning: {beginning}") and message.count("\n") == 1
+    with pytest.raises(type(error)):
+        Translator.load(model, engine="native")
+
+
+def test_a_package_that_crashes_is_not_imported(
+    model: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "crashing_package.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGILL)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(ConfigError, match=r"crashes when it is imported \(Illegal instruction\)"):
+        check_import("crashing_package")
+    check_import("no_such_package")  # which is an error of the import itself
+    kinds = [replace(kind, package="crashing_package" if kind.package else None) for kind in ENGINES]
+    monkeypatch.setattr(choice, "ENGINES", kinds)
+    monkeypatch.setattr(choice, "NativeEngine", None)
+    assert isinstance(Translator.load(model, precision="int8").engine, TorchEngine)
+    assert "crashes when it is imported" in capsys.readouterr().err
+
+
+def test_a_model_is_refused_before_anything_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: Any) -> None:
+        raise AssertionError
+
+    for name in ("best_library", "calibrate"):
+        monkeypatch.setattr(f"dragoman.translation.engines.native.engine.{name}", fail)
+    write_tiny_model(tmp_path / "linear", config=tiny_config(encoder={"attention": {"kind": "linear"}}))
+    assert isinstance(Translator.load(tmp_path / "linear").engine, TorchEngine)
+    assert "LinearAttention" in capsys.readouterr().err
+
+
+def test_a_gpu_that_cannot_be_used(
+    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The model is translated on the CPU, unless the GPU was requested."""
+    load = choice.load_model_folder
+
+    def without_memory(folder: Path, device: torch.device, verb: str) -> Any:
+        if device.type == "cuda":
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20 MiB.\nSee the documentation")
+        return load(folder, device, verb)
+
+    monkeypatch.setattr(choice, "choose_device", lambda name: torch.device("cuda" if name == "auto" else name))
+    monkeypatch.setattr(choice, "load_model_folder", without_memory)
+    translator = Translator.load(model)
+    message = capsys.readouterr().err
+    assert translator.translate(SOURCES)
+    assert "translating on the CPU" in message and "out of memory" in message and message.count("\n") == 1
+    for settings in ({"device": "cuda"}, {"engine": "cuda"}):
+        with pytest.raises(torch.OutOfMemoryError):
+            Translator.load(model, **settings)

@@ -11,6 +11,7 @@ import torch
 from dragoman.base.errors import ConfigError, DragomanError, ModelError
 from dragoman.base.log import info, warn
 from dragoman.base.machine.device import choose_device
+from dragoman.base.packages import check_import
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.data.workers import available_cores
 from dragoman.exchange.ctranslate2.folder import (
@@ -43,6 +44,7 @@ class EngineKind:
     `auto` may choose the engine; they include float32 only if the engine returns the translations of TorchEngine, up to
     near-ties. fallback: True if the reference engine computes unsupported requests even when this engine was chosen by
     name. default: the precision if none is requested. devices: types of the devices that the engine computes on.
+    package: an optional package that it needs.
     """
 
     name: str
@@ -52,6 +54,7 @@ class EngineKind:
     fallback: bool = False
     default: Precision = "float32"
     devices: tuple[str, ...] = ("cpu",)
+    package: str | None = None
 
 
 def _torch(loaded: LoadedModel, device: torch.device, precision: Precision, threads: int) -> Engine:
@@ -78,7 +81,7 @@ def _cuda(loaded: LoadedModel, device: torch.device, precision: Precision, threa
 
 ENGINES: Sequence[EngineKind] = (
     EngineKind("native", ("float32", "int8"), ("float32", "int8"), _native, fallback=True),
-    EngineKind("ctranslate2", ("float32", "int8"), ("int8",), _ctranslate2),
+    EngineKind("ctranslate2", ("float32", "int8"), ("int8",), _ctranslate2, package="ctranslate2"),
     EngineKind("cuda", tuple(_HALF), tuple(_HALF), _cuda, True, "float16", ("cuda",)),  # type: ignore[arg-type]
     EngineKind("torch", ("float32",), ("float32",), _torch, devices=("cpu", "cuda")),
 )
@@ -145,6 +148,8 @@ def choose_engine(
         if chosen not in kind.automatic or is_elsewhere:
             continue
         try:
+            if kind.package is not None:
+                check_import(kind.package)
             engine = PreferredEngine(kind.make(loaded, device, chosen, threads), reference)
         except (ConfigError, ModelError) as error:
             reasons.append(f"{kind.name}: {error}")

@@ -12,6 +12,9 @@ from dragoman.base.errors import ResourceError
 PREBUILT = Path(__file__).parent / "prebuilt"
 """The libraries that wheels contain. The folder does not exist in a source tree."""
 
+_MIN_FREE_BYTES = 10_000_000
+"""What a compiler and its temporary files need, a few times over."""
+
 
 def cache_folders() -> Iterator[Path]:
     """Yield the folders to try, in this order, none twice:
@@ -35,8 +38,11 @@ def create(folder: Path, is_for_libraries: bool = True) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not os.access(folder, os.W_OK | os.X_OK):
             raise ResourceError(f"{folder}: not writable")
-        if is_for_libraries and os.statvfs(folder).f_flag & os.ST_NOEXEC:
+        status = os.statvfs(folder)
+        if is_for_libraries and status.f_flag & os.ST_NOEXEC:
             raise ResourceError(f"{folder}: mounted noexec")
+        if is_for_libraries and status.f_bavail * status.f_frsize < _MIN_FREE_BYTES:
+            raise ResourceError(f"{folder}: no space left")
         check_owner(folder)
     except OSError as error:
         raise ResourceError(f"{folder}: {error.strerror or error}") from None
