@@ -106,6 +106,8 @@ def test_the_language_of_the_file() -> None:
         ("see $t(common.dog) or @:common.cat", "SEE $t(common.dog) OR @:common.cat"),
         ("no dogs | one dog | {n} dogs", "NO DOGS | ONE DOG | {n} DOGS"),
         ("a <0>big</0><br/>dog &amp; <file>", "A <0>BIG</0><br/>DOG &amp; <file>"),
+        ("<p>a dog</p><p>{x}</p> <ul><li>two men</li></ul>", "<p>A DOG</p><p>{x}</p> <ul><li>TWO MEN</li></ul>"),
+        ("run <code class='a'>make it</code>", "RUN <code class='a'>make it</code>"),
         ("up-to-date and/or", "UP-TO-DATE AND/OR"),
         ("day-to-day", "DAY-TO-DAY"),
         ("it's '{'a'}' {x}", "IT'S '{'A'}' {x}"),
@@ -114,6 +116,11 @@ def test_the_language_of_the_file() -> None:
 def test_placeholders_and_tags_are_kept(text: str, expected: str) -> None:
     assert message(text) == expected
     assert message(text, same) == text
+
+
+def test_blocks_of_markup_are_separate_texts() -> None:
+    text = "<p>one two</p><p>three <b>four</b> five</p>"
+    assert message(text, backwards) == "<p>TWO ONE</p><p>FIVE <b>FOUR</b> THREE</p>"
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,8 @@ PLACEHOLDERS = "|".join(
     ]
 )
 _TOKEN = regex.compile(
-    rf"(?P<comment><!--(?:(?!-->|<!--).)*+-->)|(?P<tag></?[\p{{L}}0-9][^<>]{{0,2000}}>)|(?P<placeholder>{PLACEHOLDERS})"
+    r"(?P<code><(code|kbd|samp|var|tt|pre)(?=[\s>])[^<>]{0,2000}>[^<>]{0,2000}</\2>)"
+    rf"|(?P<comment><!--(?:(?!-->|<!--).)*+-->)|(?P<tag></?[\p{{L}}0-9][^<>]{{0,2000}}>)|(?P<placeholder>{PLACEHOLDERS})"
     r"|(?P<entity>&(?:\#[0-9]{1,7}|\#x[0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});)"
     r"|(?P<pipe>(?<![ \t\n])[ \t\n]++\|{1,4}(?=[ \t\n]))|(?P<blank>[ \u00a0]+)|(?P<line>\n)|(?P<other>.)",
     regex.V1 | regex.DOTALL,
@@ -48,7 +49,13 @@ _LABEL = regex.compile(r"(?:\p{L}+ )*+(\p{L}+)[_&](?=\p{L})[\p{L} ]+(?:\.\.\.|â€
 
 _LONGEST_LABEL = 40
 _ENTITY = regex.compile(r"&(?:amp|lt|gt|quot);")
-_VOID_TAGS = ("img", "wbr", "input", "hr")
+_BLOCK_TAGS = frozenset(
+    "address article aside blockquote dd div dl dt figcaption figure footer form h1 h2 h3 h4 h5 h6 header hr legend li "
+    "main nav ol option p section table tbody td tfoot th thead tr ul".split()
+)
+"""Tags that separate texts."""
+
+_VOID_TAGS = ("img", "wbr", "input")
 _BEFORE_SYNTAX = regex.compile(r"(?<=\p{L})'(?=[{}<#|])")
 
 
@@ -127,7 +134,7 @@ def add_message(
     counts: bool = False,
     mnemonics: bool = False,
 ) -> None:
-    """Add a message to a builder. What is before a ` | `, and the sign itself, is passed to `receive`.
+    """Add a message to a builder. What is before a ` | ` or the tag of a block, and these, is passed to `receive`.
 
     raws: the form of each character in the document. marks: functions that add the markup of the document, by the
     index of the character that stands for it. counts: whether `#` is a number. mnemonics: as in `Message`.
@@ -145,8 +152,13 @@ def add_message(
             continue
         elif kind == "comment":
             builder.add_mark("empty", (raw,))
+        elif kind == "tag" and _name(shown) in _BLOCK_TAGS:
+            builder.finish(receive)
+            receive(raw)
         elif kind == "tag":
             _add_tag(builder, shown, raw, index in pairs)
+        elif kind == "code":
+            builder.add_code(shown.partition(">")[2].rpartition("<")[0], raw)
         elif kind == "placeholder" or (counts and shown == "#"):
             builder.add_code(shown, raw)
         elif kind == "entity":

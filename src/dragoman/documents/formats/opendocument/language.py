@@ -39,17 +39,30 @@ def _is_invisible(style: Element) -> bool:
 
 
 def language_changes(root: Element, data: bytes, languages: Languages) -> Iterator[tuple[int, int, str]]:
-    """Yield the start tags that name the source language as (begin, end, replacement) with the target language."""
-    if languages.target is None or languages.source is None:
+    """Yield the start tags that name the source language as (begin, end, replacement) with the target language.
+
+    If the source language is unknown, these are the tags of the default styles.
+    """
+    if languages.target is None:
         return
     for styles in root.elements():
-        if styles.name in ("styles", "automatic-styles"):
-            for element in _text_properties(styles):
+        if styles.name not in ("styles", "automatic-styles"):
+            continue
+        for style in styles.elements():
+            if languages.source is None and style.name != "default-style":
+                continue
+            for element in _text_properties(style):
                 present = element.attributes.get(f"{{{_FO}}}language")
-                if present and is_same_language(present, languages.source):
+                if _is_source(present, languages):
                     end = element.inner[0] or element.end
                     tag = data[element.begin : end].decode()
                     yield element.begin, end, _with_language(tag, languages.target)
+
+
+def _is_source(code: str | None, languages: Languages) -> bool:
+    if code in (None, "", "none", "zxx"):
+        return False
+    return languages.source is None or is_same_language(str(code), languages.source)
 
 
 def _text_properties(element: Element) -> Iterator[Element]:
