@@ -12,6 +12,7 @@ from stand_in_translators import StandIn, Write, backwards, same, upper
 from dragoman.base.errors import DocumentError
 from dragoman.documents.document import translate_document
 from dragoman.documents.formats.messages.json import parse_json
+from dragoman.documents.formats.messages.message import _SIGN, _TOKEN
 from dragoman.documents.languages import Languages
 from dragoman.documents.passage import Passage, raw_text
 
@@ -200,6 +201,21 @@ def test_files_are_parsed_in_linear_time(text: str) -> None:
     parsed = parse_json(text, Languages("en", "de"))
     assert parsed.write([raw_text(part) for part in parsed.parts if isinstance(part, Passage)]) == text
     assert time.process_time() - begin < 5  # quadratic time would be minutes
+
+
+SIGNS = st.lists(
+    st.sampled_from(
+        [*"aB1 .,:;!?'\"()-_/\\%$#{}<>&@|[]*`~^+=\n", "://", "{x}", "www.", "a@b.c", "--a", "&amp;", ".com"]
+    )
+).map("".join)
+
+
+@settings(max_examples=300, deadline=None)
+@given(text=SIGNS)
+def test_every_special_token_has_a_sign(text: str) -> None:
+    """Texts without signs take a faster path, so none of them may have a placeholder, a tag or an entity."""
+    if _SIGN.search(text) is None:
+        assert {match.lastgroup for match in _TOKEN.finditer(text)} <= {"blank", "line", "other"}
 
 
 VALUES = st.recursive(
