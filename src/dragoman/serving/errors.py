@@ -54,6 +54,12 @@ class ClientDisconnected(RequestError):
     status = 499
 
 
+class InternalError(RequestError):
+    """A bug in the server prevented the translation of a text."""
+
+    status = 500
+
+
 class Overloaded(RequestError):
     """The queue is full, the server is shutting down, or a translation took too long."""
 

@@ -11,6 +11,7 @@ from dragoman.data.workers import available_cores
 from dragoman.exchange.ctranslate2.folder import is_exported
 from dragoman.serving.batcher import Backend, Batcher, BatchListener
 from dragoman.serving.config import EngineConfig, ModelConfig, QueueConfig
+from dragoman.serving.detection.languages import match_code
 from dragoman.serving.errors import RequestError
 from dragoman.serving.prefork import WorkerSpec, load_translator
 from dragoman.serving.queue import Hypotheses
@@ -150,7 +151,7 @@ class Step(NamedTuple):
 
 
 Route = tuple[Step, ...]
-"""One step, or two steps through a pivot language."""
+"""One step, two steps through a pivot language, or none if source and target are the same language."""
 
 
 class Directions:
@@ -180,6 +181,15 @@ class Directions:
         """All target languages of any source language."""
         return tuple(dict.fromkeys(target for _, target in self._routes))
 
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """All source and target languages."""
+        return tuple(dict.fromkeys((*self.sources, *self.all_targets)))
+
+    def match(self, code: str) -> str:
+        """Return the served language that matches a code, as `match_code` does, or the code itself."""
+        return match_code(code, self.languages)
+
     def targets(self, source: str) -> tuple[str, ...]:
         """Return the target languages of a source language."""
         return tuple(target for other, target in self._routes if other == source)
@@ -188,10 +198,16 @@ class Directions:
         """Return the steps that translate `source` into `target`. Raises RequestError for an unserved direction."""
         if (route := self._routes.get((source, target))) is not None:
             return route
-        if source not in self.sources:
-            raise RequestError(f"{source} is not supported: this server translates from {', '.join(self.sources)}")
+        for code in (source, target):
+            if code not in self.languages:
+                raise RequestError(f"{code} is not supported: this server supports {', '.join(self.languages)}")
+        if source == target:
+            return ()
+        targets = self.targets(source)
+        into = f"into {', '.join(targets)}" if targets else f"only from {', '.join(self.sources)}"
         raise RequestError(
-            f"{target} is not supported: this server translates from {source} into {', '.join(self.targets(source))}"
+            f"translation from {source} into {target} is not supported: this server translates "
+            f"{f'from {source} ' if targets else ''}{into}"
         )
 
 

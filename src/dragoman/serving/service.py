@@ -90,7 +90,7 @@ class Service:
 
     def open(self, directions: Directions) -> None:
         """Start to accept requests."""
-        self._opened = directions, Detector(directions.sources)
+        self._opened = directions, Detector(directions.languages)
 
     def check_ready(self) -> None:
         """Raise Overloaded if the models are not loaded yet or the service is shutting down."""
@@ -105,7 +105,7 @@ class Service:
 
     @property
     def detector(self) -> Detector:
-        """A detector of the source languages. Raises Overloaded before the service is open."""
+        """A detector of the source and target languages. Raises Overloaded before the service is open."""
         return self._ready[1]
 
     @property
@@ -116,10 +116,13 @@ class Service:
 
     def check(self, job: TranslationJob) -> None:
         """Raise RequestError for a direction that is not served and for inconsistent settings."""
-        _request(self.directions.route(job.source, job.target)[-1], job)
+        for step in self.directions.route(job.source, job.target)[-1:]:
+            _request(step, job)
 
     async def translate(self, job: TranslationJob, on_sentence: OnSentence | None = None) -> list[TranslatedText]:
-        """Translate each text, in order. on_sentence: called for each sentence when the last model has translated it.
+        """Translate each text, in order. Texts in the target language are returned unchanged.
+
+        on_sentence: called for each sentence when the last model has translated it.
 
         Cancelling this coroutine, for example after the client has disconnected, withdraws its lines from the queue.
 
@@ -127,6 +130,8 @@ class Service:
         queue is full or the request times out.
         """
         route = self.directions.route(job.source, job.target)
+        if not route:
+            return [TranslatedText(text, (), ()) for text in job.texts]
         try:
             async with asyncio.timeout(seconds := job.seconds or self._seconds):
                 pivots: list[Any] | None = None

@@ -78,14 +78,17 @@ class Detector:
         self._other_prior = math.log((1 - _PRIOR) / others)
         self._language_prior = math.log(_PRIOR / max(1, len(self._codes)))
 
+    def has_words(self, text: str) -> bool:
+        """Return whether a text has letters of the languages outside addresses, markup and placeholders."""
+        return self._letter_pattern.search(_words(text)) is not None
+
     def detect(self, text: str) -> list[Detection]:
         """Return the languages with a probability of at least 1%, the most probable one first.
 
         The list is empty for a text without letters of their scripts, and for a text that is probably in another
         language. Addresses, markup and placeholders are ignored. Only the start of a long text is used.
         """
-        words = _NON_TEXT.sub(" ", text[:_MAX_SEARCHED]).split()
-        text = " ".join(word for word in words if not _is_address(word))[:_MAX_CLASSIFIED]
+        text = _words(text)
         if not self._codes or self._letter_pattern.search(text) is None:
             return []
         # the blanks provide n-grams at the start and end, even for a single word
@@ -108,6 +111,12 @@ class Detector:
             for code, share in zip(codes, variant_probabilities(text, codes), strict=True)
         ]
         return sorted(detections, key=lambda detection: -detection.confidence)
+
+
+def _words(text: str) -> str:
+    """Return the start of a text without addresses, markup and placeholders."""
+    words = _NON_TEXT.sub(" ", text[:_MAX_SEARCHED]).split()
+    return " ".join(word for word in words if not _is_address(word))[:_MAX_CLASSIFIED]
 
 
 def _is_address(word: str) -> bool:

@@ -19,18 +19,16 @@ from dragoman.documents.formats.recognition import check_content
 from dragoman.documents.formats.union import EXTENSIONS, format_of_name, get_format
 from dragoman.documents.passage import iterate_passages
 from dragoman.serving.config import ServeConfig
-from dragoman.serving.detection.languages import match_code
 from dragoman.serving.errors import NotFound, Overloaded, RequestError
 from dragoman.serving.http.fields import MULTIPART, query_fields, validate
 from dragoman.serving.http.gate import Gate, KeyFields
 from dragoman.serving.http.public_url import PublicUrl
 from dragoman.serving.http.requests import (
-    AUTO,
     ERRORS,
-    detect_language,
     read_body,
     run_while_connected,
 )
+from dragoman.serving.http.texts import is_auto, source_language
 from dragoman.serving.service import Service, TranslationJob
 from dragoman.serving.stored_files import open_store
 
@@ -89,11 +87,9 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
             content = format.decode(data, "the file", "stop")
         except DataError as error:
             raise RequestError(str(error)) from None
-        source = match_code(fields.source, service.directions.sources)
-        if fields.source == AUTO:
-            text = await asyncio.to_thread(_first_text, format, content)
-            source = detect_language(service.detector, text, service.directions.sources).language
-        target = match_code(fields.target, service.directions.all_targets)
+        target = service.directions.match(fields.target)
+        text = await asyncio.to_thread(_first_text, format, content) if is_auto(fields.source) else ""
+        source = source_language(service, fields.source, target, text).code
         job = TranslationJob([content], source, target, format, reserve=caller.reserve, seconds=limits.file_seconds)
         (translated,) = await run_while_connected(request, service.translate(job))
         new_name = f"{stem[:_MAX_NAME_LENGTH] or 'file'}.{target}{extension}"

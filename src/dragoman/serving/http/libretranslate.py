@@ -1,14 +1,15 @@
 """The routes of LibreTranslate, implemented from its public API documentation, for LibreTranslate clients."""
 
 import asyncio
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, BeforeValidator, Field
 
 from dragoman.documents.formats.union import EXTENSIONS, get_format
 from dragoman.serving.config import ServeConfig
-from dragoman.serving.detection.languages import language_name, match_code
+from dragoman.serving.detection.languages import language_name
 from dragoman.serving.errors import Forbidden, RequestError
 from dragoman.serving.http.gate import Gate, KeyFields
 from dragoman.serving.http.requests import (
@@ -19,7 +20,8 @@ from dragoman.serving.http.requests import (
     detect_language,
     run_while_connected,
 )
-from dragoman.serving.service import Service, TranslationJob
+from dragoman.serving.http.texts import SourceLanguage, TextBatch, source_language
+from dragoman.serving.service import Service, TranslatedText
 from dragoman.serving.suggestions import Suggestions
 
 
@@ -59,11 +61,15 @@ class Success(BaseModel):
 
 
 class Translated(BaseModel):
-    """The translation of a text, or a list with the translations of several texts."""
+    """The translation of a text, or a list with the translations of several texts.
+
+    errors: the error of each text of a list, if at least one could not be translated and was returned unchanged.
+    """
 
     translatedText: str | list[str]
     detectedLanguage: DetectedLanguage | list[DetectedLanguage] | None = None
     alternatives: list[str] | list[list[str]] | None = None
+    errors: list[str | None] | None = None
 
 
 class Language(BaseModel):
@@ -87,6 +93,27 @@ class Settings(BaseModel):
     language: dict[str, dict[str, str]]
 
 
+def _response(
+    fields: TranslateFields,
+    texts: Sequence[str],
+    sources: Sequence[SourceLanguage],
+    results: Sequence[TranslatedText | RequestError],
+) -> Translated:
+    single = isinstance(fields.q, str)
+    errors = [each.message if isinstance(each, RequestError) else None for each in results]
+    translated = [
+        text if isinstance(each, RequestError) else each.text for text, each in zip(texts, results, strict=True)
+    ]
+    alternatives = [[] if isinstance(each, RequestError) else list(each.alternatives) for each in results]
+    detected = [each.detected for each in sources if each.detected is not None]
+    return Translated(
+        translatedText=translated[0] if single else translated,
+        detectedLanguage=None if not detected else detected[0] if single else detected,
+        alternatives=None if not fields.alternatives else alternatives[0] if single else alternatives,
+        errors=errors if any(errors) else None,
+    )
+
+
 def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
     """Return the routes POST /translate, /detect and /suggest, and GET /languages and /frontend/settings.
 
@@ -100,35 +127,16 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
     async def translate(request: Request) -> Response:
         """Translate one or several texts."""
         fields, caller = await gate.enter(request, TranslateFields)
-        directions, detector = service.directions, service.detector
         texts = [fields.q] if isinstance(fields.q, str) else fields.q
         check_texts(texts, limits)
         if fields.alternatives > limits.alternatives:
             raise RequestError(f"Invalid request: alternatives: at most {limits.alternatives}")
-        target = match_code(fields.target, directions.all_targets)
-        indices_by_source: dict[str, list[int]] = {}
-        detected = []
-        for index, text in enumerate(texts):
-            source = match_code(fields.source, directions.sources)
-            if fields.source == AUTO:
-                detection = detect_language(detector, text, directions.sources)
-                detected.append(detection)
-                source = detection.language
-            indices_by_source.setdefault(source, []).append(index)
-        translations: list[Any] = [None] * len(texts)
-        for source, indices in indices_by_source.items():
-            group, format = [texts[index] for index in indices], get_format(fields.format)
-            job = TranslationJob(group, source, target, format, fields.alternatives, reserve=caller.reserve)
-            translated = await run_while_connected(request, service.translate(job))
-            for index, translation in zip(indices, translated, strict=True):
-                translations[index] = translation
-        single = isinstance(fields.q, str)
-        alternatives = [list(translation.alternatives) for translation in translations] if fields.alternatives else None
-        response = Translated(
-            translatedText=translations[0].text if single else [translation.text for translation in translations],
-            detectedLanguage=None if not detected else detected[0] if single else detected,
-            alternatives=alternatives[0] if alternatives and single else alternatives,
-        )
+        target = service.directions.match(fields.target)
+        sources = [source_language(service, fields.source, target, text) for text in texts]
+        format = get_format(fields.format)
+        batch = TextBatch(texts, sources, target, format, fields.alternatives, reserve=caller.reserve)
+        results = await run_while_connected(request, batch.translate(service))
+        response = _response(fields, texts, sources, results)
         # serialised explicitly, because FastAPI would validate the model again, which takes 10% of the request time
         return Response(response.model_dump_json(exclude_none=True), media_type="application/json")
 
@@ -154,11 +162,10 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         if not fields.q.strip() or not fields.s.strip():
             raise RequestError("Invalid request: q and s: must not be blank")
         directions = service.directions
-        source, target = (
-            match_code(fields.source, directions.sources),
-            match_code(fields.target, directions.all_targets),
-        )
-        directions.route(source, target)
+        target = directions.match(fields.target)
+        source = source_language(service, fields.source, target, fields.q).code
+        if not directions.route(source, target):
+            raise RequestError("Invalid request: source and target: must be different languages")
         await asyncio.to_thread(suggestions.add, source, target, fields.q, fields.s)
         return Success()
 

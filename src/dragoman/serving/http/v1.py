@@ -12,7 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from dragoman.control.keep import KINDS
 from dragoman.documents.formats.union import get_format
 from dragoman.serving.config import LimitsConfig, ServeConfig
-from dragoman.serving.detection.languages import match_code
 from dragoman.serving.errors import RequestError
 from dragoman.serving.http.gate import Gate, KeyFields
 from dragoman.serving.http.requests import (
@@ -20,10 +19,10 @@ from dragoman.serving.http.requests import (
     DetectedLanguage,
     check_texts,
     describe_route,
-    detect_language,
     run_while_connected,
 )
-from dragoman.serving.service import Service, TranslatedSentence, TranslatedText, TranslationJob
+from dragoman.serving.http.texts import SourceLanguage, TextBatch, source_language
+from dragoman.serving.service import Service, TranslatedSentence, TranslatedText
 
 KeptKind = Literal[
     "all",
@@ -46,10 +45,8 @@ class TranslateV1Fields(KeyFields):
 
     model_config = ConfigDict(extra="forbid")
 
-    text: str | list[str] = Field(description="A text, or a list of texts in one language.")
-    source: str = Field(
-        AUTO, description="Code of the source language; auto: it is detected from the first text that is not blank."
-    )
+    text: str | list[str] = Field(description="A text, or a list of texts.")
+    source: str = Field(AUTO, description="Code of the source language; auto: the language of each text is detected.")
     target: str = Field(description="Code of the target language.")
     format: Literal["text", "html", "markdown"] = Field("text", description="Format of the texts. Markup is preserved.")
     nbest: int = Field(1, ge=1, description="Number of hypotheses per sentence, and of translations per text.")
@@ -95,15 +92,21 @@ class Sentence(BaseModel):
 
 
 class Translation(BaseModel):
-    """A translation of a text, alternatives, and the text's sentences."""
+    """A translation of a text, alternatives, and the text's sentences.
+
+    source: the language of the text. A text in the target language, or without words, is returned unchanged and has no
+    sentences. error: why the text could not be translated and was returned unchanged; null if it was translated.
+    """
 
     text: str
+    source: str
     alternatives: list[str]
     sentences: list[Sentence]
+    error: str | None = None
 
 
 class TranslatedV1(BaseModel):
-    """The translations of all texts, in order."""
+    """The translations of all texts, in order. source, detected: the language of the first text in another language."""
 
     source: str
     target: str
@@ -123,15 +126,11 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         fields, caller = await gate.enter(request, TranslateV1Fields)
         texts = [fields.text] if isinstance(fields.text, str) else fields.text
         _check(fields, texts, limits)
-        detected = None
-        if fields.source == AUTO:
-            sample = next((text for text in texts if text.strip()), "")
-            detected = detect_language(service.detector, sample, service.directions.sources)
-        source = detected.language if detected else match_code(fields.source, service.directions.sources)
-        target = match_code(fields.target, service.directions.all_targets)
-        job = TranslationJob(
+        target = service.directions.match(fields.target)
+        sources = [source_language(service, fields.source, target, text) for text in texts]
+        batch = TextBatch(
             texts,
-            source,
+            sources,
             target,
             get_format(fields.format),
             fields.nbest - 1,
@@ -140,15 +139,23 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
             caller.reserve,
         )
 
-        def build_response(texts: list[TranslatedText]) -> TranslatedV1:
+        def build_response(results: list[TranslatedText | RequestError]) -> TranslatedV1:
+            # the first language from which a text was translated
+            first = next((each for each in sources if each.code != target), next(iter(sources), None))
             return TranslatedV1(
-                source=source, target=target, detected=detected, translations=[_translation(text) for text in texts]
+                source=target if first is None else first.code,
+                target=target,
+                detected=None if first is None else first.detected,
+                translations=[
+                    _translation(text, source, result)
+                    for text, source, result in zip(texts, sources, results, strict=True)
+                ],
             )
 
+        batch.check(service)
         if fields.stream:
-            service.check(job)
-            return StreamingResponse(_lines(service, job, build_response), media_type="application/x-ndjson")
-        return build_response(await run_while_connected(request, service.translate(job)))
+            return StreamingResponse(_lines(service, batch, build_response), media_type="application/x-ndjson")
+        return build_response(await run_while_connected(request, batch.translate(service)))
 
     return router
 
@@ -177,7 +184,7 @@ def _settings(fields: TranslateV1Fields) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value not in (None, [], False)}
 
 
-async def _lines(service: Service, job: TranslationJob, build_response: Any) -> AsyncIterator[str]:
+async def _lines(service: Service, batch: TextBatch, build_response: Any) -> AsyncIterator[str]:
     """Yield one JSON line per translated sentence, in any order, with the indices of its text and sentence.
 
     The last line is the complete response.
@@ -188,7 +195,7 @@ async def _lines(service: Service, job: TranslationJob, build_response: Any) -> 
     def on_sentence(text: int, sentence: int, translation: str) -> None:
         loop.call_soon_threadsafe(sentences.put_nowait, (text, sentence, translation))
 
-    work = asyncio.ensure_future(service.translate(job, on_sentence))
+    work = asyncio.ensure_future(batch.translate(service, on_sentence))
     work.add_done_callback(lambda _: sentences.put_nowait(None))
     try:
         while (event := await sentences.get()) is not None:
@@ -206,11 +213,14 @@ def _line(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False) + "\n"
 
 
-def _translation(text: TranslatedText) -> Translation:
+def _translation(text: str, source: SourceLanguage, result: TranslatedText | RequestError) -> Translation:
+    if isinstance(result, RequestError):
+        return Translation(text=text, source=source.code, alternatives=[], sentences=[], error=result.message)
     return Translation(
-        text=text.text,
-        alternatives=list(text.alternatives),
-        sentences=[_sentence(sentence) for sentence in text.sentences],
+        text=result.text,
+        source=source.code,
+        alternatives=list(result.alternatives),
+        sentences=[_sentence(each) for each in result.sentences],
     )
 
 

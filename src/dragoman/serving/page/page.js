@@ -110,21 +110,17 @@ function request(signal) {
   return translate({ text: source.value, format: format.value, source: languages.source }, signal);
 }
 
-/** Translate, and select another target language if the selected one is not available for the detected language. */
+/** Translate, and select another target language if the text is in the selected one already. */
 async function translate(sourceFields, signal) {
   const attempt = () => server.translate({ ...sourceFields, target: languages.target, glossary: glossary.field }, signal);
-  try {
-    return await attempt();
-  } catch (error) {
-    if (sourceFields.source !== AUTO || error.status !== 400) throw error;
-    const [detection] = await server.detect(sourceFields.text, signal);
-    const targets = detection ? languages.targets(detection.language) : [];
-    if (!targets.length || targets.includes(languages.target)) throw error;
-    languages.select(AUTO, languages.defaultTarget(targets));
-    target.setLanguage(languages.target);
-    glossary.open(languages.target, languages.name(languages.target));
-    return attempt();
-  }
+  const response = await attempt();
+  const detected = sourceFields.source === AUTO && response.detected?.confidence ? response.detected.language : null;
+  const targets = detected === languages.target ? languages.targets(detected) : [];
+  if (!targets.length) return response;
+  languages.select(AUTO, languages.defaultTarget(targets));
+  target.setLanguage(languages.target);
+  glossary.open(languages.target, languages.name(languages.target));
+  return attempt();
 }
 
 /** Show a state of `RequestScheduler`. */

@@ -37,11 +37,6 @@ export function translate(fields, signal) {
   return request("v1/translate", fields, signal);
 }
 
-/** Return the most probable languages of a text as a list of {language, confidence}. */
-export function detect(text, signal) {
-  return request("detect", { q: text }, signal);
-}
-
 /** Translate a file, whose extension determines the format. Returns the {address, name} of the translation. */
 export async function translateFile(file, { source, target }, signal) {
   const form = new FormData();
