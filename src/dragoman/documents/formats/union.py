@@ -50,6 +50,8 @@ EXTENSIONS = {
     ".vtt": "vtt",
     ".docx": "docx",
     ".docm": "docx",
+    ".dotx": "docx",
+    ".dotm": "docx",
     ".odt": "odt",
     ".ott": "odt",
     ".po": "po",
