@@ -39,7 +39,7 @@ def create(folder: Path, is_for_libraries: bool = True) -> None:
         if not os.access(folder, os.W_OK | os.X_OK):
             raise ResourceError(f"{folder}: not writable")
         status = os.statvfs(folder)
-        if is_for_libraries and status.f_flag & os.ST_NOEXEC:
+        if is_for_libraries and status.f_flag & getattr(os, "ST_NOEXEC", 0):
             raise ResourceError(f"{folder}: mounted noexec")
         if is_for_libraries and status.f_bavail * status.f_frsize < _MIN_FREE_BYTES:
             raise ResourceError(f"{folder}: no space left")
