@@ -12,7 +12,7 @@ from stand_in_translators import StandIn, Write, backwards, same, upper
 from dragoman.base.errors import DocumentError
 from dragoman.documents.document import translate_document
 from dragoman.documents.formats.messages.json import parse_json
-from dragoman.documents.formats.messages.message import _SIGN, _TOKEN
+from dragoman.documents.formats.messages.message import _SIGN, _TOKEN, Message
 from dragoman.documents.languages import Languages
 from dragoman.documents.passage import Passage, raw_text
 
@@ -107,6 +107,11 @@ def test_the_language_of_the_file() -> None:
         ("see $t(common.dog) or @:common.cat", "SEE $t(common.dog) OR @:common.cat"),
         ("no dogs | one dog | {n} dogs", "NO DOGS | ONE DOG | {n} DOGS"),
         ("a <0>big</0><br/>dog &amp; <file>", "A <0>BIG</0><br/>DOG &amp; <file>"),
+        ("don''t run {x}", "DON''T RUN {x}"),
+        (
+            "{n, plural, one {it isn''t #} other {they aren't #}}",
+            "{n, plural, one {IT ISN''T #} other {THEY AREN'T #}}",
+        ),
         ("<p>a dog</p><p>{x}</p> <ul><li>two men</li></ul>", "<p>A DOG</p><p>{x}</p> <ul><li>TWO MEN</li></ul>"),
         ("run <code class='a'>make it</code>", "RUN <code class='a'>make it</code>"),
         ("up-to-date and/or", "UP-TO-DATE AND/OR"),
@@ -117,6 +122,15 @@ def test_the_language_of_the_file() -> None:
 def test_placeholders_and_tags_are_kept(text: str, expected: str) -> None:
     assert message(text) == expected
     assert message(text, same) == text
+
+
+def test_apostrophes_of_translations() -> None:
+    """A single apostrophe before a brace begins quoted text, which would hide the placeholder."""
+
+    assert Message("the {x}").write(["l'{x}"]) == "l’{x}"
+    assert Message("don''t {x}").passages[0].escape("l'ami", True) == "l''ami"
+    assert Message("don''t {x}").write(["l''{x}"]) == "l''{x}"
+    assert Message("the '{' {x}").write(["l'{' {x}"]) == "l'{' {x}"
 
 
 def test_blocks_of_markup_are_separate_texts() -> None:

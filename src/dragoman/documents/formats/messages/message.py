@@ -38,9 +38,11 @@ PLACEHOLDERS = "|".join(
 )
 _TOKEN = regex.compile(
     r"(?P<code><(code|kbd|samp|var|tt|pre)(?=[\s>])[^<>]{0,2000}>[^<>]{0,2000}</\2>)"
-    rf"|(?P<comment><!--(?:(?!-->|<!--).)*+-->)|(?P<tag></?[\p{{L}}0-9][^<>]{{0,2000}}>)|(?P<placeholder>{PLACEHOLDERS})"
+    rf"|(?P<comment><!--(?:(?!-->|<!--).)*+-->)|(?P<tag></?[\p{{L}}0-9][^<>]{{0,2000}}>)"
+    rf"|(?P<placeholder>{PLACEHOLDERS})"
     r"|(?P<entity>&(?:\#[0-9]{1,7}|\#x[0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});)"
-    r"|(?P<pipe>(?<![ \t\n])[ \t\n]++\|{1,4}(?=[ \t\n]))|(?P<blank>[ \u00a0]+)|(?P<line>\n)|(?P<other>.)",
+    r"|(?P<pipe>(?<![ \t\n])[ \t\n]++\|{1,4}(?=[ \t\n]))|(?P<apostrophe>(?<=\p{L})''(?=\p{L}))"
+    r"|(?P<blank>[ \u00a0]+)|(?P<line>\n)|(?P<other>.)",
     regex.V1 | regex.DOTALL,
 )
 _MNEMONIC = regex.compile(r"(?<![\p{L}\p{N}_&])[_&](?=[\p{L}\p{N}])")
@@ -50,7 +52,7 @@ _LABEL = regex.compile(r"(?:\p{L}+ )*+(\p{L}+)[_&](?=\p{L})[\p{L} ]+(?:\.\.\.|â€
 _LONGEST_LABEL = 40
 _ENTITY = regex.compile(r"&(?:amp|lt|gt|quot);")
 _PLAIN_TOKEN = regex.compile(r"(?P<blank>[ \u00a0]+)|(?P<line>\n)|(?P<other>.)", regex.DOTALL)
-_SIGN = regex.compile(r"[%$#{}<>&@:/\\|\[\]*`~_^]|\.\S|--|www", regex.IGNORECASE)
+_SIGN = regex.compile(r"[%$#{}<>&@:/\\|\[\]*`~_^]|\.\S|--|''|www", regex.IGNORECASE)
 """A sign that occurs in every text in which `_TOKEN` finds more than characters and blanks. It is found much faster."""
 
 _BLOCK_TAGS = frozenset(
@@ -58,6 +60,9 @@ _BLOCK_TAGS = frozenset(
     "main nav ol option p section table tbody td tfoot th thead tr ul".split()
 )
 """Tags that separate texts."""
+
+_DOUBLED = regex.compile(r"\p{L}''\p{L}")
+"""An apostrophe of ICU and Java, where a single one can begin quoted text."""
 
 _VOID_TAGS = ("img", "wbr", "input")
 _BEFORE_SYNTAX = regex.compile(r"(?<=\p{L})'(?=[{}<#|])")
@@ -177,6 +182,8 @@ def add_message(
             receive(raw)
         elif kind == "blank":
             builder.add_blank(raw)
+        elif kind == "apostrophe":
+            builder.add_text("'", raw)
         elif kind == "line":
             builder.add_line_break(raw)
         else:
@@ -203,10 +210,17 @@ def count_placeholders(text: str) -> int:
 
 
 def escape_of(text: str) -> Escape:
-    """Return how translations of a message are written: with entities if the message has some for HTML's signs."""
-    if _ENTITY.search(text):
-        return lambda translation, _: html.escape(translation, quote=False)
-    return lambda translation, _: translation
+    """Return how translations of a message are written.
+
+    Signs of HTML become entities if the message has such entities, and apostrophes are doubled if they are in it.
+    """
+    has_entities, doubles = _ENTITY.search(text) is not None, _DOUBLED.search(text) is not None
+
+    def escape(translation: str, _: bool) -> str:
+        written = html.escape(translation, quote=False) if has_entities else translation
+        return written.replace("'", "''") if doubles else written
+
+    return escape
 
 
 def _name(tag: str) -> str:
