@@ -52,7 +52,7 @@ def test_html() -> None:
     assert translated(text, "html") == (
         "<!DOCTYPE html>\n<title>A DOG</title><script>a < b</script>\n"
         '<p class=x>A <a href="b?c&amp;d" title="THE &quot;'
-        'ONE&quot;">BIG DOG</a> &amp; <img src=a alt=dog> A <code>cat x</code>.<br>MORE</p><pre>a dog</pre>'
+        'ONE&quot;">BIG DOG</a> &amp; <img src=a alt=DOG> A <code>cat x</code>.<br>MORE</p><pre>a dog</pre>'
         "<p translate=no>a dog</p><!-- a dog --> <textarea>a dog</textarea>"
     )
 

@@ -23,7 +23,8 @@ class Mark(NamedTuple):
 
     position: the index of the unit that the mark precedes. kind: `open` or `close` for a mark that opens or closes a
     span of text, else `empty`. partner: the index of the other mark of the span, or None if that mark is in another
-    passage. must_contain_text: whether an empty span is invalid.
+    passage. must_contain_text: whether an empty span is invalid. keep_source: whether a span that would become empty
+    keeps its source text, such as a link.
     """
 
     position: int
@@ -31,6 +32,7 @@ class Mark(NamedTuple):
     kind: Literal["open", "close", "empty"]
     partner: int | None = None
     must_contain_text: bool = False
+    keep_source: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,10 +52,10 @@ class Passage:
 
     @property
     def symbols(self) -> str:
-        """One character per unit, for sentence splitting. A code unit is represented by a letter."""
+        """One character per unit, for sentence splitting. A letter represents code, and a soft hyphen an empty text."""
         if isinstance(self.texts, str):
             return self.texts
-        return "".join("x" if index in self.code else text[:1] for index, text in enumerate(self.texts))
+        return "".join("x" if index in self.code else text[:1] or "\u00ad" for index, text in enumerate(self.texts))
 
     def original(self, begin: int, end: int, first: int, last: int) -> Raw:
         """Return units `begin` to `end` and marks `first` to `last` in their original form."""
@@ -128,10 +130,15 @@ class PassageBuilder:
         self.add_text(text, raw)
 
     def add_mark(
-        self, kind: Literal["open", "close", "empty"], raw: Raw, name: str = "", must_contain_text: bool = False
+        self,
+        kind: Literal["open", "close", "empty"],
+        raw: Raw,
+        name: str = "",
+        must_contain_text: bool = False,
+        keep_source: bool = False,
     ) -> None:
         """Add a mark. name: identifies the span. The opening and closing marks of a span have the same name."""
-        self._marks.append(Mark(len(self._texts), raw, kind, None, must_contain_text))
+        self._marks.append(Mark(len(self._texts), raw, kind, None, must_contain_text, keep_source))
         self._trailing.append([])
         self._names.append(name)
 
@@ -151,7 +158,7 @@ class PassageBuilder:
 
 def _pair_marks(marks: list[Mark], names: list[str]) -> list[Mark]:
     """Return the marks with their partners. Partly overlapping or too deeply nested spans become empty marks."""
-    marks, open_marks = list(marks), list[int]()
+    marks, open_marks, unmatched = list(marks), list[int](), 0
     open_names = Counter[str]()
     for index, (mark, name) in enumerate(zip(marks, names, strict=True)):
         if mark.kind == "open":
@@ -161,7 +168,8 @@ def _pair_marks(marks: list[Mark], names: list[str]) -> list[Mark]:
             open_names[name] += 1
         elif mark.kind == "close":
             if not open_names[name]:
-                if open_marks:
+                unmatched += 1
+                if open_marks or unmatched > MAX_DEPTH:
                     marks[index] = mark._replace(kind="empty")
                 continue
             while names[open_index := open_marks.pop()] != name:

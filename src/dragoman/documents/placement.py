@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from dragoman.documents.passage import Mark, Passage, Raw
@@ -35,7 +36,7 @@ def render_translation(sentence: Sentence, translation: str, links: Links) -> Ra
         source_words = _words_in(sentence.text, (position, position + len(text)))
         pairs = _link_exclusively(pairs, source_words, _words_in(translation, code_range))
     placed = Placement(sentence.text, translation, pairs, list(code)).place(root)
-    return tuple(_write(placed, translation, code, sentence.passage))
+    return tuple(_write(placed, translation, code, sentence))
 
 
 @dataclass
@@ -51,7 +52,8 @@ class Span:
     """A span of marked characters. opening, closing: the marks of the span, or None for a mark outside the sentence.
 
     A span without an opening mark starts with the text, and a span without a closing mark ends with the text.
-    must_contain_text: whether an empty span is invalid.
+    must_contain_text: whether an empty span is invalid. keep_source: whether a span that would become empty keeps its
+    source text.
     """
 
     begin: int
@@ -59,8 +61,14 @@ class Span:
     opening: Raw | None = None
     closing: Raw | None = None
     must_contain_text: bool = False
+    keep_source: bool = False
     spans: list["Span"] = field(default_factory=list)
     points: list[Point] = field(default_factory=list)
+
+    @cached_property
+    def least_words(self) -> int:
+        """The number of words that this span and all spans in it need in order not to be empty."""
+        return max(1, sum(each.least_words for each in self.spans))
 
 
 def span_tree(marks: Sequence[Mark], length: int) -> Span:
@@ -71,14 +79,17 @@ def span_tree(marks: Sequence[Mark], length: int) -> Span:
         if mark.kind == "empty":
             open_spans[-1].points.append(Point(mark.position, mark.raw))
         elif mark.kind == "open":
-            span = Span(mark.position, length, mark.raw, must_contain_text=mark.must_contain_text)
+            span = Span(
+                mark.position, length, mark.raw, must_contain_text=mark.must_contain_text, keep_source=mark.keep_source
+            )
             open_spans[-1].spans.append(span)
             open_spans.append(span)
         elif len(open_spans) > 1:
             span = open_spans.pop()
             span.end, span.closing = mark.position, mark.raw
         else:
-            continued_span = Span(0, mark.position, None, mark.raw, mark.must_contain_text, root.spans, root.points)
+            continued_span = Span(0, mark.position, None, mark.raw, mark.must_contain_text)
+            continued_span.spans, continued_span.points = root.spans, root.points
             root.spans, root.points = [continued_span], []
     return root
 
@@ -165,7 +176,7 @@ class Placement:
         for k in range(1, len(covers)):
             if covers[k].covered[0] < covers[k - 1].covered[1]:
                 covers[k - 1], covers[k] = _separate(covers[k - 1], covers[k])
-        return covers
+        return _widen(covers, within)
 
     def _word_near(self, position: float, within: Range) -> int:
         """Return the word at the same relative position in the translation as a character in the source."""
@@ -234,6 +245,21 @@ def _separate(left: _Cover, right: _Cover) -> tuple[_Cover, _Cover]:
     )
 
 
+def _widen(covers: list[_Cover], within: Range) -> list[_Cover]:
+    """Return the covers of sibling spans, each wide enough for the spans in it, if there are enough words."""
+    needed = [cover.span.least_words for cover in covers]
+    total = sum(needed)
+    if total > within[1] - within[0]:
+        return covers
+    widened, position = [], within[0]
+    for cover, words in zip(covers, needed, strict=True):
+        begin = min(max(cover.covered[0], position), within[1] - total)
+        end = min(max(cover.covered[1], begin + words), within[1] - total + words)
+        widened.append(cover._replace(covered=(begin, end)))
+        position, total = end, total - words
+    return widened
+
+
 def _leading_punctuation(word: str) -> int:
     """Return the number of characters before the first letter or digit of a word, or 0 if there is none."""
     return next((index for index, character in enumerate(word) if character.isalnum()), 0)
@@ -270,17 +296,30 @@ def _link_exclusively(
 
 
 def _write(
-    placed: PlacedItem, translation: str, code: Mapping[Range, str], passage: Passage
+    placed: PlacedItem, translation: str, code: Mapping[Range, str], sentence: Sentence
 ) -> Iterator[str | Passage]:
     opening, closing = placed.marks()
     yield from opening
+    if isinstance(placed.item, Span) and _keeps_source(placed, sentence):
+        yield sentence.passage.escape(sentence.text[placed.item.begin : placed.item.end], False)
     cursor = placed.begin
-    for each in placed.children:
-        yield _escaped(translation, cursor, each.begin, code, passage)
-        yield from _write(each, translation, code, passage)
+    for number, each in enumerate(placed.children):
+        yield _escaped(translation, cursor, each.begin, code, sentence.passage)
+        yield from _write(each, translation, code, sentence)
         cursor = each.end
-    yield _escaped(translation, cursor, placed.end, code, passage)
+        is_last = cursor == len(translation) and number + 1 == len(placed.children)
+        if _keeps_source(each, sentence) and not is_last and not translation[cursor : cursor + 1].isspace():
+            yield " "
+    yield _escaped(translation, cursor, placed.end, code, sentence.passage)
     yield from closing
+
+
+def _keeps_source(placed: PlacedItem, sentence: Sentence) -> bool:
+    """Whether a span keeps its source text, because the translation has no word for it."""
+    span = placed.item
+    if not isinstance(span, Span) or not span.keep_source or placed.begin < placed.end or None in (span.opening, span.closing):
+        return False
+    return any(map(str.isalnum, sentence.text[span.begin : span.end]))
 
 
 def _escaped(translation: str, begin: int, end: int, code: Mapping[Range, str], passage: Passage) -> str:
