@@ -1,5 +1,6 @@
 """Places the markup of a sentence in its translation: a span covers the words aligned with its source words."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -200,16 +201,12 @@ class Placement:
         """Return the character of the translation that a point precedes, so that the point stays next to its word."""
         before, after = self._source[: point.position], self._source[point.position :]
         is_leading = bool(after) and not after[0].isspace() and (not before or before[-1].isspace())
-        candidates = [
-            i
-            for i, (begin, end) in enumerate(self._source_words)
-            if (end > point.position if is_leading else begin < point.position)
-        ]
-        if not candidates or within[0] >= within[1]:
+        key, find = (_end, bisect_right) if is_leading else (_begin, bisect_left)
+        source_word = find(self._source_words, point.position, key=key) - (not is_leading)
+        if not 0 <= source_word < len(self._source_words) or within[0] >= within[1]:
             return 0 if not before.strip() else len(self._target)
-        source_words = candidates[0] if is_leading else candidates[-1]
-        found = [j for j in self._links.get(source_words, ()) if within[0] <= j < within[1]]
-        middle = sum(self._source_words[source_words]) / 2
+        found = [j for j in self._links.get(source_word, ()) if within[0] <= j < within[1]]
+        middle = sum(self._source_words[source_word]) / 2
         word = (min(found) if is_leading else max(found)) if found else self._word_near(middle, within)
         begin, end = self._target_words[word]
         if is_leading:
@@ -221,6 +218,14 @@ class Placement:
     def _avoid_dividing(self, position: int) -> int:
         """Return the position, or the start of the unbreakable range that contains the position."""
         return next((begin for begin, end in self._unbreakable if begin < position < end), position)
+
+
+def _begin(characters: Range) -> int:
+    return characters[0]
+
+
+def _end(characters: Range) -> int:
+    return characters[1]
 
 
 def _target_order(cover: _Cover) -> tuple[int, float]:
@@ -317,9 +322,10 @@ def _write(
 def _keeps_source(placed: PlacedItem, sentence: Sentence) -> bool:
     """Whether a span keeps its source text, because the translation has no word for it."""
     span = placed.item
-    if not isinstance(span, Span) or not span.keep_source or placed.begin < placed.end or None in (span.opening, span.closing):
+    if not isinstance(span, Span) or not span.keep_source or placed.begin < placed.end:
         return False
-    return any(map(str.isalnum, sentence.text[span.begin : span.end]))
+    is_whole = span.opening is not None and span.closing is not None
+    return is_whole and any(map(str.isalnum, sentence.text[span.begin : span.end]))
 
 
 def _escaped(translation: str, begin: int, end: int, code: Mapping[Range, str], passage: Passage) -> str:

@@ -172,7 +172,7 @@ class _Tokenizer:
                 position = end
 
     def _quote_end(self, quote: str, begin: int) -> int:
-        """Return the position of the closing quote of a value, or -1. Quotes within the code of templates are skipped."""
+        """Return the position of the closing quote of a value, or -1. Quotes within code of templates do not count."""
         end = self._page.find(quote, begin)
         while end >= 0:
             template = _TEMPLATE.search(self._page, begin, end)
