@@ -20,7 +20,8 @@ TEXT_TAGS = frozenset(("textarea", "title"))
 """Elements whose content is text with character references, but without tags."""
 
 UNTRANSLATED_TAGS = frozenset(
-    "script style code pre textarea kbd samp var tt math iframe noembed noframes xmp listing plaintext rt rp rtc".split()
+    "script style code pre textarea kbd samp var tt math iframe noembed noframes xmp listing plaintext rt rp "
+    "rtc".split()
 )
 COPIED_TAGS = frozenset("code kbd samp var tt".split())
 """Elements that translations must copy."""

@@ -17,7 +17,7 @@ from dragoman.documents.formats.html.elements import (
 )
 from dragoman.documents.formats.html.run import Run
 from dragoman.documents.formats.html.text import add_text, escape_text
-from dragoman.documents.formats.html.tokenizer import Token, tokenize
+from dragoman.documents.formats.html.tokenizer import tokenize
 from dragoman.documents.formats.html.tree import element_ends
 from dragoman.documents.languages import UNKNOWN, Languages, is_same_language
 from dragoman.documents.passage import Passage, Raw, raw_text
