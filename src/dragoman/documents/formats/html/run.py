@@ -79,7 +79,7 @@ class Run:
     def _build(self, item: _Item) -> None:
         builder, raw = self._builder, item.raw[0] if item.raw else ""
         if item.kind in ("open", "close", "empty"):
-            builder.add_mark(item.kind, item.raw, item.name, keep_source=item.piece)  # type: ignore[arg-type]
+            builder.add_mark(item.kind, item.raw, item.name, keep_source=item.piece)
             return
         assert isinstance(raw, str)
         match item.kind:
