@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dragoman.tasks.description import describe
     from dragoman.tasks.recipes import recipes
     from dragoman.tasks.train import settings, train
+    from dragoman.tasks.translation.precision_cost import measure_precision_cost
     from dragoman.translation.bulk.translate_shards import translate_shards
     from dragoman.translation.files.translate_file import translate_file
     from dragoman.translation.request import Sampling
@@ -52,6 +53,7 @@ __all__ = [
     "evaluate",
     "export",
     "import_model",
+    "measure_precision_cost",
     "quietly",
     "recipes",
     "score",
@@ -81,6 +83,7 @@ _MODULES = {
     "evaluate": "evaluation.evaluate",
     "export": "exchange.formats",
     "import_model": "exchange.formats",
+    "measure_precision_cost": "tasks.translation.precision_cost",
     "quietly": "base.log",
     "recipes": "tasks.recipes",
     "score": "evaluation.score",

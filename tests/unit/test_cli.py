@@ -41,7 +41,7 @@ FROZEN = {
     "evaluate": "model search --reference --hypothesis --source --metric --tokenized --json --to --tags --beam "
     "--length-penalty --coverage-penalty --unknown --documents --heading --stride --batch-size --device "
     "--threads --quiet -q "
-    "--ensemble --language-model --fusion",
+    "--ensemble --language-model --fusion --precision-cost",
     "average": "checkpoints --out -o --quiet -q",
     "export": "model --to --out -o --quantization --quiet -q",
     "backtranslate": "model --input -i --output -o --out --language --to --tags --method --beam --length-penalty "

@@ -159,7 +159,7 @@ def backtranslate(
     rules = parse_settings({**defaults, **(filters or {})}, FilterConfig, "filters")
     check(text, output)
     with quietly(quiet):
-        translator = Translator.load(model, device, threads=threads)
+        translator = Translator.load(model, device, precision=None, threads=threads)
         translator.warn_unfinished = False  # the filters count truncated translations
         _check_direction(translator, language)
         request = translator.request(beam=beam, length_penalty=length_penalty, sampling=sampling, to=to, tags=tags)

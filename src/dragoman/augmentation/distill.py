@@ -24,6 +24,7 @@ from dragoman.tasks.train import train
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.objectives.sequence_reward import sentence_rewards
 from dragoman.training.run.loop import TrainingResult
+from dragoman.translation.choice import AUTOMATIC
 from dragoman.translation.request import Request
 from dragoman.translation.result import Translation
 from dragoman.translation.translator import Translator
@@ -230,12 +231,14 @@ def distill(
     beam size of the teacher; by default, the size in its settings. choice: `best` for the most probable translation, or
     `closest` for the translation that is closest to the reference. originals: whether the student also learns from the
     original corpora. resume: whether to resume an interrupted call with the same arguments. The other arguments are
-    passed to `Translator.load` for the teacher.
+    passed to `Translator.load` for the teacher, whose precision `auto` is float32 on a CPU, so that the translations do
+    not depend on the processor.
 
     Raises ConfigError for contradictory arguments, DataError if files are missing or the filters drop all pairs, and
     all errors of `train`.
     """
     use_threads(threads)
+    precision = None if precision == AUTOMATIC else precision
     teacher, sources = Path(teacher), [Path(each) for each in source]
     if choice not in CHOICES:
         raise ConfigError(f"unknown choice {choice!r}: expected one of {', '.join(CHOICES)}")

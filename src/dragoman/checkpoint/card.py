@@ -1,6 +1,6 @@
 """The model card, which describes a model to its users (Mitchell et al. 2019, "Model Cards")."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dragoman.checkpoint.meta import Meta
@@ -30,15 +30,15 @@ def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
     }
     between = languages or (" → ".join(kind.sides) if len(kind.sides) > 1 else "")
     title = f"# {kind.title[:1].upper()}{kind.title[1:]}" + (f", {between}" if between else "")
-    lines = [title, "", *_table(("", ""), facts.items()), "", "## Scores", ""]
+    lines = [title, "", *table(("", ""), facts.items()), "", "## Scores", ""]
     if meta.scores:
         rows = [(score.metric, f"{score.value:.2f}", score.data, _code(score.signature)) for score in meta.scores]
-        lines += _table(("metric", "value", "measured on", "signature"), rows)
+        lines += table(("metric", "value", "measured on", "signature"), rows)
     else:
         lines += ["None recorded."]
     lines += ["", "## Data", ""]
     if meta.data:
-        lines += _table(("data set", "fingerprint"), ((name, _code(digest)) for name, digest in meta.data.items()))
+        lines += table(("data set", "fingerprint"), ((name, _code(digest)) for name, digest in meta.data.items()))
     else:
         lines += ["Not recorded."]
     several = len(meta.target_languages) > 1
@@ -59,6 +59,23 @@ def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
     return "\n".join(lines)
 
 
+def with_section(card: str, title: str, lines: Sequence[str]) -> str:
+    """Return a card with a section. It replaces the section of this title, or else precedes the section `Use`."""
+    heading, following = f"## {title}", "## Use"
+    existing = card.splitlines()
+    start = existing.index(heading) if heading in existing else None
+    if start is not None:
+        rest = existing[start + 1 :]
+        end = next((number for number, line in enumerate(rest, start + 1) if line.startswith("## ")), len(existing))
+        before, after = existing[:start], existing[end:]
+    elif following in existing:
+        place = existing.index(following)
+        before, after = existing[:place], existing[place:]
+    else:
+        before, after = [*existing, ""], []
+    return "\n".join([*before, heading, "", *lines, "", *after]).rstrip("\n") + "\n"
+
+
 def _word_vectors(meta: Meta, model: Any) -> dict[str, str]:
     """Return a row with the word-vector files that initialised the embeddings, as their licences affect the model's."""
     files = (isinstance(model, Mapping) and model.get("embeddings")) or {}
@@ -77,7 +94,8 @@ def _outline(model: Mapping[str, Any]) -> list[str]:
     return outline
 
 
-def _table(header: tuple[str, ...], rows: Any) -> list[str]:
+def table(header: tuple[str, ...], rows: Any) -> list[str]:
+    """Return the lines of a Markdown table."""
     lines = [header, ("---",) * len(header), *rows]
     return [
         "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in line) + " |" for line in lines

@@ -23,6 +23,7 @@ from dragoman.models.kinds import ModelKind, kind_of, parse_model
 from dragoman.text.tokenizers import Tokenizers, VocabularySizes
 
 PARAMETERS, CONFIG, META, CARD = "model.safetensors", "config.yaml", "meta.json", "README.md"
+PRECISION = "precision.json"
 _FLOATING = ("F64", "F32", "F16", "BF16")
 _MAX_LISTED = 20
 _SAFE_SIZE = 65_536  # a model with sizes up to this value can be built safely
@@ -74,6 +75,7 @@ def write_model_folder(
     for file in folder.glob("tokenizer*.json"):
         if file.name not in written:  # it belongs to an earlier model with a different number of vocabularies
             file.unlink()
+    (folder / PRECISION).unlink(missing_ok=True)  # it was measured with other parameters
 
 
 def read_meta(folder: Path) -> Meta:

@@ -21,3 +21,4 @@ def average(
 
     average(checkpoints, out)
     info(f"wrote the mean of {len(checkpoints)} checkpoints to {out}")
+    info(f"To let translate and serve choose int8, measure what it costs: dragoman evaluate {out} --precision-cost")

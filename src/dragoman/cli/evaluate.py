@@ -41,9 +41,9 @@ def evaluate(
     ] = None,
     search: SearchSettings = None,
     reference: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Option("--reference", help="Reference translations or, for a language model, a text; repeatable."),
-    ] = ...,  # type: ignore[assignment]
+    ] = None,
     hypothesis: Annotated[
         list[Path] | None,
         typer.Option(
@@ -66,6 +66,15 @@ def evaluate(
             "papers.",
         ),
     ] = None,
+    precision_cost: Annotated[
+        bool,
+        typer.Option(
+            "--precision-cost",
+            help="Instead of scoring, measure what int8 costs on --source and --reference (default: the validation set "
+            "of the model's training), and write it into the model folder. translate and serve choose the precision by "
+            "this measurement.",
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object instead of text.")] = False,
     ensemble: Ensemble = None,
     to: To = None,
@@ -88,7 +97,7 @@ def evaluate(
 
     Perplexity is reported per token, word and byte. Values per word and byte are comparable between vocabularies.
     """
-    from dragoman.base.errors import reject_options
+    from dragoman.base.errors import ConfigError, reject_options
     from dragoman.evaluation.evaluate import evaluate
 
     settings: dict[str, Any] = {
@@ -101,18 +110,27 @@ def evaluate(
         "search": with_fusion(search, language_model, fusion),
     }
     check_settings(search or [], example="search.minimum_length=3")
+    references = reference or []
+    if precision_cost:
+        others = {"--hypothesis": hypothesis, "--metric": metric, "--tokenized": tokenized, "--ensemble": ensemble}
+        options = {f"--{name.replace('_', '-')}": value for name, value in settings.items() if name not in _TAGS}
+        reject_options({**others, **options, "--device": device}, "without --precision-cost")
+        _print_precision_cost(model, source, references, to, split_tags(tags), threads, as_json)
+        return
+    if not references:
+        raise ConfigError("there is no reference to compare with: give --reference FILE")
     if model is not None and _is_language_model(model):
         metric_options = {"--hypothesis": hypothesis, "--source": source, "--metric": metric, "--tokenized": tokenized}
         options = {f"--{name.replace('_', '-')}": value for name, value in settings.items()}
         reject_options({**metric_options, "--ensemble": ensemble, **options}, "with translations")
         window_options = {"documents": documents, "heading": heading, "stride": stride, "batch_size": batch_size}
-        _print_perplexities(model, reference, device, threads, window_options, as_json)
+        _print_perplexities(model, references, device, threads, window_options, as_json)
         return
     reject_options({"--documents": documents, "--heading": heading, "--stride": stride}, "with a language model")
     reject_options({"--ensemble": ensemble if model is None else None}, "with a model to translate with")
     result = evaluate(
         [model, *ensemble] if model is not None and ensemble else model,
-        reference=reference,
+        reference=references,
         hypothesis=hypothesis or [],
         source=source,
         metric=metric,
@@ -123,6 +141,30 @@ def evaluate(
         **settings,
     )
     print(_format_json(result.as_json()) if as_json else result)
+
+
+_TAGS = ("to", "tags")
+
+
+def _print_precision_cost(
+    model: Path | None,
+    source: Path | None,
+    references: Sequence[Path],
+    to: str | None,
+    tags: Sequence[str],
+    threads: int | None,
+    as_json: bool,
+) -> None:
+    """Measure what int8 costs a model, and print the section of its card."""
+    from dragoman.base.errors import ConfigError
+    from dragoman.tasks.translation.precision_cost import measure_precision_cost
+
+    if model is None:
+        raise ConfigError("--precision-cost measures a model: name its folder")
+    if len(references) > 1:
+        raise ConfigError("--precision-cost compares with a single reference: give --reference once")
+    cost = measure_precision_cost(model, source, next(iter(references), None), to=to, tags=tags, threads=threads)
+    print(_format_json(cost.model_dump(mode="json")) if as_json else "\n".join(cost.card_section()))
 
 
 def _is_language_model(model: Path) -> bool:

@@ -65,7 +65,7 @@ def translate_document(
     format: str = "text",
     batch_size: int = 64,
     engine: str = "auto",
-    precision: str | None = None,
+    precision: str | None = "auto",
     device: str | None = None,
     threads: int | None = None,
     attention: AttentionChoice | None = None,

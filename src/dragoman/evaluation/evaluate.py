@@ -198,7 +198,7 @@ def _load_translator(
     if isinstance(model, Translator):
         return model
     use_threads(threads)
-    return Translator.load(model, device, threads=threads)
+    return Translator.load(model, device, precision=None, threads=threads)
 
 
 def _score_system(

@@ -103,7 +103,10 @@ def _score_pairs(
     from dragoman.translation.translator import Translator
 
     sources, targets = read_parallel(("source", source), ("target", target))
-    translator = model if isinstance(model, Translator) else Translator.load(model, device, threads=threads)
+    if isinstance(model, Translator):
+        translator = model
+    else:
+        translator = Translator.load(model, device, precision=None, threads=threads)
     with in_files(name_of(source, "source"), name_of(target, "target")):
         pair_scores = translator.score(sources, targets, batch_size, to=to, tags=tags)
     ids = translator.tokenizers.target.encode_batch(targets)

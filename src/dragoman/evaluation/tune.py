@@ -94,7 +94,7 @@ def tune(
         language_model=None if language_model is None else RerankingLanguageModelConfig(folder=Path(language_model)),
     )
     with quietly(quiet):
-        translator = Translator.load(model, device, threads=threads)
+        translator = Translator.load(model, device, precision=None, threads=threads)
         features = Features(config, translator.meta, device, threads, batch_size)
         request = translator.request(
             nbest=nbest, beam=beam, length_penalty=length_penalty, search=search, to=to, tags=tags

@@ -247,6 +247,9 @@ class Job(ABC):
         meta = self.meta(step, validation, averaged_steps)
         write_model_folder(folder, parameters, dump_settings(self.run), self.tokenizers, meta)
 
+    def measure(self, folder: Path) -> None:  # noqa: B027
+        """Measure properties of the final model and add them to its folder. Called on the first rank, at the end."""
+
     def close(self) -> None:  # noqa: B027
         """Stop the job's processes at the end of the run."""
 

@@ -21,6 +21,7 @@ from dragoman.exchange.ctranslate2.folder import (
     load_into_ctranslate2,
     open_folder,
 )
+from dragoman.translation.automatic_precision import automatic_precision
 from dragoman.translation.engine import Engine
 from dragoman.translation.engines.ctranslate2 import CTranslate2Engine
 from dragoman.translation.engines.cuda.engine import CudaEngine
@@ -31,6 +32,9 @@ from dragoman.translation.ensemble import open_ensemble
 
 Precision = Literal["float32", "float16", "bfloat16", "int8"]
 """Number format of matrix products. Formats other than float32 are faster, but change some translations."""
+
+AUTOMATIC = "auto"
+"""The name of the choice between float32 and int8 by measurement, see `automatic_precision`."""
 
 _HALF = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
@@ -87,6 +91,9 @@ ENGINES: Sequence[EngineKind] = (
 )
 """All engines, the fastest first. The last is the reference, which supports every request."""
 
+_MEASURED = "native"
+"""The engine whose int8 is measured at the end of training (`translation.precision_measurement`)."""
+
 
 def open_engine(
     folders: Sequence[Path], device: str | None, name: str, precision: str | None, threads: int | None
@@ -110,7 +117,7 @@ def open_engine(
         warn(f"translating on the CPU, because the GPU cannot be used ({_one_line(error)}). To select it: --device cpu")
         chosen = choose_device("cpu")
         loaded = load_model_folder(folder, chosen, "translate")
-    return choose_engine(loaded, chosen, name, precision, threads), loaded
+    return choose_engine(loaded, chosen, name, precision, threads, folder), loaded
 
 
 def choose_engine(
@@ -119,18 +126,25 @@ def choose_engine(
     name: str = "auto",
     precision: str | None = None,
     threads: int | None = None,
+    folder: Path | None = None,
 ) -> Engine:
     """Return the engine with this name or, for `auto`, the fastest installed engine that supports the model.
 
     With `auto`, an engine that fails for any reason is skipped, and one message lists the reasons; requests that the
     chosen engine does not support are passed to the reference engine, with a warning. precision: None means float32 on
-    a CPU and float16 on a GPU. threads: None means one per processor. Raises ConfigError for an unknown name or
-    precision, or a precision that the engine does not support, and the same errors as `EngineKind.make` for an engine
-    that is chosen by name.
+    a CPU and float16 on a GPU; `auto` means the same, except that the native engine computes in int8 if
+    `automatic_precision` chooses it for `folder`, the model's folder. threads: None means one per processor. Raises
+    ConfigError for an unknown name or precision, or a precision that the engine does not support, and the same errors
+    as `EngineKind.make` for an engine that is chosen by name.
     """
-    requested, threads = _check_precision(precision), threads or _default_threads()
+    is_automatic = precision == AUTOMATIC and folder is not None and device.type == "cpu"
+    requested, threads = _check_precision(precision), threads or default_threads()
     if name != "auto":
         kind = _find_engine(name)
+        if is_automatic and kind.name == _MEASURED:
+            assert folder is not None
+            engine = _make_automatic(kind, loaded, device, threads, folder)
+            return PreferredEngine(engine, _reference(loaded, device))
         chosen = requested or kind.default
         if chosen not in kind.precisions:
             supporting = ", ".join(each.name for each in ENGINES if chosen in each.precisions)
@@ -150,7 +164,11 @@ def choose_engine(
         try:
             if kind.package is not None:
                 check_import(kind.package)
-            engine = PreferredEngine(kind.make(loaded, device, chosen, threads), reference)
+            if is_automatic and kind.name == _MEASURED:
+                assert folder is not None
+                engine = _make_automatic(kind, loaded, device, threads, folder)
+            else:
+                engine = kind.make(loaded, device, chosen, threads)
         except (ConfigError, ModelError) as error:
             reasons.append(f"{kind.name}: {error}")
         except Exception as error:  # of a compiler, a file system, or another library
@@ -159,12 +177,20 @@ def choose_engine(
         else:
             if reasons:
                 (warn if has_failed else info)(f"translating with the {kind.name} engine. {'; '.join(reasons)}")
-            return engine
+            return PreferredEngine(engine, reference)
     if requested is not None and requested not in ENGINES[-1].precisions:
         warn(f"computing in float32, because no engine can compute in {requested}. {'; '.join(reasons)}")
     elif reasons:
         (warn if has_failed else info)(f"translating with PyTorch in float32. {'; '.join(reasons)}")
     return reference
+
+
+def _make_automatic(kind: EngineKind, loaded: LoadedModel, device: torch.device, threads: int, folder: Path) -> Engine:
+    """Return the native engine in the precision that `automatic_precision` chooses, and print the reason."""
+    chosen, reason = automatic_precision(folder)
+    engine = kind.make(loaded, device, chosen, threads)
+    info(f"Precision {reason}")
+    return engine
 
 
 def open_exported(
@@ -174,7 +200,7 @@ def open_exported(
     precision: str | None = None,
     threads: int | None = None,
 ) -> tuple[Engine, ExportedModel]:
-    """Return the engine of a folder written by `dragoman export`. precision: None for the precision of its weights.
+    """Return the engine of a folder written by `dragoman export`. precision: None or `auto` for that of its weights.
 
     Raises ConfigError for another engine or a device that is not a CPU, and the same errors as `open_folder`.
     """
@@ -184,12 +210,12 @@ def open_exported(
             f"{folder} was exported for CTranslate2: --engine {name} needs the model folder from which it was exported"
         )
     _check_cpu(choose_device(device or "cpu"), "ctranslate2")
-    workers = threads or _default_threads()
+    workers = threads or default_threads()
     exported = open_folder(folder, ComputeSettings(_check_precision(precision) or "default", workers))
     return CTranslate2Engine(exported, workers), exported
 
 
-def _default_threads() -> int:
+def default_threads() -> int:
     """Return PyTorch's number of threads if OMP_NUM_THREADS is set, else the number of available processors."""
     return torch.get_num_threads() if "OMP_NUM_THREADS" in os.environ else available_cores()
 
@@ -206,9 +232,11 @@ def _find_engine(name: str) -> EngineKind:
 
 
 def _check_precision(name: str | None) -> Precision | None:
-    if name is None or name in get_args(Precision):
+    if name in (None, AUTOMATIC):
+        return None
+    if name in get_args(Precision):
         return name  # type: ignore[return-value]
-    raise ConfigError(f"unknown precision '{name}': use {', '.join(get_args(Precision))}")
+    raise ConfigError(f"unknown precision '{name}': use auto, {', '.join(get_args(Precision))}")
 
 
 def _check_cpu(device: torch.device, name: str) -> None:

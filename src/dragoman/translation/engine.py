@@ -66,6 +66,11 @@ class Engine(Protocol):
     """
 
     @property
+    def precision(self) -> str:
+        """The number format of matrix products, such as float32 or int8."""
+        ...
+
+    @property
     def limits(self) -> LengthLimits:
         """Maximum lengths of source and target. Callers must not exceed them."""
         ...

@@ -29,7 +29,7 @@ def open_ensemble(
         raise ConfigError(f"the {engine} engine does not support ensembles: leave out --engine, or use torch")
     torch_device = choose_device(device or "auto")
     loaded = load_ensemble(folders, torch_device)
-    if precision not in (None, "float32"):
+    if precision not in (None, "auto", "float32"):
         warn(f"computing in float32: the torch engine computes ensembles and does not support {precision}")
     elif engine == "auto" and torch_device.type == "cpu":
         info("the torch engine computes ensembles; the native engine is faster, but computes single models only")

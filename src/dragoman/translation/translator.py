@@ -82,7 +82,7 @@ class Translator:
         folder: str | Path | Sequence[str | Path],
         device: str | None = None,
         engine: str = "auto",
-        precision: str | None = None,
+        precision: str | None = "auto",
         threads: int | None = None,
         *,
         aligner: Aligner | None = None,
@@ -94,10 +94,11 @@ class Translator:
 
         device: cpu, cuda or cuda:N (default: a GPU if there is one). engine: `auto` or a name in
         `translation.choice.ENGINES`. precision: float32, or int8 (CPU), float16 or bfloat16 (GPU), which are faster but
-        less exact (default: float32 on a CPU, float16 on a GPU, or the stored precision of an exported model). threads:
-        number of threads of engines other than PyTorch (default: one per processor). aligner: aligns words (default:
-        the decoder's attention). Raises ModelError for a missing or damaged model folder and for a model that the
-        engine doesn't support, ConfigError for an unknown device, engine or precision.
+        less exact. `auto`: int8 on a CPU if, by the measurement in the model folder, it costs at most 0.2 BLEU, and it
+        is faster on this processor; otherwise None: float32 on a CPU, float16 on a GPU, or the stored precision of an
+        exported model. threads: number of threads of engines other than PyTorch (default: one per processor). aligner:
+        aligns words (default: the decoder's attention). Raises ModelError for a missing or damaged model folder and for
+        a model that the engine doesn't support, ConfigError for an unknown device, engine or precision.
         """
         keep_large_tensors_on_heap()
         folders = [Path(folder)] if isinstance(folder, str | Path) else [Path(each) for each in folder]

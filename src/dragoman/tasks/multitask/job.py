@@ -188,6 +188,10 @@ class MultiTaskJob(Job):
             return 0.0
         return sum(flop * count for flop, count in zip(flops, tokens, strict=True)) / sum(tokens)
 
+    def measure(self, folder: Path) -> None:
+        """See `Job.measure`; measured by the first task."""
+        self._first.measure(folder)
+
     def close(self) -> None:
         """Stop the processes of every task."""
         for member in self._members:

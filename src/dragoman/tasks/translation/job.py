@@ -1,6 +1,7 @@
 """`TranslationJob`: the data, model, loss, validation and model folder of a translation run."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -25,6 +26,7 @@ from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.distillation_teacher import load_teacher
 from dragoman.tasks.translation.lengths import check_lengths
 from dragoman.tasks.translation.objectives.scheduled_sampling import ScheduledSampling
+from dragoman.tasks.translation.precision_cost import measure_after_training, pooled_pairs
 from dragoman.tasks.translation.validation import build_validators, check_tags, read_held_out, validation_metrics
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.objectives.objective import LossContext, Objective
@@ -177,6 +179,10 @@ class TranslationJob(CorpusJob):
     def card_measures(self, validation: Validation) -> list[tuple[str, Measure]]:
         """Return BLEU and perplexity."""
         return [(measure.name, measure) for measure in (validation["bleu"], validation["perplexity"])]
+
+    def measure(self, folder: Path) -> None:
+        """Measure what int8 costs on the validation sets (`translation.precision_measurement`)."""
+        measure_after_training(folder, pooled_pairs(self._held_out))
 
     def close(self) -> None:
         """Stop the processes that segment texts into subwords."""

@@ -124,6 +124,8 @@ class _Loop:
         info(f"Training ended after {progress.step} steps, {progress.seconds / 60:.1f} minutes: {progress.finished}.")
         validation = choose_final(self.session, progress)
         out = self.session.out
+        if self.ranks.is_main:
+            self.job.measure(out)
         history = read_history(out / LOG_FILE)
         return TrainingResult(out, progress.step, validation, progress.finished, history, self.ranks.is_main)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, get_args
 
 from dragoman.base.errors import ConfigError, Interrupted
 from dragoman.base.files import atomic_file
@@ -16,6 +16,7 @@ from dragoman.translation.bulk.cluster import Actors, join_cluster, processors
 from dragoman.translation.bulk.job import Inputs, Job, Shard, digest, shards_of, with_absolute_paths
 from dragoman.translation.bulk.manifest import CompletedShard, Manifest
 from dragoman.translation.bulk.pipeline import is_client, run, run_through_relay
+from dragoman.translation.choice import AUTOMATIC, Precision
 from dragoman.translation.files.faulty_lines import FaultyLines, on_error_of
 from dragoman.translation.files.translated_file import Signal, signals_raise
 from dragoman.translation.line_warnings import LineWarnings
@@ -45,7 +46,7 @@ def translate_shards(
     sampling: Sampling | None = None,
     batch_size: int = 64,
     engine: str = "auto",
-    precision: str | None = None,
+    precision: str | None = "auto",
     on_error: str = "stop",
     quiet: bool = False,
     **settings: Unpack[RequestSettings],
@@ -78,6 +79,8 @@ def translate_shards(
         translator = Translator.load(folders, "cpu", engine, precision)
         FaultyLines(translator, checked_on_error)  # raises ConfigError if the model does not support `on_error`
         request = with_absolute_paths(translator.request(sampling=sampling, **settings))
+        if precision == AUTOMATIC and translator.engine.precision in get_args(Precision):
+            precision = translator.engine.precision  # the same on all machines
         job = Job(folders, (), request, batch_size, engine, precision, 1, checked_on_error, {})
         job = replace(job, settings=job.dependencies(translator))
         del translator  # free its memory: each actor loads the model itself

@@ -63,6 +63,11 @@ class CTranslate2Engine:
         self._in_flight = 2 * workers
 
     @property
+    def precision(self) -> str:
+        """See `Engine.precision`."""
+        return str(self._translator.compute_type)
+
+    @property
     def limits(self) -> LengthLimits:
         """The model's limits."""
         return self._limits

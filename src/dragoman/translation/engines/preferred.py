@@ -23,6 +23,11 @@ class PreferredEngine:
         self._warned: set[str] = set()
 
     @property
+    def precision(self) -> str:
+        """See `Engine.precision`."""
+        return self.preferred.precision
+
+    @property
     def limits(self) -> LengthLimits:
         """The limits of the reference engine, which are at least as large as those of the preferred engine."""
         return self._reference.limits

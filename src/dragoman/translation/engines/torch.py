@@ -57,6 +57,11 @@ class TorchEngine:
         self._language_models = FusedLanguageModels(tokenizers, device)
 
     @property
+    def precision(self) -> str:
+        """See `Engine.precision`."""
+        return "float32"
+
+    @property
     def limits(self) -> LengthLimits:
         """The model's limits."""
         return self.model.limits

@@ -44,7 +44,7 @@ class EngineOptions:
     """Options of the engine. batch_size: in sentences. The other fields are as in `Translator.load`."""
 
     engine: str = "auto"
-    precision: str | None = None
+    precision: str | None = "auto"
     device: str | None = None
     threads: int | None = None
     batch_size: int = 64

@@ -107,7 +107,7 @@ def translate_file(
             with in_files(source, files.prefix), translation.progress(target) as progress:
                 translation.write(target, progress, companion)
             return TranslatedText(None, target.lines)
-        recorded = {**translation.settings(), "model": fingerprint_of(model), "precision": engine.precision}
+        recorded = {**translation.settings(), "model": fingerprint_of(model), "precision": translator.engine.precision}
         with (
             translated_file(target, translation.inputs, recorded, resume, files.alignments) as file,
             in_files(source, files.prefix),

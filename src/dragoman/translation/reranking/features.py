@@ -41,7 +41,7 @@ class Features:
         self._reverse, self._language_model = None, None
         self._config = config
         if config.reverse is not None:
-            self._reverse = Translator.load(config.reverse.folder, device, threads=threads)
+            self._reverse = Translator.load(config.reverse.folder, device, precision=None, threads=threads)
             check_direction(config.reverse, self._reverse.meta, model)
             self._tags = self._reverse.source_tags.of(config.reverse.to, config.reverse.tags)
         if config.language_model is not None:

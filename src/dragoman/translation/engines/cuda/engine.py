@@ -49,6 +49,11 @@ class CudaEngine:
         self._precision, self._overflowed = precision, False
 
     @property
+    def precision(self) -> str:
+        """See `Engine.precision`."""
+        return str(self._precision).removeprefix("torch.")
+
+    @property
     def limits(self) -> LengthLimits:
         """The model's limits."""
         return self._limits

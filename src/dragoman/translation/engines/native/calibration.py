@@ -1,10 +1,11 @@
-"""Measures the fastest numbers of workers (for many sources) and of threads (for a single source)."""
+"""Measures the fastest numbers of workers (for many sources) and of threads (for a single source), and int8."""
 
 import json
 import os
 import random
 import time
 from functools import cache
+from math import isfinite
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -14,7 +15,7 @@ import torch
 from dragoman.base.errors import ResourceError
 from dragoman.base.files import atomic_write
 from dragoman.decode.rules.length_penalty import NoPenalty
-from dragoman.models.seq2seq import ModelConfig
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.text.symbols import EOS
 from dragoman.translation.engines.native.cache import cache_folders, check_owner, create
 from dragoman.translation.engines.native.model import NativeModel
@@ -23,6 +24,7 @@ from dragoman.translation.engines.native.request import NativeRequest
 _SECONDS = 2.0
 _VOCABULARY, _LENGTHS, _REQUESTS = 6000, (4, 24), 160
 _MIN_REQUESTS, _PASS_SECONDS = 16, 0.25
+_SPEED_TURNS = 5
 
 
 class Calibration(NamedTuple):
@@ -51,14 +53,59 @@ def calibrate(max_threads: int, library: Path) -> Calibration:
         if (stored := _read(folder / name, max_threads)) is not None:
             return stored
     measured = _measure(max_threads)
+    _store(name, measured._asdict())
+    return measured
+
+
+@cache
+def int8_speed(library: Path) -> float:
+    """Return how many times as fast as float32 int8 is on this processor, with one thread.
+
+    The ratio is the smaller one of batches and single sentences, for a model of the preset `small` with random weights.
+    It is measured once per machine, in about a second, and stored like the numbers of threads. library: the library for
+    this machine.
+    """
+    name = f"int8-speed-{library.stem}.json"
+    for folder in cache_folders():
+        if (stored := _read_speed(folder / name)) is not None:
+            return stored
+    speed = _measure_int8()
+    _store(name, {"int8_speed": speed})
+    return speed
+
+
+def _read_speed(path: Path) -> float | None:
+    """Return a stored ratio, or None if the file is missing, damaged, or was written by another user."""
+    try:
+        check_owner(path)
+        speed = float(json.loads(path.read_bytes())["int8_speed"])
+    except (OSError, ResourceError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return speed if isfinite(speed) and speed > 0 else None
+
+
+def _measure_int8() -> float:
+    model = _model()
+    float32, int8 = NativeModel(model, "float32"), NativeModel(model, "int8")
+    requests = _requests(_MIN_REQUESTS)
+    batches: list[float] = []
+    single: list[float] = []
+    end = time.monotonic() + _SECONDS
+    while not batches or (len(batches) < _SPEED_TURNS and time.monotonic() < end):
+        batches.append(_seconds(float32, requests, 1) / _seconds(int8, requests, 1))
+        single.append(_seconds(float32, requests[:1], 1) / _seconds(int8, requests[:1], 1))
+    return min(median(batches), median(single))
+
+
+def _store(name: str, measured: dict[str, float]) -> None:
+    """Write a measurement to the first writable cache folder, if there is one."""
     for folder in cache_folders():
         try:
             create(folder, is_for_libraries=False)
-            atomic_write(folder / name, json.dumps(measured._asdict()))
-            break
+            atomic_write(folder / name, json.dumps(measured))
+            return
         except (OSError, ResourceError):
             continue
-    return measured
 
 
 def _read(path: Path, max_threads: int) -> Calibration | None:
@@ -75,12 +122,9 @@ def _read(path: Path, max_threads: int) -> Calibration | None:
 def _measure(max_threads: int) -> Calibration:
     powers = (2**power for power in range(max_threads.bit_length()))
     counts = sorted({max_threads, *powers, max(1, max_threads // 2)})
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(1)
-        model = ModelConfig(preset="small").build(_VOCABULARY, _VOCABULARY)
+    model = _model()
     models = {count: NativeModel(model, "int8", count) for count in counts}
-    generator = random.Random(1)
-    requests = [_random_request(generator, generator.randint(*_LENGTHS)) for _ in range(_REQUESTS)]
+    requests = _requests(_REQUESTS)
     few = requests[:_MIN_REQUESTS]
     passes = _PASS_SECONDS / _seconds(models[max_threads], few, 1)
     requests = requests[: max(_MIN_REQUESTS, int(_MIN_REQUESTS * passes))]  # fewer on slow processors
@@ -92,6 +136,17 @@ def _measure(max_threads: int) -> Calibration:
             many[count].append(_seconds(models[max_threads], requests, count))
             single[count].append(sum(_seconds(native, [request], 1) for request in requests[:8]))
     return Calibration(_fastest(many), _fastest(single))
+
+
+def _model() -> Seq2Seq:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        return ModelConfig(preset="small").build(_VOCABULARY, _VOCABULARY)
+
+
+def _requests(count: int) -> list[NativeRequest]:
+    generator = random.Random(1)
+    return [_random_request(generator, generator.randint(*_LENGTHS)) for _ in range(count)]
 
 
 def _random_request(generator: random.Random, length: int) -> NativeRequest:

@@ -11,6 +11,7 @@ from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.engine import Engine, Pair, Row
 from dragoman.translation.engines.native.build import best_library
 from dragoman.translation.engines.native.calibration import calibrate
+from dragoman.translation.engines.native.compiler import InstructionSet
 from dragoman.translation.engines.native.model import NativeModel, NativeSession, Precision
 from dragoman.translation.engines.native.packing import Packing
 from dragoman.translation.engines.native.request import NativeRequest
@@ -29,17 +30,29 @@ class NativeEngine:
     """
 
     def __init__(
-        self, model: Seq2Seq, tokenizers: Tokenizers, scorer: Engine, precision: Precision, threads: int
+        self,
+        model: Seq2Seq,
+        tokenizers: Tokenizers,
+        scorer: Engine,
+        precision: Precision,
+        threads: int,
+        instructions: InstructionSet | None = None,
     ) -> None:
-        """scorer: another engine of the same model. threads: the maximum number of threads.
+        """scorer: another engine of the same model. threads: the maximum number of threads. instructions: the
+        instruction set; None for the best available one.
 
         Raises the same errors as `NativeModel`.
         """
         packing = Packing(model)  # refuses models that it does not support, before anything is compiled or measured
         best = calibrate(threads, best_library())
-        self._model = NativeModel(model, precision, best.threads, packing=packing)
-        self._workers = best.workers
+        self._model = NativeModel(model, precision, best.threads, instructions, packing)
+        self._workers, self._precision = best.workers, precision
         self._limits, self._tokenizers, self._scorer = model.limits, tokenizers, scorer
+
+    @property
+    def precision(self) -> str:
+        """See `Engine.precision`."""
+        return self._precision
 
     @property
     def limits(self) -> LengthLimits:

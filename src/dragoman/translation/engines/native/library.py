@@ -187,11 +187,20 @@ def load(path: Path) -> ctypes.CDLL:
     library.dragoman_session_completed.restype = c_void_p
     library.dragoman_session_end.argtypes, library.dragoman_session_end.restype = [c_void_p], None
     library.dragoman_layout.argtypes, library.dragoman_layout.restype = [POINTER(c_int32)], POINTER(_LayoutEntry)
+    library.dragoman_code_bits.argtypes, library.dragoman_code_bits.restype = [], c_int32
     if differences := layout_differences(library):
         raise ResourceError(
             f"the native engine's library {path} does not match this version of dragoman ({differences[0]})"
         )
     return library
+
+
+def code_bits(path: Path) -> int:
+    """Return the number of bits of a library's codes in int8: 7 with AVX2 alone, otherwise 8.
+
+    Raises ResourceError as `load` does.
+    """
+    return int(load(path).dragoman_code_bits())
 
 
 def layout_differences(library: ctypes.CDLL) -> list[str]:

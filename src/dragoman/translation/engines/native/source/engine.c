@@ -176,6 +176,9 @@ void dragoman_session_end(Session *session) {
     free(session);
 }
 
+/* Returns the number of bits of the codes in int8, which depends on the instruction set. */
+int32_t dragoman_code_bits(void) { return ZERO_POINT == 64 ? 7 : 8; }
+
 /* Returns the layout of the shared structures as `count` entries, which stay valid while the library is loaded. */
 const LayoutEntry *dragoman_layout(int32_t *count) {
     *count = sizeof LAYOUT / sizeof *LAYOUT;
