@@ -118,7 +118,7 @@ def test_unfinished_work_is_not_lost_without_resume(failure: Callable[..., str])
         (["--scores"], "scores (was False, now True)"),
         (["--beam", "2", "--nbest", "2"], "decoding.beam (was 1, now 2), decoding.nbest (was 1, now 2)"),
         (["--prefix", "prefix"], "prefix (was False, now True)"),
-        (["--precision", "int8"], "precision (was 'float32', now 'int8')"),
+        (["--engine", "native", "--precision", "int8"], "precision (was 'float32', now 'int8')"),
     ],
 )
 def test_other_settings_are_reported(options: list[str], different: str, failure: Callable[..., str]) -> None:

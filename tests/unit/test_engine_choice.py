@@ -265,7 +265,7 @@ def test_a_gpu_that_cannot_be_used(
 
     monkeypatch.setattr(choice, "choose_device", lambda name: torch.device("cuda" if name == "auto" else name))
     monkeypatch.setattr(choice, "load_model_folder", without_memory)
-    translator = Translator.load(model)
+    translator = Translator.load(model, precision=None)
     message = capsys.readouterr().err
     assert translator.translate(SOURCES)
     assert "translating on the CPU" in message and "out of memory" in message and message.count("\n") == 1
