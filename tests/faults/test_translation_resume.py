@@ -123,7 +123,7 @@ def test_unfinished_work_is_not_lost_without_resume(failure: Callable[..., str])
 )
 def test_other_settings_are_reported(options: list[str], different: str, failure: Callable[..., str]) -> None:
     told = failure(*GREEDY, *options, "--resume")
-    assert f"work with other options: {different}" in told and "delete that folder" in told
+    assert "work with other options: " in told and different in told and "delete that folder" in told
 
 
 @pytest.mark.usefixtures("half")
