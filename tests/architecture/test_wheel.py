@@ -18,7 +18,6 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 PREBUILT = "dragoman/translation/engines/native/prebuilt"
-NO_ISOLATION = ("--no-deps", "--no-index", "--no-build-isolation")
 
 
 def run(command: list[str], folder: Path = ROOT, **environment: str) -> str:
@@ -33,8 +32,8 @@ def pip(*arguments: str, **environment: str) -> None:
 
 
 def built(folder: Path, **environment: str) -> Path:
-    """Return a new wheel."""
-    pip("wheel", ".", *NO_ISOLATION, "--wheel-dir", str(folder), **environment)
+    """Return a new wheel, built by the backend that pip also calls."""
+    run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], **environment)
     (wheel,) = folder.glob("dragoman-*.whl")
     return wheel
 
