@@ -59,7 +59,9 @@ def test_letters_are_escaped_only_where_the_file_escapes_them() -> None:
     assert translated('["\\u0041 stra\u00dfe", "\\u00fc"]') == '["A STRASSE", "Ü"]'
     assert translated('["\\u0041 dog"]', lambda words: [("ü", 0)]) == '["ü"]'
     assert translated('\ufeff["a dog"]\r\n') == '\ufeff["A DOG"]\r\n'
-    assert translated('["a \\ud800 ü"]') == '["A \\ud800 \\u00dc"]'
+    assert translated('["a \\ud800 ü"]') == '["A \ufffd Ü"]'  # a lone surrogate
+    assert translated('["a \\ud800 ü"]', same) == '["a \\ud800 ü"]'
+    assert translated('["<a \\ud800> ü"]') == '["<a \\ud800> \\u00dc"]'
     assert translated('"a dog"') == '"A DOG"'
 
 

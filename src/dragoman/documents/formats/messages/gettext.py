@@ -50,7 +50,7 @@ class GettextFormat(BilingualFormat):
         charset = _charset_of(content)
         try:
             return content.encode(charset)
-        except UnicodeEncodeError:
+        except (UnicodeEncodeError, LookupError):
             return _CHARSET.sub(r"\g<1>UTF-8", content, count=1).encode()
 
 

@@ -61,6 +61,7 @@ _BLOCK_TAGS = frozenset(
 )
 """Tags that separate texts."""
 
+_SURROGATE = regex.compile("[\ud800-\udfff]")
 _DOUBLED = regex.compile(r"\p{L}''\p{L}")
 """An apostrophe of ICU and Java, where a single one can begin quoted text."""
 
@@ -129,7 +130,8 @@ class Message:
     def _plain(self, text: str, counts: bool) -> Iterator[str | Passage]:
         found: list[str | Passage] = []
         builder = PassageBuilder(escape_of(text))
-        add_message(builder, text, text, found.append, counts=counts, mnemonics=self._mnemonics)
+        shown = _SURROGATE.sub("\ufffd", text)  # models cannot read lone surrogates
+        add_message(builder, shown, text, found.append, counts=counts, mnemonics=self._mnemonics)
         builder.finish(found.append)
         yield from found
 
