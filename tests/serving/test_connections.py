@@ -11,8 +11,7 @@ from collections.abc import Iterator
 import pytest
 from scripted_server import listening, served, shouting
 
-from dragoman.serving.config import ServeConfig
-from dragoman.serving.server import _listen
+from dragoman.serving.address import listen
 
 BODY = b'{"q": "a dog", "source": "en", "target": "de"}'
 HEAD = b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -172,7 +171,7 @@ def test_answers_are_sent_at_once() -> None:
                 connection = transport.get_extra_info("socket")
                 found.append(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
 
-        with _listen(ServeConfig(port=0)) as listening:
+        with listen("127.0.0.1", 0, 10) as listening:
             server = await asyncio.get_running_loop().create_server(Noting, sock=listening)
             _, writer = await asyncio.open_connection(*listening.getsockname())
             while not found:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
+from dragoman.base.cancellation import check_cancelled
 from dragoman.base.errors import ModelError
 from dragoman.decode.forced import read_prompts
 from dragoman.decode.output import OutputConfig, expand_configs
@@ -114,6 +115,7 @@ class Draws(Iterator[Draw]):
     @torch.no_grad()
     def __next__(self) -> Draw:
         """Draw one token for each sample. Raises ModelError if a log-probability of the model is NaN."""
+        check_cancelled()
         self._remove_ended_prompts()
         if not len(self._rows):
             raise StopIteration

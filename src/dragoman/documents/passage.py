@@ -5,11 +5,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from dragoman.base.cancellation import check_cancelled
+
 MAX_CODE_LENGTH = 100
 """The maximum length, in characters, of code that translations must copy. Longer code is placed after a word."""
 
 MAX_DEPTH = 100
 """The maximum nesting depth of spans. The marks of deeper spans are placed next to their words."""
+
+_CHECK_INTERVAL = 1024
+"""Number of units between two checks for cancellation."""
 
 Escape = Callable[[str, bool], str]
 """Writes text of a translation in the document's format; the flag indicates whether the text starts a sentence."""
@@ -103,6 +108,8 @@ class PassageBuilder:
 
     def add_text(self, text: str, raw: str) -> None:
         """Add a unit."""
+        if not len(self._texts) % _CHECK_INTERVAL:
+            check_cancelled()
         self._texts.append(text)
         self._raws.append([raw])
 
@@ -144,6 +151,7 @@ class PassageBuilder:
 
     def finish(self, receive: Callable[[str | Passage], object]) -> None:
         """Pass everything added since the last call to `receive` as a passage, unless nothing was added."""
+        check_cancelled()
         if self._texts or self._marks:
             marks = [
                 mark._replace(raw=(*mark.raw, "".join(blanks))) if blanks else mark

@@ -6,6 +6,7 @@ from typing import Any, Generic
 
 import regex
 
+from dragoman.base.cancellation import until_cancelled
 from dragoman.control.control import Control
 from dragoman.control.keep import KeepRules
 from dragoman.documents.formats.format import Content, ParsedDocument
@@ -45,7 +46,7 @@ class SegmentedDocument(Generic[Content]):
         """
         written = {
             id(sentence): render_translation(sentence, text, alignment)
-            for sentence, text, alignment in zip(self.sentences, texts, alignments, strict=True)
+            for sentence, text, alignment in until_cancelled(zip(self.sentences, texts, alignments, strict=True))
         }
         return self._parsed.write(["".join(self._write([part], written)) for part in self._parsed.parts])
 
@@ -90,7 +91,8 @@ class DocumentPipeline:
         """Divide the passages of a document into sentences that fit the model."""
         splitter = Splitter(self._language, lambda part: self._translator.fits(part, self._request))
         by_passage = {
-            id(passage): list(segment_passage(passage, splitter)) for passage in iterate_passages(parsed.parts)
+            id(passage): list(segment_passage(passage, splitter))
+            for passage in until_cancelled(iterate_passages(parsed.parts))
         }
         flat = [sentence for sentences in by_passage.values() for sentence in sentences]
         return SegmentedDocument(flat, splitter.oversized, parsed, by_passage)
@@ -102,7 +104,7 @@ class DocumentPipeline:
         models that do not support constraints: code is then placed next to the surrounding words. Without code, there
         is only one list.
         """
-        constrained = [_constrain_code(self._request, sentence) for sentence in sentences]
+        constrained = [_constrain_code(self._request, sentence) for sentence in until_cancelled(sentences)]
         yield [(sentence.text, request) for sentence, request in zip(sentences, constrained, strict=True)]
         if any(request is not self._request for request in constrained):
             yield [(sentence.text, self._request) for sentence in sentences]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
+from dragoman.base.cancellation import until_cancelled
 from dragoman.base.packages import import_optional
 from dragoman.documents.passage import Mark, Passage
 from dragoman.text.division import divide
@@ -36,7 +37,7 @@ class Splitter:
     def sentences(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield the (begin, end) positions of each sentence in order, without whitespace at either end."""
         begin = 0
-        for match in _BREAKS.finditer(text):
+        for match in until_cancelled(_BREAKS.finditer(text)):
             yield from self._split_line(text, begin, match.start())
             begin = match.end()
         yield from self._split_line(text, begin, len(text))
@@ -46,7 +47,7 @@ class Splitter:
             return
         bullet = _BULLET.match(text, begin, end)
         begin = begin if bullet is None else bullet.end()
-        for sentence in self._segment_line(text[begin:end]):
+        for sentence in until_cancelled(self._segment_line(text[begin:end])):
             parts = divide(sentence, lambda part: len(part) <= MAX_LENGTH and self._fits(part))
             self.oversized += len(parts) > 1
             for part in parts:

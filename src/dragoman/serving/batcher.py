@@ -7,6 +7,7 @@ from threading import Thread
 from time import perf_counter
 from typing import NamedTuple, Protocol
 
+from dragoman.base.cancellation import Cancellation, Cancelled
 from dragoman.base.errors import DragomanError
 from dragoman.serving.config import QueueConfig
 from dragoman.serving.queue import Cache, Hypotheses, LineQueue, QueuedLine, Ticket
@@ -94,11 +95,17 @@ class Batcher:
         """Replace the backend. Batches in progress finish on the old backend."""
         self._current = backend, Cache(self._config.cache_entries)
 
-    def close(self) -> None:
-        """Translate all lines in the queue, then stop."""
+    @property
+    def is_alive(self) -> bool:
+        """Whether all threads are running."""
+        return all(thread.is_alive() for thread in self._threads)
+
+    def close(self, seconds: float | None = None) -> None:
+        """Translate all lines in the queue, then stop. seconds: the maximum waiting time; None for no limit."""
         self.queue.close()
+        deadline = None if seconds is None else time.monotonic() + seconds
         for thread in self._threads:
-            thread.join()
+            thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
 
     def _run(self) -> None:
         config = self._config
@@ -112,14 +119,15 @@ class Batcher:
                 if batch is not None:
                     with closing(batch):
                         self._translate_continuously(batch, lines, in_flight, current)
-                self._translate_batch(backend, in_flight)
+                for group in in_flight.groups():
+                    self._translate_batch(backend, group, in_flight)
             except Exception as error:  # a bug may fail this batch, but must not end the thread
                 in_flight.fail(error)
 
     def _translate_continuously(
         self,
         batch: ContinuousTranslation,
-        lines: Sequence[TextRequest],
+        lines: list[TextRequest],
         in_flight: "InFlight",
         current: tuple[Backend, Cache],
     ) -> None:
@@ -131,25 +139,37 @@ class Batcher:
             while lines or batch.in_progress:
                 rejected += batch.submit(lines) if lines else []
                 reporter.record_start(in_flight.tokens)
+                if abandoned := in_flight.abandoned():
+                    batch.cancel(abandoned)
+                lines = []
                 for line, hypotheses in batch.completed(_POLL_SECONDS):
-                    reporter.record_result(in_flight.finish(line, hypotheses), config.batch_lines)
-                lines = ()
+                    if hypotheses:
+                        reporter.record_result(in_flight.finish(line, hypotheses), config.batch_lines)
+                    elif not in_flight.drop(line):
+                        lines.append(line)  # another client has requested the same line since it was cancelled
+                if lines:
+                    continue
                 if batch.queued > backlog // 2:
                     time.sleep(_POLL_SECONDS)  # admitting several lines at once is cheaper than one at a time
                 elif not rejected and current is self._current:
                     budget = config.batch_tokens - in_flight.tokens, backlog - batch.queued
                     queued = self.queue.take_available(*budget)
-                    lines = in_flight.add(queued) if queued else ()
+                    lines = in_flight.add(queued) if queued else []
         except DragomanError:  # a lack of memory or an error in one line: the caller retries the lines
             pass
         reporter.report()
 
-    def _translate_batch(self, backend: Backend, in_flight: "InFlight") -> None:
-        """Translate all lines in flight."""
-        reporter, lines = BatchReporter(self._listener), in_flight.lines
+    def _translate_batch(self, backend: Backend, lines: Sequence[TextRequest], in_flight: "InFlight") -> None:
+        """Translate a group of lines, until no ticket needs any of them."""
+        reporter = BatchReporter(self._listener)
         reporter.record_start(in_flight.tokens)
-        for line, result in _translate_with_retries(backend, lines):
-            reporter.record_result(in_flight.finish(line, result), len(lines))
+        try:
+            with in_flight.cancellation(lines).active():
+                for line, result in _translate_with_retries(backend, lines):
+                    reporter.record_result(in_flight.finish(line, result), len(lines))
+        except Cancelled:
+            for line in lines:
+                in_flight.drop(line)
         reporter.report()
 
 
@@ -167,10 +187,53 @@ class InFlight:
         self.tokens = 0
         """Number of source tokens of the lines."""
 
-    @property
-    def lines(self) -> list[TextRequest]:
-        """The lines in the order in which they were added."""
-        return list(self._queued_by_request)
+    def groups(self) -> list[list[TextRequest]]:
+        """Return the lines in flight in groups that are translated, and cancelled, separately.
+
+        Plain lines of all tickets form the first group. Lines with requirements or a guard, which may need several
+        expensive searches, form one group per ticket.
+        """
+        groups: dict[int | None, list[TextRequest]] = {None: []}
+        for line, queued_lines in self._queued_by_request.items():
+            _, request = line
+            is_plain = request.control is None and request.guard is None
+            groups.setdefault(None if is_plain else id(queued_lines[0].ticket), []).append(line)
+        return [lines for lines in groups.values() if lines]
+
+    def cancellation(self, lines: Sequence[TextRequest]) -> Cancellation:
+        """Return a cancellation that is cancelled as soon as no ticket needs any of these lines."""
+        cancellation = Cancellation()
+        tickets = {
+            id(queued.ticket): queued.ticket for line in lines for queued in self._queued_by_request.get(line, ())
+        }
+
+        def check(_: object) -> None:
+            if all(ticket.is_done for ticket in tickets.values()):
+                cancellation.cancel()
+
+        for ticket in tuple(tickets.values()):
+            ticket.done.add_done_callback(check)
+        return cancellation
+
+    def abandoned(self) -> set[TextRequest]:
+        """Return the lines that no ticket needs any more."""
+        return {
+            line
+            for line, queued_lines in self._queued_by_request.items()
+            if all(queued.ticket.is_done for queued in queued_lines)
+        }
+
+    def drop(self, line: TextRequest) -> bool:
+        """Drop a line that is not translated. Return False, without any effect, if a ticket still needs it."""
+        queued_lines = self._queued_by_request.get(line, [])
+        if not all(queued.ticket.is_done for queued in queued_lines):
+            return False
+        if queued_lines:
+            self.tokens -= queued_lines[0].cost
+            del self._queued_by_request[line]
+        for queued in queued_lines:
+            self._release(queued)
+        return True
 
     def add(self, queued: Sequence[QueuedLine]) -> list[TextRequest]:
         """Add lines and return those to translate, without withdrawn and cached lines and those already in flight."""

@@ -30,7 +30,13 @@ class AccessConfig(Config):
         ge=1,
         description="Limit of source tokens per key, or per address if there are no keys. 50,000 tokens correspond to "
         "about 20 requests of 10,000 characters of European text, or to one request of characters that take 4 tokens "
-        "each, such as emoji. null: no limit.",
+        "each, such as emoji. A longer file is translated if the client has its full quota. Its next request then "
+        "waits until the quota has refilled. null: no limit.",
+    )
+    loopback_quotas: bool = Field(
+        False,
+        description="Whether the limits also apply to programs on this machine that send no key. Requests that a proxy "
+        "passes on are always limited; a proxy on this machine must therefore send X-Forwarded-For.",
     )
     most_clients: int = Field(
         65_536,
@@ -175,6 +181,12 @@ class LimitsConfig(Config):
     constraints: int = Field(
         10, ge=0, description="Maximum number of phrases that the translations of a request must contain."
     )
+    forms: int = Field(
+        20, ge=1, description="Maximum number of forms of a required phrase, and of translations of a glossary term."
+    )
+    form_characters: int = Field(
+        200, ge=1, description="Maximum length of a form, and of a glossary term, in characters."
+    )
     seconds: float = Field(
         4.5,
         gt=0,
@@ -182,7 +194,25 @@ class LimitsConfig(Config):
         "usually wait for 5 to 10 seconds.",
     )
     file_bytes: int = Field(10_000_000, ge=1, description="Maximum size of a file to translate, in bytes.")
+    file_characters: int = Field(
+        1_000_000,
+        ge=1,
+        description="Maximum number of characters of text in a file; the default is about 300 printed pages. A longer "
+        "file is rejected before it is translated.",
+    )
     file_seconds: float = Field(120, gt=0, description="Timeout for the translation of a file, in seconds.")
+    upload_bytes: int = Field(
+        200_000_000,
+        ge=1,
+        description="Maximum total size in bytes of the files that are being received and translated at the same time. "
+        "Further files are rejected with status 503.",
+    )
+    shutdown_seconds: float = Field(
+        10,
+        ge=0,
+        description="Time in seconds after SIGTERM or Ctrl-C in which accepted requests and files are finished. "
+        "Unfinished ones are then answered with status 503. A second signal ends the server at once.",
+    )
     kept_bytes: int = Field(
         200_000_000,
         ge=1,

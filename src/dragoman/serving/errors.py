@@ -5,6 +5,8 @@ class RequestError(Exception):
     """An error that is reported to the client. message: describes the problem and its solution."""
 
     status = 400
+    reason = "invalid"
+    """The label of the error in metrics."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         """retry_after: seconds after which the client may retry; None if retrying does not help."""
@@ -15,43 +17,43 @@ class RequestError(Exception):
 class MissingKey(RequestError):
     """The request lacks the required key."""
 
-    status = 401
+    status, reason = 401, "key"
 
 
 class Forbidden(RequestError):
     """The key is not valid, or the server does not offer the requested feature."""
 
-    status = 403
+    status, reason = 403, "forbidden"
 
 
 class NotFound(RequestError):
     """The requested resource does not exist."""
 
-    status = 404
+    status, reason = 404, "not found"
 
 
 class TooSlow(RequestError):
     """The request body did not arrive in time."""
 
-    status = 408
+    status, reason = 408, "slow body"
 
 
 class TooLarge(RequestError):
     """A body or a text exceeds a limit."""
 
-    status = 413
+    status, reason = 413, "too large"
 
 
 class TooManyRequests(RequestError):
     """The client's quota of requests or tokens per minute is exceeded."""
 
-    status = 429
+    status, reason = 429, "quota"
 
 
 class ClientDisconnected(RequestError):
     """The client has disconnected. As in nginx, this status appears only in logs and metrics."""
 
-    status = 499
+    status, reason = 499, "cancelled"
 
 
 class InternalError(RequestError):
@@ -61,6 +63,18 @@ class InternalError(RequestError):
 
 
 class Overloaded(RequestError):
-    """The queue is full, the server is shutting down, or a translation took too long."""
+    """The server cannot answer the request now, for example because it is shutting down."""
 
-    status = 503
+    status, reason = 503, "unavailable"
+
+
+class QueueFull(Overloaded):
+    """The queue of a model is full."""
+
+    reason = "queue full"
+
+
+class TimedOut(Overloaded):
+    """A translation took too long."""
+
+    reason = "timed out"

@@ -8,7 +8,7 @@ from threading import Condition, Lock
 from time import monotonic
 from typing import NamedTuple
 
-from dragoman.serving.errors import Overloaded
+from dragoman.serving.errors import Overloaded, QueueFull
 from dragoman.translation.request import Sampling, TextRequest
 from dragoman.translation.result import Translation
 
@@ -99,6 +99,7 @@ class LineQueue:
         self._changed = Condition()
         self._tokens = 0
         self._open = True
+        self._progressed_at = monotonic()
 
     @property
     def tokens(self) -> int:
@@ -111,14 +112,26 @@ class LineQueue:
         with self._changed:
             return sum(len(indices) for ticket, indices in self._tickets if not ticket.is_done)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether no further ticket can be admitted."""
+        return self._tokens >= self._capacity
+
+    @property
+    def stalled_seconds(self) -> float:
+        """Seconds since a line was last taken or released while other lines wait; 0 if the queue is empty."""
+        return monotonic() - self._progressed_at if self._tokens else 0.0
+
     def put(self, ticket: Ticket, indices: Sequence[int]) -> None:
-        """Admit some lines of a ticket. Raises Overloaded if they exceed the capacity or the queue is closed."""
+        """Admit some lines of a ticket. Raises QueueFull, and Overloaded if the queue is closed."""
         tokens = sum(ticket.costs[index] for index in indices)
         with self._changed:
             if not self._open:
                 raise Overloaded("the server is shutting down", retry_after=1)
             if self._tokens and self._tokens + tokens > self._capacity:
-                raise Overloaded("the queue is full: try again later", retry_after=1)
+                raise QueueFull("the queue is full: try again later", retry_after=1)
+            if not self._tokens:
+                self._progressed_at = monotonic()
             self._tokens += tokens
             self._tickets.append((ticket, deque(indices)))
             self._changed.notify()
@@ -158,6 +171,7 @@ class LineQueue:
         """Release the tokens of a line that has been answered."""
         with self._changed:
             self._tokens -= line.cost
+            self._progressed_at = monotonic()
 
     def close(self) -> None:
         """Stop admitting lines. Waiting lines can still be taken."""
@@ -173,6 +187,7 @@ class LineQueue:
             if cost > tokens and (batch or not at_least_one):
                 break
             self._tickets.popleft()
+            self._progressed_at = monotonic()
             batch.append(QueuedLine(ticket, indices.popleft()))
             tokens -= cost
             if indices:

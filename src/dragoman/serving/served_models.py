@@ -93,9 +93,9 @@ class ServedModel:
         self.batcher.replace(backend)  # the old backend is released after its last batch
         return True
 
-    def close(self) -> None:
-        """Translate all lines in the queue, then stop."""
-        self.batcher.close()
+    def close(self, seconds: float | None = None) -> None:
+        """Translate all lines in the queue, then stop. seconds: the maximum waiting time; None for no limit."""
+        self.batcher.close(seconds)
         self.batcher.backend.close()
 
     def _load(self) -> tuple[Translator, Backend]:

@@ -20,6 +20,11 @@ from dragoman.serving.served_models import Directions, ServedModel, short_names
 from dragoman.serving.service import Service
 from dragoman.translation.alignment import Aligner
 
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+_ABORT_SECONDS = 2
+"""Time in seconds for sending the answers of aborted requests, and for the current step of a search."""
+
 if TYPE_CHECKING:
     from dragoman.serving.http.metrics import Metrics
 
@@ -64,7 +69,7 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
     from dragoman.serving.http.connection import Connection
     from dragoman.serving.http.metrics import Metrics
 
-    metrics, service, access = Metrics(), Service(config.limits.seconds), Access(config.access)
+    metrics, service, access = Metrics(), Service(config.limits), Access(config.access)
 
     class Server(uvicorn.Server):
         """A server without signal handlers. Those of uvicorn end the process before queued requests are answered."""
@@ -84,16 +89,21 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
                 server_header=False,
                 proxy_headers=False,  # `Access` evaluates these headers, according to `access.trusted_proxies`
                 limit_concurrency=config.limits.connections,
-                timeout_graceful_shutdown=ceil(config.limits.seconds) + 1,
+                timeout_graceful_shutdown=ceil(config.limits.shutdown_seconds) + _ABORT_SECONDS,
             )
         )
 
-        def shut_down() -> None:
-            server.force_exit = service.is_shutting_down  # at the second signal, do not wait for requests
-            service.is_shutting_down = server.should_exit = True
+        loop = asyncio.get_running_loop()
 
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, shut_down)
+        def shut_down() -> None:
+            service.is_shutting_down = server.should_exit = True
+            loop.call_later(config.limits.shutdown_seconds, service.abort)
+            for number in _SIGNALS:  # a second signal ends the process at once, even if this thread is busy
+                loop.remove_signal_handler(number)
+                signal.signal(number, signal.SIG_DFL)
+
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, shut_down)
         serving = asyncio.create_task(server.serve([listening]))
         models: list[ServedModel] = []
         try:
@@ -109,8 +119,8 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
         finally:
             server.should_exit = True
             await serving
-            for model in models:
-                await asyncio.to_thread(model.close)
+            service.close()
+            await asyncio.gather(*(asyncio.to_thread(model.close, _ABORT_SECONDS) for model in models))
 
 
 async def _load(models: list[ServedModel], config: ServeConfig, metrics: "Metrics", aligner: Aligner | None) -> None:

@@ -6,29 +6,46 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
+from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.documents.formats.format import Format, ParsedDocument, parse_pivot
 from dragoman.documents.languages import Languages
+from dragoman.documents.passage import iterate_passages
 from dragoman.documents.pipeline import DocumentPipeline, SegmentedDocument
 from dragoman.documents.sentences import Sentence
 from dragoman.serving.access.quota import Reservation
 from dragoman.serving.batcher import Batcher
+from dragoman.serving.config import LimitsConfig
+from dragoman.serving.decoding import decode
 from dragoman.serving.detection.detector import Detector
-from dragoman.serving.errors import Overloaded, RequestError
-from dragoman.serving.queue import Hypotheses, Ticket
+from dragoman.serving.errors import Overloaded, QueueFull, RequestError, TimedOut, TooLarge
+from dragoman.serving.fair_executor import FairExecutor
+from dragoman.serving.queue import Hypotheses
 from dragoman.serving.served_models import Directions, Step
 from dragoman.translation.alignment import Alignment
 from dragoman.translation.files.lines import one_line
 from dragoman.translation.request import Request
 from dragoman.translation.result import Translation
+from dragoman.translation.translator import Translator
 
 OnSentence = Callable[[int, int, str], None]
 """Called in any thread with the index of a text, the index of a sentence in it, and the sentence's translation."""
 
-_THREAD_CHARACTERS, _THREAD_SENTENCES = 2000, 50
-"""Texts with more characters are segmented in a separate thread. Longer documents are written in a separate thread."""
+Result = TypeVar("Result")
+
+_THREAD_CHARACTERS = 2000
+"""Texts with more characters are prepared in a separate thread."""
+
+_EXPENSIVE_SETTINGS = frozenset({"constraints", "glossary"})
+"""Settings that are expensive to prepare, regardless of the length of the texts."""
+
+_THREADS = 2
+"""Number of threads that prepare texts, and number of threads that prepare documents."""
+
+_TOKENISED_SENTENCES = 1000
+"""Number of sentences that are tokenised together."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +55,8 @@ class TranslationJob:
     texts: texts in one language and format, or the bytes of Word documents. alternatives: the number of additional
     translations of each text. settings: as in `Translator.request`. align: whether to align the words of each sentence.
     reserve: called with the number of source tokens before the texts are queued; raises RequestError if the number
-    exceeds the client's quota. The reservation is cancelled if the queue is full. seconds: the timeout; None for the
-    timeout of the service.
+    exceeds the client's quota. The reservation is cancelled if the queue is full. client: the name of the client;
+    clients take turns. is_document: whether the texts are files, which have separate limits and threads.
     """
 
     texts: Sequence[Any]
@@ -50,7 +67,8 @@ class TranslationJob:
     settings: Mapping[str, Any] = field(default_factory=dict)
     align: bool = False
     reserve: Callable[[int], Reservation] | None = None
-    seconds: float | None = None
+    client: str = ""
+    is_document: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,10 +100,14 @@ class TranslatedText:
 class Service:
     """Translates texts for many clients concurrently. Requests are rejected until the service is opened."""
 
-    def __init__(self, seconds: float) -> None:
-        """seconds: the timeout of a request."""
-        self._seconds = seconds
+    def __init__(self, limits: LimitsConfig | None = None) -> None:
+        """limits: None for the default limits."""
+        self._limits = limits or LimitsConfig()
         self._opened: tuple[Directions, Detector] | None = None
+        self._text_threads = FairExecutor(_THREADS, "preparing texts")
+        self._document_threads = FairExecutor(_THREADS, "preparing documents")
+        self._timeouts: set[asyncio.Timeout] = set()
+        self._is_aborted = False
         self.is_shutting_down = False
 
     def open(self, directions: Directions) -> None:
@@ -93,10 +115,32 @@ class Service:
         self._opened = directions, Detector(directions.languages)
 
     def check_ready(self) -> None:
-        """Raise Overloaded if the models are not loaded yet or the service is shutting down."""
+        """Raise Overloaded if the service cannot translate further texts in time.
+
+        This is the case while the models are being loaded, during shutdown, if a queue is full, and if a model has not
+        translated any line for longer than the timeout of a request although lines are waiting.
+        """
         if self.is_shutting_down:
             raise Overloaded("the server is shutting down", retry_after=5)
-        _ = self._ready
+        for model in self.directions.models:
+            batcher = model.batcher
+            if not batcher.is_alive or batcher.queue.stalled_seconds > self._limits.seconds:
+                raise Overloaded(f"{model.name} has stopped translating", retry_after=5)
+            if batcher.queue.is_full:
+                raise Overloaded("the queue is full: try again later", retry_after=1)
+
+    def abort(self) -> None:
+        """Let all unfinished and further translations raise Overloaded. Must be called in the event loop's thread."""
+        self._is_aborted = self.is_shutting_down = True
+        now = asyncio.get_running_loop().time()
+        for timeout in self._timeouts:
+            if not timeout.expired():
+                timeout.reschedule(now)
+
+    def close(self) -> None:
+        """End the threads that prepare texts, once their functions have ended."""
+        self._text_threads.close()
+        self._document_threads.close()
 
     @property
     def directions(self) -> Directions:
@@ -114,10 +158,17 @@ class Service:
             raise Overloaded("the models are being loaded", retry_after=5)
         return self._opened
 
-    def check(self, job: TranslationJob) -> None:
+    async def check(self, job: TranslationJob) -> None:
         """Raise RequestError for a direction that is not served and for inconsistent settings."""
         for step in self.directions.route(job.source, job.target)[-1:]:
-            _request(step, job)
+            await self.prepare(job.client, partial(_request, step, job), job.is_document)
+
+    async def prepare(self, client: str, function: Callable[[], Result], is_document: bool) -> Result:
+        """Return the result of an expensive function, which is called in a thread for texts or for documents.
+
+        If the calling coroutine is cancelled, so is the function.
+        """
+        return await (self._document_threads if is_document else self._text_threads).run(client, function)
 
     async def translate(self, job: TranslationJob, on_sentence: OnSentence | None = None) -> list[TranslatedText]:
         """Translate each text, in order. Texts in the target language are returned unchanged.
@@ -126,14 +177,17 @@ class Service:
 
         Cancelling this coroutine, for example after the client has disconnected, withdraws its lines from the queue.
 
-        Raises RequestError for a direction that is not served and for inconsistent settings, and Overloaded if the
-        queue is full or the request times out.
+        Raises RequestError for a direction that is not served and for inconsistent settings, TooLarge for a document
+        with too many characters, TimedOut, and Overloaded if the queue is full or the server is shutting down.
         """
         route = self.directions.route(job.source, job.target)
         if not route:
             return [TranslatedText(text, (), ()) for text in job.texts]
+        seconds = self._limits.file_seconds if job.is_document else self._limits.seconds
+        timeout = asyncio.timeout(0.0 if self._is_aborted else seconds)
+        self._timeouts.add(timeout)
         try:
-            async with asyncio.timeout(seconds := job.seconds or self._seconds):
+            async with timeout:
                 pivots: list[Any] | None = None
                 for step in route[:-1]:
                     plain = replace(job, alternatives=0, align=False)
@@ -142,7 +196,11 @@ class Service:
                 last = replace(job, align=job.align and len(route) == 1)
                 return await self._run(route[-1], last, pivots, on_sentence)
         except TimeoutError:
-            raise Overloaded(f"the translation took longer than {seconds:g} seconds", retry_after=1) from None
+            if self._is_aborted:
+                raise Overloaded("the server is shutting down: send the request again", retry_after=5) from None
+            raise TimedOut(f"the translation took longer than {seconds:g} seconds", retry_after=1) from None
+        finally:
+            self._timeouts.discard(timeout)
 
     async def _run(
         self,
@@ -153,7 +211,6 @@ class Service:
     ) -> list[TranslatedText]:
         """Translate the texts of a job with one model, or `pivots`, their translations by another model."""
         translator = step.model.translator
-        pipeline = DocumentPipeline(translator, _request(step, job), job.source)
         languages = Languages(job.source, job.target)
 
         def parse(index: int) -> ParsedDocument[Any]:
@@ -161,76 +218,108 @@ class Service:
                 return job.format.parse(job.texts[index], languages)
             return parse_pivot(job.format, job.texts[index], pivots[index], languages)
 
-        def segment() -> tuple[list[SegmentedDocument[Any]], list[Sentence], list[int]]:
+        def segment() -> tuple[DocumentPipeline, list[SegmentedDocument[Any]], list[Sentence], list[int]]:
+            pipeline = DocumentPipeline(translator, _request(step, job), job.source)
+            documents = []
             try:
-                documents = [pipeline.segment(parse(index)) for index in range(len(job.texts))]
+                for index in until_cancelled(range(len(job.texts))):
+                    parsed = parse(index)
+                    if job.is_document:
+                        _check_characters(parsed, self._limits.file_characters)
+                    documents.append(pipeline.segment(parsed))
             except (ConfigError, DataError) as error:
                 raise RequestError(str(error)) from None
             sentences = [sentence for document in documents for sentence in document.sentences]
-            ids = (
-                translator.tokenizers.source.encode_batch([sentence.text for sentence in sentences])
-                if sentences
-                else []
-            )
-            return documents, sentences, [len(sentence_ids) + 1 for sentence_ids in ids]
+            return pipeline, documents, sentences, _count_tokens(translator, sentences)
 
-        is_long = sum(map(len, pivots or job.texts)) > _THREAD_CHARACTERS
-        documents, sentences, costs = await asyncio.to_thread(segment) if is_long else segment()
+        is_long = (
+            job.is_document
+            or not _EXPENSIVE_SETTINGS.isdisjoint(job.settings)
+            or sum(map(len, pivots or job.texts)) > _THREAD_CHARACTERS
+        )
+        prepared = await self.prepare(job.client, segment, job.is_document) if is_long else segment()
+        pipeline, documents, sentences, costs = prepared
         indices = [(text, index) for text, document in enumerate(documents) for index in range(len(document.sentences))]
 
         def on_result(line: int, hypotheses: Hypotheses) -> None:
             if on_sentence is not None:
                 on_sentence(*indices[line], _text(hypotheses[0]))
 
-        results = iter(await _decode(step.model.batcher, pipeline, sentences, costs, job.reserve, on_result))
-        return [
-            await _assemble(pipeline, document, list(islice(results, len(document.sentences))), job)
-            for document in documents
-        ]
+        found = iter(await self._decode(step.model.batcher, pipeline, sentences, costs, job, on_result))
+        results = [list(islice(found, len(document.sentences))) for document in documents]
+
+        def assemble() -> list[TranslatedText]:
+            return [_assemble(pipeline, *each, job) for each in until_cancelled(zip(documents, results, strict=True))]
+
+        if is_long or job.align or any(_has_markup(document) for document in documents):
+            return await self.prepare(job.client, assemble, job.is_document)
+        return assemble()
+
+    async def _decode(
+        self,
+        batcher: Batcher,
+        pipeline: DocumentPipeline,
+        sentences: Sequence[Sentence],
+        costs: Sequence[int],
+        job: TranslationJob,
+        on_result: Callable[[int, Hypotheses], None],
+    ) -> list[Hypotheses]:
+        """Decode each sentence through the model's queue, and return its hypotheses.
+
+        Raises RequestError and Overloaded.
+        """
+        reservation = None if job.reserve is None else job.reserve(sum(costs))
+        attempts, rejection = pipeline.attempts(sentences), ""
+        while True:
+            if job.is_document:
+                lines = await self.prepare(job.client, lambda: next(attempts, None), True)
+            else:
+                lines = next(attempts, None)
+            if lines is None:
+                raise RequestError(rejection)
+            try:
+                return await decode(batcher, lines, costs, on_result, in_parts=job.is_document)
+            except QueueFull:
+                if reservation is not None:
+                    reservation.cancel()
+                raise
+            except DataError as error:
+                raise RequestError(str(error)) from None
+            except ConfigError as error:
+                rejection = str(error)
 
 
-async def _decode(
-    batcher: Batcher,
-    pipeline: DocumentPipeline,
-    sentences: Sequence[Sentence],
-    costs: Sequence[int],
-    reserve: Callable[[int], Reservation] | None,
-    on_result: Callable[[int, Hypotheses], None],
-) -> list[Hypotheses]:
-    """Decode each sentence through the model's queue, and return its hypotheses. Raises RequestError and Overloaded."""
-    reservation = None if reserve is None else reserve(sum(costs))
-    rejection = ""
-    for lines in pipeline.attempts(sentences):
-        ticket = Ticket(lines, costs, on_result)
-        try:
-            batcher.submit(ticket)
-        except Overloaded:
-            if reservation is not None:
-                reservation.cancel()
-            raise
-        try:
-            return await asyncio.wrap_future(ticket.done)
-        except DataError as error:
-            raise RequestError(str(error)) from None
-        except ConfigError as error:
-            rejection = str(error)
-        finally:
-            ticket.done.cancel()
-    raise RequestError(rejection)
+def _check_characters(parsed: ParsedDocument[Any], maximum: int) -> None:
+    """Raise TooLarge for a document with too many characters of text."""
+    characters = 0
+    for passage in iterate_passages(parsed.parts):
+        characters += len(passage.texts)
+        if characters > maximum:
+            raise TooLarge(f"a file may contain at most {maximum:,} characters of text: divide it into several files")
 
 
-async def _assemble(
+def _count_tokens(translator: Translator, sentences: Sequence[Sentence]) -> list[int]:
+    """Return the number of source tokens of each sentence, including the end of the sentence."""
+    tokenizer, counts = translator.tokenizers.source, list[int]()
+    for start in until_cancelled(range(0, len(sentences), _TOKENISED_SENTENCES)):
+        texts = [sentence.text for sentence in sentences[start : start + _TOKENISED_SENTENCES]]
+        counts += [len(ids) + 1 for ids in tokenizer.encode_batch(texts)]
+    return counts
+
+
+def _has_markup(document: SegmentedDocument[Any]) -> bool:
+    """Return whether the words of a document may have to be aligned, which takes time."""
+    return any(sentence.marks or sentence.code for sentence in document.sentences)
+
+
+def _assemble(
     pipeline: DocumentPipeline, document: SegmentedDocument[Any], results: Sequence[Hypotheses], job: TranslationJob
 ) -> TranslatedText:
     """Write the translations of a document. Hypothesis k of the document consists of hypothesis k of each sentence."""
     count = min(job.alternatives + 1, max(map(len, results), default=1))
     ranked = [[_text(hypotheses[min(rank, len(hypotheses) - 1)]) for hypotheses in results] for rank in range(count)]
-    alignments = [await _align(pipeline, document, texts, job.align and rank == 0) for rank, texts in enumerate(ranked)]
-
-    def write() -> list[Any]:
-        return [document.write(*arguments) for arguments in zip(ranked, alignments, strict=True)]
-
-    written = write() if len(results) < _THREAD_SENTENCES else await asyncio.to_thread(write)
+    alignments = [_align(pipeline, document, texts, job.align and rank == 0) for rank, texts in enumerate(ranked)]
+    written = [document.write(*arguments) for arguments in zip(ranked, alignments, strict=True)]
     sentences = [
         TranslatedSentence(
             sentence.text,
@@ -243,13 +332,13 @@ async def _assemble(
     return TranslatedText(written[0], list(dict.fromkeys(written[1:])), sentences)
 
 
-async def _align(
+def _align(
     pipeline: DocumentPipeline, document: SegmentedDocument[Any], texts: Sequence[str], all_sentences: bool
 ) -> list[Alignment]:
     """Return the alignments of a document's sentences. All are empty if the model cannot align words."""
     if all_sentences or document.indices_to_align(texts):
         with suppress(ConfigError):
-            return await asyncio.to_thread(partial(pipeline.align, document, texts, all_sentences))
+            return pipeline.align(document, texts, all_sentences)
     return [()] * len(texts)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from dragoman.base.cancellation import check_cancelled, until_cancelled
 from dragoman.base.errors import ConfigError, LineError, TooLongError
 from dragoman.control.control import Control
 from dragoman.control.phrase import Phrase
@@ -38,7 +39,7 @@ class Codec:
         prefixes = self._prefixes([request.prefix.rstrip() for _, request in lines])
         constrained = [
             self._constrained(first + index, text, prefixes[index], request.control)
-            for index, (text, request) in enumerate(lines)
+            for index, (text, request) in until_cancelled(enumerate(lines))
         ]
         nonblank = [index for index, (text, _) in enumerate(lines) if text.strip()]
         try:
@@ -108,6 +109,9 @@ class Codec:
 
     def fits(self, text: str, request: Request) -> bool:
         """Return whether the text, with its tags and placeholders, is within the model's maximum length."""
+        check_cancelled()
+        if request.control is not None:  # required phrases are not part of the source
+            request = replace(request, control=replace(request.control, phrases=()))
         (row,) = self.encode_rows([(text, request)], first=1)
         return self.has_positions_for(row.source, ())
 

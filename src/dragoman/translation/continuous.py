@@ -1,6 +1,6 @@
 """`ContinuousTranslation`: continuous batching, in which lines are submitted while others are translated."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from itertools import count
 
@@ -57,8 +57,15 @@ class ContinuousTranslation:
         self._lines.update((next(self._numbers), lines[index]) for index in rows)
         return [line for index, line in enumerate(lines) if index not in rows]
 
+    def cancel(self, lines: Collection[TextRequest]) -> None:
+        """Complete submitted lines without hypotheses as soon as possible."""
+        if self._session is not None and lines:
+            for number, line in self._lines.items():
+                if line in lines:
+                    self._session.cancel(number)
+
     def completed(self, timeout: float) -> list[tuple[TextRequest, list[Translation]]]:
-        """Return the lines completed since the last call, with their hypotheses.
+        """Return the lines completed since the last call, with their hypotheses; [] if a line was cancelled.
 
         timeout: seconds to wait for at least one line. Raises ModelError and ResourceError like `Session.completed`.
         """

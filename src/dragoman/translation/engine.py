@@ -119,8 +119,12 @@ class Session(Protocol):
         """Queue accepted requests, in order. Requests are numbered from 0 over all calls."""
         ...
 
+    def cancel(self, number: int) -> None:
+        """Complete a request without hypotheses as soon as possible, unless it is completed already."""
+        ...
+
     def completed(self, timeout: float) -> list[tuple[int, list[Hypothesis]]]:
-        """Return the number and the hypotheses of each request completed since the last call.
+        """Return the number and the hypotheses of each request completed since the last call; [] if it was cancelled.
 
         timeout: seconds to wait for at least one request. Raises ResourceError and ModelError.
         """

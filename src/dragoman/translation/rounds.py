@@ -8,6 +8,7 @@ generators.
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import ResourceError
 from dragoman.decode.search import Hypothesis
 from dragoman.translation.engine import Engine, Row
@@ -43,7 +44,7 @@ def search_in_rounds(
     searches = {key: next(each) for key, each in steps.items()}
     while searches:
         next_round: dict[int, Search] = {}
-        for key, answer in _run_round(engine, searches, batch_size):
+        for key, answer in until_cancelled(_run_round(engine, searches, batch_size)):
             try:
                 next_round[key] = steps[key].send(answer)
             except StopIteration as done:

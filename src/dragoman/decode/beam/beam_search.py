@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dragoman.base.cancellation import check_cancelled
 from dragoman.base.errors import ModelError
 from dragoman.decode.beam.hypotheses import (
     Continuations,
@@ -69,6 +70,7 @@ class BeamSearch:
         """Run the search. Return the best hypotheses of each sentence, finished ones first."""
         live = self.start() if len(self.prompts) else None
         while live is not None:
+            check_cancelled()
             live = self.step(live)
         ends = [(end.steps, end.link) for lists in self._lists for each in lists for end in each.best]
         totals = self._history.totals(ends) if self._keeps_totals else [()] * len(ends)

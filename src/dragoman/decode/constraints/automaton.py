@@ -1,6 +1,6 @@
 """`Automaton`: tracks, token by token, the required phrases that an output contains, in any order."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -55,6 +55,7 @@ class Automaton:
         self._constraints, self._edges = constraints, edges
         self._sizes = [size(each) for each in constraints]
         self._costs = [min(map(max_added_tokens, each)) for each in constraints]
+        self._starts = [_starts(each) for each in constraints]
         first: dict[Constraint, int] = {}
         self._before = []
         """For each phrase, the index of the previous equal phrase, which must be met first; −1 if there is none."""
@@ -92,8 +93,8 @@ class Automaton:
                 elif not (alternative.closes and kind.opens):
                     met |= 1 << reading.phrase
             readings.add(Reading(met))
-            for phrase, position, alternative in self._possible_starts(met, state.inside):
-                if alternative.ids[0] == token:
+            for phrase in self._unmet(met):
+                for position in self._starts[phrase][state.inside].get(token, ()):
                     readings.add(Reading(met, phrase, position, 1))
         return AutomatonState(self._without_dominated(readings), kind.closes)
 
@@ -108,7 +109,8 @@ class Automaton:
                     tokens.add(ids[reading.read])
                 else:
                     met |= 1 << reading.phrase
-            tokens.update(each.ids[0] for _, _, each in self._possible_starts(met, state.inside))
+            for phrase in self._unmet(met):
+                tokens.update(self._starts[phrase][state.inside])
         return sorted(tokens)
 
     def accepts(self, state: AutomatonState) -> bool:
@@ -153,14 +155,11 @@ class Automaton:
     def _alternative(self, reading: Reading) -> Alternative:
         return self._constraints[reading.phrase][reading.alternative]
 
-    def _possible_starts(self, met: int, inside: bool) -> Iterator[tuple[int, int, Alternative]]:
-        """Yield each unmet phrase in all forms that may begin after the output without merging with its last word."""
-        for phrase, constraint in enumerate(self._constraints):
-            before = self._before[phrase]
+    def _unmet(self, met: int) -> Iterator[int]:
+        """Yield each unmet phrase. Of several equal phrases, only the first unmet one is yielded."""
+        for phrase, before in enumerate(self._before):
             if not met >> phrase & 1 and (before == _NONE or met >> before & 1):
-                for position, alternative in enumerate(constraint):
-                    if not (alternative.opens and inside):
-                        yield phrase, position, alternative
+                yield phrase
 
     def _done(self, reading: Reading) -> int:
         """Return the phrases that are met if the output ends with this reading, as a bit mask."""
@@ -191,17 +190,38 @@ class Automaton:
 
     def _without_dominated(self, found: set[Reading]) -> frozenset[Reading]:
         """Remove readings that are dominated by others."""
+        mets: dict[tuple[int, ...], set[int]] = {}  # of the readings that end in the same way
+        for one in found:
+            mets.setdefault(one[1:], set()).add(one.met)
+        maximal = {sets: _maximal(sets) for sets in set(map(frozenset, mets.values()))}
+        within = {end: maximal[frozenset(sets)] for end, sets in mets.items()}
+        with_phrase = {met for end, sets in mets.items() if end[0] != _NONE for met in sets}
         kept = [
             one
             for one in found
-            if not any(
-                one is not other
-                and one.met & other.met == one.met
-                and (one.phrase == _NONE or one[1:] == other[1:])
-                and (one.met != other.met or one[1:] != other[1:])
-                for other in found
-            )
+            if one.met in within[one[1:]]
+            and not (one.phrase == _NONE and any(one.met & met == one.met for met in with_phrase))
         ]
         if len(kept) > _MAX_READINGS:
             kept = sorted(kept, key=lambda one: (-self._bank(one), one))[:_MAX_READINGS]
         return frozenset(kept)
+
+
+def _starts(constraint: Constraint) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
+    """Return the forms of a phrase by their first token: outside a word, and inside a word, where some cannot begin."""
+    anywhere: dict[int, list[int]] = {}
+    inside: dict[int, list[int]] = {}
+    for position, alternative in enumerate(constraint):
+        anywhere.setdefault(alternative.ids[0], []).append(position)
+        if not alternative.opens:
+            inside.setdefault(alternative.ids[0], []).append(position)
+    return anywhere, inside
+
+
+def _maximal(sets: Iterable[int]) -> frozenset[int]:
+    """Return the bit masks that are not subsets of other bit masks."""
+    kept: list[int] = []
+    for one in sorted(sets, key=int.bit_count, reverse=True):
+        if all(one & other != one for other in kept):
+            kept.append(one)
+    return frozenset(kept)

@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dragoman.base.cancellation import check_cancelled, until_cancelled
 from dragoman.decode.constraints.automaton import KINDS, Automaton, AutomatonState
 from dragoman.decode.constraints.constraint import Constraints
 from dragoman.decode.prompts import Prompts
@@ -107,6 +108,7 @@ class Progress(Rule):
             return self._number(sentence, self._automata[sentence].start)
         found = self._next.get((number, token))
         if found is None:
+            check_cancelled()
             entry = self._entries[number]
             found = self._next[number, token] = self._number(sentence, entry.automaton.follow(entry.state, token))
         return found
@@ -116,7 +118,7 @@ class Progress(Rule):
         if found == len(self._entries):
             automaton = self._automata[sentence]
             tokens = automaton.phrase_tokens(state)
-            after = [automaton.follow(state, token) for token in tokens]
+            after = [automaton.follow(state, token) for token in until_cancelled(tokens)]
             others = [automaton.after(state, _NO_TOKEN, kind) for kind in KINDS]
             self._entries.append(
                 _Entry(

@@ -36,21 +36,42 @@ class Access:
         self._proxies = parse_networks(config.trusted_proxies)
         self._quotas = Quotas(config.most_clients)
 
-    def client(self, key: str | None, peer: str | None, forwarded: Sequence[str] = ()) -> Client:
-        """Identify the client. key: the API key of the request, if any. peer, forwarded: see `client_address`.
+    @property
+    def needs_keys(self) -> bool:
+        """Whether clients need a key."""
+        return self._keys is not None
+
+    def sender(self, peer: str | None, forwarded: Sequence[str] = (), is_proxied: bool = False) -> Client:
+        """Identify the client by its address only. peer, forwarded: as in `client_address`.
+
+        is_proxied: whether a proxy has passed the request on. Programs on this machine have no quotas by default, but
+        a proxy on this machine may pass on the requests of others, so its requests have.
+        """
+        address = client_address(peer, forwarded, self._proxies)
+        requests, tokens = self._config.requests_per_minute, self._config.tokens_per_minute
+        is_local = address is not None and address.is_loopback and not is_proxied and not forwarded
+        if is_local and not self._config.loopback_quotas:
+            requests = tokens = None
+        network = client_network(address)
+        return Client(network, None, Account(network, requests, tokens))
+
+    def client(
+        self, key: str | None, peer: str | None, forwarded: Sequence[str] = (), is_proxied: bool = False
+    ) -> Client:
+        """Identify the client. key: the key that was sent, if any; the other arguments are those of `sender`.
 
         Raises InvalidKey if keys are required and `key` is not valid. If no keys are required, `key` is ignored.
         """
-        network = client_network(client_address(peer, forwarded, self._proxies))
-        requests, tokens = self._config.requests_per_minute, self._config.tokens_per_minute
+        sender = self.sender(peer, forwarded, is_proxied)
         if self._keys is None:
-            return Client(network, None, Account(network, requests, tokens))
+            return sender
+        requests, tokens = self._config.requests_per_minute, self._config.tokens_per_minute
         record = self._keys.check(key)
         if record.requests_per_minute is not None:
             requests = record.requests_per_minute
         if record.tokens_per_minute is not None:
             tokens = record.tokens_per_minute
-        return Client(network, record.id, Account(record.id, requests, tokens))
+        return Client(sender.network, record.id, Account(record.id, requests, tokens))
 
     def reserve(self, client: Client, tokens: int, requests: int = 1) -> Reservation:
         """Reserve requests and tokens of the client's quota before its texts are queued. Raises QuotaExceeded."""

@@ -46,10 +46,10 @@ class QuotaExceeded(Exception):
     """A reservation exceeds a quota. Nothing was reserved.
 
     resource: the exhausted quota. retry_after: seconds, at least 1, until the same reservation succeeds if nothing else
-    is reserved in the meantime (for `Retry-After`); None if the reservation exceeds a full bucket and never succeeds.
+    is reserved in the meantime (for `Retry-After`).
     """
 
-    def __init__(self, resource: Literal["requests", "tokens"], retry_after: int | None) -> None:
+    def __init__(self, resource: Literal["requests", "tokens"], retry_after: int) -> None:
         super().__init__(f"the quota of {resource} per minute is exceeded")
         self.resource, self.retry_after = resource, retry_after
 
@@ -86,10 +86,13 @@ class _Bucket:
 class Quotas:
     """The token buckets of many accounts. A bucket starts full, and refills at its rate up to the quota of one minute.
 
-    In any time t, an account is granted at most limit · (1 + t / 1 min), not counting cancelled reservations. Only the
-    most recently seen accounts are stored. An account that was dropped starts again with a full bucket. To exploit
-    this, a client would need more addresses than are stored, which would grant it a larger quota anyway. The clock is
-    monotonic, so changes to the system time have no effect. Thread-safe. Quotas are separate in each process.
+    A reservation that exceeds the quota of a whole minute is granted if the bucket is full. The account then has a
+    debt, and further reservations are granted when the bucket has refilled. In any time t, an account is granted at
+    most limit · (1 + t / 1 min) plus the excess of its last reservation, not counting cancelled reservations.
+
+    Only the most recently seen accounts are stored. An account that was dropped starts again with a full bucket. To
+    exploit this, a client would need more addresses than are stored, which would grant it a larger quota anyway. The
+    clock is monotonic, so changes to the system time have no effect. Thread-safe. Quotas are separate in each process.
     """
 
     def __init__(self, capacity: int = 65_536, clock: Callable[[], int] = time.monotonic_ns) -> None:
@@ -106,7 +109,7 @@ class Quotas:
     def reserve(self, account: Account, tokens: int, requests: int = 1) -> Reservation:
         """Reserve tokens and requests, either both or neither.
 
-        Raises QuotaExceeded if they exceed a quota, and ValueError for a negative amount.
+        Raises QuotaExceeded if they exceed the remaining quota, and ValueError for a negative amount.
         """
         amount = Amount(requests, tokens)
         if min(amount) < 0:
@@ -154,12 +157,10 @@ def _check(account: Account, bucket: _Bucket, amount: Amount) -> None:
     worst: QuotaExceeded | None = None
     resources: tuple[Literal["requests", "tokens"], ...] = ("requests", "tokens")
     for resource, limit, debt, cost in zip(resources, account.limits, bucket.debts, amount, strict=True):
-        if limit is None or cost == 0 or (shortfall := debt + cost * _MINUTE - limit * _MINUTE) <= 0:
+        if limit is None or cost == 0 or (shortfall := debt + (min(cost, limit) - limit) * _MINUTE) <= 0:
             continue
-        if cost > limit:
-            raise QuotaExceeded(resource, None)
         seconds = -(-shortfall // (limit * _SECOND))
-        if worst is None or worst.retry_after is None or seconds > worst.retry_after:
+        if worst is None or seconds > worst.retry_after:
             worst = QuotaExceeded(resource, seconds)
     if worst is not None:
         raise worst

@@ -23,6 +23,7 @@ from dragoman.serving.http.origins import OriginCheck
 from dragoman.serving.http.public_url import PublicUrl
 from dragoman.serving.http.request_line import RequestLine
 from dragoman.serving.http.requests import ERRORS, Error
+from dragoman.serving.http.shutdown import ShutdownResponder
 from dragoman.serving.service import Service
 
 
@@ -51,10 +52,12 @@ def application(service: Service, access: Access, config: ServeConfig, metrics: 
             allow_headers=("authorization", "content-type"),
             expose_headers=("retry-after", "content-disposition"),
         )
+    app.add_middleware(ShutdownResponder, service=service)
     app.add_middleware(RequestObserver, metrics=metrics, log=write_log_entry if config.log else None)
 
     @app.exception_handler(RequestError)
-    async def handle_request_error(_: Request, error: RequestError) -> JSONResponse:
+    async def handle_request_error(request: Request, error: RequestError) -> JSONResponse:
+        request.state.failure = error.reason
         headers = {} if error.retry_after is None else {"Retry-After": str(ceil(error.retry_after))}
         return JSONResponse({"error": error.message}, error.status, headers)
 
@@ -104,7 +107,7 @@ def _operation_routes(service: Service, gate: Gate, metrics: Metrics) -> APIRout
 
     @router.get("/health/ready", responses={503: ERRORS[503]})
     async def ready() -> Health:
-        """Check that all models are loaded and warmed up, and that the server is not shutting down."""
+        """Check that the server can translate further texts in time: all models are loaded and the queues progress."""
         service.check_ready()
         return Health(status="ok")
 

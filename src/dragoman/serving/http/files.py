@@ -2,16 +2,12 @@
 
 import asyncio
 from itertools import islice
-from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
-from starlette.datastructures import UploadFile
-from starlette.formparsers import MultiPartException, MultiPartParser
-from starlette.types import Message
 
 from dragoman.base.errors import ConfigError, DataError, ResourceError
 from dragoman.documents.formats.format import Format
@@ -21,7 +17,7 @@ from dragoman.documents.passage import iterate_passages
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.errors import NotFound, Overloaded, RequestError
 from dragoman.serving.http.fields import MULTIPART, query_fields, validate
-from dragoman.serving.http.gate import Gate, KeyFields
+from dragoman.serving.http.gate import Caller, Gate, KeyFields
 from dragoman.serving.http.public_url import PublicUrl
 from dragoman.serving.http.requests import (
     ERRORS,
@@ -29,6 +25,7 @@ from dragoman.serving.http.requests import (
     run_while_connected,
 )
 from dragoman.serving.http.texts import is_auto, source_language
+from dragoman.serving.http.uploads import ByteBudget, parse_upload
 from dragoman.serving.service import Service, TranslationJob
 from dragoman.serving.stored_files import open_store
 
@@ -63,7 +60,7 @@ _UPLOAD_SCHEMA = {
 def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
     """Return the routes POST /translate_file and GET /download_file/…"""
     router, limits = APIRouter(tags=["LibreTranslate"]), config.limits
-    store, public_url = open_store(config), PublicUrl(config)
+    store, public_url, uploads = open_store(config), PublicUrl(config), ByteBudget(limits.upload_bytes)
 
     @router.post(
         "/translate_file",
@@ -72,32 +69,53 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
     )
     async def translate_file(request: Request) -> TranslatedFile:
         """Translate a document and preserve its layout and markup. The file name extension determines the format."""
-        gate.check_header(request)
-        values, name, data = await _read_upload(request, await read_body(request, limits, limits.file_bytes))
-        fields = validate(query_fields(request) | values, FileFields)
-        caller = gate.admit(request, fields.api_key)
+        arrival = gate.arrive(request, translates=True)
+        with uploads.account() as account:
+            body = await read_body(request, limits, limits.file_bytes, account.add)
+            values, name, data = await parse_upload(request, body)
+            del body
+            fields = validate(query_fields(request) | values, FileFields)
+            caller = gate.admit(request, arrival, fields.api_key, translates=True)
+            work = translate(fields, name, data, caller)
+            del data
+            id, new_name = await run_while_connected(request, work)
+        return TranslatedFile(translatedFileUrl=f"{public_url.base(request)}download_file/{id}/{quote(new_name)}")
+
+    async def translate(fields: FileFields, name: str, data: bytes, caller: Caller) -> tuple[str, str]:
+        """Translate a file, and return the id and the name of the stored translation."""
         format_name = format_of_name(name)
         if format_name is None:
             raise RequestError(f"Invalid request: file: supported extensions are {', '.join(EXTENSIONS)}")
         stem, dot, ending = name.rpartition(".") if "." in name else (name, "", "")
         extension = dot + ending.lower()
         format = get_format(format_name)
-        try:
-            check_content(data, format_name, "the file")
-            content = format.decode(data, "the file", "stop")
-        except DataError as error:
-            raise RequestError(str(error)) from None
+
+        def decode() -> Any:
+            try:
+                check_content(data, format_name, "the file")
+                return format.decode(data, "the file", "stop")
+            except DataError as error:
+                raise RequestError(str(error)) from None
+
+        content = await service.prepare(caller.name, decode, is_document=True)
         target = service.directions.match(fields.target)
-        text = await asyncio.to_thread(_first_text, format, content) if is_auto(fields.source) else ""
+        text = ""
+        if is_auto(fields.source):
+            text = await service.prepare(caller.name, lambda: _first_text(format, content), is_document=True)
         source = source_language(service, fields.source, target, text).code
-        job = TranslationJob([content], source, target, format, reserve=caller.reserve, seconds=limits.file_seconds)
-        (translated,) = await run_while_connected(request, service.translate(job))
+        job = TranslationJob(
+            [content], source, target, format, reserve=caller.reserve, client=caller.name, is_document=True
+        )
+        (translated,) = await service.translate(job)
         new_name = f"{stem[:_MAX_NAME_LENGTH] or 'file'}.{target}{extension}"
+
+        def store_translation() -> str:
+            return store.put(new_name, format.encode(translated.text))
+
         try:
-            id = await asyncio.to_thread(store.put, new_name, format.encode(translated.text))
+            return await service.prepare(caller.name, store_translation, is_document=True), new_name
         except ResourceError as error:
             raise Overloaded(f"the translated file cannot be stored: {error}") from None
-        return TranslatedFile(translatedFileUrl=f"{public_url.base(request)}download_file/{id}/{quote(new_name)}")
 
     @router.get("/download_file/{id}/{name}", response_class=Response, responses={404: ERRORS[400]})
     async def download_file(id: str, name: str) -> Response:
@@ -118,24 +136,3 @@ def _first_text(format: Format[Any], content: Any) -> str:
         return " ".join("".join(passage.texts) for passage in passages)
     except (ConfigError, DataError) as error:
         raise RequestError(str(error)) from None
-
-
-async def _read_upload(request: Request, body: bytes) -> tuple[dict[str, str], str, bytes]:
-    """Return the fields of a form, and the name and content of its file. Raises RequestError for an invalid form."""
-    if not request.headers.get("content-type", "").lower().startswith(MULTIPART):
-        raise RequestError(f"send a form with a file ({MULTIPART})")
-
-    async def receive() -> Message:
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    form_request = Request(request.scope, receive)
-    try:
-        form = await MultiPartParser(form_request.headers, form_request.stream(), max_files=1, max_fields=20).parse()
-    except (MultiPartException, KeyError, ValueError) as error:
-        raise RequestError(f"the request is not a valid form: {getattr(error, 'message', 'damaged')}") from None
-    file = form.get("file")
-    if not isinstance(file, UploadFile) or not file.filename:
-        raise RequestError("Invalid request: missing file parameter")
-    name = PurePosixPath(file.filename.replace("\\", "/")).name
-    fields = {key: value for key, value in form.items() if isinstance(value, str)}
-    return fields, "".join(character for character in name if character.isprintable()), await file.read()

@@ -1,6 +1,6 @@
 """`Gate`: reads a request, identifies its client, and enforces the client's quotas."""
 
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from pydantic import BaseModel, Field
 from starlette.requests import Request
@@ -10,7 +10,7 @@ from dragoman.serving.access.keys import InvalidKey
 from dragoman.serving.access.metrics_access import MetricsAccess
 from dragoman.serving.access.quota import QuotaExceeded, Reservation
 from dragoman.serving.config import LimitsConfig
-from dragoman.serving.errors import Forbidden, MissingKey, TooLarge, TooManyRequests
+from dragoman.serving.errors import Forbidden, MissingKey, TooManyRequests
 from dragoman.serving.http.requests import read_fields
 
 
@@ -31,49 +31,94 @@ class Caller:
     def __init__(self, access: Access, client: Client) -> None:
         self._access, self._client = access, client
 
-    def reserve(self, tokens: int, requests: int = 0) -> Reservation:
-        """Reserve tokens and requests of the client's quota.
+    @property
+    def name(self) -> str:
+        """The name of the client's account, which is the id of its key or its network."""
+        return self._client.account.name
 
-        Raises TooManyRequests if they exceed the remaining quota, and TooLarge if they exceed the whole quota.
+    def reserve(self, tokens: int, requests: int = 0) -> Reservation:
+        """Reserve tokens and requests of the client's quota. Raises TooManyRequests if they exceed what remains of it.
+
+        More tokens than the whole quota of a minute are granted to a client that has not used any of its quota. Its
+        further requests are then rejected until the quota has refilled.
         """
         try:
             return self._access.reserve(self._client, tokens, requests)
         except QuotaExceeded as exceeded:
-            resource, seconds = exceeded.resource, exceeded.retry_after
-        if seconds is None:
-            raise TooLarge(f"{tokens:,} tokens are more than a client may use per minute: send less at once")
-        raise TooManyRequests(f"too many {resource} per minute: try again in {seconds} s", seconds)
+            seconds = exceeded.retry_after
+            raise TooManyRequests(
+                f"too many {exceeded.resource} per minute: try again in {seconds} s", seconds
+            ) from None
+
+    def check_tokens(self) -> None:
+        """Raise TooManyRequests if the client may not translate even a single token now."""
+        self.reserve(1).cancel()
+
+
+class Arrival(NamedTuple):
+    """A request that was counted before its body was read.
+
+    caller: the client; None if its key is in the body. reservation: the request in the quota of the client's address,
+    if its key is in the body.
+    """
+
+    caller: Caller | None
+    reservation: Reservation | None
 
 
 class Gate:
-    """Admits requests. Each request counts against the client's quota when it arrives, regardless of its outcome."""
+    """Admits requests. Each request counts against the client's quota when it arrives, regardless of its outcome.
+
+    Keys in the header, and the quotas of clients without a key, are checked before the body is read. If the key is in
+    the body, the quota of the client's address is checked first, so that a client cannot try many keys.
+    """
 
     def __init__(self, access: Access, limits: LimitsConfig, metrics: MetricsAccess) -> None:
         self._access, self._limits, self._metrics = access, limits, metrics
 
-    async def enter(self, request: Request, fields: type[Fields]) -> tuple[Fields, Caller]:
-        """Read the fields of a request, and admit its client.
+    async def enter(self, request: Request, fields: type[Fields], translates: bool = False) -> tuple[Fields, Caller]:
+        """Read the fields of a request, and admit its client. translates: as in `arrive`.
 
         Raises MissingKey, Forbidden, TooManyRequests, and the errors of `read_fields`.
         """
-        self.check_header(request)
+        arrival = self.arrive(request, translates)
         parsed = await read_fields(request, self._limits, fields)
-        return parsed, self.admit(request, parsed.api_key)
+        return parsed, self.admit(request, arrival, parsed.api_key)
 
-    def check_header(self, request: Request) -> None:
-        """Reject a request with an invalid key in its header before its body is read. Raises Forbidden."""
-        if (key := _header_key(request)) is not None:
-            self._identify(request, key)
+    def arrive(self, request: Request, translates: bool = False) -> Arrival:
+        """Count a request before its body is read.
 
-    def admit(self, request: Request, key: str) -> Caller:
-        """Identify the client and count the request. key: the key in the fields; a key in the header has precedence.
+        translates: whether the request needs tokens; it is then rejected if none are left. Raises Forbidden for an
+        invalid key in the header, and TooManyRequests.
+        """
+        key = _header_key(request)
+        if self._access.needs_keys and key is None:
+            return Arrival(None, self._sender(request).reserve(0, requests=1))
+        try:
+            client = self._identify(request, key or "")
+        except Forbidden:
+            self._sender(request).reserve(0, requests=1)
+            raise
+        return Arrival(self._count(request, client, translates), None)
+
+    def admit(self, request: Request, arrival: Arrival, key: str, translates: bool = False) -> Caller:
+        """Identify the client after the body has been read, unless its key was in the header. key: the key in the body.
 
         Raises MissingKey, Forbidden and TooManyRequests.
         """
-        client = self._identify(request, _header_key(request) or key)
+        if arrival.caller is not None:
+            return arrival.caller
+        caller = self._count(request, self._identify(request, key), translates)
+        if arrival.reservation is not None:
+            arrival.reservation.cancel()
+        return caller
+
+    def _count(self, request: Request, client: Client, translates: bool) -> Caller:
         request.state.key = client.key
         caller = Caller(self._access, client)
         caller.reserve(0, requests=1)
+        if translates:
+            caller.check_tokens()
         return caller
 
     def check_metrics(self, request: Request) -> None:
@@ -86,13 +131,26 @@ class Gate:
                 "access.metrics_networks"
             )
 
+    def _sender(self, request: Request) -> Caller:
+        return Caller(self._access, self._access.sender(*_origin(request)))
+
     def _identify(self, request: Request, key: str) -> Client:
-        peer = None if request.client is None else request.client.host
         try:
-            return self._access.client(key or None, peer, request.headers.getlist("x-forwarded-for"))
+            return self._access.client(key or None, *_origin(request))
         except InvalidKey as refused:
             request.state.refused = refused.reason
             raise (MissingKey if refused.reason == "missing" else Forbidden)(str(refused)) from None
+
+
+def _origin(request: Request) -> tuple[str | None, list[str], bool]:
+    """Return the peer's address, the X-Forwarded-For headers, and whether a proxy has passed the request on."""
+    peer = None if request.client is None else request.client.host
+    is_proxied = any(name in request.headers for name in _PROXY_HEADERS)
+    return peer, request.headers.getlist("x-forwarded-for"), is_proxied
+
+
+_PROXY_HEADERS = ("forwarded", "via", "x-real-ip", "x-forwarded-host", "x-forwarded-proto", "x-forwarded-server")
+"""Headers that proxies add."""
 
 
 def _header_key(request: Request) -> str | None:

@@ -126,7 +126,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
     @router.post("/translate", response_model=Translated, **describe_route(TranslateFields))
     async def translate(request: Request) -> Response:
         """Translate one or several texts."""
-        fields, caller = await gate.enter(request, TranslateFields)
+        fields, caller = await gate.enter(request, TranslateFields, translates=True)
         texts = [fields.q] if isinstance(fields.q, str) else fields.q
         check_texts(texts, limits)
         if fields.alternatives > limits.alternatives:
@@ -134,7 +134,9 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         target = service.directions.match(fields.target)
         sources = [source_language(service, fields.source, target, text) for text in texts]
         format = get_format(fields.format)
-        batch = TextBatch(texts, sources, target, format, fields.alternatives, reserve=caller.reserve)
+        batch = TextBatch(
+            texts, sources, target, format, fields.alternatives, reserve=caller.reserve, client=caller.name
+        )
         results = await run_while_connected(request, batch.translate(service))
         response = _response(fields, texts, sources, results)
         # serialised explicitly, because FastAPI would validate the model again, which takes 10% of the request time

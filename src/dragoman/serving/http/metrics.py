@@ -35,6 +35,12 @@ class Metrics:
         self.registry = CollectorRegistry()
         by_model = ("model",)
         self._requests = Counter("dragoman_requests", "Answered requests.", ("route", "status"), registry=self.registry)
+        self._failures = Counter(
+            "dragoman_failed_requests",
+            "Requests without a result, by reason, such as quota, queue full, timed out or cancelled.",
+            ("reason",),
+            registry=self.registry,
+        )
         self._seconds = Histogram(
             "dragoman_request_seconds",
             "Seconds from the headers of a request to the end of its response.",
@@ -71,6 +77,10 @@ class Metrics:
         """Record a completed request. route: the path of the route, without the values of its parameters."""
         self._requests.labels(route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
+
+    def record_failure(self, reason: str) -> None:
+        """Record a request without a result. reason: as in `RequestError.reason`."""
+        self._failures.labels(reason).inc()
 
     def record_batch(self, model: str, batch: BatchStatistics, max_tokens: int) -> None:
         """Record a translated batch. max_tokens: the maximum number of source tokens per batch."""
@@ -128,6 +138,8 @@ class RequestObserver:
             route = getattr(scope.get("route"), "path", "none")
             self._metrics.record_request(route, status, seconds)
             state = scope.get("state", {})
+            if (reason := state.get("failure")) is not None:
+                self._metrics.record_failure(reason)
             if self._log is not None:
                 self._log(
                     {

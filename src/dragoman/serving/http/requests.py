@@ -1,7 +1,7 @@
 """Reads request bodies within limits, and describes their fields in the OpenAPI document."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -62,8 +62,10 @@ def describe_route(fields: type[BaseModel], form: bool = True, streams: bool = F
     return {"openapi_extra": {"requestBody": {"required": True, "content": content}}, "responses": ERRORS | lines}
 
 
-async def read_body(request: Request, limits: LimitsConfig, max_bytes: int) -> bytes:
-    """Read a body of at most `max_bytes` bytes.
+async def read_body(
+    request: Request, limits: LimitsConfig, max_bytes: int, account: Callable[[int], None] = lambda count: None
+) -> bytes:
+    """Read a body of at most `max_bytes` bytes. account: called with the number of bytes of each part received.
 
     Raises TooLarge as soon as the body exceeds the limit, TooSlow if it takes too long, and RequestError if it is
     incomplete.
@@ -76,6 +78,7 @@ async def read_body(request: Request, limits: LimitsConfig, max_bytes: int) -> b
     try:
         async with asyncio.timeout(limits.body_seconds):
             async for chunk in request.stream():
+                account(len(chunk))
                 body += chunk
                 if len(body) > max_bytes:
                     raise too_large
@@ -89,6 +92,15 @@ async def read_body(request: Request, limits: LimitsConfig, max_bytes: int) -> b
 async def read_fields(request: Request, limits: LimitsConfig, fields: type[Fields]) -> Fields:
     """Read the fields of the address and of the body. Raises the errors of `read_body` and `parse_fields`."""
     return await parse_fields(request, await read_body(request, limits, limits.body_bytes), fields)
+
+
+def check_forms(field: str, forms: str | Sequence[str], limits: LimitsConfig) -> None:
+    """Raise RequestError for too many or too long forms of a phrase or a term, which make a search expensive."""
+    forms = [forms] if isinstance(forms, str) else forms
+    if len(forms) > limits.forms:
+        raise RequestError(f"Invalid request: {field}: a phrase may have at most {limits.forms} forms")
+    if any(len(form) > limits.form_characters for form in forms):
+        raise RequestError(f"Invalid request: {field}: a phrase may have at most {limits.form_characters} characters")
 
 
 def check_texts(texts: Sequence[str], limits: LimitsConfig, field: str = "q") -> None:

@@ -67,11 +67,12 @@ class TextBatch:
     settings: Mapping[str, Any] = field(default_factory=dict)
     align: bool = False
     reserve: Callable[[int], Reservation] | None = None
+    client: str = ""
 
-    def check(self, service: Service) -> None:
+    async def check(self, service: Service) -> None:
         """Raise RequestError for a direction that is not served and for inconsistent settings."""
         for code in self._indices_by_source():
-            service.check(self._job(code, ()))
+            await service.check(self._job(code, ()))
 
     async def translate(
         self, service: Service, on_sentence: OnSentence | None = None
@@ -135,7 +136,15 @@ class TextBatch:
     def _job(self, code: str, indices: Sequence[int]) -> TranslationJob:
         texts = [self.texts[index] for index in indices]
         return TranslationJob(
-            texts, code, self.target, self.format, self.alternatives, self.settings, self.align, self.reserve
+            texts,
+            code,
+            self.target,
+            self.format,
+            self.alternatives,
+            self.settings,
+            self.align,
+            self.reserve,
+            self.client,
         )
 
 

@@ -12,11 +12,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from dragoman.control.keep import KINDS
 from dragoman.documents.formats.union import get_format
 from dragoman.serving.config import LimitsConfig, ServeConfig
-from dragoman.serving.errors import RequestError
+from dragoman.serving.errors import ClientDisconnected, RequestError
 from dragoman.serving.http.gate import Gate, KeyFields
 from dragoman.serving.http.requests import (
     AUTO,
     DetectedLanguage,
+    check_forms,
     check_texts,
     describe_route,
     run_while_connected,
@@ -123,7 +124,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
     )
     async def translate(request: Request) -> Any:
         """Translate texts, with n-best lists, scores, alignments, a glossary, constraints and copied text."""
-        fields, caller = await gate.enter(request, TranslateV1Fields)
+        fields, caller = await gate.enter(request, TranslateV1Fields, translates=True)
         texts = [fields.text] if isinstance(fields.text, str) else fields.text
         _check(fields, texts, limits)
         target = service.directions.match(fields.target)
@@ -137,6 +138,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
             _settings(fields),
             fields.alignment,
             caller.reserve,
+            caller.name,
         )
 
         def build_response(results: list[TranslatedText | RequestError]) -> TranslatedV1:
@@ -152,9 +154,9 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
                 ],
             )
 
-        batch.check(service)
+        await batch.check(service)
         if fields.stream:
-            return StreamingResponse(_lines(service, batch, build_response), media_type="application/x-ndjson")
+            return StreamingResponse(_lines(request, service, batch, build_response), media_type="application/x-ndjson")
         return build_response(await run_while_connected(request, batch.translate(service)))
 
     return router
@@ -170,6 +172,11 @@ def _check(fields: TranslateV1Fields, texts: list[str], limits: LimitsConfig) ->
     ):
         if value > maximum:
             raise RequestError(f"Invalid request: {name}: at most {maximum}")
+    for phrase in fields.constraints:
+        check_forms("constraints", phrase, limits)
+    for term, targets in fields.glossary.items():
+        check_forms("glossary", term, limits)
+        check_forms("glossary", targets or (), limits)
 
 
 def _settings(fields: TranslateV1Fields) -> dict[str, Any]:
@@ -184,7 +191,7 @@ def _settings(fields: TranslateV1Fields) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value not in (None, [], False)}
 
 
-async def _lines(service: Service, batch: TextBatch, build_response: Any) -> AsyncIterator[str]:
+async def _lines(request: Request, service: Service, batch: TextBatch, build_response: Any) -> AsyncIterator[str]:
     """Yield one JSON line per translated sentence, in any order, with the indices of its text and sentence.
 
     The last line is the complete response.
@@ -204,8 +211,11 @@ async def _lines(service: Service, batch: TextBatch, build_response: Any) -> Asy
         try:
             yield build_response(work.result()).model_dump_json() + "\n"
         except RequestError as error:
+            request.state.failure = error.reason
             yield _line({"error": error.message})
     finally:
+        if not work.done():
+            request.state.failure = ClientDisconnected.reason
         work.cancel()
 
 

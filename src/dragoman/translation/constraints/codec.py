@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
+from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import ConfigError
 from dragoman.control.control import Requirements
 from dragoman.control.phrase import Phrase
@@ -26,6 +27,9 @@ from dragoman.translation.constraints.placeholders import (
 
 _PRIVATE = range(0xE000, 0xF900)
 """Private-use code points; one that a text does not contain marks positions in it."""
+
+_CACHED_PHRASES = 1024
+"""Number of phrases whose tokens are cached, because all sentences of a request require the same phrases."""
 
 _CLOSING = tuple(sign.encode() for sign in ".,;:!?)]}%…-")
 """Punctuation that is followed by a space before a word."""
@@ -68,6 +72,7 @@ class ConstraintCodec:
     def __init__(self, tokenizers: Tokenizers) -> None:
         self._target = tokenizers.target
         self._placeholders = PlaceholderWriter(tokenizers)
+        self._constraint = lru_cache(_CACHED_PHRASES)(self._encode_phrase)
         self._symbols = frozenset(symbol.id for symbol in self._placeholders.symbols)
 
     def encode(self, requirements: Requirements, max_tokens: int | None) -> ConstrainedSource:
@@ -76,7 +81,7 @@ class ConstraintCodec:
         Kept spans are omitted if the constraints need more than `max_tokens` tokens (None: no limit). Raises
         ConfigError if the required phrases alone exceed this limit.
         """
-        required = tuple(self._constraint(phrase) for phrase in requirements.required)
+        required = tuple(self._constraint(phrase) for phrase in until_cancelled(requirements.required))
         masked = self._placeholders.mask(requirements)
         kept = tuple(self._span_constraint(requirements, masked, index) for index in range(len(requirements.spans)))
         if max_tokens is not None and tokens_needed((*required, *kept)) > max_tokens:
@@ -153,7 +158,7 @@ class ConstraintCodec:
     def _edges(self) -> Edges:
         return word_edges(self._target)
 
-    def _constraint(self, phrase: Phrase) -> Constraint:
+    def _encode_phrase(self, phrase: Phrase) -> Constraint:
         """Return two alternatives for each form: after a space, and directly after punctuation such as a bracket."""
         return _distinct(
             alternative

@@ -8,6 +8,7 @@ from typing import TypeVar
 import numpy as np
 import torch
 
+from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import ResourceError
 from dragoman.base.machine.memory import available_memory, is_out_of_memory
 from dragoman.base.progress import Progress
@@ -72,7 +73,7 @@ class TorchEngine:
 
     def hypotheses(self, rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
         """See `Engine.hypotheses`; a batch that does not fit into memory is halved."""
-        for indices in _batches(rows, batch_size):
+        for indices in until_cancelled(_batches(rows, batch_size)):
             results = self._compute_in_parts([rows[index] for index in indices], self._decoding_bytes, self._decode)
             yield from zip(indices, results, strict=True)
 
@@ -192,7 +193,7 @@ class AttentionTorchEngine(TorchEngine):
         """See `AttentionEngine.source_attention`; a batch that does not fit into memory is halved."""
         order = sorted(range(len(pairs)), key=lambda index: (len(pairs[index].target), len(pairs[index].source)))
         maps: dict[int, np.ndarray] = {}
-        for indices in _chunks(order, batch_size):
+        for indices in until_cancelled(_chunks(order, batch_size)):
             weights = self._compute_in_parts(
                 [pairs[index] for index in indices],
                 self._attention_bytes,

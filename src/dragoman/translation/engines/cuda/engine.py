@@ -2,10 +2,10 @@
 
 import copy
 from collections.abc import Iterator, Sequence
-from math import inf
 
 import torch
 
+from dragoman.base.cancellation import check_cancelled
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import warn
 from dragoman.decode.search import Hypothesis, SearchConfig
@@ -21,6 +21,9 @@ from dragoman.translation.engines.cuda.session import CudaRequest, CudaSession, 
 from dragoman.translation.engines.cuda.slots import MAX_FORBIDDEN
 from dragoman.translation.engines.native.request import NativeRequest
 from dragoman.translation.request import Sampling
+
+_POLL_SECONDS = 0.05
+"""Time in seconds between two checks for cancellation."""
 
 
 class CudaEngine:
@@ -85,8 +88,9 @@ class CudaEngine:
         """See `Engine.hypotheses`; rows are started in order of decreasing length."""
         order = sorted(range(len(rows)), key=lambda index: -len(rows[index].source))
         with self.session([rows[index] for index in order], batch_size) as session:
-            while completed := session.completed(inf):
-                for number, hypotheses in completed:
+            while session.in_progress:
+                check_cancelled()
+                for number, hypotheses in session.completed(_POLL_SECONDS):
                     yield order[number], hypotheses
 
     def session(self, rows: Sequence[Row], batch_size: int) -> CudaSession:

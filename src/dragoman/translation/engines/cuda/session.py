@@ -163,6 +163,7 @@ class CudaSession:
         self._model, self._batch_size, self._fallback = model, batch_size, fallback
         self._lanes: dict[tuple[int, int], _Lane] = {}
         self._requests: dict[int, CudaRequest] = {}
+        self._cancelled: list[int] = []
         self._count = 0
         self.submit(requests)
 
@@ -180,7 +181,7 @@ class CudaSession:
     @property
     def in_progress(self) -> int:
         """Number of requests that were submitted and not yet returned by `completed`."""
-        return len(self._requests)
+        return len(self._requests) + len(self._cancelled)
 
     def accepts(self, request: CudaRequest) -> bool:
         """Return True: the session accepts every request that the engine supports."""
@@ -200,13 +201,23 @@ class CudaSession:
             self._requests[number] = request
             self._count += 1
 
+    def cancel(self, number: int) -> None:
+        """Complete a request without hypotheses if it waits for a slot. Other requests are decoded to their end."""
+        for lane in self._lanes.values():
+            for queued in tuple(lane.queue):
+                if queued[0] == number:
+                    lane.queue.remove(queued)
+                    del self._requests[number]
+                    self._cancelled.append(number)
+
     def completed(self, timeout: float) -> list[tuple[int, list[Hypothesis]]]:
         """Decode until a request is completed; returns the number and the hypotheses of each completed request.
 
         timeout: seconds after which an empty list is returned, so that further requests can be submitted. Raises
         ResourceError for a request that does not fit into memory even by itself.
         """
-        done: list[tuple[int, list[Hypothesis]]] = []
+        done: list[tuple[int, list[Hypothesis]]] = [(number, []) for number in self._cancelled]
+        self._cancelled.clear()
         until = time.monotonic() + timeout
         while self._requests and not done:
             done = [each for lane in self._lanes.values() for each in self._advance(lane)]

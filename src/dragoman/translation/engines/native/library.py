@@ -152,6 +152,7 @@ class Request(Structure):
         ("finished", c_void_p),
         ("next", c_void_p),
         ("hypothesis_count", c_int32),
+        ("cancelled", c_int32),
     )
 
 

@@ -2,10 +2,12 @@
 
 import ctypes
 from collections.abc import Sequence
+from contextlib import nullcontext
 from ctypes import c_int32
 from typing import Literal, Self
 from weakref import finalize
 
+from dragoman.base.cancellation import active_cancellation, check_cancelled
 from dragoman.base.errors import ModelError, ResourceError
 from dragoman.decode.search import Hypothesis
 from dragoman.models.seq2seq import Seq2Seq
@@ -61,7 +63,8 @@ class NativeModel:
 
         Requests are started in order. batch_size: the maximum number of requests that a worker decodes together.
         workers: the number of threads that share the requests. A single worker uses all threads of the model for each
-        batch. Raises ModelError if log-probabilities are NaN, ResourceError if memory runs out.
+        batch. Raises ModelError if log-probabilities are NaN, ResourceError if memory runs out, and Cancelled between
+        two steps of the search.
         """
         if not requests:
             return []
@@ -69,9 +72,17 @@ class NativeModel:
         tables = self._tables(requests)
         workers, batch_size = max(1, min(workers, len(requests))), max(1, min(batch_size, len(requests)))
         options = library.Options(*tables, BOS, EOS, workers, batch_size)
-        library.check(
-            self._library.dragoman_translate(self._model, array.requests, len(requests), ctypes.byref(options))
-        )
+
+        def cancel() -> None:
+            for index in range(len(requests)):
+                array.cancel(index)
+
+        cancellation = active_cancellation()
+        with nullcontext() if cancellation is None else cancellation.callback(cancel):
+            library.check(
+                self._library.dragoman_translate(self._model, array.requests, len(requests), ctypes.byref(options))
+            )
+        check_cancelled()
         return [array.hypotheses(index) for index in range(len(requests))]
 
     def session(self, requests: Sequence[NativeRequest], batch_size: int, workers: int) -> "NativeSession":
@@ -144,6 +155,12 @@ class NativeSession:
         self._count += len(requests)
         self.queued += len(requests)
         self._library.dragoman_session_submit(self._session, array.requests, len(requests))
+
+    def cancel(self, number: int) -> None:
+        """Complete a request without hypotheses after the next step. Requests that are completed remain unchanged."""
+        for address, (array, submitted) in self._submitted.items():
+            if submitted == number:
+                array.cancel(array.index(address))
 
     def completed(self, timeout: float) -> list[tuple[int, list[Hypothesis]]]:
         """Return the number and the hypotheses of each request completed since the last call.

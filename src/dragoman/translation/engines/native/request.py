@@ -130,14 +130,19 @@ class RequestArray:
                 ),
                 None,
                 -1,
+                0,
             )
 
     def index(self, address: int) -> int:
         """Return the index of the request at an address that the library has returned."""
         return (address - ctypes.addressof(self.requests)) // ctypes.sizeof(library.Request)
 
+    def cancel(self, index: int) -> None:
+        """Complete a request without hypotheses after the next step of its search. May be called in any thread."""
+        self.requests[index].cancelled = 1
+
     def hypotheses(self, index: int) -> list[Hypothesis]:
-        """Return the hypotheses of a completed request, best first."""
+        """Return the hypotheses of a completed request, best first; [] if the request was cancelled."""
         return [self._hypothesis(index, rank) for rank in range(self.requests[index].hypothesis_count)]
 
     def _hypothesis(self, index: int, rank: int) -> Hypothesis:

@@ -134,12 +134,14 @@ static int advance_batch(Batch *batch, Workspace *space) {
     int remaining = 0, completed = 0;
     for (int number = 0; number < batch->count; number++) {
         Sequence *sequence = batch->running[number];
-        if (sequence->beam.request->hypothesis_count < 0) {
+        Request *request = sequence->beam.request;
+        if (request->hypothesis_count < 0 && __atomic_load_n(&request->cancelled, __ATOMIC_RELAXED)) request->hypothesis_count = 0;
+        if (request->hypothesis_count < 0) {
             batch->running[remaining++] = sequence;
             continue;
         }
         batch->idle[options->batch - batch->count + completed] = sequence;
-        batch->requests[completed++] = sequence->beam.request;
+        batch->requests[completed++] = request;
     }
     batch->count = remaining;
     queue_complete(batch->context->queue, batch->requests, completed);

@@ -80,7 +80,8 @@ typedef struct Request {
     double *scores;
     uint8_t *finished;
     struct Request *next; /* the next request in its list */
-    int32_t hypothesis_count; /* number of hypotheses; −1 until the request is completed */
+    int32_t hypothesis_count; /* number of hypotheses; −1 until the request is completed; 0 if it was cancelled */
+    int32_t cancelled;        /* the caller may set it at any time; the request is then completed after the next step */
 } Request;
 
 /* The offset and size of a field or of a whole structure, which Python compares with its declarations. */
@@ -174,6 +175,7 @@ static const LayoutEntry LAYOUT[] = {
     FIELD(Request, "Request", finished),
     FIELD(Request, "Request", next),
     FIELD(Request, "Request", hypothesis_count),
+    FIELD(Request, "Request", cancelled),
 };
 #undef WHOLE
 #undef FIELD
