@@ -42,14 +42,17 @@ def reserve(quotas: Quotas, account: Account, tokens: int, requests: int = 1) ->
         return exceeded
 
 
-def refused(quotas: Quotas, account: Account, tokens: int, requests: int = 1) -> tuple[str, int | None]:
+def refused(quotas: Quotas, account: Account, tokens: int, requests: int = 1) -> tuple[str, int]:
     with pytest.raises(QuotaExceeded) as exceeded:
         quotas.reserve(account, tokens, requests)
     return exceeded.value.resource, exceeded.value.retry_after
 
 
 class PlainBuckets:
-    """The textbook's token bucket in fractions: a level that rises at the rate up to the capacity."""
+    """The textbook's token bucket in fractions: a level that rises at the rate up to the capacity.
+
+    A reservation that exceeds the capacity needs a full bucket, and leaves a negative level.
+    """
 
     def __init__(self, accounts: list[Account]) -> None:
         self.limits = [(account.requests_per_minute, account.tokens_per_minute) for account in accounts]
@@ -62,8 +65,8 @@ class PlainBuckets:
             self.add(number, [(limit or 0) * minutes for limit in limits])
 
     def reserve(self, number: int, amount: tuple[int, int]) -> bool:
-        levels = zip(self.levels[number], amount, strict=True)
-        if any(level is not None and cost and cost > level for level, cost in levels):
+        levels = zip(self.levels[number], self.limits[number], amount, strict=True)
+        if any(level is not None and cost and min(cost, limit) > level for level, limit, cost in levels):
             return False
         self.add(number, [-cost for cost in amount])
         return True
@@ -109,12 +112,12 @@ def test_any_schedule_equals_plain_buckets(limits: list, steps: list) -> None:
 
 
 def never_more(limit: int, taken: list[tuple[int, int]]) -> None:
-    """Check that no time interval uses more than the bucket and its rate."""
+    """Check that no time interval uses more than the bucket, its rate and the excess of one reservation."""
     for first in range(len(taken)):
-        total = 0
+        total, excess = 0, 0
         for moment, amount in taken[first:]:
-            total += amount
-            assert total <= limit * (1 + Fraction(moment - taken[first][0], 60 * SECOND))
+            total, excess = total + amount, max(excess, amount - limit)
+            assert total <= limit * (1 + Fraction(moment - taken[first][0], 60 * SECOND)) + excess
 
 
 @settings(max_examples=150, deadline=None)
@@ -135,26 +138,37 @@ def test_a_client_that_waits_for_retry_after_succeeds_and_no_sooner(
         clock.now += pause
     answer = reserve(quotas, account, wanted)
     if isinstance(answer, QuotaExceeded):
-        assert (answer.retry_after is None) == (wanted > limit)
-        if answer.retry_after is not None:
-            assert answer.retry_after >= 1
-            clock.now += (answer.retry_after - 1) * SECOND
-            assert isinstance(reserve(quotas, account, wanted), QuotaExceeded)
-            clock.now += SECOND
-            assert isinstance(reserve(quotas, account, wanted), Reservation)
+        assert answer.retry_after >= 1
+        clock.now += (answer.retry_after - 1) * SECOND
+        assert isinstance(reserve(quotas, account, wanted), QuotaExceeded)
+        clock.now += SECOND
+        assert isinstance(reserve(quotas, account, wanted), Reservation)
 
 
 def test_all_or_nothing() -> None:
     clock = Clock()
     quotas = Quotas(clock=clock)
     account = Account("a", 3, 100)
-    assert refused(quotas, account, 101) == ("tokens", None)
-    quotas.reserve(account, 100, requests=2)  # the refused one took nothing
+    quotas.reserve(account, 100, requests=2)
     assert refused(quotas, account, 50) == ("tokens", 30)
-    quotas.reserve(account, 0, requests=1)  # nor did this one take a request
+    quotas.reserve(account, 0, requests=1)  # the refused reservation took no request
     assert refused(quotas, account, 50) == ("tokens", 30), "the resource that takes longest"
     assert refused(quotas, account, 1) == ("requests", 20)
-    assert refused(quotas, account, 101, requests=1)[1] is None
+    assert refused(quotas, account, 101, requests=1) == ("tokens", 60)
+
+
+def test_more_than_a_full_bucket_is_paid_for_later() -> None:
+    clock = Clock()
+    quotas = Quotas(clock=clock)
+    account = Account("a", None, 100)
+    quotas.reserve(account, 1)
+    assert refused(quotas, account, 500) == ("tokens", 1), "only a full bucket may be exceeded"
+    clock.now += SECOND
+    large = quotas.reserve(account, 500)
+    assert refused(quotas, account, 1) == ("tokens", 241) and refused(quotas, account, 500) == ("tokens", 300)
+    large.cancel()
+    quotas.reserve(account, 100)
+    assert refused(quotas, account, 1) == ("tokens", 1)
 
 
 def test_requests_and_tokens_are_both_counted() -> None:
@@ -223,8 +237,8 @@ def test_a_cancelled_reservation_of_a_forgotten_account_changes_nothing() -> Non
     quotas.reserve(account, 60)
     reservation.cancel()
     reservation.cancel()
-    refused(quotas, account, 101)
     quotas.reserve(account, 100)
+    assert refused(quotas, account, 1) == ("tokens", 1), "no more than a full bucket"
 
 
 @pytest.mark.parametrize("limits", [(0, None), (None, -1)])

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
@@ -14,8 +15,8 @@ from dragoman.serving.http.app import application
 from dragoman.serving.http.metrics import Metrics
 from dragoman.translation.engine import Row
 
-OPEN = {"/health": 200, "/health/ready": 200, "/download_file/{id}/{name}": 404}
-"""Routes without a key: health checks, and files, whose ids cannot be guessed."""
+OPEN = {"/health": 200, "/health/ready": 200, "/download_file/{id}/{name}": 404, "/metrics": 200}
+"""Routes without a key: health checks, files, whose ids cannot be guessed, and metrics, which have their own right."""
 BODY = {"q": "a dog", "source": "en", "target": "de"}
 FILE = {"files": {"file": ("a.txt", b"a dog")}, "data": {"source": "en", "target": "de"}}
 FIELDS = {
@@ -100,6 +101,36 @@ def test_requests_that_find_the_queue_full_are_not_counted() -> None:
     limits = {"requests_per_minute": None, "tokens_per_minute": 60, "loopback_quotas": True}
     with served({"en-de": slow}, access=limits, queue={"most_tokens": 15}) as service:
         assert asked(service, work) == [503] * 5 + [200]
+
+
+def test_everything_that_comes_is_counted_before_its_body_is_read(tmp_path: Path) -> None:
+    """Invalid bodies and wrong keys count; a key in the body does not count for its address."""
+    limits = {"requests_per_minute": 3, "tokens_per_minute": None, "loopback_quotas": True}
+    read: list[bytes] = []
+
+    async def body() -> AsyncIterator[bytes]:
+        read.append(b"{}")
+        yield read[-1]
+
+    async def work(client: httpx.AsyncClient) -> list[int]:
+        headers = {"content-type": "application/json"}
+        return [(await client.post("/translate", content=body(), headers=headers)).status_code for _ in range(5)]
+
+    with served({"en-de": shouting}, access=limits) as service:
+        assert asked(service, work) == [400] * 3 + [429] * 2 and len(read) == 3
+    with Keys(tmp_path / "keys.db") as keys:
+        good = keys.add("good", requests_per_minute=5).text
+
+    async def guess(client: httpx.AsyncClient) -> list[int]:
+        found = [
+            (await client.post("/translate", json={**BODY, "api_key": key})).status_code
+            for key in (good, good, "dgm_wrong", "", "dgm_wrong", good)
+        ]
+        header = {"authorization": f"Bearer {good}"}
+        return [*found, (await client.post("/translate", json=BODY, headers=header)).status_code]
+
+    with served({"en-de": shouting}, access={**limits, "keys": tmp_path / "keys.db"}) as service:
+        assert asked(service, guess) == [200, 200, 403, 401, 403, 429, 200]
 
 
 def test_a_pivot_counts_a_text_once() -> None:

@@ -49,7 +49,7 @@ def test_keys_are_counted_for_any_address(tmp_path: Path) -> None:
         assert access.client(usual.text, "198.51.100.1").key == usual.key.id
         with pytest.raises(QuotaExceeded) as exceeded:
             access.reserve(access.client(usual.text, "198.51.100.1"), 11)
-        assert exceeded.value.resource == "tokens" and exceeded.value.retry_after is None
+        assert exceeded.value.resource == "tokens" and exceeded.value.retry_after == 60
         keys.revoke("few")
         for key, reason in ((few.text, "revoked"), (None, "missing"), ("x", "malformed")):
             with pytest.raises(InvalidKey) as caught:
@@ -66,3 +66,16 @@ def test_a_server_without_its_database_of_keys_does_not_start(tmp_path: Path) ->
 def test_an_invalid_proxy_is_reported_with_its_setting() -> None:
     with pytest.raises(ConfigError, match=r"(?s)trusted_proxies.*'localhost' is not a network"):
         load_settings(None, ["trusted_proxies=[localhost]"], AccessConfig)
+
+
+def test_programs_on_this_machine_have_no_quotas_unless_requested() -> None:
+    def limits(peer: str | None, forwarded: tuple[str, ...] = (), proxied: bool = False, **config: object) -> tuple:
+        return Access(AccessConfig.model_validate(config)).client(None, peer, forwarded, proxied).account.limits
+
+    usual = (120, 50_000)
+    assert limits("127.0.0.1") == limits("::1") == limits("::ffff:127.0.0.1") == limits("127.8.9.1") == (None, None)
+    assert limits("127.0.0.1", loopback_quotas=True) == usual
+    assert limits("198.51.100.1") == limits(None) == usual
+    # a proxy on this machine passes on the requests of others
+    assert limits("127.0.0.1", ("198.51.100.1",)) == limits("127.0.0.1", proxied=True) == usual
+    assert limits("127.0.0.1", ("127.0.0.1",), trusted_proxies=["127.0.0.1"]) == usual

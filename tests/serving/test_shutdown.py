@@ -1,0 +1,75 @@
+"""The end of a server: accepted work is finished or answered in JSON, and a second signal ends the process at once."""
+
+import http.client
+import json
+import signal
+import threading
+import time
+from pathlib import Path
+
+from test_server import processes_of, running, wait_for_end
+from tiny_model import write_tiny_model
+
+TEXT = "".join(f"A dog runs number {number} along the beach.\n" for number in range(4000))
+
+
+def upload(url: str, answers: list[tuple[int, str, bytes]]) -> threading.Thread:
+    """Send a file in a thread, which appends the answer: status, content type and body."""
+    body = (
+        b'--x\r\ncontent-disposition: form-data; name="source"\r\n\r\nen\r\n'
+        b'--x\r\ncontent-disposition: form-data; name="target"\r\n\r\nde\r\n'
+        b'--x\r\ncontent-disposition: form-data; name="file"; filename="a.txt"\r\n\r\n'
+        + TEXT.encode()
+        + b"\r\n--x--\r\n"
+    )
+
+    def send() -> None:
+        connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60)
+        connection.request("POST", "/translate_file", body, {"content-type": "multipart/form-data; boundary=x"})
+        answer = connection.getresponse()
+        answers.append((answer.status, answer.getheader("content-type", ""), answer.read()))
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    return thread
+
+
+def test_a_file_that_takes_longer_than_the_shutdown_is_answered_in_json(tmp_path: Path) -> None:
+    write_tiny_model(tmp_path / "model")
+    config = tmp_path / "serve.yaml"
+    config.write_text("limits: {shutdown_seconds: 0.5}\n", encoding="utf-8")
+    arguments = (str(tmp_path / "model"), "--languages", "en-de", "--engine", "torch", "--config", str(config))
+    with running(*arguments) as (process, url, lines):
+        answers: list[tuple[int, str, bytes]] = []
+        thread = upload(url, answers)
+        time.sleep(1)
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        thread.join(20)
+        assert process.wait(20) == 0 and time.monotonic() - began < 10
+        ((status, kind, body),) = answers
+        assert status == 503 and kind == "application/json" and "shutting down" in json.loads(body)["error"]
+        assert "Traceback" not in "".join(lines)
+
+
+def test_a_second_signal_ends_the_process_at_once(tmp_path: Path) -> None:
+    write_tiny_model(tmp_path / "model")
+    """Its workers end, too."""
+    arguments = (str(tmp_path / "model"), "--languages", "en-de", "--engine", "torch", "--workers", "1")
+    with running(*arguments) as (process, url, lines):
+        processes = processes_of(process.pid)
+        assert processes
+        connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60)
+        connection.putrequest("POST", "/translate_file")  # a request that never ends
+        connection.putheader("content-type", "multipart/form-data; boundary=x")
+        connection.putheader("content-length", "1000")
+        connection.endheaders(b"--x\r\n")
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        assert process.poll() is None
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == -signal.SIGTERM and time.monotonic() - began < 2
+        wait_for_end(processes)
+        assert "Traceback" not in "".join(lines)
