@@ -7,7 +7,7 @@ from open_documents import packed
 from scripted_server import asked, served, shouting
 
 ENTITIES = '<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><xliff version="1.2">&b;</xliff>'
-FRENCH = 'msgid ""\nmsgstr "Language: fr\\n"\n\nmsgid "a"\nmsgstr "b"\n'
+FRENCH = 'msgid ""\nmsgstr "Language: fr\\n"\n\nmsgid "A dog runs."\nmsgstr "b"\n\nmsgid "These are men."\nmsgstr ""\n'
 FILES = {
     "a.json": (b'{"a": ', "line 1, column 7: invalid JSON"),
     "b.json": (b"[" * 50_000, "nested too deeply"),
