@@ -39,7 +39,9 @@ class EngineBuildHook(BuildHookInterface):  # type: ignore[type-arg]
             return
         build_data["force_include"][str(Path(self.root) / "recipes")] = "dragoman/recipe_files"
         compiler, wanted = _compiler(self.root), os.environ.get("DRAGOMAN_ENGINES", "")
-        if wanted == "none" or (not wanted and not _has_glibc()):
+        if wanted and wanted != "none" and not _has_glibc():
+            raise SystemExit(f"DRAGOMAN_ENGINES={wanted}: only Linux with the GNU C library can build this wheel")
+        if wanted == "none" or not _has_glibc():
             return
         processor = wanted or compiler.machine()
         self._folder = tempfile.mkdtemp()
