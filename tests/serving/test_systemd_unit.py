@@ -18,7 +18,7 @@ from sandbox import ROOT, Sandbox
 from tiny_model import write_tiny_model
 
 from dragoman.base.settings.load import load_settings
-from dragoman.serving.config import LimitsConfig, ServeConfig
+from dragoman.serving.config import ServeConfig
 from dragoman.translation.engines.native.build import compiled_library
 from dragoman.translation.engines.native.compiler import INSTRUCTION_SETS
 
@@ -118,4 +118,6 @@ def test_a_server_under_the_restrictions_of_the_unit(tmp_path: Path) -> None:
 
 
 def test_the_time_to_stop_is_sufficient_for_documents() -> None:
-    assert float(service()["TimeoutStopSec"]) > LimitsConfig().file_seconds
+    limits = load_settings(ROOT / "deploy" / "serve.yaml", (), ServeConfig).limits
+    assert float(service()["TimeoutStopSec"]) > limits.shutdown_seconds + 5
+    assert limits.shutdown_seconds >= limits.file_seconds
