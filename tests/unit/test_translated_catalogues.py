@@ -228,9 +228,9 @@ def test_the_declared_encoding(tmp_path: Any) -> None:
     format = GettextFormat()
     text = HEADER.replace("UTF-8", "ISO-8859-1") + 'msgid "café"\nmsgstr ""\n'
     data = text.encode("latin-1")
-    assert format.decode(data, "a.po", "stop") == text
+    assert format.decode(data, "a.po", "stop").content == text
     (tmp_path / "a.po").write_bytes(data)
-    assert read_document(tmp_path / "a.po", "po") == text
+    assert read_document(tmp_path / "a.po", "po").content == text
     assert format.encode(translated(text)) == translated(text).encode("latin-1")
     russian = translated(text).replace("CAFÉ", "КАФЕ")
     assert format.encode(russian) == russian.replace("ISO-8859-1", "UTF-8").encode()
@@ -239,7 +239,7 @@ def test_the_declared_encoding(tmp_path: Any) -> None:
     with pytest.raises(DataError, match="a.po"):
         format.decode(text.replace("ISO-8859-1", "ascii").encode("latin-1"), "a.po", "stop")
     template = HEADER.replace("UTF-8", "CHARSET") + 'msgid "é"\nmsgstr ""\n'
-    assert format.decode(template.encode(), "a.pot", "stop") == template
+    assert format.decode(template.encode(), "a.pot", "stop").content == template
 
 
 TEXTS = st.lists(

@@ -23,6 +23,14 @@ FormatOption = Annotated[
         help="Format of the document (default: from the suffix of --input; text if it has none).",
     ),
 ]
+EncodingOption = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding",
+        metavar="NAME",
+        help="Encoding of a text document, such as windows-1252 (default: what the file shows, else UTF-8).",
+    ),
+]
 
 
 def translate_document(
@@ -31,21 +39,23 @@ def translate_document(
     target: Path | None,
     format: str | None,
     on_error: str,
+    encoding: str | None,
     **options: Any,
 ) -> None:
     """Translate a document. options: further arguments of `dragoman.translate_document`."""
     from dragoman.base.errors import DataError, DocumentError
     from dragoman.base.log import info
     from dragoman.documents.document import read_document, translate_document, validate_paths, write_document
-    from dragoman.documents.formats.union import detect_format, get_format
+    from dragoman.documents.formats.union import detect_format
 
     validate_paths(source, target)
     format = format or detect_format(source)
     try:
-        done = translate_document(models, read_document(source, format, on_error), format=format, **options)
+        file = read_document(source, format, on_error, encoding)
+        done = translate_document(models, file.content, format=format, **options)
     except DocumentError as error:
         raise DataError(f"{source or 'standard input'}: {error}") from None
-    write_document(done.content, target, get_format(format))
+    write_document(file.encode(done.content), target)
     info(_summary(done))
 
 

@@ -17,7 +17,7 @@ from dragoman.cli.cluster import (
     check_patterns,
     translate_on_cluster,
 )
-from dragoman.cli.document import DocumentOption, FormatOption, translate_document
+from dragoman.cli.document import DocumentOption, EncodingOption, FormatOption, translate_document
 from dragoman.cli.groups import grouped
 from dragoman.cli.options import (
     Constraints,
@@ -199,6 +199,7 @@ class ModeOptions:
     target_field: TargetField = None
     document: DocumentOption = False
     format: FormatOption = None
+    encoding: EncodingOption = None
 
     def cluster_options(self) -> dict[str, object]:
         """Return the options that need --cluster, by option name."""
@@ -277,6 +278,7 @@ class _Command:
         rejected = {
             "--document": self.mode.document or None,
             "--format": self.mode.format,
+            "--encoding": self.mode.encoding,
             "--alignment-layer, --alignment-head": self.lines.attention,
             f"--device {device}": None if device == "cpu" else device,
         }
@@ -309,7 +311,9 @@ class _Command:
         }
         reject_options(rejected, "without --document")
         options = {**asdict(self.engine_options), "attention": self.lines.attention, **self.settings}
-        translate_document(self.models, source, self.files.target, self.mode.format, self.on_error, **options)
+        translate_document(
+            self.models, source, self.files.target, self.mode.format, self.on_error, self.mode.encoding, **options
+        )
 
     def translate_lines(self) -> None:
         """Translate the lines of a file or of stdin."""
@@ -317,7 +321,7 @@ class _Command:
 
         reject_options(self.mode.cluster_options(), "with --cluster")
         source = self.files.source
-        reject_options({"--format": self.mode.format}, "with --document")
+        reject_options({"--format": self.mode.format, "--encoding": self.mode.encoding}, "with --document")
         translate_file(
             self.models,
             source,

@@ -1,7 +1,7 @@
 """`translate_document`: translates a document and preserves its layout and markup. Also reads and writes documents."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Unpack
@@ -13,7 +13,8 @@ from dragoman.base.log import info, warn
 from dragoman.base.machine.device import use_threads
 from dragoman.base.progress import Progress
 from dragoman.data.corpora.lines import read_chunks
-from dragoman.documents.formats.format import Content, Format
+from dragoman.documents.formats.encoding import EncodingError
+from dragoman.documents.formats.format import Content, DecodedFile, Format
 from dragoman.documents.formats.recognition import check_content
 from dragoman.documents.formats.union import get_format
 from dragoman.documents.languages import Languages
@@ -69,13 +70,15 @@ def translate_document(
     device: str | None = None,
     threads: int | None = None,
     attention: AttentionChoice | None = None,
+    encoding: str | None = None,
     **settings: Unpack[RequestSettings],
 ) -> TranslatedDocument[Content]:
     """Translate the sentences of a document like `dragoman translate --document`, and preserve everything else.
 
-    model: a translator, a model folder, or several folders that form an ensemble. document: text, or the bytes of the
-    file for docx and odt. format: text, markdown, html, srt, vtt, docx, odt, po, xliff or json. attention: the decoder
-    attention that aligns words, which determines the positions of markup in the translation. settings: beam,
+    model: a translator, a model folder, or several folders that form an ensemble. document: text, or the bytes of a
+    file; docx and odt are always bytes. encoding: the encoding of the bytes, such as windows-1252, by default what they
+    show (see docs/documents.md). format: text, markdown, html, srt, vtt, docx, odt, po, xliff or json. attention: the
+    decoder attention that aligns words, which determines the positions of markup in the translation. settings: beam,
     length_penalty, coverage_penalty, unknown, search, to, tags, glossary, keep, keep_patterns and guard, as in
     `Translator.request`. The other arguments are those of `Translator.load`.
 
@@ -90,8 +93,13 @@ def translate_document(
         raise ConfigError("this model expects vectors, so it cannot translate a document")
     request = model.request(**settings)
     try:
+        encode: Callable[[Any], Any] | None = None
         if isinstance(document, bytes):
             check_content(document, format, "the document")
+            decoded = file_format.decode(document, "the document", "stop", encoding)
+            document, encode = decoded.content, decoded.encode
+        elif encoding is not None:
+            raise ConfigError("only the bytes of a file have an encoding: pass bytes, or omit the encoding")
         parsed = file_format.parse(document, languages_of(model, request))
     except DataError as error:
         raise DocumentError(str(error)) from None
@@ -100,6 +108,7 @@ def translate_document(
     translations = _translate(pipeline, segmented, model, batch_size)
     texts = [one_line(each.text) for each in translations]
     written = segmented.write(texts, _align(pipeline, segmented, texts, required=attention is not None))
+    written = written if encode is None else encode(written)
     guarded = [each.guarded for each in translations if each.guarded is not None]
     return TranslatedDocument(
         written,
@@ -167,12 +176,15 @@ def _align(
         return [()] * len(texts)
 
 
-def read_document(path: Path | None, format: str, on_error: str = "stop") -> Any:
+def read_document(
+    path: Path | None, format: str, on_error: str = "stop", encoding: str | None = None
+) -> DecodedFile[Any]:
     """Read a document from a file, which may be compressed (.gz, .xz, .zst), or from standard input.
 
-    Line breaks are not converted. format: the name of the format. on_error: `stop` raises an error for invalid UTF-8,
-    `replace` replaces it with U+FFFD. Raises DataError for a file that is missing, unreadable or evidently in another
-    format, and for invalid UTF-8, with the line number; ConfigError for an unknown format or value of on_error.
+    Line breaks are not converted. format: the name of the format. on_error: `stop` raises an error for broken text,
+    `replace` replaces it with U+FFFD. encoding: the encoding of the text, by default what the file shows. Raises
+    DataError for a file that is missing, unreadable or evidently in another format, and for broken text, with the line
+    number; ConfigError for an unknown format, encoding or value of on_error.
     """
     if on_error_of(on_error) == "blank":
         raise ConfigError("--on-error blank applies to lines, not to documents: use stop or replace")
@@ -180,7 +192,10 @@ def read_document(path: Path | None, format: str, on_error: str = "stop") -> Any
     data = sys.stdin.buffer.read() if path is None else b"".join(read_chunks(path))
     origin = str(path or "standard input")
     check_content(data, format, origin)
-    return file_format.decode(data, origin, on_error)
+    try:
+        return file_format.decode(data, origin, on_error, encoding)
+    except EncodingError as error:
+        raise error.with_remedy("--encoding ENCODING. Broken text becomes U+FFFD with --on-error replace") from None
 
 
 def validate_paths(source: Path | None, target: Path | None) -> None:
@@ -191,13 +206,12 @@ def validate_paths(source: Path | None, target: Path | None) -> None:
         raise DataError(f"--output {target} would overwrite the file to translate: choose another name")
 
 
-def write_document(content: Content, path: Path | None, format: Format[Content]) -> None:
-    """Write a document to a file or to standard output.
+def write_document(data: bytes, path: Path | None) -> None:
+    """Write the bytes of a document to a file or to standard output.
 
     The file is written atomically and compressed according to its extension. Raises ResourceError for a file that
     cannot be written.
     """
-    data = format.encode(content)
     if path is None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from dragoman.base.errors import ConfigError, DataError
+from dragoman.base.log import warn
 from dragoman.data.corpora.lines import has_broken_utf8
+from dragoman.documents.formats.encoding import UTF8, TextEncoding, marked_encoding, named_encoding, unmarked_encoding
 from dragoman.documents.languages import UNKNOWN, Languages
 from dragoman.documents.passage import Passage
 
@@ -27,6 +29,14 @@ class ParsedDocument(Generic[Content]):
     write: Callable[[Sequence[str]], Content]
 
 
+@dataclass(frozen=True)
+class DecodedFile(Generic[Content]):
+    """The content of a file. encode: converts a translation of the content to the bytes of a file."""
+
+    content: Content
+    encode: Callable[[Content], bytes]
+
+
 class Format(Protocol[Content]):
     """A document format. `Content` is the type of its documents."""
 
@@ -37,24 +47,37 @@ class Format(Protocol[Content]):
         """
         ...
 
-    def decode(self, data: bytes, origin: str, on_error: str) -> Content:
-        """Convert the bytes of a file. origin: the name of the file, for messages; on_error: `stop` or `replace`.
+    def decode(
+        self, data: bytes, origin: str, on_error: str = "stop", encoding: str | None = None
+    ) -> DecodedFile[Content]:
+        """Convert the bytes of a file.
 
-        Raises DataError for bytes that are not in this format.
+        origin: the name of the file, for messages; on_error: `stop` or `replace`; encoding: the encoding of the text,
+        by default what the file shows. Raises DataError for bytes that are not in this format, and ConfigError for an
+        unknown encoding, or one for a format whose files declare theirs.
         """
-        ...
-
-    def encode(self, content: Content) -> bytes:
-        """Convert a document to the bytes of a file."""
         ...
 
 
 class TextFormat:
-    """A format whose documents are UTF-8 text. A byte order mark is kept."""
+    """A format whose documents are text. A byte order mark and the encoding are kept."""
 
     def __init__(self, parse_text: Callable[[str, Languages], ParsedDocument[str]]) -> None:
         """parse_text: parses valid Unicode without a byte order mark."""
         self._parse_text = parse_text
+
+    def find_encoding(self, data: bytes) -> TextEncoding:
+        """Return the encoding of a file without a byte order mark. UTF-8 is the default."""
+        return unmarked_encoding(data) or UTF8
+
+    def encode_in(self, text: str, encoding: TextEncoding) -> bytes:
+        """Encode a translation in the encoding of its source, or in UTF-8, with a warning, if letters are missing."""
+        try:
+            return encoding.encode(text)
+        except UnicodeEncodeError as error:
+            character = text[error.start]
+            warn(f"the translation is written in UTF-8, because {encoding.name} has no {character!r}")
+            return text.encode()
 
     def parse(self, content: str, languages: Languages = UNKNOWN) -> ParsedDocument[str]:
         """See `Format.parse`."""
@@ -63,30 +86,25 @@ class TextFormat:
         for number, line in enumerate(content.split("\n"), 1):
             if has_broken_utf8(line):
                 raise DataError(
-                    f"the document, line {number}: broken UTF-8. Convert it first, or repair it with --on-error replace"
+                    f"the document, line {number}: broken UTF-8 (lone surrogates): replace them with U+FFFD"
                 )
         mark = content[: content.startswith(_BYTE_ORDER_MARK)]
         inner = self._parse_text(content[len(mark) :], languages)
         return ParsedDocument(inner.parts, lambda texts: mark + inner.write(texts))
 
-    def decode(self, data: bytes, origin: str, on_error: str) -> str:
-        """See `Format.decode`."""
-        try:
-            return data.decode("utf-8", "strict" if on_error == "stop" else "replace")
-        except UnicodeDecodeError as error:
-            number = data.count(b"\n", 0, error.start) + 1
-            raise DataError(
-                f"{origin}, line {number}: broken UTF-8. Convert the text first, or read broken bytes as U+FFFD: "
-                "--on-error replace"
-            ) from None
-
-    def encode(self, content: str) -> bytes:
-        """See `Format.encode`."""
-        return content.encode()
+    def decode(self, data: bytes, origin: str, on_error: str = "stop", encoding: str | None = None) -> DecodedFile[str]:
+        """See `Format.decode`. A byte order mark counts more than the name of an encoding."""
+        named = None if encoding is None else named_encoding(encoding)
+        found = marked_encoding(data) or named or self.find_encoding(data)
+        text = found.decode(data, origin, on_error)
+        return DecodedFile(text, lambda translation: self.encode_in(translation, found))
 
 
 class BilingualFormat(TextFormat):
-    """A text format whose files contain texts and their translations, such as gettext catalogues."""
+    """A text format whose files contain texts and their translations, such as gettext catalogues.
+
+    Its files declare their encoding.
+    """
 
     def __init__(self, parse_texts: Callable[[str, Languages, str | None], ParsedDocument[str]]) -> None:
         """parse_texts: parses a file. Its last argument is the same file with translations into a third language."""
@@ -118,3 +136,9 @@ def parse_pivot(
 def concatenation_format(parts_of: Callable[[str], Iterable[str | Passage]]) -> TextFormat:
     """Return a text format whose documents are the concatenation of their parts. parts_of: splits a document."""
     return TextFormat(lambda text, _: ParsedDocument(list(parts_of(text)), "".join))
+
+
+def reject_encoding(encoding: str | None, files: str) -> None:
+    """Raise ConfigError if the encoding is named for files that declare it. files: what they are, for the message."""
+    if encoding is not None:
+        raise ConfigError(f"{files} declare their encoding themselves: omit the encoding '{encoding}'")

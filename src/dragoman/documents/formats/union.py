@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.base.errors import ConfigError
 from dragoman.documents.formats.format import Format, TextFormat, concatenation_format
-from dragoman.documents.formats.html.page import parse_html
+from dragoman.documents.formats.html.page import HtmlFormat
 from dragoman.documents.formats.markdown.markdown import parse_markdown
 from dragoman.documents.formats.messages.gettext import GettextFormat
 from dragoman.documents.formats.messages.json import parse_json
@@ -28,7 +28,7 @@ def split_text(text: str) -> Iterator[str | Passage]:
 FORMATS: dict[str, Format[Any]] = {
     "text": concatenation_format(split_text),
     "markdown": TextFormat(lambda text, _: parse_markdown(text)),
-    "html": TextFormat(parse_html),
+    "html": HtmlFormat(),
     "srt": TextFormat(lambda text, _: SubRip().parse(text)),
     "vtt": TextFormat(lambda text, _: WebVtt().parse(text)),
     "docx": WordFormat(),

@@ -10,7 +10,8 @@ from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
 from dragoman.base.errors import ConfigError, DataError, ResourceError
-from dragoman.documents.formats.format import Format
+from dragoman.documents.formats.encoding import EncodingError
+from dragoman.documents.formats.format import DecodedFile, Format
 from dragoman.documents.formats.recognition import check_content
 from dragoman.documents.formats.union import EXTENSIONS, format_of_name, get_format
 from dragoman.documents.passage import iterate_passages
@@ -39,6 +40,7 @@ class FileFields(KeyFields):
 
     source: str = Field(description="Code of the source language, or auto.")
     target: str = Field(description="Code of the target language.")
+    encoding: str | None = Field(None, description="Encoding of a text file, such as windows-1252; else what it shows.")
 
 
 class TranslatedFile(BaseModel):
@@ -90,27 +92,29 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         extension = dot + ending.lower()
         format = get_format(format_name)
 
-        def decode() -> Any:
+        def decode() -> DecodedFile[Any]:
             try:
                 check_content(data, format_name, "the file")
-                return format.decode(data, "the file", "stop")
-            except DataError as error:
+                return format.decode(data, "the file", "stop", fields.encoding)
+            except EncodingError as error:
+                raise RequestError(str(error.with_remedy("the field encoding=ENCODING"))) from None
+            except (ConfigError, DataError) as error:
                 raise RequestError(str(error)) from None
 
-        content = await service.prepare(caller.name, decode, is_document=True)
+        file = await service.prepare(caller.name, decode, is_document=True)
         target = service.directions.match(fields.target)
         text = ""
         if is_auto(fields.source):
-            text = await service.prepare(caller.name, lambda: _first_text(format, content), is_document=True)
+            text = await service.prepare(caller.name, lambda: _first_text(format, file.content), is_document=True)
         source = source_language(service, fields.source, target, text).code
         job = TranslationJob(
-            [content], source, target, format, reserve=caller.reserve, client=caller.name, is_document=True
+            [file.content], source, target, format, reserve=caller.reserve, client=caller.name, is_document=True
         )
         (translated,) = await service.translate(job)
         new_name = f"{stem[:_MAX_NAME_LENGTH] or 'file'}.{target}{extension}"
 
         def store_translation() -> str:
-            return store.put(new_name, format.encode(translated.text))
+            return store.put(new_name, file.encode(translated.text))
 
         try:
             return await service.prepare(caller.name, store_translation, is_document=True), new_name

@@ -4,7 +4,8 @@ import html
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 
-from dragoman.documents.formats.format import ParsedDocument
+from dragoman.documents.formats.encoding import TextEncoding
+from dragoman.documents.formats.format import ParsedDocument, TextFormat
 from dragoman.documents.formats.html.attributes import Attributes
 from dragoman.documents.formats.html.elements import (
     BLOCK_TAGS,
@@ -15,6 +16,7 @@ from dragoman.documents.formats.html.elements import (
     VOID_TAGS,
     is_separate_piece,
 )
+from dragoman.documents.formats.html.encoding import encode_page, page_encoding
 from dragoman.documents.formats.html.run import Run
 from dragoman.documents.formats.html.text import add_text, escape_text
 from dragoman.documents.formats.html.tokenizer import tokenize
@@ -41,6 +43,21 @@ def parse_html(page: str, languages: Languages = UNKNOWN) -> ParsedDocument[str]
 def split_html(page: str, languages: Languages = UNKNOWN) -> Iterator[str | Passage]:
     """Split a page into untranslated parts and passages. The tags of block elements separate passages."""
     yield from _Splitter(page, languages, is_embedded=False).split()
+
+
+class HtmlFormat(TextFormat):
+    """HTML pages in the encodings in which browsers read them."""
+
+    def __init__(self) -> None:
+        super().__init__(parse_html)
+
+    def find_encoding(self, data: bytes) -> TextEncoding:
+        """See `TextFormat.find_encoding`."""
+        return page_encoding(data)
+
+    def encode_in(self, text: str, encoding: TextEncoding) -> bytes:
+        """Encode a page. Characters that the encoding does not have are written as references."""
+        return encode_page(text, encoding)
 
 
 class _Splitter:

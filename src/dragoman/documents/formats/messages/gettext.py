@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from dragoman.base.errors import DataError
 from dragoman.base.log import warn
-from dragoman.documents.formats.format import BilingualFormat, ParsedDocument
+from dragoman.documents.formats.format import BilingualFormat, DecodedFile, ParsedDocument, reject_encoding
 from dragoman.documents.formats.messages.catalogue import Catalogue, Entry, read_catalogue
 from dragoman.documents.formats.messages.message import Message, count_placeholders
 from dragoman.documents.formats.messages.plural_forms import PluralForms, parse_plural_forms, plural_forms_of
@@ -33,13 +33,14 @@ class GettextFormat(BilingualFormat):
     def __init__(self) -> None:
         super().__init__(parse_gettext)
 
-    def decode(self, data: bytes, origin: str, on_error: str) -> str:
+    def decode(self, data: bytes, origin: str, on_error: str = "stop", encoding: str | None = None) -> DecodedFile[str]:
         """See `Format.decode`."""
+        reject_encoding(encoding, "gettext catalogues")
         charset = _charset_of(data.decode("latin-1"))
         if charset.lower() in ("utf-8", "utf8", "ascii", "us-ascii"):
-            return super().decode(data, origin, on_error)
+            return DecodedFile(super().decode(data, origin, on_error).content, self.encode)
         try:
-            return data.decode(charset, "strict" if on_error == "stop" else "replace")
+            return DecodedFile(data.decode(charset, "strict" if on_error == "stop" else "replace"), self.encode)
         except LookupError:
             raise DataError(f"{origin}: its header declares the unknown charset {charset!r}: correct it") from None
         except UnicodeError as error:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.documents.formats.archive import Archive, check_text_size
-from dragoman.documents.formats.format import ParsedDocument
+from dragoman.documents.formats.format import DecodedFile, ParsedDocument, reject_encoding
 from dragoman.documents.formats.opendocument.language import invisible_styles, language_changes
 from dragoman.documents.formats.opendocument.paragraph import PartSplitter
 from dragoman.documents.formats.xml_tree import Element, parse_tree
@@ -51,13 +51,12 @@ class OpenDocumentFormat:
 
         return ParsedDocument(passages, write)
 
-    def decode(self, data: bytes, origin: str, on_error: str) -> bytes:
-        """Return the bytes unchanged."""
-        return data
-
-    def encode(self, content: bytes) -> bytes:
-        """Return the bytes unchanged."""
-        return content
+    def decode(
+        self, data: bytes, origin: str, on_error: str = "stop", encoding: str | None = None
+    ) -> DecodedFile[bytes]:
+        """Return the bytes unchanged. See `Format.decode`."""
+        reject_encoding(encoding, "OpenDocument texts")
+        return DecodedFile(data, bytes)
 
 
 def _check(archive: Archive) -> None:

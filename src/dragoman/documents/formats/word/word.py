@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.documents.formats.archive import Archive, check_text_size
-from dragoman.documents.formats.format import ParsedDocument
+from dragoman.documents.formats.format import DecodedFile, ParsedDocument, reject_encoding
 from dragoman.documents.formats.word.package import Element, local_name, parse_xml, serialise_xml
 from dragoman.documents.formats.word.paragraph import Paragraph, replace_forbidden
 from dragoman.documents.languages import UNKNOWN, Languages
@@ -66,13 +66,12 @@ class WordFormat:
 
         return ParsedDocument([each.passage for each in translatables], write)
 
-    def decode(self, data: bytes, origin: str, on_error: str) -> bytes:
-        """Return the bytes unchanged."""
-        return data
-
-    def encode(self, content: bytes) -> bytes:
-        """Return the bytes unchanged."""
-        return content
+    def decode(
+        self, data: bytes, origin: str, on_error: str = "stop", encoding: str | None = None
+    ) -> DecodedFile[bytes]:
+        """Return the bytes unchanged. See `Format.decode`."""
+        reject_encoding(encoding, "Word documents")
+        return DecodedFile(data, bytes)
 
 
 def _parts_with_text(package: Archive) -> list[str]:

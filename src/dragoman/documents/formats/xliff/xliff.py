@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dragoman.base.errors import DataError
 from dragoman.base.log import warn
-from dragoman.documents.formats.format import BilingualFormat, ParsedDocument
+from dragoman.documents.formats.format import BilingualFormat, DecodedFile, ParsedDocument, reject_encoding
 from dragoman.documents.formats.xliff.inline import parts_of_segment
 from dragoman.documents.formats.xml_tree import Element, Text, parse_tree, with_attribute
 from dragoman.documents.languages import Languages, is_same_language
@@ -27,13 +27,14 @@ class XliffFormat(BilingualFormat):
     def __init__(self) -> None:
         super().__init__(parse_xliff)
 
-    def decode(self, data: bytes, origin: str, on_error: str) -> str:
+    def decode(self, data: bytes, origin: str, on_error: str = "stop", encoding: str | None = None) -> DecodedFile[str]:
         """See `Format.decode`."""
+        reject_encoding(encoding, "XLIFF files")
         declared = _ENCODING.match(data[:200].decode("latin-1"))
         if declared is None or declared[2].lower() in ("utf-8", "utf8", "us-ascii"):
-            return super().decode(data, origin, on_error)
+            return DecodedFile(super().decode(data, origin, on_error).content, self.encode)
         try:
-            return data.decode(declared[2], "strict" if on_error == "stop" else "replace")
+            return DecodedFile(data.decode(declared[2], "strict" if on_error == "stop" else "replace"), self.encode)
         except LookupError:
             raise DataError(f"{origin}: it declares the unknown encoding {declared[2]!r}: correct it") from None
         except UnicodeError as error:
@@ -43,7 +44,7 @@ class XliffFormat(BilingualFormat):
         """Return the bytes in the declared encoding; characters that it has not are written as references."""
         declared = _ENCODING.match(content)
         if declared is None or declared[2].lower().startswith("utf"):
-            return super().encode(content)
+            return content.encode()
         return content.encode(declared[2], "xmlcharrefreplace")
 
 
