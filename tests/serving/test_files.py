@@ -203,3 +203,30 @@ def test_missing_files() -> None:
     with served({"en-de": shouting}) as service:
         for path in ("/download_file/x/y", "/download_file/..%2f..%2fetc/passwd", "/download_file/x/../../a"):
             assert asked(service, lambda client, path=path: client.get(path)).status_code == 404
+
+
+def test_encodings_of_files() -> None:
+    text, page = "Un café. Un chien.\n", '<meta charset="koi8-r"><p>a café'
+    with served({"en-de": shouting}) as service:
+
+        async def work(client: httpx.AsyncClient) -> list[Any]:
+            answers = [
+                await client.post(
+                    "/translate_file",
+                    files={"file": ("a.html", page.encode("latin-1"), "text/html; charset=ISO-8859-1")},
+                    data={"source": "en", "target": "de"},
+                ),
+                await sent(client, "a.txt", text.encode("latin-1")),
+                await sent(client, "a.txt", b"a dog", encoding="klingon"),
+                await sent(client, "a.po", CATALOGUE.encode(), encoding="latin1"),
+            ]
+            page_answer = await client.get(answers[0].json()["translatedFileUrl"])
+            return [page_answer.content, *[(answer.status_code, answer.json()["error"]) for answer in answers[1:]]]
+
+        translated, broken, unknown, declared = asked(service, work)
+        assert translated == b'<meta charset="windows-1252"><p>A CAF\xc9'
+        assert broken[0] == unknown[0] == declared[0] == 400
+        assert "line 1: broken UTF-8" in broken[1] and "--" not in broken[1] and "encoding=windows-1252" in broken[1]
+        assert "unknown encoding 'klingon'" in unknown[1] and "declare their encoding" in declared[1]
+        assert fetched(service, "a.txt", text.encode("latin-1"), encoding="latin1")[1] == text.upper().encode("latin-1")
+        assert fetched(service, "a.txt", text.encode("utf-16"), encoding="")[1] == text.upper().encode("utf-16")

@@ -38,7 +38,12 @@ class DecodedFile(Generic[Content]):
 
 
 class Format(Protocol[Content]):
-    """A document format. `Content` is the type of its documents."""
+    """A document format. `Content` is the type of its documents.
+
+    takes_encoding: whether users can name the encoding of a file; the files of other formats declare it.
+    """
+
+    takes_encoding: bool
 
     def parse(self, content: Content, languages: Languages = UNKNOWN) -> ParsedDocument[Content]:
         """Parse a document. languages: the languages of the document and of its translation.
@@ -61,6 +66,8 @@ class Format(Protocol[Content]):
 
 class TextFormat:
     """A format whose documents are text. A byte order mark and the encoding are kept."""
+
+    takes_encoding = True
 
     def __init__(self, parse_text: Callable[[str, Languages], ParsedDocument[str]]) -> None:
         """parse_text: parses valid Unicode without a byte order mark."""
@@ -105,6 +112,8 @@ class BilingualFormat(TextFormat):
 
     Its files declare their encoding.
     """
+
+    takes_encoding = False
 
     def __init__(self, parse_texts: Callable[[str, Languages, str | None], ParsedDocument[str]]) -> None:
         """parse_texts: parses a file. Its last argument is the same file with translations into a third language."""

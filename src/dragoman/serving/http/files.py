@@ -10,7 +10,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
 from dragoman.base.errors import ConfigError, DataError, ResourceError
-from dragoman.documents.formats.encoding import EncodingError
+from dragoman.documents.formats.encoding import EncodingError, find_encoding
 from dragoman.documents.formats.format import DecodedFile, Format
 from dragoman.documents.formats.recognition import check_content
 from dragoman.documents.formats.union import EXTENSIONS, format_of_name, get_format
@@ -74,16 +74,18 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         arrival = gate.arrive(request, translates=True)
         with uploads.account() as account:
             body = await read_body(request, limits, limits.file_bytes, account.add)
-            values, name, data = await parse_upload(request, body)
+            values, name, data, charset = await parse_upload(request, body)
             del body
             fields = validate(query_fields(request) | values, FileFields)
             caller = gate.admit(request, arrival, fields.api_key, translates=True)
-            work = translate(fields, name, data, caller)
+            work = translate(fields, name, data, charset, caller)
             del data
             id, new_name = await run_while_connected(request, work)
         return TranslatedFile(translatedFileUrl=f"{public_url.base(request)}download_file/{id}/{quote(new_name)}")
 
-    async def translate(fields: FileFields, name: str, data: bytes, caller: Caller) -> tuple[str, str]:
+    async def translate(
+        fields: FileFields, name: str, data: bytes, charset: str | None, caller: Caller
+    ) -> tuple[str, str]:
         """Translate a file, and return the id and the name of the stored translation."""
         format_name = format_of_name(name)
         if format_name is None:
@@ -95,7 +97,10 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         def decode() -> DecodedFile[Any]:
             try:
                 check_content(data, format_name, "the file")
-                return format.decode(data, "the file", "stop", fields.encoding)
+                encoding = fields.encoding or None
+                if encoding is None and charset and format.takes_encoding and find_encoding(charset) is not None:
+                    encoding = charset
+                return format.decode(data, "the file", "stop", encoding)
             except EncodingError as error:
                 raise RequestError(str(error.with_remedy("the field encoding=ENCODING"))) from None
             except (ConfigError, DataError) as error:

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from fastapi import Request
+from python_multipart.multipart import parse_options_header
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
@@ -18,11 +19,15 @@ _CHUNK_BYTES = 16_384
 
 
 class Upload(NamedTuple):
-    """The fields of a form, and the name and the content of its file."""
+    """The fields of a form, and the name and the content of its file.
+
+    charset: the encoding in the content type of the file, such as `text/html; charset=iso-8859-1`, or None.
+    """
 
     fields: dict[str, str]
     name: str
     content: bytes
+    charset: str | None
 
 
 class ByteBudget:
@@ -79,4 +84,7 @@ async def parse_upload(request: Request, body: bytes) -> Upload:
         raise RequestError("Invalid request: missing file parameter")
     name = PurePosixPath(file.filename.replace("\\", "/")).name
     fields = {key: value for key, value in form.items() if isinstance(value, str)}
-    return Upload(fields, "".join(character for character in name if character.isprintable()), await file.read())
+    name = "".join(character for character in name if character.isprintable())
+    _, parameters = parse_options_header(file.content_type)
+    charset = parameters.get(b"charset", b"").decode("latin-1")
+    return Upload(fields, name, await file.read(), charset or None)

@@ -29,6 +29,8 @@ class _Piece:
 class OpenDocumentFormat:
     """Translates paragraphs in the body, tables, text boxes, notes, headers and footers, and image descriptions."""
 
+    takes_encoding = False
+
     def parse(self, content: bytes, languages: Languages = UNKNOWN) -> ParsedDocument[bytes]:
         """See `Format.parse`."""
         if not isinstance(content, bytes):

@@ -42,6 +42,8 @@ class _Translatable(NamedTuple):
 class WordFormat:
     """Translates paragraphs in the body, tables, text boxes, headers, footers and notes, and image descriptions."""
 
+    takes_encoding = False
+
     def parse(self, content: bytes, languages: Languages = UNKNOWN) -> ParsedDocument[bytes]:
         """See `Format.parse`."""
         if not isinstance(content, bytes):
