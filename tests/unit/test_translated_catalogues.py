@@ -77,7 +77,7 @@ def test_entries_without_a_translation_are_translated() -> None:
     ).replace('#, c-format\nmsgid "one', '#, fuzzy, c-format\nmsgid "one').replace(
         'msgstr[0] ""\nmsgstr[1] ""', 'msgstr[0] "ONE DOG"\nmsgstr[1] "%d DOGS"'
     ).replace('msgid ""\n"\\n"', '#, fuzzy\nmsgid ""\n"\\n"').replace(
-        '"and more\\n"\nmsgstr ""', '"and more\\n"\nmsgstr ""\n"\\n"\n"A \\"TAB\\"\\tHERE\\\\N\\n"\n"AND MORE\\n"'
+        '"and more\\n"\nmsgstr ""', '"and more\\n"\nmsgstr ""\n"\\n"\n"A \\"TAB\\"\\tHERE\\\\n\\n"\n"AND MORE\\n"'
     )
     before = polib.pofile(HEADER + BODY)
     for one, two in zip(before, polib.pofile(after), strict=True):

@@ -74,11 +74,11 @@ def test_subrip() -> None:
 def test_webvtt() -> None:
     assert translated(VTT, "vtt") == (
         VTT.replace("Hello <c.loud>there</c> &amp; you\nall", "HELLO <c.loud>THERE</c> &amp; YOU\nALL")
-        .replace("&lt;my&gt; friends", "&lt;MY&gt; FRIENDS")
+        .replace("&lt;my&gt; friends", "&lt;my&gt; FRIENDS")
         .replace("Hi.", "HI.")
         .replace("one two", "ONE TWO")
     )
-    moved = "<v Bob>FRIENDS. &lt;MY&gt; ALL<00:01.500>\nYOU &amp; <c.loud>THERE</c> HELLO\n<v Ann>HI.\n"
+    moved = "<v Bob>FRIENDS. &lt;my&gt; ALL<00:01.500>\nYOU &amp; <c.loud>THERE</c> HELLO\n<v Ann>HI.\n"
     assert moved in translated(VTT, "vtt", backwards)
 
 

@@ -114,7 +114,7 @@ Keep = Annotated[
         "--keep",
         metavar="KIND[,KIND]...",
         help="Kinds of text that are kept unchanged: number, url, email, emoji, markup, placeholder, mention, hashtag, "
-        "path, escape, or all.",
+        "path, escape, all, or none (default: none; with --document, all, without enforcing them in the first search).",
     ),
 ]
 KeepPattern = Annotated[
@@ -255,7 +255,7 @@ class RequestOptions:
             "to": self.to,
             "tags": split_tags(self.tags),
             "glossary": self.glossary,
-            "keep": split_tags(self.keep),
+            "keep": None if self.keep is None else split_tags(self.keep),
             "keep_patterns": self.keep_pattern or (),
             "guard": self.guard,
         }

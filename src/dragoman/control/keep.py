@@ -113,17 +113,19 @@ class KeepRules:
 
     @staticmethod
     def of(kinds: Iterable[str] = (), patterns: Iterable[str] = ()) -> "KeepRules | None":
-        """Create the rules. Return None if there are neither kinds nor patterns. The kind `all` stands for all kinds.
+        """Create the rules. Return None if there are neither kinds nor patterns.
+
+        The kind `all` stands for all kinds, and `none` for no kind.
 
         Raises ConfigError for an unknown kind or an invalid pattern, and TypeError for a single string instead of a
         list.
         """
         if isinstance(kinds, str) or isinstance(patterns, str):
             raise TypeError("keep and keep_patterns must be lists of strings, not a single string")
-        names = [each for kind in kinds for each in (KINDS if kind == "all" else [kind])]
+        names = [each for kind in kinds for each in (KINDS if kind == "all" else [] if kind == "none" else [kind])]
         keep = KeepRules(tuple(dict.fromkeys(names)), tuple(patterns))
         if unknown := [kind for kind in keep.kinds if kind not in KINDS]:
-            raise ConfigError(f"unknown kind {unknown[0]!r} to keep: choose among {', '.join(KINDS)} and all")
+            raise ConfigError(f"unknown kind {unknown[0]!r} to keep: choose among {', '.join(KINDS)}, all and none")
         return keep if keep._compiled else None
 
     def find(self, text: str) -> list[Span]:

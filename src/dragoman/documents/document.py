@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Unpack
@@ -13,6 +14,7 @@ from dragoman.base.log import info, warn
 from dragoman.base.machine.device import use_threads
 from dragoman.base.progress import Progress
 from dragoman.data.corpora.lines import read_chunks
+from dragoman.documents.expected_spans import expected_spans
 from dragoman.documents.formats.encoding import EncodingError
 from dragoman.documents.formats.format import Content, DecodedFile, Format
 from dragoman.documents.formats.recognition import check_content
@@ -82,6 +84,9 @@ def translate_document(
     length_penalty, coverage_penalty, unknown, search, to, tags, glossary, keep, keep_patterns and guard, as in
     `Translator.request`. The other arguments are those of `Translator.load`.
 
+    If keep is not given, a sentence whose translation lacks a number, an address, a placeholder or another span of
+    `control.keep.KINDS` is translated again with these spans enforced. An empty list prevents this.
+
     Raises ConfigError for an unknown format, a missing package and inconsistent settings; DocumentError for text that
     is not valid Unicode and for bytes that are not in the given format; ModelError and ResourceError like `Translator`.
     """
@@ -92,6 +97,7 @@ def translate_document(
     if model.tokenizers.reads_vectors:
         raise ConfigError("this model expects vectors, so it cannot translate a document")
     request = model.request(**settings)
+    expected = expected_spans(settings.get("keep"), settings.get("keep_patterns"))
     try:
         encode: Callable[[Any], Any] | None = None
         if isinstance(document, bytes):
@@ -103,7 +109,7 @@ def translate_document(
         parsed = file_format.parse(document, languages_of(model, request))
     except DataError as error:
         raise DocumentError(str(error)) from None
-    pipeline = DocumentPipeline(model, request, _language(model), batch_size, attention)
+    pipeline = DocumentPipeline(model, request, _language(model), batch_size, attention, expected)
     segmented = pipeline.segment(parsed)
     translations = _translate(pipeline, segmented, model, batch_size)
     texts = [one_line(each.text) for each in translations]
@@ -155,6 +161,11 @@ def _translate(
             continue
         if rejection is not None:
             warn("this model cannot be constrained to copy inline code: it is placed next to the surrounding words")
+        repairs = pipeline.repairs(document.sentences, [one_line(each.text) for each in translations])
+        if repairs:
+            with suppress(ConfigError):  # the engine does not support constraints
+                for index, repaired in zip(repairs, run(list(repairs.values())), strict=True):
+                    translations[index] = repaired
         return translations
     assert rejection is not None
     raise rejection

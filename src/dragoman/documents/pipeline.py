@@ -9,6 +9,7 @@ import regex
 from dragoman.base.cancellation import until_cancelled
 from dragoman.control.control import Control
 from dragoman.control.keep import KeepRules
+from dragoman.documents.expected_spans import ExpectedSpans, has_words
 from dragoman.documents.formats.format import Content, ParsedDocument
 from dragoman.documents.passage import Passage, Raw, iterate_passages
 from dragoman.documents.placement import render_translation
@@ -67,7 +68,7 @@ class DocumentPipeline:
     """The steps before and after the translation of sentences. The caller runs the model:
 
     1. `segment` each document;
-    2. translate the sentences as one of `attempts` requests them;
+    2. translate the sentences as one of `attempts` requests them, and again those that `repairs` returns;
     3. `align` each document with its translation, and `SegmentedDocument.write` it.
     """
 
@@ -78,20 +79,28 @@ class DocumentPipeline:
         language: str,
         batch_size: int = 64,
         attention: AttentionChoice | None = None,
+        expected: ExpectedSpans | None = None,
     ) -> None:
         """request: the request for every sentence. language: the source language, such as `en` or `pt-BR`.
 
         batch_size: the maximum number of sentences that are aligned together. attention: as in `Translator.aligner_of`.
+        expected: spans that translations should contain, in addition to those that the request requires.
         """
         self._translator, self._request, self._batch_size = translator, request, batch_size
-        self._attention = attention
+        self._attention, self._expected = attention, expected
+        self._uncontrolled = replace(request, control=None)
         self._language = language.replace("_", "-").partition("-")[0]
 
     def segment(self, parsed: ParsedDocument[Content]) -> SegmentedDocument[Content]:
-        """Divide the passages of a document into sentences that fit the model."""
+        """Divide the passages of a document into sentences that fit the model.
+
+        A sentence that has no words outside kept or expected spans is not translated.
+        """
+        control = self._request.control
+        rules = self._expected.rules if self._expected is not None else None if control is None else control.keep
         splitter = Splitter(self._language, lambda part: self._translator.fits(part, self._request))
         by_passage = {
-            id(passage): list(segment_passage(passage, splitter))
+            id(passage): [each for each in segment_passage(passage, splitter) if has_words(each.text, rules)]
             for passage in until_cancelled(iterate_passages(parsed.parts))
         }
         flat = [sentence for sentences in by_passage.values() for sentence in sentences]
@@ -104,10 +113,37 @@ class DocumentPipeline:
         models that do not support constraints: code is then placed next to the surrounding words. Without code, there
         is only one list.
         """
-        constrained = [_constrain_code(self._request, sentence) for sentence in until_cancelled(sentences)]
+        requests = [self._reduced(sentence.text) for sentence in until_cancelled(sentences)]
+        pairs = list(zip(sentences, requests, strict=True))
+        constrained = [_constrain_code(request, sentence) for sentence, request in until_cancelled(pairs)]
         yield [(sentence.text, request) for sentence, request in zip(sentences, constrained, strict=True)]
-        if any(request is not self._request for request in constrained):
-            yield [(sentence.text, self._request) for sentence in sentences]
+        if any(request is not own for request, own in zip(constrained, requests, strict=True)):
+            yield [(sentence.text, request) for sentence, request in pairs]
+
+    def accepts(self, sentence: Sentence, text: str) -> bool:
+        """Return whether a translation of a sentence contains all expected spans."""
+        return self._expected is None or self._expected.are_in(sentence.text, text)
+
+    def repairs(self, sentences: Sequence[Sentence], texts: Sequence[str]) -> dict[int, TextRequest]:
+        """Return requests that enforce the expected spans, for the sentences whose translations lack some, by index.
+
+        texts: the translations of all sentences. If the model rejects the requests with a ConfigError, the translations
+        cannot be repaired.
+        """
+        if self._expected is None:
+            return {}
+        control = replace(self._request.control or Control(), keep=self._expected.rules)
+        request = replace(self._request, control=control)
+        return {
+            index: (sentence.text, _constrain_code(request, sentence))
+            for index, (sentence, text) in enumerate(until_cancelled(list(zip(sentences, texts, strict=True))))
+            if not self._expected.are_in(sentence.text, text)
+        }
+
+    def _reduced(self, text: str) -> Request:
+        """Return the request for a text, without control if it requires nothing, so that the search is faster."""
+        control = self._request.control
+        return self._request if control is None or control.requirements(text) else self._uncontrolled
 
     def align(
         self, document: SegmentedDocument[Any], texts: Sequence[str], all_sentences: bool = False

@@ -230,6 +230,30 @@ class LimitsConfig(Config):
     )
 
 
+class ControlConfig(Config):
+    """Control of translations whose requests do not set it. Requests override each setting."""
+
+    keep: tuple[str, ...] | None = Field(
+        None,
+        description="Kinds of text that translations should contain unchanged, as in --keep: a translation that lacks "
+        "some is searched again with them enforced. []: none. null: all, or the setting of `control`.",
+    )
+    keep_patterns: tuple[str, ...] | None = Field(
+        None, description="Regular expressions for further text to keep, as in --keep-pattern."
+    )
+    glossary: Path | None = Field(None, description="Glossary file, as in --glossary; null: none.")
+    guard: bool | None = Field(
+        None, description="Search again if a translation has problems, such as repetitions (docs/guard.md)."
+    )
+
+
+class DirectionConfig(ControlConfig):
+    """Control of the translations from one language into another. null: the setting of `control`."""
+
+    source: str = Field(description="Code of the source language.")
+    target: str = Field(description="Code of the target language.")
+
+
 class ServeConfig(Config):
     """Settings of `dragoman serve`."""
 
@@ -238,6 +262,10 @@ class ServeConfig(Config):
     models: tuple[ModelConfig, ...] = Field((), description="Models to serve.")
     pivots: tuple[str, ...] = Field(
         ("en",), description="Pivot languages for directions without a model, in order of preference."
+    )
+    control: ControlConfig = Field(ControlConfig(), description="Control of translations whose requests do not set it.")
+    directions: tuple[DirectionConfig, ...] = Field(
+        (), description="Control of single directions, which takes precedence over `control`."
     )
     log: bool = Field(True, description="Log one JSON line per request to stderr, without texts or keys.")
     suggestions: Path | None = Field(

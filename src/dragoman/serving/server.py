@@ -16,6 +16,7 @@ from dragoman.serving.access.access import Access
 from dragoman.serving.address import browser_url, listen
 from dragoman.serving.batcher import BatchStatistics
 from dragoman.serving.config import ServeConfig
+from dragoman.serving.control_defaults import ControlDefaults
 from dragoman.serving.served_models import Directions, ServedModel, short_names
 from dragoman.serving.service import Service
 from dragoman.translation.alignment import Aligner
@@ -69,7 +70,7 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
     from dragoman.serving.http.connection import Connection
     from dragoman.serving.http.metrics import Metrics
 
-    metrics, service, access = Metrics(), Service(config.limits), Access(config.access)
+    metrics, service, access = Metrics(), Service(config.limits, ControlDefaults(config)), Access(config.access)
 
     class Server(uvicorn.Server):
         """A server without signal handlers. Those of uvicorn end the process before queued requests are answered."""

@@ -17,7 +17,8 @@ from dragoman.documents.pipeline import DocumentPipeline, SegmentedDocument
 from dragoman.documents.sentences import Sentence
 from dragoman.serving.access.quota import Reservation
 from dragoman.serving.batcher import Batcher
-from dragoman.serving.config import LimitsConfig
+from dragoman.serving.config import LimitsConfig, ServeConfig
+from dragoman.serving.control_defaults import ControlDefaults, Defaults
 from dragoman.serving.decoding import decode
 from dragoman.serving.detection.detector import Detector
 from dragoman.serving.errors import Overloaded, QueueFull, RequestError, TimedOut, TooLarge
@@ -26,7 +27,7 @@ from dragoman.serving.queue import Hypotheses
 from dragoman.serving.served_models import Directions, Step
 from dragoman.translation.alignment import Alignment
 from dragoman.translation.files.lines import one_line
-from dragoman.translation.request import Request
+from dragoman.translation.request import Request, TextRequest
 from dragoman.translation.result import Translation
 from dragoman.translation.translator import Translator
 
@@ -100,9 +101,9 @@ class TranslatedText:
 class Service:
     """Translates texts for many clients concurrently. Requests are rejected until the service is opened."""
 
-    def __init__(self, limits: LimitsConfig | None = None) -> None:
-        """limits: None for the default limits."""
-        self._limits = limits or LimitsConfig()
+    def __init__(self, limits: LimitsConfig | None = None, defaults: ControlDefaults | None = None) -> None:
+        """limits, defaults: None for those of an empty `serve.yaml`."""
+        self._limits, self._defaults = limits or LimitsConfig(), defaults or ControlDefaults(ServeConfig())
         self._opened: tuple[Directions, Detector] | None = None
         self._text_threads = FairExecutor(_THREADS, "preparing texts")
         self._document_threads = FairExecutor(_THREADS, "preparing documents")
@@ -161,7 +162,8 @@ class Service:
     async def check(self, job: TranslationJob) -> None:
         """Raise RequestError for a direction that is not served and for inconsistent settings."""
         for step in self.directions.route(job.source, job.target)[-1:]:
-            await self.prepare(job.client, partial(_request, step, job), job.is_document)
+            defaults = self._defaults.of(step.model.source, step.target)
+            await self.prepare(job.client, partial(_request, step, job, defaults), job.is_document)
 
     async def prepare(self, client: str, function: Callable[[], Result], is_document: bool) -> Result:
         """Return the result of an expensive function, which is called in a thread for texts or for documents.
@@ -210,7 +212,7 @@ class Service:
         on_sentence: OnSentence | None = None,
     ) -> list[TranslatedText]:
         """Translate the texts of a job with one model, or `pivots`, their translations by another model."""
-        translator = step.model.translator
+        translator, defaults = step.model.translator, self._defaults.of(step.model.source, step.target)
         languages = Languages(job.source, job.target)
 
         def parse(index: int) -> ParsedDocument[Any]:
@@ -219,7 +221,8 @@ class Service:
             return parse_pivot(job.format, job.texts[index], pivots[index], languages)
 
         def segment() -> tuple[DocumentPipeline, list[SegmentedDocument[Any]], list[Sentence], list[int]]:
-            pipeline = DocumentPipeline(translator, _request(step, job), job.source)
+            expected = defaults.expected if "keep" not in job.settings else None
+            pipeline = DocumentPipeline(translator, _request(step, job, defaults), job.source, expected=expected)
             documents = []
             try:
                 for index in until_cancelled(range(len(job.texts))):
@@ -234,7 +237,7 @@ class Service:
 
         is_long = (
             job.is_document
-            or not _EXPENSIVE_SETTINGS.isdisjoint(job.settings)
+            or not _EXPENSIVE_SETTINGS.isdisjoint(defaults.merged(job.settings))
             or sum(map(len, pivots or job.texts)) > _THREAD_CHARACTERS
         )
         prepared = await self.prepare(job.client, segment, job.is_document) if is_long else segment()
@@ -266,8 +269,50 @@ class Service:
     ) -> list[Hypotheses]:
         """Decode each sentence through the model's queue, and return its hypotheses.
 
+        A sentence whose hypotheses lack expected spans is decoded again. on_result: called for final results only.
         Raises RequestError and Overloaded.
         """
+
+        def acceptable(index: int, hypotheses: Hypotheses) -> Hypotheses:
+            return [each for each in hypotheses if pipeline.accepts(sentences[index], _text(each))]
+
+        def on_first_result(index: int, hypotheses: Hypotheses) -> None:
+            if found := acceptable(index, hypotheses):
+                on_result(index, found)
+
+        def find_repairs() -> dict[int, TextRequest]:
+            for index, hypotheses in enumerate(until_cancelled(list(results))):
+                results[index] = acceptable(index, hypotheses) or hypotheses
+            return pipeline.repairs(sentences, [_text(hypotheses[0]) for hypotheses in results])
+
+        results = await self._decode_first(batcher, pipeline, sentences, costs, job, on_first_result)
+        repairs = await self.prepare(job.client, find_repairs, True) if job.is_document else find_repairs()
+        indices = list(repairs)
+
+        def on_repaired(line: int, hypotheses: Hypotheses) -> None:
+            on_result(indices[line], hypotheses)
+
+        try:
+            lines, repaired_costs = list(repairs.values()), [costs[index] for index in indices]
+            repaired = await decode(batcher, lines, repaired_costs, on_repaired, in_parts=job.is_document)
+        except (ConfigError, DataError):  # the engine does not support constraints
+            repaired = [results[index] for index in indices]
+            for line, hypotheses in enumerate(repaired):
+                on_repaired(line, hypotheses)
+        for index, hypotheses in zip(indices, repaired, strict=True):
+            results[index] = hypotheses
+        return results
+
+    async def _decode_first(
+        self,
+        batcher: Batcher,
+        pipeline: DocumentPipeline,
+        sentences: Sequence[Sentence],
+        costs: Sequence[int],
+        job: TranslationJob,
+        on_result: Callable[[int, Hypotheses], None],
+    ) -> list[Hypotheses]:
+        """Decode each sentence as the first of the pipeline's attempts that the model supports."""
         reservation = None if job.reserve is None else job.reserve(sum(costs))
         attempts, rejection = pipeline.attempts(sentences), ""
         while True:
@@ -342,10 +387,10 @@ def _align(
     return [()] * len(texts)
 
 
-def _request(step: Step, job: TranslationJob) -> Request:
+def _request(step: Step, job: TranslationJob, defaults: Defaults) -> Request:
     """Return the request for every sentence. Raises RequestError for inconsistent settings."""
     try:
-        settings = {"nbest": job.alternatives + 1, **job.settings}
+        settings = {"nbest": job.alternatives + 1, **defaults.merged(job.settings)}
         return step.model.translator.request(to=step.model.tag_for(step.target), **settings)
     except (ConfigError, DataError) as error:
         raise RequestError(str(error)) from None

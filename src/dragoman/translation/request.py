@@ -143,7 +143,7 @@ class RequestSettings(TypedDict, total=False):
     to: str | None
     tags: Iterable[str]
     glossary: Glossary | Mapping[str, Any] | Path | str | None
-    keep: Iterable[str]
+    keep: Iterable[str] | None
     keep_patterns: Iterable[str]
     guard: bool
 

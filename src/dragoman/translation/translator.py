@@ -126,7 +126,7 @@ class Translator:
         prefix: str = "",
         constraints: Iterable[str | Sequence[str]] = (),
         glossary: Glossary | Mapping[str, Any] | Path | str | None = None,
-        keep: Iterable[str] = (),
+        keep: Iterable[str] | None = None,
         keep_patterns: Iterable[str] = (),
         guard: bool = False,
     ) -> Request:
@@ -135,13 +135,13 @@ class Translator:
         to: the target language, required if the model has several; tags: further tags with which the model was trained,
         such as a domain. prefix: as in `Request`. sampling: draw translations instead of searching for them.
         constraints: phrases that each translation must contain, each a text or a list of alternatives. glossary: a
-        `Glossary`, its terms, or its file. keep: kinds of spans to copy unchanged (`control.keep.KINDS`, or all);
+        `Glossary`, its terms, or its file. keep: kinds of spans to copy unchanged (`control.keep.KINDS`, all or none);
         keep_patterns: regular expressions for further spans. guard: inspect each translation, and search again if it is
         empty, repeats a phrase, copies the source, or differs in script or numbers; `Translation.guarded` contains the
         findings. The remaining arguments are as in `search_config`. Raises ConfigError for an invalid value, and for a
         language or tag that the model doesn't have; DataError for an unreadable glossary.
         """
-        control = Control.of(constraints, glossary, keep, keep_patterns)
+        control = Control.of(constraints, glossary, keep or (), keep_patterns)
         search_arguments = (beam, length_penalty, coverage_penalty, unknown, search or None)
         if sampling is not None and (nbest > 1 or any(value is not None for value in search_arguments)):
             raise ConfigError("sampling does not use search settings: leave out the search settings or sampling")

@@ -3,7 +3,7 @@
 import codecs
 import json
 from collections.abc import Mapping
-from typing import Any, TypeVar, get_origin
+from typing import Any, TypeVar, get_args, get_origin
 from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, ValidationError
@@ -63,8 +63,8 @@ def validate(values: Mapping[str, Any], fields: type[Fields]) -> Fields:
         field = fields.model_fields.get(name)
         if value is None or (value == "" and field is not None and name not in _LISTS):
             continue
-        structured = field is not None and get_origin(field.annotation) in (list, dict)
-        converted[name] = _parse_structure(value, field.annotation) if structured and field is not None else value
+        container = None if field is None else _container(field.annotation)
+        converted[name] = value if container is None else _parse_structure(value, container)
     try:
         return fields.model_validate(converted)
     except ValidationError as error:
@@ -149,7 +149,14 @@ def _join_repeated(pairs: list[tuple[str, str]]) -> dict[str, Any]:
     return values
 
 
-def _parse_structure(value: Any, annotation: Any) -> Any:
+def _container(annotation: Any) -> type | None:
+    """Return `list` or `dict` if the values of a field are lists or objects, but not texts; otherwise None."""
+    members = (annotation,) if get_origin(annotation) in (list, dict) else get_args(annotation)
+    origins = [get_origin(each) for each in members if get_origin(each) in (list, dict)]
+    return None if str in members or not origins else origins[0]
+
+
+def _parse_structure(value: Any, container: type) -> Any:
     """Parse the value that a form contains for a list or an object; values of other types are returned unchanged."""
     if not isinstance(value, str):
         return value
@@ -158,7 +165,7 @@ def _parse_structure(value: Any, annotation: Any) -> Any:
             return json.loads(value, parse_constant=_reject_constant)
         except (ValueError, RecursionError):
             return value
-    return [value] if get_origin(annotation) is list else value
+    return [value] if container is list else value
 
 
 def _replace_surrogates(value: Any) -> Any:

@@ -3,13 +3,12 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from dragoman.control.keep import KINDS
 from dragoman.documents.formats.union import get_format
 from dragoman.serving.config import LimitsConfig, ServeConfig
 from dragoman.serving.errors import ClientDisconnected, RequestError
@@ -52,17 +51,26 @@ class TranslateV1Fields(KeyFields):
     format: Literal["text", "html", "markdown"] = Field("text", description="Format of the texts. Markup is preserved.")
     nbest: int = Field(1, ge=1, description="Number of hypotheses per sentence, and of translations per text.")
     beam: int | None = Field(None, ge=1, description="Beam size; null: the model's default.")
-    length_penalty: float | Literal["mean", "none"] | None = Field(
+    length_penalty: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)] | Literal["mean", "none"] | None = Field(
         None, description="Exponent of the GNMT length penalty, `mean` or `none`; null: the model's default."
     )
-    glossary: dict[str, str | list[str] | None] = Field(
-        {}, description="Source terms and their translations: one form, several forms, or null to keep the term."
+    glossary: dict[str, str | list[str] | None] | None = Field(
+        None,
+        description="Source terms and their translations: one form, several forms, or null to keep the term. null: "
+        "the server's default.",
     )
     constraints: list[str | list[str]] = Field(
         [], description="Phrases that every translated sentence must contain. A phrase is one form or a list of forms."
     )
-    keep: list[KeptKind] = Field([], description="Types of spans that are copied byte for byte.")
-    guard: bool = Field(False, description="Search again if a translation has problems, such as repetitions.")
+    keep: list[KeptKind] | None = Field(
+        None,
+        description="Types of spans that are copied byte for byte; null: the server's default, which searches again if "
+        "some are missing.",
+    )
+    guard: bool | None = Field(
+        None,
+        description="Search again if a translation has problems, such as repetitions; null: the server's default.",
+    )
     alignment: bool = Field(False, description="Return the word alignment of each sentence and its translation.")
     stream: bool = Field(
         False,
@@ -167,28 +175,29 @@ def _check(fields: TranslateV1Fields, texts: list[str], limits: LimitsConfig) ->
     for name, value, maximum in (
         ("nbest", fields.nbest, limits.alternatives + 1),
         ("beam", fields.beam or 1, limits.beam),
-        ("glossary", len(fields.glossary), limits.glossary_terms),
+        ("glossary", len(fields.glossary or {}), limits.glossary_terms),
         ("constraints", len(fields.constraints), limits.constraints),
     ):
         if value > maximum:
             raise RequestError(f"Invalid request: {name}: at most {maximum}")
     for phrase in fields.constraints:
         check_forms("constraints", phrase, limits)
-    for term, targets in fields.glossary.items():
+    for term, targets in (fields.glossary or {}).items():
         check_forms("glossary", term, limits)
         check_forms("glossary", targets or (), limits)
 
 
 def _settings(fields: TranslateV1Fields) -> dict[str, Any]:
-    options = {
+    """Return the settings that the client sent. An empty list, an empty glossary or false overrides a default."""
+    options: dict[str, Any] = {
         "beam": fields.beam,
         "length_penalty": fields.length_penalty,
-        "glossary": fields.glossary or None,
-        "constraints": fields.constraints,
-        "keep": list(KINDS) if "all" in fields.keep else fields.keep,
+        "constraints": fields.constraints or None,
+        "keep": fields.keep,
         "guard": fields.guard,
     }
-    return {name: value for name, value in options.items() if value not in (None, [], False)}
+    sent = {name: value for name, value in options.items() if value is not None}
+    return sent if fields.glossary is None else {**sent, "glossary": fields.glossary or None}
 
 
 async def _lines(request: Request, service: Service, batch: TextBatch, build_response: Any) -> AsyncIterator[str]:

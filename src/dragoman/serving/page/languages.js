@@ -94,7 +94,7 @@ export class Languages {
     const name = this.name(detection.language);
     const percent = Math.round(detection.confidence);
     const confidence = percent < 100 ? `${percent}% sure` : "over 99% sure"; // detection is never certain
-    this.detectedLabel.textContent = isKnown ? `${name}, ${confidence}` : `unknown, assumed to be ${name}`;
+    this.detectedLabel.textContent = isKnown ? `${name}, ${confidence}` : "unknown";
   }
 
   onSelect() {

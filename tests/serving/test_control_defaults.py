@@ -1,0 +1,128 @@
+"""Control by the server's settings, for clients that have no fields for it."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripted_server import posted, served, translator
+
+from dragoman.base.errors import ConfigError, DataError
+from dragoman.control.keep import KeepRules
+from dragoman.documents.document import translate_document
+from dragoman.documents.expected_spans import ExpectedSpans, has_words
+from dragoman.serving.config import ServeConfig
+from dragoman.serving.control_defaults import ControlDefaults
+from dragoman.translation.engine import Row
+
+PAIR = {"source": "en", "target": "de"}
+SPANS = [
+    "https://example.org/a_b?c=d", "a.b@example.org", "😆", "%1$s", "%(name)s", "{name}", "{0}", "{{x}}", "${x}",
+    "$USER",    ":name", "__x__", "%{x}", '<x id="1"/>', "&amp;", "[[x]]", "@user", "#tag", "/etc/hosts", "1,234",
+]  # fmt: skip
+
+
+def forgetful(row: Row) -> Sequence[str]:
+    """Translate words into capitals. Forget everything else unless there are constraints."""
+    words = row.text.split()
+    return [" ".join(word.upper() if word.isalpha() else word for word in words if row.constraints or word.isalpha())]
+
+
+@pytest.mark.parametrize("span", SPANS)
+def test_usual_spans_survive_by_default(span: str) -> None:
+    text = f"hello {span} dog"
+    with served({"en-de": forgetful}) as service:
+        found = posted(service, "/translate", q=[text, span, "a dog"], **PAIR).json()["translatedText"]
+        assert span in found[0] and "HELLO" in found[0] and found[1:] == [span, "A DOG"]
+        assert span in posted(service, "/v1/translate", text=text, **PAIR).json()["translations"][0]["text"]
+        without = posted(service, "/v1/translate", text=text, keep=[], **PAIR).json()["translations"][0]["text"]
+        assert without == "HELLO DOG"
+    with served({"en-de": forgetful}, control={"keep": []}) as service:
+        assert posted(service, "/translate", q=text, **PAIR).json()["translatedText"] == "HELLO DOG"
+
+
+def test_texts_that_keep_their_spans_are_searched_only_once_without_constraints() -> None:
+    rows: list[Row] = []
+
+    def script(row: Row) -> Sequence[str]:
+        rows.append(row)
+        return [row.text.upper().replace("%S", "%s")]
+
+    with served({"en-de": script}) as service:
+        found = posted(service, "/translate", q=["a %s dog 25", "a dog", "see 1,234.5"], **PAIR).json()
+    assert found["translatedText"] == ["A %s DOG 25", "A DOG", "SEE 1,234.5"]
+    assert len(rows) == 3 and not any(row.constraints for row in rows)
+
+
+def test_numbers_may_be_written_as_in_the_target_language() -> None:
+    expected = ExpectedSpans(KeepRules.of(["all"]))  # type: ignore[arg-type]
+    assert expected.are_in("1,234.5 at 8 pm, 3 dogs", "1.234,5 um 20 Uhr, drei Hunde")
+    assert not expected.are_in("25 dogs", "26 Hunde") and not expected.are_in("see 😆", "siehe")
+    rules = KeepRules.of(["all"])
+    for text in ("https://a.b", "@a #b", "{x} 😆 12:30", "", "…"):
+        assert not has_words(text, rules)
+    for text in ("a", "see https://a.b", "{x} b"):
+        assert has_words(text, rules)
+
+
+def test_defaults_of_a_direction_override_those_for_all(tmp_path: Path) -> None:
+    (tmp_path / "all.tsv").write_text("dog\tHund\n")
+    (tmp_path / "french.tsv").write_text("dog\tchien\n")
+
+    def script(row: Row) -> Sequence[str]:
+        return [row.text.upper()]  # without the term, which is then appended
+
+    settings = {
+        "control": {"glossary": tmp_path / "all.tsv", "keep": ["url"]},
+        "directions": [{"source": "en", "target": "fr", "glossary": tmp_path / "french.tsv", "keep": ["none"]}],
+    }
+    with served({"en-de": script, "en-fr": script}, **settings) as service:
+        for target, translated in (("de", "A DOG Hund"), ("fr", "A DOG chien")):
+            pair = {"source": "en", "target": target}
+            assert posted(service, "/translate", q="a dog", **pair).json()["translatedText"] == translated
+            own = posted(service, "/v1/translate", text="a dog", glossary={"dog": "Köter"}, **pair).json()
+            assert own["translations"][0]["text"] == "A DOG Köter"
+            none = posted(service, "/v1/translate", text="a dog", glossary={}, **pair).json()
+            assert none["translations"][0]["text"] == "A DOG"
+            assert posted(service, "/translate", q="a cat", **pair).json()["translatedText"] == "A CAT"
+
+
+def test_a_default_guard_and_its_override() -> None:
+    with served({"en-de": lambda row: [row.text.upper()]}, control={"guard": True}) as service:
+        requests: list[Any] = []
+        submit = service.directions.models[0].batcher.submit
+
+        def recorded(ticket: Any) -> None:
+            requests.extend(request for _, request in ticket.lines)
+            submit(ticket)
+
+        service.directions.models[0].batcher.submit = recorded  # type: ignore[method-assign]
+        posted(service, "/translate", q="a dog", **PAIR)
+        posted(service, "/v1/translate", text="a dog", guard=False, **PAIR)
+    assert [request.guard is not None for request in requests] == [True, False]
+
+
+def test_a_stream_reports_final_translations_only() -> None:
+    with served({"en-de": forgetful}) as service:
+        answer = posted(service, "/v1/translate", text="hello {name} dog", stream=True, **PAIR)
+        lines = [json.loads(line) for line in answer.text.splitlines()]
+    assert [each.get("translation") for each in lines[:-1]] == ["HELLO {name} DOG"]
+
+
+def test_documents_keep_spans_by_default() -> None:
+    model = translator("en-de", forgetful)
+    document = "hello {name} dog\n\nhttps://a.example/b\n\na dog\n"
+    kept = translate_document(model, document)
+    assert kept.text == "HELLO {name} DOG\n\nhttps://a.example/b\n\nA DOG\n"
+    assert translate_document(model, "hello {name} dog", keep=["none"]).text == "HELLO DOG"
+
+
+def test_invalid_defaults_are_reported_at_the_start(tmp_path: Path) -> None:
+    for control, error, told in (
+        ({"keep": ["numbers"]}, ConfigError, "control.keep: unknown kind 'numbers'"),
+        ({"keep_patterns": ["(("]}, ConfigError, "not a regular expression"),
+        ({"glossary": tmp_path / "none.tsv"}, DataError, "none.tsv"),
+    ):
+        with pytest.raises(error, match=told):
+            ControlDefaults(ServeConfig.model_validate({"control": control}))
