@@ -49,7 +49,7 @@ def create(folder: Path, is_for_libraries: bool = True) -> None:
 
 
 def check_owner(path: Path) -> None:
-    """Raise ResourceError if other users could have written a library, or can exchange it. Raises OSError."""
+    """Raise ResourceError if other users could have written or replaced a file. Raises OSError."""
     found = path.stat()
     if found.st_uid not in (os.geteuid(), 0):
         raise ResourceError(f"{path}: owned by another user")
