@@ -231,6 +231,17 @@ def test_declared_encodings(tmp_path: Path) -> None:
         format.decode(text.replace("ISO-8859-1", "x-y").encode(), "a.xlf", "stop")
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "utf-8", "us-ascii"])
+def test_files_are_written_in_their_encoding(encoding: str) -> None:
+    unit = "<trans-unit id='1'><source>a dog&#228;</source></trans-unit>"
+    text = OLD.replace("UTF-8", encoding.removesuffix("-sig")).format(unit)
+    file = XliffFormat().decode(text.encode(encoding), "a.xlf")
+    written = file.encode(translated(file.content))
+    root = ElementTree.fromstring(written)
+    assert root.findtext(".//{*}target") == "A DOGÄ"
+    assert written.decode(encoding).startswith('<?xml version="1.0" encoding=')
+
+
 SOURCE = st.recursive(
     st.sampled_from(
         ["a dog ", "Two men. ", "&amp;", "<x id='X'/>", " ", "&#65;", "{{x}}", "<ph id='P'>%s</ph>", "é", "&lt;b>"]

@@ -37,7 +37,9 @@ class GettextFormat(BilingualFormat):
         """See `Format.decode`."""
         reject_encoding(encoding, "gettext catalogues")
         charset = _charset_of(data.decode("latin-1"))
-        if charset.lower() in ("utf-8", "utf8", "ascii", "us-ascii"):
+        if charset.lower() in ("utf-8", "utf8"):
+            return super().decode(data, origin, on_error)
+        if charset.lower() in ("ascii", "us-ascii"):
             return DecodedFile(super().decode(data, origin, on_error).content, self.encode)
         try:
             return DecodedFile(data.decode(charset, "strict" if on_error == "stop" else "replace"), self.encode)

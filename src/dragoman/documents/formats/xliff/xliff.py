@@ -31,8 +31,8 @@ class XliffFormat(BilingualFormat):
         """See `Format.decode`."""
         reject_encoding(encoding, "XLIFF files")
         declared = _ENCODING.match(data[:200].decode("latin-1"))
-        if declared is None or declared[2].lower() in ("utf-8", "utf8", "us-ascii"):
-            return DecodedFile(super().decode(data, origin, on_error).content, self.encode)
+        if declared is None or declared[2].lower() in ("utf-8", "utf8"):
+            return super().decode(data, origin, on_error)
         try:
             return DecodedFile(data.decode(declared[2], "strict" if on_error == "stop" else "replace"), self.encode)
         except LookupError:
