@@ -11,7 +11,7 @@ from scripted_server import posted, served, translator
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.control.keep import KeepRules
 from dragoman.documents.document import translate_document
-from dragoman.documents.expected_spans import ExpectedSpans, has_words
+from dragoman.documents.expected_spans import Edges, ExpectedSpans, has_words
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.control_defaults import ControlDefaults
 from dragoman.translation.engine import Row
@@ -126,3 +126,39 @@ def test_invalid_defaults_are_reported_at_the_start(tmp_path: Path) -> None:
     ):
         with pytest.raises(error, match=told):
             ControlDefaults(ServeConfig.model_validate({"control": control}))
+
+
+@pytest.mark.parametrize(
+    ("text", "core"),
+    [
+        ("A boy is jumping 😆", "A boy is jumping"),
+        ("😆👍 See that.", "See that."),
+        ("@user @b A group #x. #a #b", "A group #x."),
+        ("@user is nice", "@user is nice"),
+        ("I love #berlin", "I love #berlin"),
+        ("Done. https://a.b/c 😆 😆", "Done."),
+        ("See https://a.b/c", "See https://a.b/c"),
+        ("a 😆 b", "a 😆 b"),
+        ("😆 @user Hello 😆", "Hello"),
+        ("😆", ""),
+        ("", ""),
+    ],
+)
+def test_spans_around_a_sentence_are_not_translated(text: str, core: str) -> None:
+    begin, end = Edges(KeepRules.of(["all"])).trim(text)
+    assert text[begin:end] == core
+    assert Edges(None).trim(text) == (0, len(text.rstrip()))
+
+
+def test_spans_around_a_sentence_stay_where_they_are() -> None:
+    rows: list[Row] = []
+
+    def script(row: Row) -> Sequence[str]:
+        rows.append(row)
+        return [row.text.upper()]
+
+    with served({"en-de": script}) as service:
+        text = "@user A dog runs. 😆 #a\n😆 It barks 👍👍"
+        found = posted(service, "/translate", q=text, **PAIR).json()["translatedText"]
+    assert found == "@user A DOG RUNS. 😆 #a\n😆 IT BARKS 👍👍"
+    assert sorted(row.text for row in rows) == ["A dog runs.", "It barks"]

@@ -1,9 +1,9 @@
 """`ExpectedSpans`: checks that translations contain the addresses, emoji, placeholders and numbers of their sources."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from dragoman.control.control import Control
-from dragoman.control.keep import KeepRules
+from dragoman.control.keep import KeepRules, Span
 from dragoman.translation.guard.numbers import changed_numbers
 
 USUAL_KINDS = ("all",)
@@ -38,6 +38,61 @@ def expected_spans(keep: Iterable[str] | None, patterns: Iterable[str] | None = 
     """
     rules = None if keep is not None else KeepRules.of(USUAL_KINDS, patterns or ())
     return None if rules is None else ExpectedSpans(rules)
+
+
+_LOOSE_KINDS = ("mention", "hashtag", "url")
+"""Kinds of spans that precede or follow whole sentences, but may also be words of a sentence."""
+
+_ENDS = ".!?…:"
+
+
+class Edges:
+    """Separates the emoji, mentions, hashtags and addresses at the ends of a sentence, which are not translated."""
+
+    def __init__(self, rules: KeepRules | None) -> None:
+        """rules: find kept and expected spans; None for none."""
+        kinds = () if rules is None else rules.kinds
+        self._emoji = KeepRules(tuple(kind for kind in kinds if kind == "emoji"))
+        self._loose = KeepRules(tuple(kind for kind in kinds if kind in _LOOSE_KINDS))
+
+    def trim(self, text: str) -> tuple[int, int]:
+        """Return the (begin, end) characters of a sentence without the spans at its ends and without blanks.
+
+        Emoji are always separated. Other spans are separated if a capital letter follows or the end of a sentence
+        precedes, because they may otherwise be words of the sentence.
+        """
+        loose = self._loose.find(text)
+        spans = sorted([*self._emoji.find(text), *loose])
+        begin, end = 0, len(text)
+        first = _contiguous(text, spans)
+        while first and begin == 0:
+            if loose and any(span in loose for span in first) and not text[first[-1].end :].lstrip()[:1].isupper():
+                first.pop()
+            else:
+                begin = first[-1].end
+        last = _contiguous(text, [span for span in spans if span.start >= begin], from_end=True)
+        while last and end == len(text):
+            before = text[begin : last[0].start].rstrip()
+            if loose and any(span in loose for span in last) and before[-1:] not in _ENDS:
+                last.pop(0)
+            else:
+                end = last[0].start
+        core = text[begin:end]
+        return begin + len(core) - len(core.lstrip()), begin + len(core.rstrip())
+
+
+def _contiguous(text: str, spans: Sequence[Span], from_end: bool = False) -> list[Span]:
+    """Return the spans at the start or the end of a text that only blanks separate."""
+    found: list[Span] = []
+    for span in reversed(spans) if from_end else spans:
+        if from_end:
+            between = text[span.end : found[0].start] if found else text[span.end :]
+        else:
+            between = text[found[-1].end : span.start] if found else text[: span.start]
+        if between.strip():
+            break
+        found.insert(0 if from_end else len(found), span)
+    return found
 
 
 def has_words(text: str, rules: KeepRules | None) -> bool:

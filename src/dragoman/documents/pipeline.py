@@ -9,7 +9,7 @@ import regex
 from dragoman.base.cancellation import until_cancelled
 from dragoman.control.control import Control
 from dragoman.control.keep import KeepRules
-from dragoman.documents.expected_spans import ExpectedSpans, has_words
+from dragoman.documents.expected_spans import Edges, ExpectedSpans, has_words
 from dragoman.documents.formats.format import Content, ParsedDocument
 from dragoman.documents.passage import Passage, Raw, iterate_passages
 from dragoman.documents.placement import render_translation
@@ -98,7 +98,7 @@ class DocumentPipeline:
         """
         control = self._request.control
         rules = self._expected.rules if self._expected is not None else None if control is None else control.keep
-        splitter = Splitter(self._language, lambda part: self._translator.fits(part, self._request))
+        splitter = Splitter(self._language, lambda part: self._translator.fits(part, self._request), Edges(rules).trim)
         by_passage = {
             id(passage): [each for each in segment_passage(passage, splitter) if has_words(each.text, rules)]
             for passage in until_cancelled(iterate_passages(parsed.parts))

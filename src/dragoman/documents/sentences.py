@@ -25,13 +25,16 @@ class Splitter:
     text without letters is not a sentence. oversized: the number of overlong sentences that were split.
     """
 
-    def __init__(self, language: str, fits: Callable[[str], bool]) -> None:
+    def __init__(
+        self, language: str, fits: Callable[[str], bool], trim: Callable[[str], tuple[int, int]] | None = None
+    ) -> None:
         """language: a language code such as `en`. fits: returns whether a text is short enough for the model.
 
-        `fits` is called with texts without whitespace at either end.
+        `fits` is called with texts without whitespace at either end. trim: returns the (begin, end) characters of the
+        part of a sentence to translate; None for all of it.
         """
         self._segment = import_optional("sentencex", "documents").segment
-        self._language, self._fits = language, fits
+        self._language, self._fits, self._trim = language, fits, trim
         self.oversized = 0
 
     def sentences(self, text: str) -> Iterator[tuple[int, int]]:
@@ -54,7 +57,8 @@ class Splitter:
                 stripped = part.strip()
                 if any(map(str.isalpha, stripped)):
                     start = begin + part.index(stripped)
-                    yield start, start + len(stripped)
+                    first, last = (0, len(stripped)) if self._trim is None else self._trim(stripped)
+                    yield start + first, start + last
                 begin += len(part)
 
     def _segment_line(self, line: str) -> list[str]:

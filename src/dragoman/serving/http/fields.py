@@ -186,7 +186,8 @@ def _display_name(encoding: str) -> str:
 def _describe_first_error(error: ValidationError) -> str:
     """Describe the first invalid field, without its value."""
     first = error.errors(include_input=False, include_url=False)[0]
-    name = ".".join(str(part) for part in first["loc"])
+    # other parts of the location are names of types
+    name = ".".join(str(part) for index, part in enumerate(first["loc"]) if index == 0 or isinstance(part, int))
     if first["type"] == "missing":
         return f"Invalid request: missing {name} parameter"
     return f"Invalid request: {name or 'the request'}: {first['msg']}"
