@@ -181,3 +181,91 @@ def test_answers_are_sent_at_once() -> None:
         return found
 
     assert all(asyncio.run(options()))
+
+
+def sent_and_received(url: str, head: bytes, chunk: bytes, times: int) -> bytes:
+    """Send a head and then the same chunk again and again until the server closes the connection; return the answer."""
+    with connected(url) as abuser:
+        abuser.sendall(head)
+        with contextlib.suppress(OSError):
+            for _ in range(times):
+                abuser.sendall(chunk)
+        return received(abuser)
+
+
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "chunk", "status"),
+    [
+        (CHUNKED + b"2;", b"x=y;" * 1000, 431),  # a chunk extension without end
+        (CHUNKED + b"2\r\n{}\r\n0\r\n", b"X-Trailer: " + b"x" * 5000 + b"\r\n", 431),
+        (CHUNKED + b"2\r\n{}\r\n0\r\n" + b"a: b\r\n" * 4000, b"a: b\r\n" * 4000, 431),
+        (CHUNKED, b"400\r\n" + b"x" * 1024 + b"\r\n", 413),  # a body without end
+        (CHUNKED, b"1;" + b"e" * 4000 + b"\r\n{\r\n", 431),
+    ],
+)
+def test_bodies_whose_encoding_never_ends(head: bytes, chunk: bytes, status: int) -> None:
+    with served({"en-de": shouting}, limits={"body_bytes": 10_000}) as service, listening(service) as url:
+        began = time.monotonic()
+        answer = sent_and_received(url, head, chunk, 100)
+        assert answer[9:12] in (b"%d" % status, b"") and time.monotonic() - began < 5
+        assert asked(url) == GOOD
+
+
+def test_trailers_do_not_change_the_headers() -> None:
+    with served({"en-de": shouting}) as service, listening(service) as url, connected(url) as one:
+        body = b"%x\r\n%b\r\n0\r\nAuthorization: Bearer x\r\nConnection: close\r\n\r\n" % (len(BODY), BODY)
+        one.sendall(CHUNKED + body)
+        assert GOOD in one.recv(4096) + one.recv(4096)
+
+
+def test_an_answer_before_the_body_closes_the_connection_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.serving.http.connection._LINGER_SECONDS", 0.3)
+    limits = {"body_bytes": 100}
+    with served({"en-de": shouting}, limits=limits) as service, listening(service) as url, connected(url) as big:
+        big.sendall(HEAD + b"Content-Length: 1000000\r\n\r\n")
+        began = time.monotonic()
+        assert b" 413 " in received(big) and time.monotonic() - began < 3
+
+
+def test_an_answer_that_is_not_received(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.serving.http.connection._STALL_SECONDS", 0.3)
+    text = "a" * 900_000
+    with served({"en-de": shouting}, limits={"characters": 10**6}) as service, listening(service) as url:
+        body = b'{"q": "%b", "source": "de", "target": "de"}' % text.encode()
+        with connected(url) as deaf:
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            head = HEAD + b"Content-Length: %d\r\n\r\n" % len(body)
+            with contextlib.suppress(OSError):
+                for _ in range(20):  # more than the buffers of the system can hold
+                    deaf.sendall(head + body)
+            time.sleep(1.5)
+            assert asked(url) == GOOD
+            with contextlib.suppress(OSError):
+                while deaf.recv(1 << 20):
+                    pass
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"q": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"a": ' * 100_000 + b"1" + b"}" * 100_000,
+        b'{"q": ' + b"[" * 900 + b"]" * 900 + b"}",
+        b'{"q": [' + b'"a",' * 100_000 + b'"a"]}',
+        b'{"q": [' + b"{}," * 100_000 + b"{}]}",
+        b'{"q": "' + b"\\u0000" * 100_000 + b'"}',
+        b'{"q": 1' + b"0" * 900_000 + b"}",
+        b'{"q": "a", "alternatives": 1e999, "source": "en", "target": "de"}',
+    ],
+)
+def test_hostile_json(body: bytes) -> None:
+    with served({"en-de": shouting}) as service, listening(service) as url:
+        with connected(url) as hostile:
+            began = time.monotonic()
+            hostile.sendall(HEAD + b"Content-Length: %d\r\nConnection: close\r\n\r\n" % len(body) + body)
+            answer = received(hostile)
+            assert answer[9:12] in (b"400", b"413") and time.monotonic() - began < 3, answer[:200]
+        assert asked(url) == GOOD

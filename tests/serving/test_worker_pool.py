@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tiny_model import tiny_config, write_tiny_model
 
+from dragoman.base.cancellation import Cancellation, Cancelled
 from dragoman.base.errors import LineError, ModelError, ResourceError
 from dragoman.serving.config import EngineConfig, ModelConfig
 from dragoman.serving.prefork import Failure, WorkerSpec
@@ -232,3 +233,18 @@ def test_memory_of_a_worker_is_limited(tmp_path: Path) -> None:
 def test_a_limit_of_workers_needs_workers() -> None:
     with pytest.raises(ValueError, match="set workers"):
         EngineConfig(worker_megabytes=100)
+
+
+def test_a_cancelled_batch_ends_and_keeps_its_worker(translator: Translator, pool: WorkerPool) -> None:
+    before, cancellation = pids(pool), Cancellation()
+    asked = lines(translator)
+    expected = texts(pool, asked)
+
+    def translate() -> None:
+        with cancellation.active():
+            for _ in pool.translate(asked * 200):
+                cancellation.cancel()
+
+    with pytest.raises(Cancelled):
+        translate()
+    assert texts(pool, asked) == expected and pids(pool) == before

@@ -9,11 +9,14 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Lock, Thread
 
+from dragoman.base.cancellation import Cancellation, Cancelled
 from dragoman.base.errors import ConfigError, DragomanError
 from dragoman.base.machine.device import use_threads
 from dragoman.base.machine.memory import limit_memory
@@ -54,8 +57,24 @@ class ProcessReady:
 
 
 @dataclass(frozen=True)
+class Batch:
+    """Lines for a worker to translate. number: identifies the batch. batch_lines: lines that are decoded together."""
+
+    number: int
+    lines: list[TextRequest]
+    batch_lines: int
+
+
+@dataclass(frozen=True)
+class CancelBatch:
+    """Tells a worker that the remaining lines of a batch are no longer needed."""
+
+    number: int
+
+
+@dataclass(frozen=True)
 class BatchDone:
-    """Reports that a worker has sent the hypotheses of all lines of a batch."""
+    """Reports that a worker has sent the hypotheses of all lines of a batch, or that the batch was cancelled."""
 
 
 @dataclass(frozen=True)
@@ -154,21 +173,58 @@ def run_worker(connection: Connection, spec: WorkerSpec, translator: Translator 
         if (megabytes := spec.engine.worker_megabytes) is not None:
             limit_memory(megabytes * 1_000_000)
         connection.send(ProcessReady(is_shared=True))
-        while True:
-            lines, batch_lines = connection.recv()
-            for answer in _translate(translator, lines, batch_lines):
+        inbox = _Inbox(connection)
+        while (batch := inbox.next()) is not None:
+            for answer in _translate(translator, batch, inbox.cancellation):
                 connection.send(answer)
     except (EOFError, OSError):  # the server has ended or closed the connection
         return
 
 
+class _Inbox:
+    """Receives messages in a thread, so that a batch can be cancelled while it is translated."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection, self._lock = connection, Lock()
+        self._batches: SimpleQueue[Batch | None] = SimpleQueue()
+        self._number = -1
+        self.cancellation = Cancellation()
+        """The cancellation of the current batch."""
+        Thread(target=self._receive, name="receiving", daemon=True).start()
+
+    def next(self) -> Batch | None:
+        """Wait for the next batch; None if the server has ended or closed the connection."""
+        batch = self._batches.get()
+        if batch is not None:
+            with self._lock:
+                self._number, self.cancellation = batch.number, Cancellation()
+        return batch
+
+    def _receive(self) -> None:
+        try:
+            while True:
+                message = self._connection.recv()
+                if isinstance(message, Batch):
+                    self._batches.put(message)
+                    continue
+                with self._lock:
+                    if message.number == self._number:
+                        self.cancellation.cancel()
+        except (EOFError, OSError):
+            self.cancellation.cancel()
+            self._batches.put(None)
+
+
 def _translate(
-    translator: Translator, lines: Sequence[TextRequest], batch_lines: int
+    translator: Translator, batch: Batch, cancellation: Cancellation
 ) -> Iterator[Hypotheses | BatchDone | Failure]:
-    texts, requests = zip(*lines, strict=True)
+    texts, requests = zip(*batch.lines, strict=True)
     try:
-        for hypotheses in translator.translate_window(texts, requests, batch_lines):
-            yield strip_tokenizer(hypotheses)
+        with cancellation.active():
+            for hypotheses in translator.translate_window(texts, requests, batch.batch_lines):
+                yield strip_tokenizer(hypotheses)
+        yield BatchDone()
+    except Cancelled:
         yield BatchDone()
     except Exception as error:
         yield Failure.of(error)

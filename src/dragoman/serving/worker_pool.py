@@ -10,18 +10,32 @@ from contextlib import closing, suppress
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from threading import Lock
+from time import monotonic
 from typing import Any
 from weakref import finalize
 
+from dragoman.base.cancellation import Cancellation, active_cancellation, check_cancelled
 from dragoman.base.errors import ResourceError
 from dragoman.base.log import warn
-from dragoman.serving.prefork import ENVIRONMENT, BatchDone, Failure, ProcessReady, WorkerSpec, attach_tokenizer
+from dragoman.serving.prefork import (
+    ENVIRONMENT,
+    Batch,
+    BatchDone,
+    CancelBatch,
+    Failure,
+    ProcessReady,
+    WorkerSpec,
+    attach_tokenizer,
+)
 from dragoman.serving.queue import Hypotheses
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.translation.request import TextRequest
 
 _ATTEMPTS = 2
 """Maximum number of workers that attempt a batch, one after another, if they end while translating it."""
+
+_POLL_SECONDS = 0.05
+"""Time in seconds between two checks for cancellation."""
 
 
 class _WorkerEnded(Exception):
@@ -171,6 +185,7 @@ class _Worker:
 
     def __init__(self, pid: int, connection: Connection) -> None:
         self.pid, self.connection = pid, connection
+        self._number = 0
         self.is_idle = True
         """Whether the worker is waiting for a batch."""
 
@@ -185,16 +200,22 @@ class _Worker:
     def translate(self, lines: Sequence[TextRequest], batch_lines: int, seconds: float) -> Iterator[Hypotheses]:
         """Yield the hypotheses of each line. seconds: the timeout for each message.
 
-        Raises _WorkerEnded if the worker ends or a message does not arrive in time, and the errors of the translation.
+        Raises _WorkerEnded if the worker ends or a message does not arrive in time, Cancelled, and the errors of the
+        translation.
         """
         self.is_idle = False  # until all results have been received
-        try:
-            self.connection.send((list(lines), batch_lines))
-        except OSError:
-            raise _WorkerEnded from None
-        while not isinstance(answer := self._receive(seconds), BatchDone | Failure):
-            yield answer
+        self._number += 1
+        self._send(Batch(self._number, list(lines), batch_lines))
+        cancellation, is_cancelled = active_cancellation() or Cancellation(), False
+        while not isinstance(answer := self._receive(seconds, cancellation), BatchDone | Failure):
+            if answer is not None:
+                yield answer
+            elif not is_cancelled:
+                is_cancelled = True
+                self._send(CancelBatch(self._number))
+                cancellation = Cancellation()  # so that the remaining messages are awaited
         self.is_idle = True
+        check_cancelled()
         if isinstance(answer, Failure):
             raise answer.error
 
@@ -202,10 +223,24 @@ class _Worker:
         with suppress(OSError):
             self.connection.close()
 
-    def _receive(self, seconds: float) -> Any:
-        """Return the next message. A worker that sends nothing in time is killed. Raises _WorkerEnded."""
+    def _send(self, message: Batch | CancelBatch) -> None:
         try:
-            if not self.connection.poll(seconds):
+            self.connection.send(message)
+        except OSError:
+            raise _WorkerEnded from None
+
+    def _receive(self, seconds: float, cancellation: Cancellation) -> Any:
+        """Return the next message, or None once the translation is cancelled.
+
+        A worker that sends nothing in time is killed. Raises _WorkerEnded.
+        """
+        deadline = monotonic() + seconds
+        try:
+            while not self.connection.poll(min(_POLL_SECONDS, max(0.0, deadline - monotonic()))):
+                if cancellation.is_cancelled:
+                    return None
+                if monotonic() < deadline:
+                    continue
                 warn(f"killing worker process {self.pid}: no result for {seconds:g} s")
                 os.kill(self.pid, signal.SIGKILL)  # its socket is open, so its pid has not been reused
                 raise _WorkerEnded

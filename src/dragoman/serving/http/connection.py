@@ -1,44 +1,76 @@
-"""`Connection`: an HTTP connection that is closed if its headers are too long or arrive too slowly."""
+"""`Connection`: an HTTP connection with limits that uvicorn lacks, so that no client can occupy the server."""
 
+import json
 from asyncio import TimerHandle, Transport
 from typing import Any
 
+from starlette.responses import JSONResponse
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 _HEADER_BYTES = 32_768
 _HEADER_SECONDS = 10.0
 
-_TOO_LONG = (
-    b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: application/json\r\ncontent-length: 36\r\n"
-    b'connection: close\r\n\r\n{"error":"the headers are too long"}'
-)
+_OVERHEAD_BYTES, _OVERHEAD_FACTOR = 65_536, 8
+"""Maximum number of bytes of a body that are no content, such as chunk extensions and trailers: a constant, and a
+multiple of the content, because each chunk of a single byte takes five more bytes."""
+
+_LINGER_SECONDS = 2.0
+"""Time for a client to receive an answer that was sent before its whole request arrived."""
+
+_STALL_SECONDS = 30.0
+"""Time after which a connection is closed if the client receives nothing of an answer."""
+
+_TOO_LONG = "the headers, the trailers or the chunk extensions are too long"
+
+_overloaded = JSONResponse({"error": "too many connections: try again later"}, 503, {"Retry-After": "1"})
 
 
 class Connection(HttpToolsProtocol):
-    """An HTTP connection of uvicorn, with limits on the size and the duration of headers, which uvicorn lacks."""
+    """An HTTP connection of uvicorn with limits on headers, on the encoding of bodies, and on unread answers.
+
+    Headers are limited in size and time. In the body, chunk extensions and trailers are limited in size, and trailers
+    are ignored. If an answer is sent before the request is complete, or if the client does not receive an answer, the
+    connection is closed soon.
+    """
 
     _timer: TimerHandle | None = None
+    """The timeout for headers, while headers are expected."""
+    _linger: TimerHandle | None = None
+    _stall: TimerHandle | None = None
     _header_bytes = 0
+    _in_body = False
+    _received_bytes = _content_bytes = 0
+    """The bytes of the current body as received, and the bytes of its content."""
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Start the timeout for the headers of the first request."""
         super().connection_made(transport)
+        # uvicorn would reject connections that exceed the limit in plain text
+        self._most_connections, self.limit_concurrency = self.limit_concurrency, None
         self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timeout."""
+        """Stop all timeouts."""
         self._stop_timer()
+        for timer in (self._linger, self._stall):
+            if timer is not None:
+                timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Check the length of the headers, and process the data."""
+        """Check the length of the headers and the encoding of the body, and process the data."""
         if self._timer is not None:
             self._header_bytes += len(data)
             if self._header_bytes > _HEADER_BYTES and b"\r\n\r\n" not in data:
-                self.transport.write(_TOO_LONG)
-                self.transport.close()
+                self._reject(431, _TOO_LONG)
                 return
+        if self._in_body:
+            self._received_bytes += len(data)
         super().data_received(data)
+        if self._in_body:
+            overhead = self._received_bytes - self._content_bytes
+            if overhead > _OVERHEAD_BYTES + _OVERHEAD_FACTOR * self._content_bytes:
+                self._reject(431, _TOO_LONG)
 
     def on_message_begin(self) -> None:
         """Start the timeout for the headers of a further request on this connection."""
@@ -46,10 +78,76 @@ class Connection(HttpToolsProtocol):
             self._start_timer()
         super().on_message_begin()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Add a header. Trailers are ignored, because they must not change what the headers say."""
+        if not self._in_body:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> Any:
         """Stop the timeout. The routes limit the time for the body."""
         self._stop_timer()
+        self._in_body, self._received_bytes, self._content_bytes = True, 0, 0
+        if self._most_connections is not None and len(self.connections) > self._most_connections:
+            self.app = _overloaded
         return super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Process a part of the content."""
+        self._content_bytes += len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Process the end of a request."""
+        self._in_body = False
+        if self._linger is not None:
+            self._linger.cancel()
+            self._linger = None
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Process the end of an answer. The rest of an incomplete request is not awaited."""
+        super().on_response_complete()
+        if (self._in_body or self.app is _overloaded) and not self.transport.is_closing():
+            self._linger = self.loop.call_later(_LINGER_SECONDS, self.transport.close)
+
+    def pause_writing(self) -> None:
+        """Start to watch whether the client receives the answer."""
+        super().pause_writing()
+        self._watch(self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        """Stop watching."""
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
+        super().resume_writing()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer a request that is not valid HTTP, and close the connection."""
+        self._reject(400, msg)
+
+    def _watch(self, unsent: int) -> None:
+        """Abort the connection if as many bytes are unsent after some time."""
+
+        def check() -> None:
+            remaining = self.transport.get_write_buffer_size()
+            if remaining >= unsent:
+                self.transport.abort()
+            else:
+                self._watch(remaining)
+
+        self._stall = self.loop.call_later(_STALL_SECONDS, check)
+
+    def _reject(self, status: int, message: str) -> None:
+        """Answer with an error in JSON, unless an answer has begun, and close the connection."""
+        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+            reason = b"Bad Request" if status == 400 else b"Request Header Fields Too Large"
+            content = json.dumps({"error": message}).encode()
+            self.transport.write(
+                b"HTTP/1.1 %d %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b"
+                % (status, reason, len(content), content)
+            )
+        self.transport.close()
 
     def _start_timer(self) -> None:
         self._header_bytes = 0

@@ -1,5 +1,6 @@
 """Parses the fields of a request, in any form that LibreTranslate accepts, and validates them."""
 
+import asyncio
 import codecs
 import json
 from collections.abc import Mapping
@@ -16,6 +17,9 @@ from dragoman.serving.errors import RequestError
 JSON, FORM, MULTIPART = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
 
 _MAX_FIELDS = 1000
+_CHUNK_BYTES = 16_384
+"""Number of bytes of a form in parts that are parsed at a time."""
+
 _ENCODINGS = ("utf-8", "utf-16", "utf-32", "ascii", "iso8859", "cp125", "koi8", "gb", "big5", "shift_jis", "euc_")
 """Prefixes of the names, in Python, of encodings that are in use and are decoded in linear time."""
 
@@ -96,7 +100,10 @@ def _parse_json(body: bytes, encoding: str) -> dict[str, Any]:
         raise RequestError(f"the request is not valid JSON: {error}") from None
     if not isinstance(values, dict):
         raise RequestError("the request is not a JSON object")
-    replaced: dict[str, Any] = _replace_surrogates(values)
+    try:
+        replaced: dict[str, Any] = _replace_surrogates(values)
+    except RecursionError:
+        raise RequestError("the request is not valid JSON: it is nested too deeply") from None
     return replaced
 
 
@@ -118,7 +125,9 @@ def _parse_pairs(body: bytes, encoding: str) -> dict[str, Any]:
 
 async def _parse_parts(headers: Headers, body: bytes) -> dict[str, Any]:
     async def stream() -> Any:
-        yield body
+        for start in range(0, len(body), _CHUNK_BYTES):
+            yield body[start : start + _CHUNK_BYTES]
+            await asyncio.sleep(0)  # other requests are processed between two parts
 
     try:
         form = await MultiPartParser(
