@@ -10,6 +10,7 @@ import pytest
 from scripted_server import asked, posted, served, shouting
 
 from dragoman.base.cancellation import Cancellation, Cancelled, check_cancelled, until_cancelled
+from dragoman.control.control import Control
 from dragoman.documents.formats.union import get_format
 from dragoman.serving.batcher import Batcher
 from dragoman.serving.config import QueueConfig
@@ -246,3 +247,18 @@ def test_overloaded_is_reported_before_models_are_loaded() -> None:
 
     with pytest.raises(Overloaded):
         Service().check_ready()
+
+
+def test_lines_with_requirements_do_not_delay_other_lines() -> None:
+    endless, shouting_backend = Endless(), Endless()
+    batcher = Batcher(shouting_backend, QueueConfig(gather_milliseconds=0), control_backend=endless)
+    control = Request(None, control=Control.of(["x"]))  # type: ignore[arg-type]
+    expensive = Ticket([("short", Request(None)), ("expensive", control)], [1, 3])  # type: ignore[arg-type]
+    batcher.submit(expensive)
+    assert endless.begun.wait(10)
+    short = Ticket([("short", Request(None))], [1])  # type: ignore[arg-type]
+    batcher.submit(short)
+    assert short.done.result(5) == [[]] and not expensive.is_done and not shouting_backend.begun.is_set()
+    expensive.done.cancel()
+    batcher.close()
+    assert endless.ended.is_set() and not batcher.queue.tokens and not batcher.control_queue.tokens

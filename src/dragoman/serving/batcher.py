@@ -10,12 +10,16 @@ from typing import NamedTuple, Protocol
 from dragoman.base.cancellation import Cancellation, Cancelled
 from dragoman.base.errors import DragomanError
 from dragoman.serving.config import QueueConfig
+from dragoman.serving.errors import Overloaded
 from dragoman.serving.queue import Cache, Hypotheses, LineQueue, QueuedLine, Ticket
 from dragoman.translation.continuous import ContinuousTranslation
 from dragoman.translation.request import TextRequest
 
 _POLL_SECONDS = 0.005
 """Time in seconds to wait for completed lines before admitting further lines."""
+
+_CONTROL_LINES = 16
+"""Number of lines with requirements that are taken at a time. It is small, so that tickets take turns."""
 
 
 class Backend(Protocol):
@@ -58,16 +62,30 @@ class Batcher:
 
     If the backend supports it, a batch admits further lines during decoding. Identical lines are translated once. An
     error in a line fails only the tickets that contain the line.
+
+    Lines with requirements, such as a glossary, need expensive searches. If there is a separate backend for them, they
+    have their own queue and thread, so that other lines do not wait for them.
     """
 
     def __init__(
-        self, backend: Backend, config: QueueConfig, listener: BatchListener = lambda batch: None, threads: int = 1
+        self,
+        backend: Backend,
+        config: QueueConfig,
+        listener: BatchListener = lambda batch: None,
+        threads: int = 1,
+        control_backend: Backend | None = None,
     ) -> None:
-        """threads: the number of batches that are translated in parallel."""
-        self.queue = LineQueue(config.most_tokens)
+        """threads: the number of batches that are translated in parallel.
+
+        control_backend: the backend for lines with requirements; None: the same backend.
+        """
+        self.queue, self.control_queue = LineQueue(config.most_tokens), LineQueue(config.most_tokens)
         self._config, self._listener = config, listener
         self._current = backend, Cache(config.cache_entries)
+        self._control_backend = control_backend
         self._threads = [Thread(target=self._run, name="translating", daemon=True) for _ in range(threads)]
+        if control_backend is not None:
+            self._threads.append(Thread(target=self._run_controls, name="translating controls", daemon=True))
         for thread in self._threads:
             thread.start()
 
@@ -85,14 +103,26 @@ class Batcher:
         """Queue the lines of a ticket. Cached translations are delivered at once. Raises Overloaded."""
         cache = self.cache
         cached = [cache.get(line) for line in ticket.lines]
-        if uncached := [index for index, translation in enumerate(cached) if translation is None]:
-            self.queue.put(ticket, uncached)
+        uncached = [index for index, translation in enumerate(cached) if translation is None]
+        plain, controls = list[int](), list[int]()
+        for index in uncached:
+            is_separate = self._control_backend is not None and _is_control(ticket.lines[index])
+            (controls if is_separate else plain).append(index)
+        try:
+            for queue, indices in ((self.queue, plain), (self.control_queue, controls)):
+                if indices:
+                    queue.put(ticket, indices)
+        except Overloaded:
+            ticket.done.cancel()
+            raise
         for index, translation in enumerate(cached):
             if translation is not None:
                 ticket.set_result(index, translation)
 
-    def replace(self, backend: Backend) -> None:
-        """Replace the backend. Batches in progress finish on the old backend."""
+    def replace(self, backend: Backend, control_backend: Backend | None = None) -> None:
+        """Replace the backends. Batches in progress finish on the old ones."""
+        if self._control_backend is not None:
+            self._control_backend = control_backend or backend
         self._current = backend, Cache(self._config.cache_entries)
 
     @property
@@ -103,6 +133,7 @@ class Batcher:
     def close(self, seconds: float | None = None) -> None:
         """Translate all lines in the queue, then stop. seconds: the maximum waiting time; None for no limit."""
         self.queue.close()
+        self.control_queue.close()
         deadline = None if seconds is None else time.monotonic() + seconds
         for thread in self._threads:
             thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
@@ -119,6 +150,20 @@ class Batcher:
                 if batch is not None:
                     with closing(batch):
                         self._translate_continuously(batch, lines, in_flight, current)
+                for group in in_flight.groups():
+                    self._translate_batch(backend, group, in_flight)
+            except Exception as error:  # a bug may fail this batch, but must not end the thread
+                in_flight.fail(error)
+
+    def _run_controls(self) -> None:
+        """Translate lines with requirements, one ticket at a time."""
+        config = self._config
+        while queued := self.control_queue.take(config.batch_tokens, min(config.batch_lines, _CONTROL_LINES), 0):
+            backend = self._control_backend
+            assert backend is not None
+            in_flight = InFlight(self.control_queue, self._current[1])
+            try:
+                in_flight.add(queued)
                 for group in in_flight.groups():
                     self._translate_batch(backend, group, in_flight)
             except Exception as error:  # a bug may fail this batch, but must not end the thread
@@ -305,6 +350,11 @@ class BatchReporter:
             statistics = BatchStatistics(self._lines, self._tokens, now - self._since, self._concurrent_tokens)
             self._listener(statistics)
             self._since, self._lines, self._tokens, self._concurrent_tokens = now, 0, 0, 0
+
+
+def _is_control(line: TextRequest) -> bool:
+    """Return whether a line has requirements, which need an expensive search."""
+    return line[1].control is not None
 
 
 def _translate_with_retries(

@@ -63,9 +63,9 @@ class ServedModel:
         """
         self._config, self._engine, self._queue, self._aligner = config, engine, queue, aligner
         self._version = _folder_version(config.path)
-        self.translator, backend = self._load()
+        self.translator, backend, control_backend = self._load()
         self.source, self.targets = _languages(config, self.translator)
-        self.batcher = Batcher(backend, queue, listener, max(1, engine.workers))
+        self.batcher = Batcher(backend, queue, listener, max(1, engine.workers), control_backend)
 
     @property
     def name(self) -> str:
@@ -85,12 +85,12 @@ class ServedModel:
         if version == self._version:
             return False
         self._version = version
-        translator, backend = self._load()
+        translator, backend, control_backend = self._load()
         languages = _languages(self._config, translator)
         if languages != (self.source, self.targets):
             raise ConfigError(f"the languages of {self._config.path} have changed: restart the server to serve it")
         self.translator = translator
-        self.batcher.replace(backend)  # the old backend is released after its last batch
+        self.batcher.replace(backend, control_backend)  # the old backend is released after its last batch
         return True
 
     def close(self, seconds: float | None = None) -> None:
@@ -98,11 +98,14 @@ class ServedModel:
         self.batcher.close(seconds)
         self.batcher.backend.close()
 
-    def _load(self) -> tuple[Translator, Backend]:
+    def _load(self) -> tuple[Translator, Backend, Backend | None]:
+        """Return the translator, and the backends for lines without and with requirements (see `Batcher`)."""
         config, engine, lines = self._config, self._engine, self._queue.batch_lines
         if not engine.workers:
             translator = load_translator(config, engine, self._aligner)
-            return translator, InProcessBackend(translator, lines)
+            control_translator = translator.for_constraints()
+            control_backend = None if control_translator is None else InProcessBackend(control_translator, lines)
+            return translator, InProcessBackend(translator, lines), control_backend
         local_engine = "auto" if is_exported(config.path) else "torch"
         translator = load_translator(
             config, engine.model_copy(update={"name": local_engine, "precision": None}), self._aligner
@@ -112,7 +115,7 @@ class ServedModel:
         pool = WorkerPool(spec, engine.workers, translator.tokenizers.target, lines)
         if not pool.is_shared:
             info(f"each of the {engine.workers} worker processes holds a separate copy of the weights of {self.name}")
-        return translator, pool
+        return translator, pool, None
 
 
 def _languages(config: ModelConfig, translator: Translator) -> tuple[str, tuple[str, ...]]:

@@ -248,7 +248,7 @@ class Service:
             if on_sentence is not None:
                 on_sentence(*indices[line], _text(hypotheses[0]))
 
-        found = iter(await self._decode(step.model.batcher, pipeline, sentences, costs, job, on_result))
+        found = iter(await self._decode(step.model.batcher, pipeline, sentences, costs, job, on_result, is_long))
         results = [list(islice(found, len(document.sentences))) for document in documents]
 
         def assemble() -> list[TranslatedText]:
@@ -266,11 +266,12 @@ class Service:
         costs: Sequence[int],
         job: TranslationJob,
         on_result: Callable[[int, Hypotheses], None],
+        is_long: bool,
     ) -> list[Hypotheses]:
         """Decode each sentence through the model's queue, and return its hypotheses.
 
         A sentence whose hypotheses lack expected spans is decoded again. on_result: called for final results only.
-        Raises RequestError and Overloaded.
+        is_long: whether to prepare the requests in a separate thread. Raises RequestError and Overloaded.
         """
 
         def acceptable(index: int, hypotheses: Hypotheses) -> Hypotheses:
@@ -285,8 +286,8 @@ class Service:
                 results[index] = acceptable(index, hypotheses) or hypotheses
             return pipeline.repairs(sentences, [_text(hypotheses[0]) for hypotheses in results])
 
-        results = await self._decode_first(batcher, pipeline, sentences, costs, job, on_first_result)
-        repairs = await self.prepare(job.client, find_repairs, True) if job.is_document else find_repairs()
+        results = await self._decode_first(batcher, pipeline, sentences, costs, job, on_first_result, is_long)
+        repairs = await self.prepare(job.client, find_repairs, job.is_document) if is_long else find_repairs()
         indices = list(repairs)
 
         def on_repaired(line: int, hypotheses: Hypotheses) -> None:
@@ -311,15 +312,18 @@ class Service:
         costs: Sequence[int],
         job: TranslationJob,
         on_result: Callable[[int, Hypotheses], None],
+        is_long: bool,
     ) -> list[Hypotheses]:
         """Decode each sentence as the first of the pipeline's attempts that the model supports."""
         reservation = None if job.reserve is None else job.reserve(sum(costs))
         attempts, rejection = pipeline.attempts(sentences), ""
+
+        def next_lines() -> list[TextRequest] | None:
+            lines = next(attempts, None)
+            return None if lines is None else [_without_unneeded_control(*line) for line in until_cancelled(lines)]
+
         while True:
-            if job.is_document:
-                lines = await self.prepare(job.client, lambda: next(attempts, None), True)
-            else:
-                lines = next(attempts, None)
+            lines = await self.prepare(job.client, next_lines, job.is_document) if is_long else next_lines()
             if lines is None:
                 raise RequestError(rejection)
             try:
@@ -332,6 +336,13 @@ class Service:
                 raise RequestError(str(error)) from None
             except ConfigError as error:
                 rejection = str(error)
+
+
+def _without_unneeded_control(text: str, request: Request) -> TextRequest:
+    """Return a line without requirements if none of them applies to its text, so that it is searched faster."""
+    if request.control is None or request.control.requirements(text):
+        return text, request
+    return text, replace(request, control=None)
 
 
 def _check_characters(parsed: ParsedDocument[Any], maximum: int) -> None:

@@ -91,7 +91,7 @@ class Metrics:
 
     def watch(self, model: str, batcher: Batcher) -> None:
         """Report the state of a model's queue and cache whenever the metrics are read."""
-        self._queued.labels(model).set_function(lambda: batcher.queue.tokens)
+        self._queued.labels(model).set_function(lambda: batcher.queue.tokens + batcher.control_queue.tokens)
         self._hits.labels(model).set_function(lambda: batcher.cache.hits)
 
     def text(self) -> bytes:

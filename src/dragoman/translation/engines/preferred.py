@@ -19,7 +19,7 @@ class PreferredEngine:
 
     def __init__(self, preferred: Engine, reference: AttentionEngine) -> None:
         """preferred, reference: two engines of the same model."""
-        self.preferred, self._reference = preferred, reference
+        self.preferred, self.reference = preferred, reference
         self._warned: set[str] = set()
 
     @property
@@ -30,18 +30,18 @@ class PreferredEngine:
     @property
     def limits(self) -> LengthLimits:
         """The limits of the reference engine, which are at least as large as those of the preferred engine."""
-        return self._reference.limits
+        return self.reference.limits
 
     def refusal(self, row: Row) -> str | None:
         """Return the reference engine's reason if neither engine supports the row; otherwise None."""
-        return None if self.preferred.refusal(row) is None else self._reference.refusal(row)
+        return None if self.preferred.refusal(row) is None else self.reference.refusal(row)
 
     def hypotheses(self, rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
         """See `Engine.hypotheses`."""
         assigned: dict[Engine, list[int]] = {}
         for number, row in enumerate(rows):
             reason = self.preferred.refusal(row)
-            assigned.setdefault(self.preferred if reason is None else self._reference, []).append(number)
+            assigned.setdefault(self.preferred if reason is None else self.reference, []).append(number)
             if reason is not None and reason not in self._warned:
                 self._warned.add(reason)
                 warn(reason)
@@ -51,18 +51,18 @@ class PreferredEngine:
 
     def scores(self, pairs: Sequence[Pair], batch_size: int) -> list[float]:
         """See `Engine.scores`; computed by the reference engine."""
-        return self._reference.scores(pairs, batch_size)
+        return self.reference.scores(pairs, batch_size)
 
     def attention(self, source: Sequence[int], target: Sequence[int]) -> list[AttentionMap]:
         """See `AttentionEngine.attention`; computed by the reference engine."""
-        return self._reference.attention(source, target)
+        return self.reference.attention(source, target)
 
     def source_attention(
         self, pairs: Sequence[Pair], batch_size: int, layer: int | None = None, head: int | None = None
     ) -> list[np.ndarray]:
         """See `AttentionEngine.source_attention`; computed by the reference engine."""
-        return self._reference.source_attention(pairs, batch_size, layer, head)
+        return self.reference.source_attention(pairs, batch_size, layer, head)
 
     def without_weights(self) -> list[str]:
         """See `AttentionEngine.without_weights`; computed by the reference engine."""
-        return self._reference.without_weights()
+        return self.reference.without_weights()

@@ -63,6 +63,11 @@ class TorchEngine:
         return "float32"
 
     @property
+    def device(self) -> torch.device:
+        """The device on which the engine computes."""
+        return self._device
+
+    @property
     def limits(self) -> LengthLimits:
         """The model's limits."""
         return self.model.limits
