@@ -3,11 +3,11 @@
     python benchmarks/engines.py runs/small test.en.gz --reference test.de.gz
 
 Printed: sentences per second at each beam and batch size, as the median of the turns, and the latency of single
-sentences (ms): median and 99th percentile. Tokenisation is included. `plain` is CTranslate2 as its own users call it,
-on sorted pieces with its own search and length penalty, at its best setting, one worker per core. Lines that differ
-from torch's are counted. Unsupported combinations are skipped and reported. With --picture, sentences per second are
-plotted against the batch size. With --untrained PRESET the model is replaced by one of that size with the same
-vocabulary, random weights and outputs of 15 tokens.
+sentences (ms): median and 99th percentile. Tokenisation is included. `default` is dragoman without any engine or
+precision being set. `plain` is CTranslate2 as its own users call it, on sorted pieces with its own search and length
+penalty, at its best setting, one worker per core. Lines that differ from torch's are counted. Unsupported combinations
+are skipped and reported. With --picture, sentences per second are plotted against the batch size. With --untrained
+PRESET the model is replaced by one of that size with the same vocabulary, random weights and outputs of 15 tokens.
 """
 
 import argparse
@@ -34,14 +34,14 @@ from dragoman.exchange.ctranslate2.specification import library, token_names
 from dragoman.inspect.pictures.figure import new_figure, save
 from dragoman.metrics.bleu import BLEU
 from dragoman.models.seq2seq import ModelConfig
-from dragoman.translation.choice import ENGINES
+from dragoman.translation.choice import AUTOMATIC, ENGINES
 from dragoman.translation.engines.native import build
 from dragoman.translation.files.lines import read_lines
 
 Contender = Callable[[Sequence[str], int, int], list[str]]
 """Translates texts with a beam size and a batch size."""
 INSTRUCTIONS = ("avx2", "fma", "avx512f", "avx512_bf16", "avx_vnni", "avx512_vnni", "amx_bf16", "amx_int8", "asimd")
-COLOURS = ("#66737f", "#d9731a", "#1f5fa8", "#2e8b57")
+COLOURS = ("#66737f", "#d9731a", "#1f5fa8", "#2e8b57", "#8e44ad")
 FIXED = 15
 """Length (tokens) of the outputs of an untrained model."""
 WARM = 64
@@ -98,6 +98,7 @@ def contenders(folder: Path, threads: int, words: Sequence[str] | None) -> dict[
     for kind in reversed(ENGINES):
         for precision in kind.precisions:
             makers[f"{kind.name} {precision}"] = partial(engine, folder, threads, kind.name, precision)
+    makers["default auto"] = partial(engine, folder, threads, "auto", AUTOMATIC)
     for quantization in ("float32", "int8"):
         makers[f"plain {quantization}"] = partial(plain, folder, threads, quantization)
     found = {}

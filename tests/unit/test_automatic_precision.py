@@ -77,7 +77,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def int8_is_fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(automatic_precision, "int8_speed", lambda library: 2.0)
+    monkeypatch.setattr(automatic_precision, "relative_speed", lambda precision, library: 2.0)
 
 
 def test_the_measurement_is_stored_with_the_model(measured: Path) -> None:
@@ -269,12 +269,12 @@ def test_the_speed_of_int8_is_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     library = best_library()
     monkeypatch.setattr(calibration, "cache_folders", lambda: [tmp_path / "missing" / "file", tmp_path / "dragoman"])
     (tmp_path / "missing").write_text("a file, so that the first folder cannot be created")
-    monkeypatch.setattr(calibration, "_measure_int8", lambda: 1.5)
-    calibration.int8_speed.cache_clear()
-    assert calibration.int8_speed(library) == 1.5
+    monkeypatch.setattr(calibration, "_measure_speed", lambda precision: 1.5)
+    calibration.relative_speed.cache_clear()
+    assert calibration.relative_speed("int8", library) == 1.5
     (file,) = (tmp_path / "dragoman").glob("int8-speed-*.json")
-    for content, expected in (('{"int8_speed": 2.5}', 2.5), ("{", 1.5), ('{"int8_speed": NaN}', 1.5), ("[]", 1.5)):
+    for content, expected in (('{"speed": 2.5}', 2.5), ("{", 1.5), ('{"speed": NaN}', 1.5), ("[]", 1.5)):
         file.write_text(content)
-        calibration.int8_speed.cache_clear()
-        assert calibration.int8_speed(library) == expected
-    calibration.int8_speed.cache_clear()
+        calibration.relative_speed.cache_clear()
+        assert calibration.relative_speed("int8", library) == expected
+    calibration.relative_speed.cache_clear()

@@ -272,3 +272,20 @@ def test_a_gpu_that_cannot_be_used(
     for settings in ({"device": "cuda"}, {"engine": "cuda"}):
         with pytest.raises(torch.OutOfMemoryError):
             Translator.load(model, **settings)
+
+
+def test_bfloat16_on_a_cpu_is_taken_where_it_is_faster(
+    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(choice, "relative_speed", lambda precision, library: 1.2)
+    for name in ("auto", "native"):
+        assert Translator.load(model, engine=name, precision="bfloat16").engine.precision == "bfloat16"
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(choice, "relative_speed", lambda precision, library: 0.8)
+    with pytest.raises(ConfigError, match=r"not faster than float32 on this processor \(0.80 times"):
+        Translator.load(model, engine="native", precision="bfloat16")
+    assert Translator.load(model, precision="bfloat16").engine.precision == "float32"
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1 and "computing in float32" in message and "0.80 times the speed" in message
+    with pytest.raises(ConfigError, match="does not support bfloat16: choose the engine native, cuda"):
+        Translator.load(model, engine="torch", precision="bfloat16")

@@ -81,6 +81,30 @@ def test_int8_results_do_not_depend_on_the_batch() -> None:
 
 
 @pytest.mark.parametrize("instructions", available(), ids=lambda each: each.name)
+def test_bfloat16_is_float32_up_to_its_rounding(instructions: InstructionSet) -> None:
+    """Bit for bit the same with any batch, order and number of threads, and close to float32."""
+    for seed in range(4):
+        chance = random.Random(seed)
+        model = random_model(random_settings(chance), seed)
+        searches = [random_search(chance) for _ in range(7)]
+        requests = [native_request(model, *each) for each in searches]
+        native = NativeModel(model, "bfloat16", threads=2, instructions=instructions)
+        found = native.translate(requests, batch_size=3, workers=2)
+        assert native.translate(requests[::-1], batch_size=7, workers=1) == found[::-1]
+        exact = NativeModel(model, "float32", 1, instructions).translate(requests, 7, 1)
+        same = [
+            abs(one.log_probability - other.log_probability) / len(one.tokens or "x")
+            for ours, theirs in zip(found, exact, strict=True)
+            for one, other in zip(ours, theirs, strict=False)
+            if one.tokens == other.tokens
+        ]
+        assert len(same) > len(requests) // 2
+        assert 0 < max(same) < 0.05, "bfloat16 has 8 bits of precision"
+        portable = NativeModel(model, "bfloat16", 1, available()[-1]).translate(requests, 7, 1)
+        assert all(map(close, found, portable)), "the instruction computes what plain C does"
+
+
+@pytest.mark.parametrize("instructions", available(), ids=lambda each: each.name)
 def test_int8_log_probabilities_are_close(instructions: InstructionSet) -> None:
     """With the same prefix, the 8-bit model gives nearly the same log-probability."""
     model = random_model({**BASE, "width": 64}, seed=1)

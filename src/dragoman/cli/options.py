@@ -195,7 +195,7 @@ Precision = Annotated[
     typer.Option(
         "--precision",
         metavar="auto|float32|float16|bfloat16|int8",
-        help="int8 (CPU), float16 and bfloat16 (GPU) are faster, but rounding changes some translations. auto: on a "
+        help="int8 (CPU), float16 (GPU) and bfloat16 are faster, but rounding changes some translations. auto: on a "
         "CPU, int8 if it costs at most 0.2 BLEU by the measurement in the model folder and is faster on this "
         "processor, otherwise float32; on a GPU, float16; for an exported model, the stored precision.",
     ),

@@ -98,7 +98,7 @@ class EngineConfig(Config):
     name: str = Field("auto", description="Name of an engine, or auto.")
     precision: Literal["auto", "float32", "float16", "bfloat16", "int8"] | None = Field(
         "auto",
-        description="Numerical precision. int8 (CPU), float16 and bfloat16 (GPU) are faster but introduce rounding "
+        description="Numerical precision. int8 (CPU), float16 (GPU) and bfloat16 are faster but introduce rounding "
         "errors. auto: on a CPU, int8 if it costs at most 0.2 BLEU by the measurement in the model folder and is "
         "faster on this processor; otherwise like null. null: float32 on a CPU, float16 on a GPU.",
     )

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 from dragoman.checkpoint.folder import fingerprint
 from dragoman.checkpoint.precision_cost import MAX_BLEU_LOSS, PrecisionCost, read_precision_cost
 from dragoman.translation.engines.native.build import best_library
-from dragoman.translation.engines.native.calibration import int8_speed
+from dragoman.translation.engines.native.calibration import relative_speed
 from dragoman.translation.engines.native.library import code_bits
 
 
@@ -29,7 +29,7 @@ def automatic_precision(folder: Path) -> AutomaticPrecision:
     if cost.model != fingerprint(folder):
         return AutomaticPrecision("float32", f"float32: the model has changed since int8 was measured. {remedy} again")
     library = best_library()
-    return choose_precision(cost, code_bits(library), int8_speed(library), remedy)
+    return choose_precision(cost, code_bits(library), relative_speed("int8", library), remedy)
 
 
 def choose_precision(cost: PrecisionCost, bits: int, speed: float, remedy: str) -> AutomaticPrecision:

@@ -25,7 +25,10 @@ from dragoman.translation.automatic_precision import automatic_precision
 from dragoman.translation.engine import Engine
 from dragoman.translation.engines.ctranslate2 import CTranslate2Engine
 from dragoman.translation.engines.cuda.engine import CudaEngine
+from dragoman.translation.engines.native.build import best_library
+from dragoman.translation.engines.native.calibration import relative_speed
 from dragoman.translation.engines.native.engine import NativeEngine
+from dragoman.translation.engines.native.packing import Packing
 from dragoman.translation.engines.preferred import PreferredEngine
 from dragoman.translation.engines.torch import AttentionTorchEngine
 from dragoman.translation.ensemble import open_ensemble
@@ -68,7 +71,15 @@ def _torch(loaded: LoadedModel, device: torch.device, precision: Precision, thre
 
 def _native(loaded: LoadedModel, device: torch.device, precision: Precision, threads: int) -> Engine:
     _check_cpu(device, "native")
-    assert precision in ("float32", "int8")
+    assert precision in ("float32", "bfloat16", "int8")
+    if precision == "bfloat16":
+        Packing(loaded.model)  # a model that the engine does not support is refused before anything is measured
+        speed = relative_speed(precision, best_library())
+        if speed <= 1:
+            raise ConfigError(
+                "bfloat16 is not faster than float32 on this processor "
+                f"({speed:.2f} times the speed): use --precision float32 or int8"
+            )
     return NativeEngine(loaded.model, loaded.tokenizers, _reference(loaded, device), precision, threads)
 
 
@@ -84,7 +95,7 @@ def _cuda(loaded: LoadedModel, device: torch.device, precision: Precision, threa
 
 
 ENGINES: Sequence[EngineKind] = (
-    EngineKind("native", ("float32", "int8"), ("float32", "int8"), _native, fallback=True),
+    EngineKind("native", ("float32", "bfloat16", "int8"), ("float32", "bfloat16", "int8"), _native, fallback=True),
     EngineKind("ctranslate2", ("float32", "int8"), ("int8",), _ctranslate2, package="ctranslate2"),
     EngineKind("cuda", tuple(_HALF), tuple(_HALF), _cuda, True, "float16", ("cuda",)),  # type: ignore[arg-type]
     EngineKind("torch", ("float32",), ("float32",), _torch, devices=("cpu", "cuda")),

@@ -94,7 +94,7 @@ class Translator:
         languages and search settings are those of the first model.
 
         device: cpu, cuda or cuda:N (default: a GPU if there is one). engine: `auto` or a name in
-        `translation.choice.ENGINES`. precision: float32, or int8 (CPU), float16 or bfloat16 (GPU), which are faster but
+        `translation.choice.ENGINES`. precision: float32, or int8 (CPU), float16 (GPU) or bfloat16, which are faster but
         less exact. `auto`: int8 on a CPU if, by the measurement in the model folder, it costs at most 0.2 BLEU, and it
         is faster on this processor; otherwise None: float32 on a CPU, float16 on a GPU, or the stored precision of an
         exported model. threads: number of threads of engines other than PyTorch (default: one per processor). aligner:

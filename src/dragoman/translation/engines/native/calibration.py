@@ -1,4 +1,5 @@
-"""Measures the fastest numbers of workers (for many sources) and of threads (for a single source), and int8."""
+"""Measures the fastest numbers of workers (for many sources) and of threads (for a single source), and
+the speed of precisions."""
 
 import json
 import os
@@ -8,7 +9,7 @@ from functools import cache
 from math import isfinite
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 
@@ -58,19 +59,19 @@ def calibrate(max_threads: int, library: Path) -> Calibration:
 
 
 @cache
-def int8_speed(library: Path) -> float:
-    """Return how many times as fast as float32 int8 is on this processor, with one thread.
+def relative_speed(precision: Literal["bfloat16", "int8"], library: Path) -> float:
+    """Return how many times as fast as float32 another precision is on this processor, with one thread.
 
     The ratio is the smaller one of batches and single sentences, for a model of the preset `small` with random weights.
-    It is measured once per machine, in about a second, and stored like the numbers of threads. library: the library for
-    this machine.
+    It is measured once per machine, in a second or two, and stored like the numbers of threads. library: the library
+    for this machine.
     """
-    name = f"int8-speed-{library.stem}.json"
+    name = f"{precision}-speed-{library.stem}.json"
     for folder in cache_folders():
         if (stored := _read_speed(folder / name)) is not None:
             return stored
-    speed = _measure_int8()
-    _store(name, {"int8_speed": speed})
+    speed = _measure_speed(precision)
+    _store(name, {"speed": speed})
     return speed
 
 
@@ -78,22 +79,22 @@ def _read_speed(path: Path) -> float | None:
     """Return a stored ratio, or None if the file is missing, damaged, or was written by another user."""
     try:
         check_owner(path)
-        speed = float(json.loads(path.read_bytes())["int8_speed"])
+        speed = float(json.loads(path.read_bytes())["speed"])
     except (OSError, ResourceError, ValueError, TypeError, KeyError, RecursionError):
         return None
     return speed if isfinite(speed) and speed > 0 else None
 
 
-def _measure_int8() -> float:
+def _measure_speed(precision: Literal["bfloat16", "int8"]) -> float:
     model = _model()
-    float32, int8 = NativeModel(model, "float32"), NativeModel(model, "int8")
+    exact, other = NativeModel(model, "float32"), NativeModel(model, precision)
     requests = _requests(_MIN_REQUESTS)
     batches: list[float] = []
     single: list[float] = []
     end = time.monotonic() + _SECONDS
     while not batches or (len(batches) < _SPEED_TURNS and time.monotonic() < end):
-        batches.append(_seconds(float32, requests, 1) / _seconds(int8, requests, 1))
-        single.append(_seconds(float32, requests[:1], 1) / _seconds(int8, requests[:1], 1))
+        batches.append(_seconds(exact, requests, 1) / _seconds(other, requests, 1))
+        single.append(_seconds(exact, requests[:1], 1) / _seconds(other, requests[:1], 1))
     return min(median(batches), median(single))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dragoman.base.errors import ModelError, ResourceError
 
-FLOAT32, INT8 = 0, 1
+FLOAT32, INT8, BFLOAT16 = 0, 1, 2
 _NO_MEMORY, _NOT_A_NUMBER = 1, 2
 LAYER_NORM, RMS_NORM = 0, 1
 RELU, GELU, SWISH, SWIGLU = 0, 1, 2, 3

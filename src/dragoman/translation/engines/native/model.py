@@ -18,11 +18,12 @@ from dragoman.translation.engines.native.compiler import InstructionSet
 from dragoman.translation.engines.native.packing import Packing, PositionTables, stacks
 from dragoman.translation.engines.native.request import NativeRequest, RequestArray
 
-Precision = Literal["float32", "int8"]
+Precision = Literal["float32", "bfloat16", "int8"]
+_PRECISIONS = {"float32": library.FLOAT32, "bfloat16": library.BFLOAT16, "int8": library.INT8}
 
 
 class NativeModel:
-    """A Transformer with packed weights, in float32 or as 8-bit codes.
+    """A Transformer with packed weights, in float32, bfloat16 or as 8-bit codes.
 
     Encoder, decoder and search run in one call of the library. Only one call is allowed at a time, and none while a
     session is open.
@@ -45,7 +46,7 @@ class NativeModel:
         compiled, NoLibraryError if there is no library, ResourceError if the packed weights do not fit into memory.
         """
         packing = packing or Packing(model)
-        packing.model.precision = library.INT8 if precision == "int8" else library.FLOAT32
+        packing.model.precision = _PRECISIONS[precision]
         packing.model.threads = threads
         self._library = library.load(compiled_library(instructions) if instructions else best_library())
         self._model = self._library.dragoman_open(ctypes.byref(packing.model))

@@ -54,7 +54,7 @@ static size_t weights_per_step(const Model *model) {
 
 static AdmissionLimits admission_limits(const Model *model, const Options *options) {
     AdmissionLimits limits = {options->batch, 0, MAX_ENCODED_TOKENS};
-    if (model->vocabulary.precision == FLOAT32) return limits;
+    if (model->vocabulary.precision != INT8) return limits;
     limits.rows = (int)(weights_per_step(model) / WEIGHTS_PER_INT8_ROW);
     if (limits.rows < MIN_INT8_ROWS) limits.rows = MIN_INT8_ROWS;
     return limits;

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 enum Outcome { SUCCESS = 0, NO_MEMORY = 1, NOT_A_NUMBER = 2, CANCELLED = 3 }; /* the outcome of a translation or a session */
-enum Precision { FLOAT32 = 0, INT8 = 1 };
+enum Precision { FLOAT32 = 0, INT8 = 1, BFLOAT16 = 2 };
 enum NormKind { LAYER_NORM = 0, RMS_NORM = 1 };
 enum Activation { ACTIVATION_RELU = 0, ACTIVATION_GELU = 1, ACTIVATION_SWISH = 2, ACTIVATION_SWIGLU = 3 };
 enum Penalty { NO_PENALTY = 0, GNMT_PENALTY = 1, MEAN_PENALTY = 2 }; /* the divisor of scores */

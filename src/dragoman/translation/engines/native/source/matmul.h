@@ -1,8 +1,8 @@
 /* Matrix products of activations and packed weights, Y = X Wᵀ + b, with weights in float32 or as 8-bit codes.
 
    Layout. A `Matrix` owns its arrays, all aligned to 64 bytes. Weights are stored in consecutive panels of PANEL = 16
-   outputs. In a panel, the 16 weights of one input (float32: (panels, inputs, 16)) or of four consecutive inputs (8-bit:
-   (panels, inputs / 4, 16, 4)) are adjacent. This layout suits products with a single row and with many rows. X and Y
+   outputs. In a panel, the 16 weights of one input (float32: (panels, inputs, 16)), of two consecutive inputs (bfloat16:
+   (panels, inputs / 2, 16, 2)) or of four consecutive inputs (8-bit: (panels, inputs / 4, 16, 4)) are adjacent. This layout suits products with a single row and with many rows. X and Y
    belong to the caller, and each has a row stride. A `QuantizedRows` contains the codes of all rows of one product,
    (rows, inputs), and one scale per row. Each thread has a separate `QuantizedRows`.
 
@@ -15,6 +15,9 @@
 #pragma once
 
 #include <stdlib.h>
+#if defined(__AVX512F__)
+#include <cpuid.h>
+#endif
 
 #include "interface.h"
 #include "threads.h"
@@ -35,8 +38,9 @@ typedef struct {
     int outputs, inputs; /* multiples of PANEL */
     int precision;
     float *bias;           /* (outputs) */
-    float *values;         /* (panels, inputs, 16); NULL for 8-bit weights */
-    int8_t *codes;         /* (panels, inputs / 4, 16, 4); NULL for float32 weights, as are the following arrays */
+    float *values;         /* (panels, inputs, 16); NULL unless the precision is float32 */
+    uint16_t *halves;      /* (panels, inputs / 2, 16, 2); NULL unless the precision is bfloat16 */
+    int8_t *codes;         /* (panels, inputs / 4, 16, 4); NULL unless the precision is int8, as are the following arrays */
     float *scales;         /* (outputs): s_w */
     int32_t *compensation; /* (outputs): ZERO_POINT · Σ q_w */
 } Matrix;
@@ -45,7 +49,7 @@ typedef struct {
 enum Epilogue { STORE, RELU, GELU, SWISH, ADD };
 
 typedef struct {
-    uint8_t *codes; /* (rows, inputs) */
+    uint8_t *codes; /* (rows, inputs), or (rows, inputs, 2) for the two bytes of bfloat16 */
     float *scales;  /* (rows): s_x */
     size_t codes_capacity, scales_capacity;
 } QuantizedRows;
@@ -65,11 +69,12 @@ static int reserve(float **memory, size_t *capacity, size_t count) {
     return *memory != NULL;
 }
 
-static int reserve_codes(QuantizedRows *quantized, size_t rows, size_t inputs) {
-    if (rows * inputs > quantized->codes_capacity) {
+/* Grows the buffers to `rows` rows of `bytes` bytes each; returns 0 if memory runs out. */
+static int reserve_codes(QuantizedRows *quantized, size_t rows, size_t bytes) {
+    if (rows * bytes > quantized->codes_capacity) {
         free(quantized->codes);
-        quantized->codes = allocate(rows * inputs);
-        quantized->codes_capacity = quantized->codes ? rows * inputs : 0;
+        quantized->codes = allocate(rows * bytes);
+        quantized->codes_capacity = quantized->codes ? rows * bytes : 0;
     }
     if (!reserve(&quantized->scales, &quantized->scales_capacity, rows)) return 0;
     return quantized->codes != NULL;
@@ -78,10 +83,18 @@ static int reserve_codes(QuantizedRows *quantized, size_t rows, size_t inputs) {
 static void matrix_free(Matrix *matrix) {
     free(matrix->bias);
     free(matrix->values);
+    free(matrix->halves);
     free(matrix->codes);
     free(matrix->scales);
     free(matrix->compensation);
     memset(matrix, 0, sizeof *matrix);
+}
+
+/* Rounds to bfloat16, the upper half of float32, to the nearest even number. The value must be finite. */
+static uint16_t to_bfloat16(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, 4);
+    return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
 /* Packs weights (outputs, inputs) and a bias (outputs); returns 0 if memory runs out. */
@@ -99,6 +112,16 @@ static int matrix_pack(Matrix *matrix, const float *weights, const float *bias, 
         for (int output = 0; output < outputs; output++) {
             float *panel = matrix->values + (size_t)(output / PANEL) * inputs * PANEL + output % PANEL;
             for (int input = 0; input < inputs; input++) panel[input * PANEL] = weights[(size_t)output * inputs + input];
+        }
+        return 1;
+    }
+    if (precision == BFLOAT16) {
+        matrix->halves = allocate((size_t)outputs * inputs * 2);
+        if (!matrix->halves) return 0;
+        for (int output = 0; output < outputs; output++) {
+            uint16_t *panel = matrix->halves + (size_t)(output / PANEL) * inputs * PANEL + output % PANEL * 2;
+            for (int input = 0; input < inputs; input++)
+                panel[input / 2 * 2 * PANEL + input % 2] = to_bfloat16(weights[(size_t)output * inputs + input]);
         }
         return 1;
     }
@@ -162,6 +185,22 @@ static float quantize_row(const float *row, uint8_t *codes, int inputs) {
     return largest_value / LARGEST_ACTIVATION;
 }
 
+/* Writes a row as bfloat16; both have `inputs` values. */
+static void round_row(const float *row, uint8_t *to, int inputs) {
+    for (int index = 0; index < inputs; index += LANES) {
+        Integers bits = (Integers)load(row + index);
+        Integers rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
+#if defined(__AVX512F__)
+        _mm256_storeu_si256((__m256i *)(to + 2 * index), _mm512_cvtepi32_epi16((__m512i)rounded));
+#else
+        for (int lane = 0; lane < LANES; lane++) {
+            uint16_t half = (uint16_t)rounded[lane];
+            memcpy(to + 2 * (index + lane), &half, 2);
+        }
+#endif
+    }
+}
+
 #define PARTS (PANEL / LANES) /* registers per panel of 16 outputs */
 
 #if LANES == 16
@@ -213,6 +252,68 @@ INLINE void tile_float32(
             Vector value = broadcast(x[row * x_stride + input]);
 #pragma GCC unroll 32
             for (int part = 0; part < panels * PARTS; part++) sums[row][part] += value * panel_weights[part];
+        }
+    }
+#pragma GCC unroll 8
+    for (int row = 0; row < rows; row++)
+#pragma GCC unroll 32
+        for (int part = 0; part < panels * PARTS; part++)
+            store_result(sums[row][part], y + row * y_stride + panel * PANEL + part * LANES, epilogue);
+}
+
+#if defined(__AVX512F__) && (defined(__clang__) || __GNUC__ >= 10) /* older assemblers lack the instruction */
+#define HAS_BFLOAT16_INSTRUCTION 1
+/* Returns whether the processor has the instruction for products of bfloat16, which not every AVX-512 processor has. */
+static int supports_bfloat16(void) {
+    unsigned int a, b, c, d;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && a >> 5 & 1;
+}
+#else
+#define HAS_BFLOAT16_INSTRUCTION 0
+static int supports_bfloat16(void) { return 0; }
+#endif
+
+/* Adds products of bfloat16 to sums in float32: two inputs, the same in every lane, times two weights per lane. The
+   instruction is written in assembly because the library is compiled for processors that lack it as well. */
+INLINE Vector add_pairs(Vector sums, Integers pair, Integers weights, int instruction) {
+#if HAS_BFLOAT16_INSTRUCTION
+    if (instruction) {
+        __asm__("vdpbf16ps %2, %1, %0" : "+v"(sums) : "v"(weights), "v"(pair));
+        return sums;
+    }
+#endif
+    (void)instruction;
+    sums += (Vector)(pair << 16) * (Vector)(weights << 16);
+    return sums + (Vector)(pair & ~0xFFFF) * (Vector)(weights & ~0xFFFF);
+}
+
+/* Computes a tile in bfloat16. x: rows of bfloat16. instruction: whether the processor has the instruction. */
+INLINE void tile_bfloat16(
+    const uint8_t *x, const Matrix *matrix, int panel, float *y, size_t y_stride, int rows, int panels, int epilogue, int instruction
+) {
+    Vector sums[TALL][SINGLE_PANELS * PARTS];
+    int inputs = matrix->inputs;
+    const uint16_t *weights = matrix->halves + (size_t)panel * inputs * PANEL;
+#pragma GCC unroll 8
+    for (int row = 0; row < rows; row++)
+#pragma GCC unroll 32
+        for (int part = 0; part < panels * PARTS; part++) sums[row][part] = load(matrix->bias + panel * PANEL + part * LANES);
+    for (int input = 0; input < inputs; input += 2) {
+        Integers panel_weights[SINGLE_PANELS * PARTS];
+#pragma GCC unroll 32
+        for (int part = 0; part < panels * PARTS; part++)
+            memcpy(
+                &panel_weights[part], weights + (size_t)(part / PARTS) * inputs * PANEL + input * PANEL + part % PARTS * 2 * LANES,
+                sizeof(Integers)
+            );
+#pragma GCC unroll 8
+        for (int row = 0; row < rows; row++) {
+            int32_t both;
+            memcpy(&both, x + 2 * ((size_t)row * inputs + input), 4);
+            Integers pair = (Integers){0} + both;
+#pragma GCC unroll 32
+            for (int part = 0; part < panels * PARTS; part++)
+                sums[row][part] = add_pairs(sums[row][part], pair, panel_weights[part], instruction);
         }
     }
 #pragma GCC unroll 8
@@ -299,6 +400,7 @@ typedef struct {
     size_t y_stride;
     int rows;
     int epilogue;
+    int instruction;          /* whether the processor has the instruction for products of bfloat16 */
     QuantizedRows *quantized; /* one per thread */
 } Product;
 
@@ -308,7 +410,11 @@ INLINE void tile(const Product *product, const QuantizedRows *quantized, int row
     float *y = product->y + row * product->y_stride;
     if (matrix->precision == FLOAT32)
         tile_float32(x, product->x_stride, matrix, panel, y, product->y_stride, rows, panels, product->epilogue);
-    else {
+    else if (matrix->precision == BFLOAT16) {
+        const uint8_t *halves = quantized->codes + 2 * (size_t)row * matrix->inputs;
+        if (product->instruction) tile_bfloat16(halves, matrix, panel, y, product->y_stride, rows, panels, product->epilogue, 1);
+        else tile_bfloat16(halves, matrix, panel, y, product->y_stride, rows, panels, product->epilogue, 0);
+    } else {
         /* a single row reads weights from outer caches; sequential reads allow the processor to prefetch them */
         int chains = rows == 1 && panels == SINGLE_PANELS ? CHAINS : 1;
         const uint8_t *codes = quantized->codes + (size_t)row * matrix->inputs;
@@ -337,7 +443,10 @@ static void product_share(void *context, int thread, int threads) {
     const Product *product = context;
     const Matrix *matrix = product->matrix;
     QuantizedRows *quantized = product->quantized + thread;
-    if (matrix->precision != FLOAT32)
+    if (matrix->precision == BFLOAT16)
+        for (int row = 0; row < product->rows; row++)
+            round_row(product->x + row * product->x_stride, quantized->codes + 2 * (size_t)row * matrix->inputs, matrix->inputs);
+    if (matrix->precision == INT8)
         for (int row = 0; row < product->rows; row++)
             quantized->scales[row] =
                 quantize_row(product->x + row * product->x_stride, quantized->codes + (size_t)row * matrix->inputs, matrix->inputs);
@@ -361,8 +470,9 @@ static int matmul(
 ) {
     if (matrix->precision != FLOAT32)
         for (int thread = 0; thread < team->size; thread++)
-            if (!reserve_codes(quantized + thread, (size_t)rows, (size_t)matrix->inputs)) return 0;
-    Product product = {x, x_stride, matrix, y, y_stride, rows, epilogue, quantized};
+            if (!reserve_codes(quantized + thread, (size_t)rows, (size_t)matrix->inputs * (matrix->precision == BFLOAT16 ? 2 : 1))) return 0;
+    int instruction = matrix->precision == BFLOAT16 && supports_bfloat16();
+    Product product = {x, x_stride, matrix, y, y_stride, rows, epilogue, instruction, quantized};
     parallel_run(team, product_share, &product);
     return 1;
 }
