@@ -82,7 +82,8 @@ class Build:
         root = self.folder / f"stage-{len(self.stages)}"
         root.mkdir()
         self.box = self.stages[name or "final"] = Sandbox(root)
-        pip = "PIP_NO_INDEX=1 PIP_NO_DEPS=1 PIP_NO_BUILD_ISOLATION=0 PIP_IGNORE_INSTALLED=1 PIP_NO_COMPILE=1 PIP_PREFIX=/image"
+        pip = "PIP_NO_INDEX=1 PIP_NO_DEPS=1 PIP_NO_BUILD_ISOLATION=0 PIP_IGNORE_INSTALLED=1 PIP_NO_COMPILE=1"
+        pip += " PIP_PREFIX=/image"
         self.box.add_program("/stand-ins/pip", f'{pip} exec {sys.executable} -m pip --no-input "$@"')
         self.box.add_program("/stand-ins/apt-get", 'echo "$@" >> /installed')
         self.box.add_program("/stand-ins/useradd", 'echo "$@" > /users')
