@@ -89,6 +89,10 @@ def test_files_with_translations_through_a_pivot() -> None:
         target = segments.partition("<target state=")[2].partition("</target>")[0].partition(">")[2]
         assert re.sub("<[^>]*>", "", target) == "a dog twice" and '<g id="1">' in target
         assert fetched(service, "a.json", b'["a dog"]', target="fr")[1] == b'["a dog twice"]'
+        page = b'<html lang="en"><p>a dog<p lang="en">a man<p lang="de">ein Hund'
+        assert fetched(service, "a.html", page, target="fr")[1] == (
+            b'<html lang="fr"><p>a dog twice<p lang="fr">a man twice<p lang="de">ein Hund'
+        )
 
 
 class MirrorAligner:

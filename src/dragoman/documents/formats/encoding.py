@@ -59,11 +59,10 @@ class TextEncoding(NamedTuple):
             start = error.start if isinstance(error, UnicodeDecodeError) else 0
             number = data.count(b"\n", 0, start) + 1
             likely = None if self.codec.startswith("utf-16") else likely_encoding(data[max(0, start - 1000) :])
-            guess = "" if likely is None else f" It may be {likely}:"
+            convert = "Convert it first" if likely is None else f"It may be {likely}: convert it first"
             name = self.name.upper() if self.name.startswith("utf") else self.name
             raise EncodingError(
-                f"{origin}, line {number}: broken {name}.{guess} convert it first (iconv -f "
-                f"{likely or 'ENCODING'} -t utf-8)",
+                f"{origin}, line {number}: broken {name}. {convert} (iconv -f {likely or 'ENCODING'} -t utf-8)",
                 likely,
             ) from None
 
@@ -73,6 +72,13 @@ class TextEncoding(NamedTuple):
         Raises UnicodeEncodeError for a character that the encoding does not have.
         """
         return text.encode(self.codec, _error_handler(self.codec, with_references))
+
+    def preserves(self, data: bytes) -> bool:
+        """Return whether bytes are text in this encoding that is encoded as the same bytes again."""
+        try:
+            return self.encode(self.decode(data, "")) == data
+        except (DataError, UnicodeError):
+            return False
 
 
 UTF8 = TextEncoding("utf-8", "utf-8")
@@ -122,10 +128,12 @@ def unmarked_encoding(data: bytes) -> TextEncoding | None:
 def likely_encoding(data: bytes) -> str | None:
     """Return the name of the encoding that the bytes of a file resemble most, or None if there is no clear answer."""
     webencodings = import_optional("webencodings", "documents")
-    best = import_optional("charset_normalizer", "documents", "charset-normalizer").from_bytes(data[:_SAMPLE]).best()
-    if best is None:
+    normalizer = import_optional("charset_normalizer", "documents", "charset-normalizer")
+    matches = list(normalizer.from_bytes(data[:_SAMPLE]))  # the best first
+    equal = [match for match in matches if match.chaos == matches[0].chaos]
+    possible = [codecs.lookup(name).name for match in equal for name in (match.encoding, *match.could_be_from_charset)]
+    if not possible:
         return None
-    possible = [codecs.lookup(name).name for name in (best.encoding, *best.could_be_from_charset)]
     ordered = [*(name for name in _COMMON if name in possible), *possible]
     known = (found for name in ordered if (found := webencodings.lookup(name)) is not None)
     return next((found.name for found in known), ordered[0])

@@ -139,7 +139,8 @@ def parse_pivot(
     """
     if isinstance(format, BilingualFormat) and isinstance(content, str) and isinstance(pivot, str):
         return format.parse_pivot(content, pivot, languages)
-    return format.parse(pivot, languages)
+    # the first translation has already replaced the names of the source language
+    return format.parse(pivot, Languages(languages.target, languages.target))
 
 
 def concatenation_format(parts_of: Callable[[str], Iterable[str | Passage]]) -> TextFormat:

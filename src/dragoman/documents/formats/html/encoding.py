@@ -15,6 +15,7 @@ from dragoman.documents.formats.encoding import (
     find_encoding,
     is_utf8,
     likely_encoding,
+    named_encoding,
     unmarked_encoding,
 )
 from dragoman.documents.formats.html.attributes import Attributes
@@ -73,8 +74,10 @@ def page_encoding(data: bytes) -> TextEncoding:
 
 
 def _guess(data: bytes) -> TextEncoding:
-    found = find_encoding(likely_encoding(data) or "windows-1252") or find_encoding("windows-1252")
-    assert found is not None
+    """Return the likely encoding of a page that names none, with a warning; windows-1252, as in browsers, if unclear."""
+    found = find_encoding(likely_encoding(data) or "")
+    if found is None or not found.preserves(data):
+        found = named_encoding("windows-1252")
     warn(f"the page names no encoding and is not UTF-8: it is read as {found.name}")
     return found
 
