@@ -4,6 +4,9 @@ from pathlib import Path
 
 import docx
 import pytest
+from docx.enum.style import WD_STYLE_TYPE
+from docx.oxml import OxmlElement
+from docx.oxml.ns import qn
 from stand_in_translators import StandIn, Write, backwards, same, upper
 from tiny_model import write_tiny_model
 from word_documents import SPACES, document, field, formatted, opened, packed, paragraph, parts, run, saved
@@ -54,7 +57,11 @@ def test_parts_without_text_are_kept_byte_for_byte() -> None:
     before, after = parts(given), parts(translated(given))
     assert list(before) == list(after)
     changed = [name for name in before if before[name] != after[name]]
-    assert sorted(changed) == ["word/document.xml", "word/footer1.xml", "word/header1.xml"]
+    with_text, with_languages = ("document", "footer1", "header1"), ("styles", "stylesWithEffects")
+    assert sorted(changed) == [f"word/{name}.xml" for name in (*with_text, *with_languages)]
+    for name in with_languages:
+        found = after[f"word/{name}.xml"].replace(b"de-DE", b"en-US")
+        assert found.count(b"en-US") == before[f"word/{name}.xml"].count(b"en-US") > 0
     assert translated(given, same) == given
 
 
@@ -192,3 +199,43 @@ def test_a_word_document_is_bytes_and_comes_from_files(tmp_path: Path, capsys: p
     assert main([*command, "-i", str(tmp_path / "in.docx")]) == 1
     said = capsys.readouterr().err
     assert f"{tmp_path / 'in.docx'}: " in said and "Word 97–2003 document (.doc)" in said
+
+
+@pytest.mark.parametrize(
+    ("target", "attribute", "tag"),
+    [
+        ("de", "val", "de-DE"),
+        ("pt_BR", "val", "pt-BR"),
+        ("ja", "eastAsia", "ja-JP"),
+        ("ar", "bidi", "ar-EG"),
+        ("eo", "val", "eo"),
+    ],
+)
+def test_translated_text_gets_the_language_of_the_translation(target: str, attribute: str, tag: str) -> None:
+    made = docx.Document()
+    for text, language in (("a dog", "en-GB"), ("3.5", "en-GB"), ("a man", "fr-FR"), ("a cat", None)):
+        run = made.add_paragraph().add_run(text)
+        run.bold = True
+        if language is not None:
+            element = OxmlElement("w:lang")
+            element.set(qn("w:val"), language)
+            run._r.get_or_add_rPr().append(element)
+    styled = made.styles.add_style("Quote 2", WD_STYLE_TYPE.CHARACTER).element.get_or_add_rPr()
+    styled.append(OxmlElement("w:lang"))
+    styled[-1].set(qn("w:val"), "fr-FR")
+    after = opened(translate_document(StandIn(upper, target=target), saved(made), format="docx").content)  # type: ignore[arg-type]
+    name = qn(f"w:{attribute}")
+    languages = [[each.get(name) for each in paragraph._p.iter(qn("w:lang"))] for paragraph in after.paragraphs]
+    kept = [["en-GB"]] if attribute == "val" else [[None]]
+    assert languages == [[tag], *kept, [tag], []]
+    assert after.styles["Quote 2"].element.rPr[-1].get(qn("w:val")) == "fr-FR"
+    (default,) = after.styles.element.iter(qn("w:rPrDefault"))
+    (found,) = default.iter(qn("w:lang"))
+    assert found.get(name) == tag and (attribute == "val" or found.get(qn("w:val")) == "en-US")
+
+
+def test_without_known_languages_the_spelling_languages_are_kept() -> None:
+    for target, source in ((None, "en"), ("de", "fr")):
+        translator = StandIn(upper, language=source, target=target)
+        found = translate_document(translator, report(), format="docx").content  # type: ignore[arg-type]
+        assert b'w:val="en-US"' in parts(found)["word/styles.xml"]

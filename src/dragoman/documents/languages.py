@@ -1,7 +1,7 @@
 """`Languages`: the languages of a document and of its translation; comparison and regions of language codes."""
 
 import re
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from dragoman.base.packages import import_optional
 
@@ -17,6 +17,13 @@ _CODES = frozenset(
 """The two-letter codes of ISO 639."""
 
 _CODE = re.compile(r"([a-z]{2})(?:[_-](?:[A-Za-z]{2}|[A-Z][a-z]{3}))*|[a-z]{3}[_-][A-Z][a-z]{3}")
+
+
+_EAST_ASIAN = frozenset(("zh", "ja", "ko"))
+_COMPLEX = frozenset(
+    "am ar bn bo ckb dv dz fa gu he hi km kn ks ku lo ml mr my ne or pa ps sa sd si ta te th ug ur yi".split()
+)
+"""Languages that word processors call complex."""
 
 
 class Languages(NamedTuple):
@@ -44,6 +51,12 @@ def is_same_language(one: str, other: str) -> bool:
     """Whether two codes name the same language, in any region or script. The codes for Norwegian are equal."""
     first, second = (subtags(code)[0].lower() for code in (one, other))
     return first == second or (first in _NORWEGIAN and second in _NORWEGIAN)
+
+
+def script_group(code: str) -> Literal["western", "asian", "complex"]:
+    """Return the group of scripts of a language. Word processors check the spelling of each group separately."""
+    language = subtags(code)[0].lower()
+    return "asian" if language in _EAST_ASIAN else "complex" if language in _COMPLEX else "western"
 
 
 def with_region(code: str) -> tuple[str, str | None]:

@@ -74,7 +74,7 @@ def page_encoding(data: bytes) -> TextEncoding:
 
 
 def _guess(data: bytes) -> TextEncoding:
-    """Return the likely encoding of a page that names none, with a warning; windows-1252, as in browsers, if unclear."""
+    """Return the likely encoding of a page that names none, with a warning. If it is unclear, this is windows-1252."""
     found = find_encoding(likely_encoding(data) or "")
     if found is None or not found.preserves(data):
         found = named_encoding("windows-1252")

@@ -5,15 +5,9 @@ from collections.abc import Iterator
 
 from dragoman.documents.formats.opendocument.paragraph import STYLE
 from dragoman.documents.formats.xml_tree import Element, with_attribute
-from dragoman.documents.languages import Languages, is_same_language, subtags, with_region
+from dragoman.documents.languages import Languages, is_same_language, script_group, with_region
 
 _FO = "urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0"
-_EAST_ASIAN = frozenset(("zh", "ja", "ko"))
-_COMPLEX = frozenset(
-    "am ar bn bo ckb dv dz fa gu he hi km kn ks ku lo ml mr my ne or pa ps sa sd si ta te th ug ur yi".split()
-)
-"""Languages that the format calls complex: their words are checked by attributes of their own."""
-
 _INVISIBLE = re.compile(r"\{[^}]*\}(?:.*rsid|(?:language|country|script|rfc-language-tag)(?:-asian|-complex)?)")
 
 
@@ -74,11 +68,9 @@ def _text_properties(element: Element) -> Iterator[Element]:
 
 def _with_language(tag: str, target: str) -> str:
     language, region = with_region(target)
-    base = subtags(target)[0].lower()
     found = re.search(r"\s([^\s=]+:)language\s*=", tag)
     prefix, suffix = ("fo:" if found is None else found[1]), ""
-    if base in _EAST_ASIAN or base in _COMPLEX:
-        prefix = tag[1:].partition("text-properties")[0]
-        suffix = "-asian" if base in _EAST_ASIAN else "-complex"
+    if script_group(target) != "western":
+        prefix, suffix = tag[1:].partition("text-properties")[0], f"-{script_group(target)}"
     tag = with_attribute(tag, f"{prefix}language{suffix}", language)
     return with_attribute(tag, f"{prefix}country{suffix}", region or "none")

@@ -58,6 +58,11 @@ def attribute(element: Element, name: str) -> str | None:
     return None if value is None else str(value)
 
 
+def set_attribute(element: Element, name: str, value: str) -> None:
+    """Set an attribute in the element's own namespace."""
+    element.set(element.tag[: element.tag.index("}") + 1] + name, value)
+
+
 def child(element: Element, name: str) -> Element | None:
     """Return the first child with a local name."""
     return next((candidate for candidate in element if local_name(candidate) == name), None)

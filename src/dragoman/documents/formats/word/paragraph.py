@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dragoman.base.packages import import_optional
+from dragoman.documents.formats.word.language import set_run_language
 from dragoman.documents.formats.word.package import Element, attribute, child, local_name
 from dragoman.documents.passage import Passage, PassageBuilder
 
@@ -178,8 +179,9 @@ class Paragraph:
     an empty paragraph.
     """
 
-    def __init__(self, element: Element) -> None:
-        self._element = element
+    def __init__(self, element: Element, language: str | None = None) -> None:
+        """language: the language of the translation, or None to keep the languages of the text."""
+        self._element, self._language = element, language
         self._marks: list[Piece | _Span | None] = []
         pieces = split_pieces(element)
         self._base = _most_common_run(pieces)
@@ -194,7 +196,7 @@ class Paragraph:
         stack: list[tuple[Element, Element | None, Container | None]] = [
             (_remove_content(self._element), self._base, None)
         ]
-        writer = _Writer()
+        writer = _Writer(self._language)
         for index, part in enumerate(_MARK.split(text)):
             parent, run, container = stack[-1]
             mark = self._marks[int(part)] if index % 2 else None
@@ -270,7 +272,9 @@ class Paragraph:
 class _Writer:
     """Writes text and other elements into runs. Adjacent text in the same format shares a run."""
 
-    def __init__(self) -> None:
+    def __init__(self, language: str | None) -> None:
+        """language: the spelling language of the text, or None to keep the languages of its formats."""
+        self._language = language
         self._last: Element | None = None
         self._last_key: Element | str = ""
 
@@ -279,6 +283,9 @@ class _Writer:
         if not text:
             return
         run = self._run(parent, format_run, format_key(format_run))
+        properties = child(run, "rPr")
+        if self._language is not None and properties is not None:
+            set_run_language(properties, self._language)
         last = run[-1] if len(run) else None
         if last is None or local_name(last) != "t":
             last = _append(run, "t", parent)

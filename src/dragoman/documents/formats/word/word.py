@@ -6,6 +6,7 @@ from typing import NamedTuple
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.documents.formats.archive import Archive, check_text_size
 from dragoman.documents.formats.format import DecodedFile, ParsedDocument, reject_encoding
+from dragoman.documents.formats.word.language import set_style_languages
 from dragoman.documents.formats.word.package import Element, local_name, parse_xml, serialise_xml
 from dragoman.documents.formats.word.paragraph import Paragraph, replace_forbidden
 from dragoman.documents.languages import UNKNOWN, Languages
@@ -26,6 +27,10 @@ _MAIN = (
 _RELATED = tuple(
     f"application/vnd.openxmlformats-officedocument.wordprocessingml.{name}+xml"
     for name in ("header", "footer", "footnotes", "endnotes")
+)
+_STYLES = (
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.styles+xml",
+    "application/vnd.ms-word.stylesWithEffects+xml",
 )
 _DESCRIBED = "}docPr"
 _DESCRIPTIONS = ("title", "descr")
@@ -51,7 +56,7 @@ class WordFormat:
         package = Archive(content, "a Word document (.docx)")
         roots = {name: parse_xml(package.read(name), name) for name in _parts_with_text(package)}
         _check_pieces(sum(1 for root in roots.values() for _ in root.iter(*_PIECES)))
-        translatables = [each for root in roots.values() for each in _translatables(root)]
+        translatables = [each for root in roots.values() for each in _translatables(root, languages.target)]
         original_texts = [raw_text(each.passage) for each in translatables]
 
         def write(texts: Sequence[str]) -> bytes:
@@ -64,7 +69,7 @@ class WordFormat:
             parts = {
                 name: serialise_xml(root) for name, root in roots.items() if any(each.root is root for each in changed)
             }
-            return package.replace_parts(parts) if parts else content
+            return package.replace_parts(_styles_in(package, languages) | parts) if parts else content
 
         return ParsedDocument([each.passage for each in translatables], write)
 
@@ -94,6 +99,18 @@ def _parts_with_text(package: Archive) -> list[str]:
     return part_names
 
 
+def _styles_in(package: Archive, languages: Languages) -> dict[str, bytes]:
+    """Return the parts with styles whose language changes."""
+    types = _types(parse_xml(package.read(_TYPES), _TYPES), package.sizes)
+    parts: dict[str, bytes] = {}
+    for name in (name for name, type in types.items() if type in _STYLES):
+        check_text_size(package.sizes[name])
+        root = parse_xml(package.read(name), name)
+        if languages.target is not None and set_style_languages(root, languages):
+            parts[name] = serialise_xml(root)
+    return parts
+
+
 def _check_pieces(count: int) -> None:
     if count > MAX_ELEMENTS:
         raise DataError(
@@ -110,10 +127,10 @@ def _types(root: Element, names: Iterable[str]) -> dict[str, str]:
     return {name: declared.get(name.lower(), declared.get("." + name.lower().rpartition(".")[2], "")) for name in names}
 
 
-def _translatables(root: Element) -> Iterator[_Translatable]:
+def _translatables(root: Element, language: str | None) -> Iterator[_Translatable]:
     for element in root.iter():
         if local_name(element) == "p":
-            paragraph = Paragraph(element)
+            paragraph = Paragraph(element, language)
             if paragraph.passage is not None:
                 yield _Translatable(root, paragraph.passage, paragraph.write)
         elif isinstance(element.tag, str) and element.tag.endswith(_DESCRIBED):
