@@ -155,6 +155,7 @@ def test_readiness_tells_whether_texts_can_be_translated() -> None:
         await asyncio.to_thread(begun.wait, 10)
         codes.append((await client.get("/health/ready")).status_code)
         codes.append((await task).status_code)
+        await asyncio.sleep(0.2)
         codes.append((await client.get("/health/ready")).status_code)
         codes.append((await client.get("/health")).status_code)
         go_on.set()
