@@ -47,10 +47,10 @@ class Answers:
 
 
 @contextmanager
-def server(model: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], tuple[str, int]]]:
-    """Start a server; yields its process and its address."""
+def server(model: Path, *options: str, settings: str = FREE) -> Iterator[tuple[subprocess.Popen[str], tuple[str, int]]]:
+    """Start a server; yields its process and its address. settings: the content of its `serve.yaml`."""
     config = Path("/tmp") / f"dragoman-serving-{time.time_ns()}.yaml"
-    config.write_text(FREE, encoding="utf-8")
+    config.write_text(settings, encoding="utf-8")
     command = [sys.executable, "-m", "dragoman", "serve", str(model), "--config", str(config), "--port", "0", *options]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
