@@ -186,14 +186,16 @@ def attacks(texts: Sequence[str], languages: tuple[str, str]) -> dict[str, Calla
     }
 
 
-async def attack_again_and_again(address: Address, attack: Attack, tries: Counter[str], name: str) -> None:
-    """Run an attack with a new connection each time."""
-    while True:
+async def attack_again_and_again(
+    address: Address, attack: Attack, tries: Counter[str], name: str, until: float
+) -> None:
+    """Run an attack with a new connection each time, until a time of `time.perf_counter`."""
+    while time.perf_counter() < until:
         writer = None
         with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
             reader, writer = await asyncio.open_connection(*address)
             tries[name] += 1
-            await asyncio.wait_for(attack(reader, writer), 30)
+            await asyncio.wait_for(attack(reader, writer), max(0.1, min(30, until - time.perf_counter())))
         if writer is not None:
             writer.transport.abort()
         await asyncio.sleep(0.1)
@@ -206,7 +208,8 @@ async def turn(
     answers, loop = Answers(), asyncio.get_running_loop()
     began = time.perf_counter()
     hostile_tasks = [
-        asyncio.create_task(attack_again_and_again(address, attack, tries, name)) for name, attack in hostile.items()
+        asyncio.create_task(attack_again_and_again(address, attack, tries, name, began + seconds))
+        for name, attack in hostile.items()
     ]
     visitors = [Visitor(share, began + seconds, answers) for share in shares]
     await asyncio.gather(*(loop.create_connection(partial(_same, each), *address) for each in visitors))
