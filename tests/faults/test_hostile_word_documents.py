@@ -109,7 +109,7 @@ def test_entity_declarations_are_refused(declaration: str, text: str, tmp_path: 
         if encoding == "utf-16":
             found = parts(content)[MAIN].decode().replace("UTF-8", "UTF-16").encode("utf-16")
             content = with_part(MAIN, found)
-        told = r"word/document.xml of this document has a document type"
+        told = r"word/document.xml of this document contains a document type"
         with memory_limit(), pytest.raises(DataError, match=told):
             translated(content)
 

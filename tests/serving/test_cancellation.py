@@ -1,4 +1,4 @@
-"""Work that nobody waits for is given up, and work that is too expensive is rejected before it begins."""
+"""Work without a waiting client is abandoned, and work that is too expensive is rejected before it begins."""
 
 import asyncio
 import threading
@@ -236,7 +236,7 @@ def test_aborted_documents_are_answered_in_json() -> None:
 
 
 def test_parsers_are_cancelled() -> None:
-    """Parsing and dividing a document stop when nobody waits for them."""
+    """Parsing and dividing a document stop when no client is waiting."""
     cancellation = Cancellation()
     cancellation.cancel()
     with served({"en-de": shouting}), cancellation.active(), pytest.raises(Cancelled):

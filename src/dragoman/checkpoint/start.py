@@ -190,7 +190,7 @@ def _copy_rows(name: str, tensor: Tensor, values: Tensor) -> None:
         if not tensor.requires_grad:
             raise ConfigError(
                 f"new tags need trainable embeddings, but {name} is frozen: set model.embeddings.frozen=false, or "
-                "remove the tags that the model of train.start does not have"
+                "remove the tags that the model in train.start does not have"
             )
         tensor[len(values) :] = values.mean(0)
 

@@ -72,7 +72,7 @@ class Mixture(nn.Module):
         self.config = config
         self.router = nn.Parameter(torch.empty(config.count, width))
         nn.init.normal_(self.router, std=width**-0.5)
-        self.experts = nn.ModuleList(network() for _ in range(config.count))
+        self.experts = nn.ModuleList(build_expert() for _ in range(config.count))
 
     @property
     def idle_parameters(self) -> int:

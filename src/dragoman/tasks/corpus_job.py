@@ -31,10 +31,10 @@ _LOGIT_COPIES = 4
 def flops_per_target_token(
     config: ModelSettings, sizes: VocabularySizes, lengths: NDArray[np.int32], special: int = 1, passes: int = 1
 ) -> float:
-    """Return the FLOPs of matrix products per target token, forward and backward, as `inspect.describe` counts them.
+    """Return the FLOPs of matrix products per target token, forward and backward, counted as in `dragoman.describe`.
 
-    Matrix products inside attention depend on the length. They are counted for the mean example length, weighted by the
-    number of tokens. Element-wise operations and samples drawn for rewards are not counted.
+    The cost of matrix products inside attention depends on the sequence length. It is computed for the mean example
+    length, weighted by the number of tokens. Element-wise operations and sampling for rewards are not counted.
 
     lengths: (N, sides) number of tokens of each example, without special symbols. special: number of special symbols
     per side. passes: forward passes over each example per update, 2 for R-Drop.

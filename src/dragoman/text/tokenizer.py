@@ -78,7 +78,7 @@ class Tokenizer(ABC):
 
     @property
     def fingerprint(self) -> str:
-        """A digest of everything that determines how text is split, without dropout."""
+        """A digest of everything that determines how text is divided into tokens, except for dropout."""
         return hashlib.sha256(self.document().encode()).hexdigest()
 
     def encode(self, text: str) -> list[int]:

@@ -219,7 +219,7 @@ class Job(ABC):
 
     @abstractmethod
     def validator(self, model: Any, device: torch.device) -> Validator:
-        """Return the validator of the model."""
+        """Return a validator for the model."""
 
     def flops_per_target_token(self) -> float:
         """Return the FLOPs of the matrix products per target token, forward and backward; 0 if unknown."""

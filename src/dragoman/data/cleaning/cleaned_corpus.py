@@ -28,7 +28,7 @@ def open_verdicts(folder: Path) -> NDArray[np.uint8]:
 
 
 def text_bytes(folder: Path, starts: NDArray[np.int64], side: str) -> int:
-    """Return the number of UTF-8 bytes of the kept texts of a side. folder, starts: as in `CleanedCorpus`."""
+    """Return the size in UTF-8 bytes of all kept texts on one side. folder, starts: as in `CleanedCorpus`."""
     verdicts, total = open_verdicts(folder), 0
     for number in range(len(starts) - 1):
         block_verdicts, ends = read_block(block_file(folder, number), "verdicts", f"{side}_ends")

@@ -133,7 +133,7 @@ class NBestList:
         self.best = sorted([*self.best, hypothesis], key=lambda each: -each.score)[: self.size]
 
     def fill(self, unfinished: list[LinkedHypothesis]) -> None:
-        """Append the best of these unfinished hypotheses, in any order, until the list is full."""
+        """Append the best of the unfinished hypotheses, which need not be sorted, until the list is full."""
         ordered = sorted(unfinished, key=lambda each: -each.score)
         self.best.extend(ordered[: self.size - len(self.best)])
 

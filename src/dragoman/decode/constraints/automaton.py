@@ -122,7 +122,7 @@ class Automaton:
         return max(map(self._bank, state.readings))
 
     def need(self, state: AutomatonState) -> int:
-        """Return an upper bound on the number of tokens needed to meet the remaining phrases."""
+        """Return an upper bound on the number of tokens needed to complete the remaining phrases."""
         return min(self._need(reading, state.inside) for reading in state.readings)
 
     def positions(self, tokens: Sequence[int]) -> list[tuple[int, Alternative]]:

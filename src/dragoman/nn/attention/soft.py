@@ -34,7 +34,7 @@ Normaliser = Literal["softmax", "sum"]
 
 
 class SoftAttentionConfig(Config):
-    """Multi-head attention: each head returns a weighted mean over all keys (Vaswani et al. 2017, section 3.2)."""
+    """Multi-head attention: each head returns a weighted mean of all values (Vaswani et al. 2017, section 3.2)."""
 
     kind: Literal["soft"] = "soft"
     scorer: ScorerConfig = Field(ScaledDotConfig(), description="Function that scores a key for a query.")

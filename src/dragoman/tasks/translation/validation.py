@@ -37,7 +37,7 @@ class HeldOutPairs:
 
     @property
     def name(self) -> str:
-        """Name of the set in messages and in the log."""
+        """Name of the validation set in messages and in the log."""
         return str(self.corpus)
 
 

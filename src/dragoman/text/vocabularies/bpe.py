@@ -51,7 +51,7 @@ class BytePairTokenizer(HuggingFaceTokenizer):
 
     @property
     def fingerprint(self) -> str:
-        """A digest of everything that determines how text is split, without dropout."""
+        """A digest of everything that determines how text is divided into tokens, except for dropout."""
         tags = json.dumps(self.tags) if self.tags else ""
         return sha256((self._library.to_str() + tags).encode()).hexdigest()
 

@@ -29,7 +29,7 @@ def compile_layers(model: nn.Module, device: torch.device, backend: str | Callab
 
 @contextmanager
 def uncompiled(compiled: bool) -> Iterator[None]:
-    """Run layers without compilation within this context, for example for decoding, which processes single tokens.
+    """Disable compilation in this context, for example for decoding, which processes one token at a time.
 
     compiled: whether layers were compiled. If not, torch's compiler is not imported, because the import takes a second.
     """

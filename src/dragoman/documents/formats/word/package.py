@@ -73,7 +73,7 @@ def _reject_doctype(data: bytes, name: str) -> None:
     parser = expat.ParserCreate()
 
     def on_doctype(*_: object) -> None:
-        raise DataError(f"the part {name} of this document has a document type (DTD), which Word documents never have")
+        raise DataError(f"the part {name} of this document contains a document type declaration, which Word documents must not have")
 
     def on_element(*_: object) -> None:
         raise _RootReached
