@@ -11,7 +11,7 @@ import pytest
 from dragoman.base.errors import DataError
 from dragoman.data.cleaning.rules import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
-from dragoman.data.dataset import Dataset, DatasetWriter, Sentences, id_types
+from dragoman.data.dataset import Dataset, DatasetWriter, Sentences, id_dtypes
 from dragoman.data.preparation import fingerprint, pipeline
 from dragoman.data.preparation import prepare as module
 from dragoman.data.preparation.pipeline import PreparedCorpora
@@ -203,7 +203,7 @@ def test_a_missing_file_is_named(corpus: CorpusConfig) -> None:
 
 @pytest.mark.parametrize(("size", "dtype"), [(1 << 16, np.uint16), (1 << 16 | 1, np.uint32)])
 def test_ids_are_stored_in_the_type_that_the_vocabulary_needs(tmp_path: Path, size: int, dtype: type) -> None:
-    writer = DatasetWriter(tmp_path, id_types({"source": size, "target": 300}))
+    writer = DatasetWriter(tmp_path, id_dtypes({"source": size, "target": 300}))
     writer.add(np.array([1]), Sentences.of([[size - 1, 4]]), Sentences.of([[]]))
     writer.add(np.array([5]), Sentences.of([[]]), Sentences.of([[299]]))
     writer.finish("print")

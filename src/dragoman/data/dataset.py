@@ -158,7 +158,7 @@ class DatasetWriter:
     """Writes the files of a `Dataset` incrementally. `finish` writes the header."""
 
     def __init__(self, folder: Path, types: Mapping[str, np.dtype[Any]], vectors: int | None = None) -> None:
-        """types: data type of the ids of each side, see `id_types`. vectors: number of components of source vectors."""
+        """types: data type of the ids of each side, see `id_dtypes`. vectors: number of components of source vectors."""
         self._folder, self._types, self._vectors = folder, dict(types), vectors
         names = [
             "lines.bin",
@@ -201,7 +201,7 @@ class DatasetWriter:
             file.close()
 
 
-def id_types(sides: Mapping[str, int], vectors: bool = False) -> dict[str, np.dtype[Any]]:
+def id_dtypes(sides: Mapping[str, int], vectors: bool = False) -> dict[str, np.dtype[Any]]:
     """Return the data type in which the ids of each side are stored.
 
     sides: vocabulary size of each side. vectors: whether the source consists of vectors, which are stored as float32.

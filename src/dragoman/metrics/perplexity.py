@@ -22,7 +22,7 @@ class _LogProbabilityMetric(Metric):
         assert outputs.likelihood is not None
         return self.compute(outputs.likelihood)
 
-    def compute(self, likelihood: TextScore) -> float:
+    def compute(self, score: TextScore) -> float:
         """Return the value for a text's log-probability."""
         raise NotImplementedError
 
@@ -32,9 +32,9 @@ class Loss(_LogProbabilityMetric):
 
     key, name, digits, unit = "loss", "loss", 4, "nats per token"
 
-    def compute(self, likelihood: TextScore) -> float:
+    def compute(self, score: TextScore) -> float:
         """Return −log p / tokens."""
-        return -likelihood.log_probability / likelihood.tokens
+        return -score.log_probability / score.tokens
 
 
 class Perplexity(_LogProbabilityMetric):
@@ -45,9 +45,9 @@ class Perplexity(_LogProbabilityMetric):
 
     key, name, unit, restates = "perplexity", "perplexity", "per target token", "loss"
 
-    def compute(self, likelihood: TextScore) -> float:
+    def compute(self, score: TextScore) -> float:
         """Return exp(−log p / tokens)."""
-        return _exp(-likelihood.log_probability / likelihood.tokens)
+        return _exp(-score.log_probability / score.tokens)
 
     def signature(self, references: int) -> str:
         """Return the unit."""
@@ -63,9 +63,9 @@ class WordPerplexity(_LogProbabilityMetric):
 
     key, name, unit, restates = "word_perplexity", "word perplexity", "per word", "loss"
 
-    def compute(self, likelihood: TextScore) -> float:
+    def compute(self, score: TextScore) -> float:
         """Return exp(−log p / words)."""
-        return _exp(-likelihood.log_probability / likelihood.words)
+        return _exp(-score.log_probability / score.words)
 
     def signature(self, references: int) -> str:
         """Return the unit."""
@@ -81,9 +81,9 @@ class BytePerplexity(_LogProbabilityMetric):
 
     key, name, digits, unit, restates = "byte_perplexity", "byte perplexity", 4, "per byte", "loss"
 
-    def compute(self, likelihood: TextScore) -> float:
+    def compute(self, score: TextScore) -> float:
         """Return exp(−log p / bytes)."""
-        return _exp(-likelihood.log_probability / likelihood.bytes)
+        return _exp(-score.log_probability / score.bytes)
 
     def signature(self, references: int) -> str:
         """Return the unit."""

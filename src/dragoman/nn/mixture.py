@@ -40,14 +40,14 @@ class ExpertsConfig(Config):
         "the same number of tokens.",
     )
 
-    def build(self, width: int, network: Callable[[], FeedForward]) -> "Mixture":
-        """Build the module. network: builds one expert. Raises ConfigError if `active` exceeds `count`."""
+    def build(self, width: int, build_expert: Callable[[], FeedForward]) -> "Mixture":
+        """Build the module. build_expert: builds one expert. Raises ConfigError if `active` exceeds `count`."""
         if self.active > self.count:
             raise ConfigError(
                 f"experts.active = {self.active} exceeds experts.count = {self.count}: lower the first or raise the "
                 "second"
             )
-        return Mixture(self, width, network)
+        return Mixture(self, width, build_expert)
 
 
 class Mixture(nn.Module):
@@ -67,7 +67,7 @@ class Mixture(nn.Module):
 
     reads_whole_batches = True
 
-    def __init__(self, config: ExpertsConfig, width: int, network: Callable[[], FeedForward]) -> None:
+    def __init__(self, config: ExpertsConfig, width: int, build_expert: Callable[[], FeedForward]) -> None:
         super().__init__()
         self.config = config
         self.router = nn.Parameter(torch.empty(config.count, width))

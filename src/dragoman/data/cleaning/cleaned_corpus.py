@@ -144,7 +144,7 @@ class CleanedCorpus:
                 with CleaningReport.file(self.folder, rule).open("ab" if counts[rule] else "wb") as file:
                     file.write(dropped.tobytes())
                 counts[rule] += len(dropped)
-        return CleaningReport.of_files(self.folder, self._count_items(), counts, self.unit)
+        return CleaningReport.from_files(self.folder, self._count_items(), counts, self.unit)
 
     def _reported_verdicts(self, number: int) -> NDArray[np.uint8]:
         """Return the verdicts on the items of a block that the report counts, and 0 for all other items."""

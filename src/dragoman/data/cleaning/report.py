@@ -97,7 +97,7 @@ class CleaningReport:
         return folder / f"dropped.{rule}.bin"
 
     @classmethod
-    def of_files(cls, folder: Path, total: int, counts: Mapping[str, int], unit: str = "pairs") -> "CleaningReport":
+    def from_files(cls, folder: Path, total: int, counts: Mapping[str, int], unit: str = "pairs") -> "CleaningReport":
         """Open a report with memory-mapped line numbers. Raises OSError or ValueError for a missing or damaged file."""
         dropped = {
             rule: np.memmap(cls.file(folder, rule), np.int64, "r", shape=(count,)).view(np.ndarray)

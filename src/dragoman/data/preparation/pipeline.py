@@ -223,7 +223,7 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
                     tokenizers.save(temporary)
             tokenizers.save(path)
         tokeniser = self.block_tokeniser(corpus, cleaned.folder, work, tokenizers)
-        writer = DatasetWriter(path, tokeniser.types, tokenizers.source.size if self.vectors else None)
+        writer = DatasetWriter(path, tokeniser.dtypes, tokenizers.source.size if self.vectors else None)
         try:
             report = tokenise(tokeniser, cleaned, writer, path, self.workers)
             _check_not_empty(report, corpus)
@@ -269,7 +269,7 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
         try:
             values = json.loads((path / REPORT).read_text(encoding="utf-8"))
             counts, marked = values["counts"], values.get("marked", {})
-            report = replace(CleaningReport.of_files(path, int(values[self.unit]), counts, self.unit), marked=marked)
+            report = replace(CleaningReport.from_files(path, int(values[self.unit]), counts, self.unit), marked=marked)
         except (OSError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"{path / REPORT} is damaged ({error}).") from error
         return dataset, text, report

@@ -15,7 +15,7 @@ from dragoman.data.cleaning.blocks import block_file, is_whole_block, read_block
 from dragoman.data.cleaning.cleaned_corpus import CleanedCorpus
 from dragoman.data.cleaning.report import MARKED, CleaningReport
 from dragoman.data.cleaning.rules import PairRules
-from dragoman.data.dataset import DatasetWriter, Sentences, id_types
+from dragoman.data.dataset import DatasetWriter, Sentences, id_dtypes
 from dragoman.data.workers import parallel_map
 from dragoman.text.symbols import EOS, InlineText
 from dragoman.text.tokenizer import Tokenizer
@@ -69,7 +69,7 @@ class BlockTokeniser(Protocol):
     def folder(self) -> Path: ...
 
     @property
-    def types(self) -> dict[str, np.dtype[Any]]:
+    def dtypes(self) -> dict[str, np.dtype[Any]]:
         """The data type of the stored ids of each side."""
         ...
 
@@ -105,7 +105,7 @@ def tokenise(
             counts["max_tokens"] = counts.get("max_tokens", 0) + len(too_long)
             with CleaningReport.file(folder, "max_tokens").open("ab") as file:
                 file.write(too_long.tobytes())
-    return CleaningReport.of_files(folder, cleaned.report.total, counts, cleaned.unit)
+    return CleaningReport.from_files(folder, cleaned.report.total, counts, cleaned.unit)
 
 
 PAIRS_PER_CALL = 2048
@@ -150,7 +150,7 @@ class PairTokeniser:
         short_pairs = [pair for pair, is_short in zip(pairs, short, strict=True) if is_short]
         arrays: dict[str, NDArray[Any]] = {"lines": lines[short], "too_long": lines[~short]}
         columns = zip(*short_pairs, strict=True) if short_pairs else ((), ())
-        for (side, dtype), ids in zip(self.types.items(), columns, strict=True):
+        for (side, dtype), ids in zip(self.dtypes.items(), columns, strict=True):
             joined = Sentences.of([[*self.tags, *each] for each in ids] if side == "source" and self.tags else ids)
             arrays[side], arrays[f"{side}_lengths"] = joined.ids.astype(dtype), joined.lengths
         if self.marking is not None:
@@ -158,10 +158,10 @@ class PairTokeniser:
         write_block(block_file(self.folder, number), arrays)
 
     @property
-    def types(self) -> dict[str, np.dtype[Any]]:
+    def dtypes(self) -> dict[str, np.dtype[Any]]:
         """The data type of the stored ids of each side."""
         sizes = {"source": self.tokenizers.source.size, "target": self.tokenizers.target.size}
-        return id_types(sizes, self.tokenizers.reads_vectors)
+        return id_dtypes(sizes, self.tokenizers.reads_vectors)
 
     def rows(self, block_count: int) -> Iterator[Rows]:
         """Yield the rows of all blocks, which must exist."""
@@ -239,7 +239,7 @@ class TextTokeniser:
                 for each, last in zip(self._ids(texts[part], begins[part]), ends[part].tolist(), strict=True)
             ]
         )
-        arrays = {"lines": lines, "ends": ends, "text": ids.ids.astype(self.types["text"]), "text_lengths": ids.lengths}
+        arrays = {"lines": lines, "ends": ends, "text": ids.ids.astype(self.dtypes["text"]), "text_lengths": ids.lengths}
         write_block(block_file(self.folder, number), arrays)
 
     def _ids(self, texts: Sequence[str], begins: Sequence[bool]) -> Iterator[list[int]]:
@@ -250,16 +250,16 @@ class TextTokeniser:
         return (next(whole if first else others) for first in begins)
 
     @property
-    def types(self) -> dict[str, np.dtype[Any]]:
+    def dtypes(self) -> dict[str, np.dtype[Any]]:
         """The data type of the stored ids."""
-        return id_types({"text": self.tokenizer.size})
+        return id_dtypes({"text": self.tokenizer.size})
 
     def rows(self, block_count: int) -> Iterator[Rows]:
         """Yield the labels of each document in excerpts of `block` labels, the last of which may be shorter.
 
         See `TextDataset`.
         """
-        rest, rest_line = np.zeros(0, self.types["text"]), 0  # labels of an excerpt that continues in the next block
+        rest, rest_line = np.zeros(0, self.dtypes["text"]), 0  # labels of an excerpt that continues in the next block
         for number in range(block_count):
             lines, ends, ids, lengths = read_block(
                 block_file(self.folder, number), "lines", "ends", "text", "text_lengths"

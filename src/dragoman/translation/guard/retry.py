@@ -35,8 +35,8 @@ class GuardRetry:
     """Selects hypotheses without findings, and searches a text again if all hypotheses have findings.
 
     The result is a hypothesis without findings from the earliest possible search. If no search returns such a
-    hypothesis, the result is the hypothesis with the fewest findings. Among equals, the hypothesis of the earliest search
-    is preferred, then the one with the best score.
+    hypothesis, the result is the hypothesis with the fewest findings. Among equals, the hypothesis of the earliest
+    search is preferred, then the one with the best score.
     """
 
     def __init__(self, engine: Engine, codec: Codec, constraints: ConstraintFallback) -> None:
