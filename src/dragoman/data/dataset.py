@@ -157,9 +157,9 @@ class TextDataset(Dataset):
 class DatasetWriter:
     """Writes the files of a `Dataset` incrementally. `finish` writes the header."""
 
-    def __init__(self, folder: Path, types: Mapping[str, np.dtype[Any]], vectors: int | None = None) -> None:
-        """types: data type of the ids of each side, see `id_dtypes`. vectors: number of components of source vectors."""
-        self._folder, self._types, self._vectors = folder, dict(types), vectors
+    def __init__(self, folder: Path, dtypes: Mapping[str, np.dtype[Any]], vectors: int | None = None) -> None:
+        """dtypes: dtype of the ids of each side; see `id_dtypes`. vectors: number of components of source vectors."""
+        self._folder, self._types, self._vectors = folder, dict(dtypes), vectors
         names = [
             "lines.bin",
             "lengths.bin",

@@ -239,7 +239,8 @@ class TextTokeniser:
                 for each, last in zip(self._ids(texts[part], begins[part]), ends[part].tolist(), strict=True)
             ]
         )
-        arrays = {"lines": lines, "ends": ends, "text": ids.ids.astype(self.dtypes["text"]), "text_lengths": ids.lengths}
+        text = ids.ids.astype(self.dtypes["text"])
+        arrays = {"lines": lines, "ends": ends, "text": text, "text_lengths": ids.lengths}
         write_block(block_file(self.folder, number), arrays)
 
     def _ids(self, texts: Sequence[str], begins: Sequence[bool]) -> Iterator[list[int]]:

@@ -73,7 +73,7 @@ def _reject_doctype(data: bytes, name: str) -> None:
     parser = expat.ParserCreate()
 
     def on_doctype(*_: object) -> None:
-        raise DataError(f"the part {name} of this document contains a document type declaration, which Word documents must not have")
+        raise DataError(f"the part {name} of this document contains a document type declaration, which is not allowed")
 
     def on_element(*_: object) -> None:
         raise _RootReached
