@@ -163,11 +163,11 @@ class DatasetWriter:
         names = [
             "lines.bin",
             "lengths.bin",
-            *(f"{side}{ending}" for side in types for ending in (".bin", ".offsets.bin")),
+            *(f"{side}{ending}" for side in dtypes for ending in (".bin", ".offsets.bin")),
         ]
         self._files: dict[str, BinaryIO] = {name: (folder / name).open("wb") for name in names}
-        self._written = np.zeros(len(types), dtype=np.int64)
-        for side in types:
+        self._written = np.zeros(len(dtypes), dtype=np.int64)
+        for side in dtypes:
             self._files[f"{side}.offsets.bin"].write(np.zeros(1, dtype=np.int64).tobytes())
 
     def add(self, lines: NDArray[np.int64], *sides: Sentences) -> None:
