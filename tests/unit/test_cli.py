@@ -25,7 +25,8 @@ SOURCES = ["A dog runs .", "", "Two men sleep over the grass .", "  ", "A child"
 FROZEN = {
     "train": "recipe --source --target --tsv --valid-source --valid-target --valid-tsv --out --resume --profile "
     "--quiet -q",
-    "translate": "model search --input -i --output -o --resume --beam --nbest --length-penalty --coverage-penalty "
+    "recipes": "name --to",
+    "translate": "model search --encoding --input -i --output -o --resume --beam --nbest --length-penalty --coverage-penalty "
     "--unknown --prefix --scores --token-scores --tree --alignments --alignment-layer --alignment-head --on-error "
     "--to --tags --sample --temperature --top-k --top-p --seed --batch-size --engine "
     "--precision --device --threads --quiet -q "

@@ -18,6 +18,8 @@ from dragoman.serving.queue import Hypotheses
 from dragoman.serving.worker_pool import WorkerPool
 from dragoman.translation.alignment import Aligner
 from dragoman.translation.continuous import ContinuousTranslation
+from dragoman.translation.engines.preferred import PreferredEngine
+from dragoman.translation.engines.torch import TorchEngine
 from dragoman.translation.request import TextRequest
 from dragoman.translation.translator import Translator
 
@@ -103,7 +105,7 @@ class ServedModel:
         config, engine, lines = self._config, self._engine, self._queue.batch_lines
         if not engine.workers:
             translator = load_translator(config, engine, self._aligner)
-            control_translator = translator.for_constraints()
+            control_translator = _translator_for_constraints(translator)
             control_backend = None if control_translator is None else InProcessBackend(control_translator, lines)
             return translator, InProcessBackend(translator, lines), control_backend
         local_engine = "auto" if is_exported(config.path) else "torch"
@@ -231,3 +233,15 @@ def short_names(folders: Sequence[Path]) -> list[str]:
         numbers[path] += 1
         distinct.append(names[path] if numbers[path] == 1 else f"{names[path]} ({numbers[path]})")
     return distinct
+
+
+def _translator_for_constraints(translator: Translator) -> Translator | None:
+    """Return a translator of the same model that may translate in another thread at the same time.
+
+    It uses PyTorch's engine, which supports constraints. Returns None if there is no such engine on the CPU.
+    """
+    engine = translator.engine.reference if isinstance(translator.engine, PreferredEngine) else translator.engine
+    if not isinstance(engine, TorchEngine) or engine.device.type != "cpu":
+        return None
+    tokenizers, meta, search = translator.tokenizers, translator.meta, translator.own_search
+    return Translator(engine, tokenizers, meta, search, translator.warn_unfinished, translator.aligner)

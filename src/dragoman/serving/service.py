@@ -1,21 +1,20 @@
 """`Service`: translates texts for the routes, independent of their protocols."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
 from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import ConfigError, DataError
-from dragoman.documents.formats.format import Format, ParsedDocument, parse_pivot
+from dragoman.documents.formats.format import ParsedDocument, parse_pivot
 from dragoman.documents.languages import Languages
 from dragoman.documents.passage import iterate_passages
 from dragoman.documents.pipeline import DocumentPipeline, SegmentedDocument
 from dragoman.documents.sentences import Sentence
-from dragoman.serving.access.quota import Reservation
 from dragoman.serving.batcher import Batcher
 from dragoman.serving.config import LimitsConfig, ServeConfig
 from dragoman.serving.control_defaults import ControlDefaults, Defaults
@@ -25,14 +24,12 @@ from dragoman.serving.errors import Overloaded, QueueFull, RequestError, TimedOu
 from dragoman.serving.fair_executor import FairExecutor
 from dragoman.serving.queue import Hypotheses
 from dragoman.serving.served_models import Directions, Step
+from dragoman.serving.translation_job import OnSentence, TranslatedSentence, TranslatedText, TranslationJob
 from dragoman.translation.alignment import Alignment
 from dragoman.translation.files.lines import one_line
 from dragoman.translation.request import Request, TextRequest
 from dragoman.translation.result import Translation
 from dragoman.translation.translator import Translator
-
-OnSentence = Callable[[int, int, str], None]
-"""Called in any thread with the index of a text, the index of a sentence in it, and the sentence's translation."""
 
 Result = TypeVar("Result")
 
@@ -47,55 +44,6 @@ _THREADS = 2
 
 _TOKENISED_SENTENCES = 1000
 """Number of sentences that are tokenised together."""
-
-
-@dataclass(frozen=True)
-class TranslationJob:
-    """The texts of a request, and how to translate them.
-
-    texts: texts in one language and format, or the bytes of Word documents. alternatives: the number of additional
-    translations of each text. settings: as in `Translator.request`. align: whether to align the words of each sentence.
-    reserve: called with the number of source tokens before the texts are queued; raises RequestError if the number
-    exceeds the client's quota. The reservation is cancelled if the queue is full. client: the name of the client;
-    clients take turns. is_document: whether the texts are files, which have separate limits and threads.
-    """
-
-    texts: Sequence[Any]
-    source: str
-    target: str
-    format: Format[Any]
-    alternatives: int = 0
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    align: bool = False
-    reserve: Callable[[int], Reservation] | None = None
-    client: str = ""
-    is_document: bool = False
-
-
-@dataclass(frozen=True)
-class TranslatedSentence:
-    """A sentence with its translations.
-
-    hypotheses: (text, score, log-probability), best first. finished: whether the best hypothesis ended before the
-    length limit. alignment: the word links of the best hypothesis; None if they were not requested.
-    """
-
-    source: str
-    hypotheses: Sequence[tuple[str, float, float]]
-    finished: bool
-    alignment: Alignment | None = None
-
-
-@dataclass(frozen=True)
-class TranslatedText:
-    """A translated text.
-
-    text: the best translation; alternatives: other translations; sentences: the input of the last model, in order.
-    """
-
-    text: Any
-    alternatives: Sequence[Any]
-    sentences: Sequence[TranslatedSentence]
 
 
 class Service:

@@ -26,8 +26,7 @@ from dragoman.translation.choice import open_engine
 from dragoman.translation.codec import Codec
 from dragoman.translation.continuous import ContinuousTranslation, continuous_engine
 from dragoman.translation.engine import Engine, attention_engine
-from dragoman.translation.engines.preferred import PreferredEngine
-from dragoman.translation.engines.torch import AttentionTorchEngine, TorchEngine
+from dragoman.translation.engines.torch import AttentionTorchEngine
 from dragoman.translation.guard.guard import Guard
 from dragoman.translation.guard.wrong_script import usual_scripts
 from dragoman.translation.line_warnings import LineWarnings
@@ -72,8 +71,8 @@ class Translator:
         """
         self.engine, self.tokenizers, self.warn_unfinished, self.aligner = engine, tokenizers, warn_unfinished, aligner
         self.meta, self.source_tags = meta or Meta(step=0), SourceTags(tokenizers.source, meta)
-        self._own_search = dict(search or {})
-        self._cached_config = lru_cache(partial(search_config, self._own_search))
+        self.own_search = dict(search or {})
+        self._cached_config = lru_cache(partial(search_config, self.own_search))
         self._codec = Codec(tokenizers, engine.limits)
         self._translation = WindowTranslation(engine, self._codec)
 
@@ -170,7 +169,7 @@ class Translator:
 
     def search_config(self, **changes: Unpack[SearchSettings]) -> SearchConfig:
         """Return the model's own search settings with the given changes; see `request.search_config`."""
-        return search_config(self._own_search, **changes) if changes.get("search") else self._cached_config(**changes)
+        return search_config(self.own_search, **changes) if changes.get("search") else self._cached_config(**changes)
 
     def translate(
         self,
@@ -280,16 +279,6 @@ class Translator:
         check_batch_size(batch_size)
         engine = continuous_engine(self.engine)
         return None if engine is None else ContinuousTranslation(engine, self._codec, batch_size)
-
-    def for_constraints(self) -> "Translator | None":
-        """Return a translator of the same model that may translate in another thread while this one translates.
-
-        It uses PyTorch's engine, which supports constraints. Returns None if there is no such engine on the CPU.
-        """
-        engine = self.engine.reference if isinstance(self.engine, PreferredEngine) else self.engine
-        if not isinstance(engine, TorchEngine) or engine.device.type != "cpu":
-            return None
-        return Translator(engine, self.tokenizers, self.meta, self._own_search, self.warn_unfinished, self.aligner)
 
     def fits(self, text: str, request: Request | None = None) -> bool:
         """Return whether a source text, with the tags of its request, is within the model's maximum length."""

@@ -27,8 +27,9 @@ from dragoman.serving.http.requests import (
 )
 from dragoman.serving.http.texts import is_auto, source_language
 from dragoman.serving.http.uploads import ByteBudget, parse_upload
-from dragoman.serving.service import Service, TranslationJob
+from dragoman.serving.service import Service
 from dragoman.serving.stored_files import open_store
+from dragoman.serving.translation_job import TranslationJob
 
 _MAX_NAME_LENGTH = 100
 _DETECTION_PASSAGES = 50

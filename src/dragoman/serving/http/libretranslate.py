@@ -21,8 +21,9 @@ from dragoman.serving.http.requests import (
     run_while_connected,
 )
 from dragoman.serving.http.texts import SourceLanguage, TextBatch, source_language
-from dragoman.serving.service import Service, TranslatedText
+from dragoman.serving.service import Service
 from dragoman.serving.suggestions import Suggestions
+from dragoman.serving.translation_job import TranslatedText
 
 
 class TranslateFields(KeyFields):

@@ -9,7 +9,8 @@ from dragoman.documents.formats.format import Format
 from dragoman.serving.access.quota import Reservation
 from dragoman.serving.errors import InternalError, RequestError
 from dragoman.serving.http.requests import AUTO, DetectedLanguage
-from dragoman.serving.service import OnSentence, Service, TranslatedText, TranslationJob
+from dragoman.serving.service import Service
+from dragoman.serving.translation_job import OnSentence, TranslatedText, TranslationJob
 
 _MIN_TARGET_CONFIDENCE = 90
 """The minimum confidence, in percent, for a text to be in a target language that the server does not translate from."""

@@ -22,7 +22,8 @@ from dragoman.serving.http.requests import (
     run_while_connected,
 )
 from dragoman.serving.http.texts import SourceLanguage, TextBatch, source_language
-from dragoman.serving.service import Service, TranslatedSentence, TranslatedText
+from dragoman.serving.service import Service
+from dragoman.serving.translation_job import TranslatedSentence, TranslatedText
 
 KeptKind = Literal[
     "all",
