@@ -26,8 +26,8 @@ FROZEN = {
     "train": "recipe --source --target --tsv --valid-source --valid-target --valid-tsv --out --resume --profile "
     "--quiet -q",
     "recipes": "name --to",
-    "translate": "model search --encoding --input -i --output -o --resume --beam --nbest --length-penalty --coverage-penalty "
-    "--unknown --prefix --scores --token-scores --tree --alignments --alignment-layer --alignment-head --on-error "
+    "translate": "model search --input -i --output -o --resume --beam --nbest --length-penalty --coverage-penalty "
+    "--encoding --unknown --prefix --scores --token-scores --tree --alignments --alignment-layer --alignment-head --on-error "
     "--to --tags --sample --temperature --top-k --top-p --seed --batch-size --engine "
     "--precision --device --threads --quiet -q "
     "--ensemble --language-model --fusion --rerank --mbr --constraints --glossary --keep --keep-pattern --guard "
