@@ -27,8 +27,8 @@ FROZEN = {
     "--quiet -q",
     "recipes": "name --to",
     "translate": "model search --input -i --output -o --resume --beam --nbest --length-penalty --coverage-penalty "
-    "--encoding --unknown --prefix --scores --token-scores --tree --alignments --alignment-layer --alignment-head --on-error "
-    "--to --tags --sample --temperature --top-k --top-p --seed --batch-size --engine "
+    "--unknown --prefix --scores --token-scores --tree --alignments --alignment-layer --alignment-head --on-error "
+    "--encoding --to --tags --sample --temperature --top-k --top-p --seed --batch-size --engine "
     "--precision --device --threads --quiet -q "
     "--ensemble --language-model --fusion --rerank --mbr --constraints --glossary --keep --keep-pattern --guard "
     "--document --format --cluster --actors --source-field --target-field",
