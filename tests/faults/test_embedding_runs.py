@@ -89,7 +89,7 @@ def test_a_run_may_start_from_the_model_without_the_file_and_train_the_table(ser
     other = ["other" if setting == RUN else setting for setting in other]
     process = server.start(folder, *other, "model.embeddings.target=de.vec", f"train.start={RUN}")
     assert process.wait() != 0
-    assert "model.embeddings.target ('de.vec' here, None there)" in process.said
+    assert "model.embeddings.target ('de.vec' in this run, None in the folder)" in process.said
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_words_on_both_sides() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"subword": {"kind": "word"}}, "kind word is not: set text.subword.kind to bpe or unigram"),
+        ({"subword": {"kind": "word"}}, "word is not lossless: set text.subword.kind to bpe or unigram"),
         ({"vectors": {"width": 2}, "shared": False}, "feature vectors has no words"),
     ],
 )

@@ -91,8 +91,8 @@ def test_a_new_corpus_is_read_with_the_old_vocabulary(started: Path) -> None:
 @pytest.mark.parametrize(
     ("setting", "named"),
     [
-        ("model.width=32", "model.width (32 here, 16 there)"),
-        ("text.subword.size=290", "text.subword.size (290 here, 300 there)"),
+        ("model.width=32", "model.width (32 in this run, 16 in the folder)"),
+        ("text.subword.size=290", "text.subword.size (290 in this run, 300 in the folder)"),
     ],
 )
 def test_another_architecture_or_text_is_refused(started: Path, setting: str, named: str) -> None:

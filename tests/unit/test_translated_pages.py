@@ -85,7 +85,7 @@ def test_hostile_pages() -> None:
     open_and_closed = "a " + "<b>" * 20_000 + "</i>" * 20_000 + " y"
     assert len(translated(open_and_closed, "html")) == len(open_and_closed)
     assert translated("a <b>x <i>y</b> z</i> w", "html", backwards).count("<") == 4
-    assert translated("*a " * 3000, "markdown") == "\\*A " * 3000
+    assert translated("*a " * 3000, "markdown") == "*A " * 3000
 
 
 def test_code_is_constrained() -> None:

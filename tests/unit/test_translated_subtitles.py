@@ -5,7 +5,6 @@ import re
 import pytest
 from stand_in_translators import StandIn, Write, backwards, same, upper
 
-from dragoman.base.errors import ConfigError
 from dragoman.documents.document import translate_document
 from dragoman.documents.formats.cues import wrap_like
 
@@ -137,6 +136,8 @@ def test_a_line_that_becomes_blank_does_not_end_its_cue() -> None:
     assert translated(text, "vtt", write) == text.replace("dog\n- cat", "- CAT")
 
 
-def test_subtitles_are_text() -> None:
-    with pytest.raises(ConfigError, match="pass the document as str"):
-        translate_document(StandIn(upper), b"1\n", format="srt")  # type: ignore[arg-type]
+def test_bytes_of_subtitles_are_decoded() -> None:
+    cue = "1\n00:00:01,000 --> 00:00:02,000\nA dög.\n"
+    for encoding in ("utf-8", "utf-16"):
+        done = translate_document(StandIn(upper), cue.encode(encoding), format="srt")  # type: ignore[arg-type]
+        assert done.content == cue.replace("A dög", "A DÖG").encode(encoding)
