@@ -86,7 +86,7 @@ def test_a_clock_that_jumps(monkeypatch: pytest.MonkeyPatch) -> None:
     real, offset = time.time, [0.0]
     monkeypatch.setattr(time, "time", lambda: real() + offset[0])
     document = {"files": {"file": ("a.txt", b"a dog")}, "data": {"source": "en", "target": "de"}}
-    access = {"requests_per_minute": 6, "tokens_per_minute": None}
+    access = {"requests_per_minute": 6, "tokens_per_minute": None, "loopback_quotas": True}
 
     async def work(client: httpx.AsyncClient) -> None:
         async def status(text: str) -> int:
