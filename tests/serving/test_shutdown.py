@@ -1,14 +1,20 @@
 """The end of a server: accepted work is finished or answered in JSON, and a second signal ends the process at once."""
 
+import asyncio
 import http.client
 import json
+import os
 import signal
 import threading
 import time
 from pathlib import Path
 
+import pytest
 from test_server import processes_of, running, wait_for_end
 from tiny_model import write_tiny_model
+
+from dragoman.serving import server
+from dragoman.serving.config import ServeConfig
 
 TEXT = "".join(f"A dog runs number {number} along the beach.\n" for number in range(4000))
 
@@ -73,3 +79,18 @@ def test_a_second_signal_ends_the_process_at_once(tmp_path: Path) -> None:
         assert process.wait(10) == -signal.SIGTERM and time.monotonic() - began < 2
         wait_for_end(processes)
         assert "Traceback" not in "".join(lines)
+
+
+def test_a_signal_while_models_are_being_loaded_ends_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def load(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.sleep(1)  # meanwhile, the server closes its socket
+
+    monkeypatch.setattr(server, "_load", load)
+    handlers = {number: signal.getsignal(number) for number in server._SIGNALS}
+    try:
+        config = ServeConfig.model_validate({"models": [{"path": "m", "source": "en", "target": "de"}], "port": 0})
+        asyncio.run(server._serve(config, None))
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)

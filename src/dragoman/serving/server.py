@@ -94,6 +94,8 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
             )
         )
 
+        # the server closes its socket if it is shut down while models are being loaded
+        url = browser_url(config.host, listening.getsockname()[1])
         loop = asyncio.get_running_loop()
 
         def shut_down() -> None:
@@ -113,7 +115,7 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
             service.open(directions)
             for source in directions.sources:
                 info(f"translating from {source} into {', '.join(directions.targets(source))}")
-            info(f"listening at {browser_url(config.host, listening.getsockname()[1])}")
+            info(f"listening at {url}")
             reloading = asyncio.create_task(_reload_changed(models, config.reload_seconds))
             await serving
             reloading.cancel()
