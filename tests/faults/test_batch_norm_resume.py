@@ -22,7 +22,7 @@ from dragoman.training.updates.update import Update
 BATCH = ["model.encoder.normalisation.kind=batch", "model.decoder.normalisation.kind=batch", "train.log_every=1"]
 
 
-@pytest.mark.parametrize("average", [[], ["train.ema=0.9"]], ids=["plain", "ema"])
+@pytest.mark.parametrize("average", [pytest.param([], marks=pytest.mark.slow), ["train.ema=0.9"]], ids=["plain", "ema"])
 def test_killed_and_resumed_equals_straight(server: Server, tmp_path: Path, average: list[str]) -> None:
     outcomes = []
     for name in ("straight", "killed"):

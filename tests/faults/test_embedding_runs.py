@@ -113,6 +113,7 @@ def test_unusable_files_stop_the_run_before_anything_is_written(
     assert not (folder / RUN / "config.yaml").exists()
 
 
+@pytest.mark.slow
 def test_a_run_killed_before_its_first_checkpoint_reads_the_file_again(server: Server, tmp_path: Path) -> None:
     settings = ["model.embeddings.source=en.vec", "train.max_steps=4", "train.checkpoint_every=2"]
     straight = tmp_path / "straight"

@@ -41,7 +41,7 @@ MODELS: dict[str, tuple[str, dict[str, Any], dict[str, Any], int]] = {
     "sum": ("sort", {"kind": "sum"}, TRANSFORMER, 200),
 }
 """Task, encoder, decoder, updates."""
-FEW = ("post-norm", "convolutional", "experts")
+FEW = ("post-norm", "convolutional")
 """Cases that are always tested. The others are slow tests; test_every_variant_learns includes them, too."""
 
 
