@@ -60,6 +60,14 @@ class Element:
         """Return the first child with a local name."""
         return next((child for child in self.elements() if child.name == name), None)
 
+    def texts(self) -> Iterator[str]:
+        """Yield all texts within the element, in order."""
+        for child in self.children:
+            if isinstance(child, Text):
+                yield child.text
+            elif isinstance(child, Element):
+                yield from child.texts()
+
 
 Node = Text | Other | Element
 

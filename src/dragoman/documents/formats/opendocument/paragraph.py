@@ -72,7 +72,7 @@ class PartSplitter:
             builder.add_text("\t", raw)
         elif element.name == "line-break":
             builder.add_line_break(raw)
-        elif shown := "".join(_texts(element)):
+        elif shown := "".join(element.texts()):
             builder.add_code(shown, raw)  # a field
         else:
             kind, name = _range_of(element)
@@ -117,14 +117,6 @@ def _add_text(builder: PassageBuilder, text: str, raw: str) -> None:
         at = blank.end()
     for character in text[at:]:
         builder.add_text(character, character)
-
-
-def _texts(element: Element) -> Iterator[str]:
-    for child in element.children:
-        if isinstance(child, Text):
-            yield child.text
-        elif isinstance(child, Element):
-            yield from _texts(child)
 
 
 def _range_of(element: Element) -> tuple[Literal["open", "close", "empty"], str]:

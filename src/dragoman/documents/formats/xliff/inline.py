@@ -129,7 +129,7 @@ def _collect_element(segment: _Segment, element: Element, data: bytes) -> None:
     raw = _raw(data, element.begin, element.end)
     name, attributes = element.name, element.attributes
     if name == "mrk" and (attributes.get("mtype") == "protected" or attributes.get("translate") == "no"):
-        text = "".join(_texts(element))
+        text = "".join(element.texts())
         segment.add_mark(raw, lambda builder: builder.add_code(text, raw))
     elif name in _PAIRS and element.inner[0]:
         span = f"{name} {element.begin}"
@@ -152,7 +152,7 @@ def _collect_code(segment: _Segment, element: Element, raw: str) -> None:
     attributes = element.attributes
     named = attributes.get("equiv") or attributes.get("id", "")
     angular = _ANGULAR_TAG.fullmatch(named)
-    shown = "".join(_texts(element)) or attributes.get("disp") or attributes.get("equiv-text") or ""
+    shown = "".join(element.texts()) or attributes.get("disp") or attributes.get("equiv-text") or ""
     is_tag = shown.lstrip().startswith(("<", "</"))
     if angular is not None and (is_tag or not shown):
         _add_tag(segment, "open" if angular[1] == "START" else "close", raw, angular[2])
@@ -167,14 +167,6 @@ def _collect_code(segment: _Segment, element: Element, raw: str) -> None:
 
 def _add_tag(segment: _Segment, kind: Literal["open", "close"], raw: str, span: str) -> None:
     segment.add_mark(raw, lambda builder: builder.add_mark(kind, (raw,), span))
-
-
-def _texts(element: Element) -> Iterator[str]:
-    for child in element.children:
-        if isinstance(child, Text):
-            yield child.text
-        elif isinstance(child, Element):
-            yield from _texts(child)
 
 
 def _raw(data: bytes, begin: int, end: int) -> str:
