@@ -115,7 +115,6 @@ def test_control_characters() -> None:
         ("sl", "", ["%d DOGS", "%d DOGS", "%d DOGS", "%d DOGS"]),  # the form of 1 is also for 101
         ("pl", "", ["ONE DOG", "%d DOGS", "%d DOGS"]),
         ("ar", "", ["%d DOGS", "ONE DOG", *["%d DOGS"] * 4]),
-        ("pt_BR", "", ["ONE DOG", "%d DOGS"]),
         ("de", "nplurals=1; plural=0;", ["%d DOGS"]),
         ("de", "nplurals=2; plural=__import__('os');", ["ONE DOG", "%d DOGS"]),
         ("tlh", "", ["ONE DOG", "%d DOGS"]),
@@ -131,6 +130,16 @@ def test_plural_forms_of_the_target_language(target: str | None, declared: str, 
     if target not in (None, "tlh"):
         forms = parse_plural_forms(after.metadata["Plural-Forms"])
         assert forms is not None and forms.count == len(expected)
+
+
+@pytest.mark.parametrize("target", ["es", "fr", "it", "pt", "pt_BR"])
+def test_forms_that_differ_between_versions_of_babel(target: str) -> None:
+    """Newer versions follow Unicode's CLDR, where these languages have a form of their own for whole millions."""
+    text = HEADER + 'msgid "one dog"\nmsgid_plural "%d dogs"\nmsgstr[0] ""\nmsgstr[1] ""\n'
+    after = polib.pofile(translated(text, target=target))
+    forms = parse_plural_forms(after.metadata["Plural-Forms"])
+    assert forms is not None and forms.count in (2, 3)
+    assert after[0].msgstr_plural == {0: "ONE DOG"} | dict.fromkeys(range(1, forms.count), "%d DOGS")
 
 
 def test_plural_forms_of_a_catalogue_without_a_header() -> None:
