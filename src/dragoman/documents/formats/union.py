@@ -27,7 +27,7 @@ def split_text(text: str) -> Iterator[str | Passage]:
 
 FORMATS: dict[str, Format[Any]] = {
     "text": concatenation_format(split_text),
-    "markdown": TextFormat(lambda text, _: parse_markdown(text)),
+    "markdown": TextFormat(parse_markdown),
     "html": HtmlFormat(),
     "srt": TextFormat(lambda text, _: SubRip().parse(text)),
     "vtt": TextFormat(lambda text, _: WebVtt().parse(text)),

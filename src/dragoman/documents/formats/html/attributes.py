@@ -38,6 +38,11 @@ class Attributes:
             return False
         return None
 
+    def is_foreign(self, languages: Languages) -> bool:
+        """Return whether the tag declares another language than the source language."""
+        source, language = languages.source, self.language
+        return bool(source and language and not is_same_language(language, source))
+
     def parts(self, languages: Languages, split: Callable[[str], Iterable[str | Passage]] | None) -> Raw:
         """Return the tag, with a passage per translated attribute and with the target language for the source language.
 
@@ -56,13 +61,18 @@ class Attributes:
             raw, position = page[each.begin : each.end], each.end
             if each.name in _LANGUAGE_ATTRIBUTES:
                 parts.append(_with_target(raw, languages))
-            elif is_text_attribute(token.name, each.name, self.values) and "{{" not in raw and "<?" not in raw:
+            elif is_text_attribute(token.name, each.name, self.values) and not _is_code(raw, each.quoted):
                 _add_passages(parts, raw, each.quoted, self.values.get("name", "").lower() == "keywords")
             elif each.name == "srcdoc" and token.name == "iframe" and split is not None:
                 parts += split_embedded(raw, each.quoted, split)
             else:
                 parts.append(raw)
         return (*parts, page[position : token.end])
+
+
+def _is_code(raw: str, quoted: bool) -> bool:
+    """Return whether a value is code of a template language, or an expression of JSX (`title={name}`)."""
+    return "{{" in raw or "<?" in raw or (not quoted and raw.startswith("{"))
 
 
 def _with_target(raw: str, languages: Languages) -> str:

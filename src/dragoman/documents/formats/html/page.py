@@ -3,6 +3,7 @@
 import html
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from typing import Literal, NamedTuple
 
 from dragoman.documents.formats.encoding import TextEncoding
 from dragoman.documents.formats.format import ParsedDocument, TextFormat
@@ -19,7 +20,7 @@ from dragoman.documents.formats.html.elements import (
 from dragoman.documents.formats.html.encoding import encode_page, page_encoding
 from dragoman.documents.formats.html.run import Run
 from dragoman.documents.formats.html.text import add_text, escape_text
-from dragoman.documents.formats.html.tokenizer import tokenize
+from dragoman.documents.formats.html.tokenizer import Token, tokenize
 from dragoman.documents.formats.html.tree import element_ends
 from dragoman.documents.languages import UNKNOWN, Languages, is_same_language
 from dragoman.documents.passage import Passage, Raw, raw_text
@@ -40,9 +41,23 @@ def parse_html(page: str, languages: Languages = UNKNOWN) -> ParsedDocument[str]
     return ParsedDocument(parts, write)
 
 
-def split_html(page: str, languages: Languages = UNKNOWN) -> Iterator[str | Passage]:
-    """Split a page into untranslated parts and passages. The tags of block elements separate passages."""
-    yield from _Splitter(page, languages, is_embedded=False).split()
+class CodeRange(NamedTuple):
+    """A part of a page's text that is not translated.
+
+    kind: `code` is copied like a word; `mark` stays next to its word; `statement` separates the texts around it.
+    """
+
+    begin: int
+    end: int
+    kind: Literal["code", "mark", "statement"]
+
+
+def split_html(page: str, languages: Languages = UNKNOWN, code: Sequence[CodeRange] = ()) -> Sequence[str | Passage]:
+    """Split a page into untranslated parts and passages. The tags of block elements separate passages.
+
+    code: the parts of its text that are code, in order, for pages within documents of another format.
+    """
+    return _Splitter(page, languages, is_embedded=False, code=code).split()
 
 
 class HtmlFormat(TextFormat):
@@ -63,9 +78,9 @@ class HtmlFormat(TextFormat):
 class _Splitter:
     """Splits one page."""
 
-    def __init__(self, page: str, languages: Languages, is_embedded: bool) -> None:
+    def __init__(self, page: str, languages: Languages, is_embedded: bool, code: Sequence[CodeRange] = ()) -> None:
         """is_embedded: whether the page is in an attribute of another page."""
-        self._page, self._languages = page, languages
+        self._page, self._languages, self._code = page, languages, code
         self._split_embedded = None if is_embedded else self._split_inner_page
         self._tokens = list(tokenize(page))
         self._ends = element_ends(self._tokens)
@@ -123,7 +138,7 @@ class _Splitter:
                     is_piece = is_separate_piece(token.name, self._attributes_of(index - 1).values)
                     run.add_mark("open", tag, token.name, is_piece)
             elif token.kind == "text":
-                add_text(run, raw)
+                self._add_text(run, token, parts, index < menu_end)
             elif token.kind == "expression" and raw.startswith("{{"):
                 run.add_code(raw, raw)
             elif token.kind == "statement":
@@ -133,6 +148,24 @@ class _Splitter:
         run.finish(parts.append, index <= menu_end)
         return parts
 
+    def _add_text(self, run: Run, token: Token, parts: list[str | Passage], is_menu: bool) -> None:
+        """Add text with the code in it to the run, or to the parts if it separates texts."""
+        position = token.begin
+        first = bisect_left(self._code, position, key=lambda each: each.begin)
+        while first < len(self._code) and (code := self._code[first]).begin < token.end:
+            end = min(code.end, token.end)
+            add_text(run, self._page[position : code.begin])
+            raw = self._page[code.begin : end]
+            if code.kind == "statement":
+                run.finish(parts.append, is_menu)
+                parts.append(raw)
+            elif code.kind == "code":
+                run.add_code(raw, raw)
+            else:
+                run.add_mark("empty", (raw,))
+            position, first = end, first + 1
+        add_text(run, self._page[position : token.end])
+
     def _resumptions(self, index: int) -> list[int] | None:
         """Return None if the element at a start tag is translated, else the tags in it at which translation resumes."""
         token, attributes = self._tokens[index], self._attributes_of(index)
@@ -140,8 +173,7 @@ class _Splitter:
             return None
         if attributes.translate is False:
             return self._translated
-        source, language = self._languages.source, attributes.language
-        if source and language and token.name not in ("html", "body") and not is_same_language(language, source):
+        if token.name not in ("html", "body") and attributes.is_foreign(self._languages):
             return self._in_source_language
         if token.name == "svg":
             return self._svg_texts

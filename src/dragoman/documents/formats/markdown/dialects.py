@@ -55,6 +55,7 @@ _MODULE = re.compile(
 _LINE_STARTS = re.compile(
     r"(?P<container>(?:!!!|\?\?\?\+?)[ \t]+[\w-]+(?:[ \t]+[\w-]+)*(?:[ \t]+\"|[ \t]*$)|===[+!]?[ \t]+\")"
     r"|(?P<admonition>:{3,}[ \t]*(?:\{[^{}\n]*\}|[\w-]*)(?:[ \t]*\[|[ \t]*\{[^{}\n]*\})?[ \t]*)"
+    r"|(?P<tag><[A-Za-z](?=[^<>\n]*[ \t]markdown[ \t=>])[^<>\n]*>)"  # its content is Markdown in MkDocs
     r"|(?P<abbreviation>\*\[[^\]\n]+\]:[ \t]*)"
     r"|(?P<whole>(?:\[TOC\]|\[\[_?TOC_?\]\]|\([\w:.-]+\)=|\{:[^{}\n]+\}|/{3,}[^\n]*|--8<--[^\n]*)[ \t]*$)",
 )

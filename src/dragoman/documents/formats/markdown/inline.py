@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dragoman.documents.formats.markdown.dialects import Element, MaskedText
-from dragoman.documents.formats.markdown.parser import MarkdownParser
+from dragoman.documents.formats.html.elements import BLOCK_TAGS, COPIED_TAGS, is_separate_piece
+from dragoman.documents.formats.markdown.block import Block, Source
+from dragoman.documents.formats.markdown.dialects import Element
+from dragoman.documents.formats.markdown.embedded_html.tags import InlineTag, kept_elements
 from dragoman.documents.formats.markdown.writing import mark_anchors, mark_key, mark_label, without_markers
-from dragoman.documents.passage import Escape, Passage, PassageBuilder, Raw, raw_text
+from dragoman.documents.passage import Passage, PassageBuilder, Raw, raw_text
 
 _LINE_END = re.compile(r"[ \t]*\\?\n[ \t]*")
-_TAG = re.compile(r"<(/?)([A-Za-z][\w-]*)")
-_VOID_TAGS = ("img", "wbr", "input")
 _KEY_ENDS = ("]", "][]")
 
 
@@ -20,57 +20,49 @@ class _PositionError(Exception):
     """Raised if a token is not at the expected position."""
 
 
-@dataclass(frozen=True)
-class Block:
-    """The text of a block or of a part of it.
-
-    content: the text for the parser, without the prefixes of its lines; positions: the position in the document of each
-    character of `content` and of its end; escape: encodes the text of a translation.
-    """
-
-    content: str
-    positions: Sequence[int]
-    escape: Escape
-
-    def part(self, begin: int, end: int) -> "Block":
-        """Return a part of the block."""
-        return Block(self.content[begin:end], self.positions[begin : end + 1], self.escape)
-
-
 @dataclass
 class _InlineReader:
     """Converts the inline tokens of a block to a passage.
 
-    text: the document; ends: the end of each link, image, note and code span by its start; at: the index of the next
-    character; ahead: the number of characters before it that belong to tokens which are not read yet.
+    ends: the end of each link, image, note and code span by its start; at: the index of the next character; ahead: the
+    number of characters before it that belong to tokens which are not read yet.
     """
 
     block: Block
-    text: str
-    masked: MaskedText
-    parser: MarkdownParser
-    environment: Any
+    source: Source
     ends: Mapping[int, int]
     builder: PassageBuilder
     at: int = 0
     ahead: int = 0
     links: list[tuple[int, int]] = field(default_factory=list)
+    _inside_address: bool = False
 
     def read(self, tokens: Sequence[Any]) -> None:
         """Add the tokens to the builder. Raises _PositionError if a token cannot be located."""
-        inside_address = False
-        for token in tokens:
-            if token.markup == "autolink" and token.type in ("link_open", "link_close"):
-                inside_address = token.type == "link_open"
-                if inside_address:
-                    raw = self._advance(self._end())
-                    self.builder.add_code(raw[1:-1], raw)
-            elif not inside_address:
-                self._read(token)
+        tags = {index: InlineTag(token.content) for index, token in enumerate(tokens) if token.type == "html_inline"}
+        kept = kept_elements(tags, self.source.languages)
+        index = 0
+        while index < len(tokens):
+            end = kept.get(index, index)
+            if end > index:
+                self._add_kept(tokens[index : end + 1], tags[index])
+            elif index in tags:
+                self._add_tag(tokens[index], tags[index])
+            else:
+                self._read(tokens[index])
+            index = end + 1
         if self.block.content[self.at :].strip():
             raise _PositionError
 
     def _read(self, token: Any) -> None:
+        if token.markup == "autolink" and token.type in ("link_open", "link_close"):
+            self._inside_address = token.type == "link_open"
+            if self._inside_address:
+                raw = self._advance(self._end())
+                self.builder.add_code(raw[1:-1], raw)
+            return
+        if self._inside_address:
+            return
         match token.type:
             case "text":
                 self._add_text(token.content)
@@ -92,8 +84,6 @@ class _InlineReader:
                 self._open_link()
             case "link_close":
                 self._close_link()
-            case "html_inline":
-                self._add_tag(mark_anchors(self._expect(token.content)))
             case _ if token.nesting and token.markup:
                 raw = self._expect(token.markup)
                 if token.nesting < 0:
@@ -105,7 +95,7 @@ class _InlineReader:
                 raise _PositionError
 
     def _raw(self, begin: int, end: int) -> str:
-        return self.text[self.block.positions[begin] : self.block.positions[end]]
+        return self.source.text[self.block.positions[begin] : self.block.positions[end]]
 
     def _advance(self, end: int) -> str:
         """Advance to a position and return the corresponding part of the document."""
@@ -134,7 +124,7 @@ class _InlineReader:
         if index >= len(self.block.content):
             return None
         position = self.block.positions[index]
-        element = self.masked.elements.get(position)
+        element = self.source.masked.elements.get(position)
         if element is None or index + element.end - position > len(self.block.content):
             return None
         return element
@@ -150,7 +140,7 @@ class _InlineReader:
     def _add_code(self, token: Any) -> None:
         raw = self._advance(self._end())
         ticks = len(token.markup)
-        code = raw[ticks:-ticks] if self.masked.is_mask.search(token.content) else token.content
+        code = raw[ticks:-ticks] if self.source.masked.is_mask.search(token.content) else token.content
         self.builder.add_code(code, raw + self._attached())
 
     def _add_text(self, content: str) -> None:
@@ -167,7 +157,7 @@ class _InlineReader:
             raw = self._advance(self.at + 1)
             if character in " \t":
                 self.builder.add_blank(raw)
-            elif self.masked.is_mask.match(character):  # a part of an element
+            elif self.source.masked.is_mask.match(character):  # a part of an element
                 self.builder.add_mark("empty", (raw,))
             else:
                 self.builder.add_text(character, raw)
@@ -202,15 +192,46 @@ class _InlineReader:
         content = self.block.content[begin:end]
         return content.endswith("[]") or not _has_two_parts(content)
 
-    def _add_tag(self, raw: str) -> None:
-        tag = _TAG.match(raw)
-        name = "" if tag is None else tag[2].lower()
-        if tag is not None and name == "br":
+    def _add_tag(self, token: Any, tag: InlineTag) -> None:
+        raw = self._expect(token.content)
+        name = "" if tag.token is None else tag.token.name
+        # the lines of a tag may have prefixes in the document, and its pipes backslashes
+        parts = tag.parts(self.source.languages) if raw == token.content else (mark_anchors(raw),)
+        if name == "br":
             self.builder.add_line_break(raw)
-        elif tag is None or raw.endswith("/>") or name in _VOID_TAGS:
-            self.builder.add_mark("empty", (raw,))
+        elif name in BLOCK_TAGS:  # in tables, for example lists
+            self.builder.add_line_break("")
+            self.builder.add_mark("empty", parts)
+            self.builder.add_line_break("")
+        elif tag.token is None or tag.attributes is None or tag.is_void:
+            self.builder.add_mark("empty", parts)
         else:
-            self.builder.add_mark("close" if tag[1] else "open", (raw,), name)
+            is_piece = is_separate_piece(name, tag.attributes.values)
+            self.builder.add_mark("open" if tag.token.kind == "start" else "close", parts, name, keep_source=is_piece)
+
+    def _add_kept(self, tokens: Sequence[Any], tag: InlineTag) -> None:
+        """Add an untranslated element: as code to copy, or as a mark if it has no words."""
+        begin, builder = self.at, self.builder
+        self.builder = PassageBuilder(self.block.escape)
+        self._expect(tokens[0].content)
+        for token in tokens[1:-1]:
+            if token.type == "html_inline":
+                self._expect(token.content)
+            else:
+                self._read(token)
+        text_parts: list[str | Passage] = []
+        self.builder.finish(text_parts.append)
+        self.builder = builder
+        self._expect(tokens[-1].content)
+        raw = self._raw(begin, self.at)
+        text = "".join("".join(part.texts) for part in text_parts if isinstance(part, Passage))
+        assert tag.token is not None
+        is_word = tag.token.name in COPIED_TAGS or (tag.attributes is not None and tag.attributes.translate is False)
+        is_word |= tag.attributes is not None and tag.attributes.language is not None
+        if is_word:
+            self.builder.add_code(text, raw)
+        else:
+            self.builder.add_mark("empty", (raw,))
 
     def _image(self, token: Any) -> Raw:
         """Return an image, with a passage for its description if the description is plain text."""
@@ -240,7 +261,7 @@ class _InlineReader:
 
     def _nested(self, begin: int, end: int) -> list[str | Passage]:
         """Return the text of a mark as a passage, or as it is if it has no text that can be located."""
-        inner = build_passage(self.block.part(begin, end), self.text, self.masked, self.parser, self.environment)
+        inner = build_passage(self.block.part(begin, end), self.source)
         return [self._raw(begin, end) if inner is None else inner]
 
 
@@ -260,19 +281,17 @@ def _has_two_parts(content: str) -> bool:
     return False
 
 
-def build_passage(
-    block: Block, text: str, masked: MaskedText, parser: MarkdownParser, environment: Any
-) -> Passage | None:
-    """Return a block as a passage, or None if its markup cannot be located. text: the document."""
-    tokens, ends = parser.tokens(block.content, environment)
+def build_passage(block: Block, source: Source) -> Passage | None:
+    """Return a block as a passage, or None if its markup cannot be located."""
+    tokens, ends = source.parser.tokens(block.content, source.environment)
     builder = PassageBuilder(block.escape)
-    reader = _InlineReader(block, text, masked, parser, environment, ends, builder)
+    reader = _InlineReader(block, source, ends, builder)
     try:
         reader.read(tokens)
     except _PositionError:
         return None
     result: list[str | Passage] = []
-    reader.builder.finish(result.append)
+    builder.finish(result.append)
     passage = result[0] if result else None
-    whole = text[block.positions[0] : block.positions[-1]]
+    whole = source.text[block.positions[0] : block.positions[-1]]
     return passage if isinstance(passage, Passage) and without_markers(raw_text(passage)) == whole else None

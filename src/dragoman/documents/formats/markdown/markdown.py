@@ -10,8 +10,13 @@ from typing import Any
 
 from dragoman.base.log import warn
 from dragoman.documents.formats.format import ParsedDocument
+from dragoman.documents.formats.markdown.block import Block, Source, block_positions
 from dragoman.documents.formats.markdown.dialects import MaskedText, iterate_elements, mask_dialects
-from dragoman.documents.formats.markdown.inline import Block, build_passage
+from dragoman.documents.formats.markdown.embedded_html.blocks import split_html_block, untranslated_blocks
+from dragoman.documents.formats.markdown.front_matter.front_matter import FrontMatter, find_front_matter
+from dragoman.documents.formats.markdown.front_matter.passages import front_passages
+from dragoman.documents.formats.markdown.headings import Heading, translated_anchors
+from dragoman.documents.formats.markdown.inline import build_passage
 from dragoman.documents.formats.markdown.parser import MarkdownParser
 from dragoman.documents.formats.markdown.writing import (
     EscapeWriter,
@@ -20,20 +25,13 @@ from dragoman.documents.formats.markdown.writing import (
     escape_paragraph,
     has_markers,
     mark_anchors,
-    slugs,
-    without_markers,
     write_anchors,
 )
-from dragoman.documents.passage import Escape, Passage, raw_text
+from dragoman.documents.languages import UNKNOWN, Languages
+from dragoman.documents.passage import Escape, Passage
 
-_FRONT_MATTER = re.compile(
-    r"(?:---[ \t]*\r?\n(?:.*?\r?\n)?(?:---|\.\.\.)|\+\+\+[ \t]*\r?\n(?:.*?\r?\n)?\+\+\+|\{[ \t]*\r?\n.*?\r?\n\})"
-    r"[ \t]*(?:\r?\n|\Z)",
-    re.DOTALL,
-)
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
 _TASK = re.compile(r"\[[ xX]\][ \t]+")
-_EXPLICIT_ID = re.compile(r"\{:?[^{}\n]*#[^{}\n]*\}[ \t]*\Z|<a\s[^<>]*\b(?:id|name)\s*=")
 _OTHER_DOCUMENT = re.compile(
     r"\]\(\s*<?(?![a-z]+:)[^\s()<>#]+#[^\s()<>]+|^[ ]{0,3}\[[^\]\n]+\]:[ \t]*<?(?![a-z]+:)[^\s#]+#", re.M
 )
@@ -44,90 +42,150 @@ _BLOCK_ESCAPES: dict[str, Escape] = {"heading_open": escape_heading, "th_open": 
 class MarkdownDocument:
     """The parts of a document, and what is needed to write them.
 
-    headings: the index of the part of each heading, or its text if it is not translated.
+    front: the front matter; front_lengths: the number of parts of each of its values, which are the first parts. The
+    other parts follow the front matter in the document.
     """
 
     parser: MarkdownParser
+    front: FrontMatter
     environment: Any = field(default_factory=dict)
+    front_lengths: list[int] = field(default_factory=list)
     parts: list[str | Passage] = field(default_factory=list)
-    headings: list[int | str] = field(default_factory=list)
+    headings: list[Heading] = field(default_factory=list)
 
     def write(self, texts: Sequence[str]) -> str:
         """Return the document with a text for each part."""
         writer = EscapeWriter(self.parser, self.environment)
         written = [writer.write(text) if has_markers(text) else text for text in texts]
         if any(has_markers(text) for text in written):
-            anchors = self._anchors(writer, written)
+            anchors = translated_anchors(self.headings, writer, written)
             written = [write_anchors(text, anchors) for text in written]
-        return "".join(written)
-
-    def _anchors(self, writer: EscapeWriter, written: Sequence[str]) -> dict[str, str]:
-        """Return the anchor of each heading's translation by the anchor of its source."""
-        old, new = [], []
-        for heading in self.headings:
-            part = heading if isinstance(heading, str) else self.parts[heading]
-            source = part if isinstance(part, str) else without_markers(raw_text(part))
-            if _EXPLICIT_ID.search(source):
-                continue
-            old.append(writer.plain_text(source))
-            new.append(old[-1] if isinstance(heading, str) else writer.plain_text(written[heading]))
-        return dict(zip(slugs(old), slugs(new), strict=True))
+        values, begin = [], 0
+        for length in self.front_lengths:
+            values.append("".join(written[begin : begin + length]))
+            begin += length
+        return self.front.write(values) + "".join(written[begin:])
 
 
-def parse_markdown(text: str) -> ParsedDocument[str]:
-    """Parse a document into untranslated parts and a passage for each heading, paragraph and table cell.
+def parse_markdown(text: str, languages: Languages = UNKNOWN) -> ParsedDocument[str]:
+    """Parse a document into untranslated parts and passages.
 
-    A block whose text cannot be located in the document remains untranslated, with a warning.
+    There is a passage for each heading, paragraph and table cell, for each text of a block of HTML, and for each
+    paragraph of the titles and descriptions in the front matter. A block whose text cannot be located in the document
+    remains untranslated, with a warning.
     """
-    document = MarkdownDocument(MarkdownParser())
-    front = _FRONT_MATTER.match(text)
-    begin = 0 if front is None else front.end()
+    parser = MarkdownParser()
+    front = find_front_matter(text)
+    begin = len(front.source)
     masked = mask_dialects(text, begin)
-    lines = [match.span() for match in _LINE.finditer(text, begin) if match[0]]
-    tokens, document.environment = document.parser.blocks(masked, begin)
-    at, cell = 0, begin
-    kept = _KeptText(text, [lines[first][0] for first in _definition_lines(document.environment) if first < len(lines)])
-    previous = ["", ""]
-    for token in tokens:
-        if token.type != "inline" or not token.content:
-            previous = [previous[1], token.type]
-            continue
-        first, last = token.map
-        last = max(last, first + 1)
-        is_heading = previous[1] == "heading_open"
-        escape = _BLOCK_ESCAPES.get(previous[1], escape_paragraph)
-        positions = _positions(token.content, masked, lines[first:last], cell)
-        if positions is None:
-            _warn_untranslated(text, lines[first][0])
-            if is_heading:
-                document.headings.append(token.content)
-            continue
-        is_first_of_item = previous == ["list_item_open", "paragraph_open"]
-        found_heading = False
-        for part in _split_block(Block(token.content, positions, escape), masked, is_first_of_item):
-            if not part.content.strip():
-                continue
-            passage = build_passage(part, text, masked, document.parser, document.environment)
-            if passage is None:
-                _warn_untranslated(text, part.positions[0])
-                continue
-            document.parts += kept.between(at, part.positions[0])
-            if is_heading:
-                document.headings.append(len(document.parts))
-                found_heading = True
-            document.parts.append(passage)
-            at = part.positions[-1]
-        if is_heading and not found_heading:
-            document.headings.append(text[positions[0] : positions[-1]])
-        cell = positions[-1]
-    document.parts += kept.between(at, len(text))
+    tokens, environment = parser.blocks(masked, begin)
+    document = MarkdownDocument(parser, front, environment)
+    for value in front.values:
+        passages = front_passages(value.text, parser, languages)
+        document.parts += passages
+        document.front_lengths.append(len(passages))
+    _BlockReader(document, Source(text, masked, parser, environment, languages), begin).read(tokens)
     _warn_other_documents(text)
     return ParsedDocument(document.parts, document.write)
 
 
-def _warn_untranslated(text: str, position: int) -> None:
-    line = text.count("\n", 0, position) + 1
-    warn(f"line {line}: a block of Markdown remains untranslated, because its markup could not be located")
+class _BlockReader:
+    """Adds the blocks of a document to its parts. begin: the position after the front matter."""
+
+    def __init__(self, document: MarkdownDocument, source: Source, begin: int) -> None:
+        self._document, self._source, self._text = document, source, source.text
+        self._lines = [match.span() for match in _LINE.finditer(source.text, begin) if match[0]]
+        lines = _definition_lines(source.environment)
+        self._kept = _KeptText(source.text, [self._lines[line][0] for line in lines if line < len(self._lines)])
+        self._at = self._cell = begin
+        self._unlocated: list[int] = []
+
+    def read(self, tokens: Sequence[Any]) -> None:
+        """Add all blocks."""
+        previous = ["", ""]
+        kept = untranslated_blocks(tokens, self._source.languages)
+        for index, token in enumerate(tokens):
+            if index in kept:
+                self._add_kept_heading(token, previous)
+            elif token.type == "inline" and token.content:
+                self._read_text(token, previous)
+            elif token.type == "html_block":
+                self._read_html(token)
+            else:
+                previous = [previous[1], token.type]
+        self._document.parts += self._kept.between(self._at, len(self._text))
+        self._warn("their markup could not be located", self._unlocated)
+        tables = [self._lines[line][0] for line in self._source.parser.incomplete_tables]
+        self._warn("they are tables in which too many cells are missing", tables)
+
+    def _add_kept_heading(self, token: Any, previous: list[str]) -> None:
+        """Add the heading of an untranslated block, if it is one: links may lead to it."""
+        if token.type == "inline" and previous[1] == "heading_open":
+            self._document.headings.append(Heading(token.content))
+
+    def _read_text(self, token: Any, previous: list[str]) -> None:
+        """Add the text of a block. previous: the types of the two tokens before it."""
+        is_heading = previous[1] == "heading_open"
+        escape = _BLOCK_ESCAPES.get(previous[1], escape_paragraph)
+        block = self._locate(token, token.content, escape)
+        if block is None:
+            self._add_kept_heading(token, previous)
+            return
+        is_first_of_item = previous == ["list_item_open", "paragraph_open"]
+        found: list[int] = []
+        for part in _split_block(block, self._source.masked, is_first_of_item):
+            if part.content.strip():
+                passage = build_passage(part, self._source)
+                if passage is None:
+                    self._unlocated.append(part.positions[0])
+                    continue
+                found.append(self._add(passage, part))
+        if is_heading:
+            source = self._text[block.positions[0] : block.positions[-1]]
+            # what is around a heading's passages, such as its id, is not a part of its text
+            self._document.headings.append(Heading(source, *((found[0], found[-1] + 1) if found else ())))
+        self._cell = block.positions[-1]
+
+    def _read_html(self, token: Any) -> None:
+        """Add a block of HTML."""
+        block = self._locate(token, token.content.rstrip("\n"), escape_paragraph)
+        html = None if block is None else split_html_block(block, self._source)
+        if block is None or html is None:
+            if block is not None:
+                self._unlocated.append(block.positions[0])
+            return
+        parts = self._document.parts
+        parts += self._kept.between(self._at, block.positions[0])
+        first = len(parts)
+        parts += html.parts
+        self._document.headings += [
+            Heading(each.source, first + each.begin, first + each.end, is_html=True) for each in html.headings
+        ]
+        self._at = block.positions[-1]
+
+    def _locate(self, token: Any, content: str, escape: Escape) -> Block | None:
+        """Return a block with its positions, or None, with a warning, if they are unknown."""
+        first, last = token.map
+        lines = self._lines[first : max(last, first + 1)]
+        positions = block_positions(content, self._source.masked, lines, self._cell)
+        if positions is None:
+            self._unlocated.append(self._lines[first][0])
+            return None
+        return Block(content, positions, escape)
+
+    def _add(self, passage: Passage, block: Block) -> int:
+        """Add a passage, and return its index."""
+        parts = self._document.parts
+        parts += self._kept.between(self._at, block.positions[0])
+        parts.append(passage)
+        self._at = block.positions[-1]
+        return len(parts) - 1
+
+    def _warn(self, reason: str, positions: Sequence[int]) -> None:
+        """Warn of untranslated blocks, if there are any. positions: their positions in the document."""
+        if positions:
+            line = self._text.count("\n", 0, positions[0]) + 1
+            warn(f"{len(positions):,} block(s) of Markdown remain untranslated, the first in line {line}: {reason}")
 
 
 def _warn_other_documents(text: str) -> None:
@@ -187,49 +245,3 @@ def _split_block(block: Block, masked: MaskedText, is_first_of_item: bool) -> It
         if begin == end:
             begin = min(index, len(block.content))
     yield block.part(begin, len(block.content))
-
-
-def _positions(content: str, masked: MaskedText, lines: list[tuple[int, int]], begin: int) -> list[int] | None:
-    """Return the positions in the document of the characters of a block's text and of its end, or None if unknown.
-
-    markdown-it-py returns the text without the prefixes of its lines, and with the pipes of table cells unescaped.
-    """
-    result: list[int] = []
-    end = begin
-    parts = content.split("\n")
-    if len(parts) > len(lines):
-        return None
-    for part, (start, stop) in zip(parts, lines, strict=False):
-        stripped = part.strip(" \t")
-        found = _locate(stripped, masked.text, max(start, begin), stop)
-        if found is None:
-            return None
-        if result:
-            result.append(end)
-        found_begin, found_end = found
-        lead = len(part) - len(part.lstrip(" \t")) if stripped else 0
-        raw = masked.text[found_begin:found_end]
-        result += [found_begin] * lead + [found_begin + each for each in _in_table(stripped, raw)]
-        tail = range(len(part) - lead - len(stripped))
-        result += [min(found_end + each, stop) for each in tail]
-        end = min(found_end + len(tail), stop)
-    return [*result, end]
-
-
-def _locate(content: str, text: str, begin: int, end: int) -> tuple[int, int] | None:
-    """Return the range of a line's content in the document, where pipes may be escaped, or None."""
-    if "|" not in content and "\ufffd" not in content:
-        found = text.find(content, begin, end)
-        return None if found < 0 else (found, found + len(content))
-    pattern = re.escape(content).replace(r"\|", r"\\?\|").replace("\ufffd", "[\ufffd\0]")
-    match = re.compile(pattern).search(text, begin, end)
-    return None if match is None else match.span()
-
-
-def _in_table(content: str, raw: str) -> list[int]:
-    """Return the index in `raw` of each character of `content`. In `raw`, pipes of table cells may be escaped."""
-    result, index = [], 0
-    for character in content:
-        result.append(index)
-        index += 2 if character == "|" and raw[index : index + 2] == "\\|" else 1
-    return result
