@@ -36,9 +36,9 @@ def test_markdown() -> None:
         "\n> - a\n>   b\n\n| a \\| b | c |\n|---|:-:|\n| d | `e` |\n\n```\na dog\n```\n\n<div>\ndog\n</div>\n\n[r]: http://x\n"
     )
     assert translated(text, "markdown") == (
-        "---\ntitle: a dog\n---\n"
+        "---\ntitle: A DOG\n---\n"
         "\n# THE *BIG* DOG\n\nTWO **MEN AND** A [CAT](http://a.b 'x'). ONE `a b` MORE.  \nLAST\n"
-        "\n> - A B\n\n| A \\| B | C |\n|---|:-:|\n| D | `e` |\n\n```\na dog\n```\n\n<div>\ndog\n</div>\n\n[r]: http://x\n"
+        "\n> - A B\n\n| A \\| B | C |\n|---|:-:|\n| D | `e` |\n\n```\na dog\n```\n\n<div>\nDOG\n</div>\n\n[r]: http://x\n"
     )
 
 

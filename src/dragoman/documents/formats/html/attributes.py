@@ -13,6 +13,14 @@ from dragoman.documents.passage import Passage, PassageBuilder, Raw
 
 _LANGUAGE_ATTRIBUTES = ("lang", "xml:lang")
 
+WriteLanguage = Callable[[str, str], str]
+"""Returns what is written for the source language, from the source language and the target language of a `lang`."""
+
+
+def write_target(source: str, target: str) -> str:
+    """Return the target language."""
+    return target
+
 
 class Attributes:
     """The attributes of a tag. values: their decoded values by name; the first of several equal names counts."""
@@ -43,10 +51,16 @@ class Attributes:
         source, language = languages.source, self.language
         return bool(source and language and not is_same_language(language, source))
 
-    def parts(self, languages: Languages, split: Callable[[str], Iterable[str | Passage]] | None) -> Raw:
+    def parts(
+        self,
+        languages: Languages,
+        split: Callable[[str], Iterable[str | Passage]] | None,
+        write_language: WriteLanguage = write_target,
+    ) -> Raw:
         """Return the tag, with a passage per translated attribute and with the target language for the source language.
 
         split: splits the page in the attribute `srcdoc` of an `iframe`. Such pages are kept if it is None.
+        write_language: returns what is written for the source language.
         """
         page, token = self._page, self._token
         if not token.attributes:
@@ -60,7 +74,7 @@ class Attributes:
             parts.append(page[position : each.begin])
             raw, position = page[each.begin : each.end], each.end
             if each.name in _LANGUAGE_ATTRIBUTES:
-                parts.append(_with_target(raw, languages))
+                parts.append(_with_target(raw, languages, write_language))
             elif is_text_attribute(token.name, each.name, self.values) and not _is_code(raw, each.quoted):
                 _add_passages(parts, raw, each.quoted, self.values.get("name", "").lower() == "keywords")
             elif each.name == "srcdoc" and token.name == "iframe" and split is not None:
@@ -75,10 +89,10 @@ def _is_code(raw: str, quoted: bool) -> bool:
     return "{{" in raw or "<?" in raw or (not quoted and raw.startswith("{"))
 
 
-def _with_target(raw: str, languages: Languages) -> str:
+def _with_target(raw: str, languages: Languages, write_language: WriteLanguage) -> str:
     if languages.source is None or languages.target is None or not is_same_language(raw, languages.source):
         return raw
-    return languages.target.replace("_", "-")
+    return write_language(raw, languages.target.replace("_", "-"))
 
 
 def _add_passages(parts: list[str | Passage], raw: str, quoted: bool, is_list: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from dragoman.documents.formats.encoding import TextEncoding
 from dragoman.documents.formats.format import ParsedDocument, TextFormat
-from dragoman.documents.formats.html.attributes import Attributes
+from dragoman.documents.formats.html.attributes import Attributes, WriteLanguage, write_target
 from dragoman.documents.formats.html.elements import (
     BLOCK_TAGS,
     COPIED_TAGS,
@@ -52,12 +52,18 @@ class CodeRange(NamedTuple):
     kind: Literal["code", "mark", "statement"]
 
 
-def split_html(page: str, languages: Languages = UNKNOWN, code: Sequence[CodeRange] = ()) -> Sequence[str | Passage]:
+def split_html(
+    page: str,
+    languages: Languages = UNKNOWN,
+    code: Sequence[CodeRange] = (),
+    write_language: WriteLanguage = write_target,
+) -> Sequence[str | Passage]:
     """Split a page into untranslated parts and passages. The tags of block elements separate passages.
 
-    code: the parts of its text that are code, in order, for pages within documents of another format.
+    code: the parts of its text that are code, in order, for pages within documents of another format. write_language:
+    as in `Attributes.parts`.
     """
-    return _Splitter(page, languages, is_embedded=False, code=code).split()
+    return _Splitter(page, languages, False, code, write_language).split()
 
 
 class HtmlFormat(TextFormat):
@@ -78,9 +84,17 @@ class HtmlFormat(TextFormat):
 class _Splitter:
     """Splits one page."""
 
-    def __init__(self, page: str, languages: Languages, is_embedded: bool, code: Sequence[CodeRange] = ()) -> None:
+    def __init__(
+        self,
+        page: str,
+        languages: Languages,
+        is_embedded: bool,
+        code: Sequence[CodeRange] = (),
+        write_language: WriteLanguage = write_target,
+    ) -> None:
         """is_embedded: whether the page is in an attribute of another page."""
         self._page, self._languages, self._code = page, languages, code
+        self._write_language = write_language
         self._split_embedded = None if is_embedded else self._split_inner_page
         self._tokens = list(tokenize(page))
         self._ends = element_ends(self._tokens)
@@ -95,7 +109,7 @@ class _Splitter:
         self._svg_texts = self._indices(lambda index: self._tokens[index].name in SVG_TEXT_TAGS)
 
     def _split_inner_page(self, page: str) -> Iterator[str | Passage]:
-        yield from _Splitter(page, self._languages, is_embedded=True).split()
+        yield from _Splitter(page, self._languages, True, (), self._write_language).split()
 
     def split(self) -> list[str | Passage]:
         """Return the parts of the page."""
@@ -204,7 +218,7 @@ class _Splitter:
             run.add_mark("empty", tuple(kept))
 
     def _tag(self, index: int) -> Raw:
-        return self._attributes_of(index).parts(self._languages, self._split_embedded)
+        return self._attributes_of(index).parts(self._languages, self._split_embedded, self._write_language)
 
     def _raw(self, begin: int, end: int) -> str:
         return self._page[self._tokens[begin].begin : self._tokens[end - 1].end] if begin < end else ""

@@ -26,9 +26,10 @@ from dragoman.documents.formats.markdown.writing import (
     has_markers,
     mark_anchors,
     write_anchors,
+    write_languages,
 )
 from dragoman.documents.languages import UNKNOWN, Languages
-from dragoman.documents.passage import Escape, Passage
+from dragoman.documents.passage import Escape, Passage, raw_text
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
 _TASK = re.compile(r"\[[ xX]\][ \t]+")
@@ -58,6 +59,9 @@ class MarkdownDocument:
         writer = EscapeWriter(self.parser, self.environment)
         written = [writer.write(text) if has_markers(text) else text for text in texts]
         if any(has_markers(text) for text in written):
+            sources = (part if isinstance(part, str) else raw_text(part) for part in self.parts)
+            is_translated = any(text != source for text, source in zip(texts, sources, strict=True))
+            written = [write_languages(text, is_translated) for text in written]
             anchors = translated_anchors(self.headings, writer, written)
             written = [write_anchors(text, anchors) for text in written]
         values, begin = [], 0

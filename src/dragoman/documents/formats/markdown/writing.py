@@ -12,10 +12,12 @@ from dragoman.documents.formats.markdown.parser import MarkdownParser
 
 # Documents are valid Unicode, so lone surrogates can mark what is decided when the whole block is written.
 _ESCAPE, _LINE_START, _LABEL, _KEY, _OTHER, _END, _ANCHOR, _ANCHOR_END = (chr(0xD800 + index) for index in range(8))
+_LANGUAGE, _TARGET, _LANGUAGE_END = (chr(0xD808 + index) for index in range(3))
 _ESCAPES = re.compile(f"[{_ESCAPE}{_LINE_START}]")
-_MARKERS = re.compile("[\ud800-\ud807]")
+_MARKERS = re.compile("[\ud800-\ud80a]")
 _AT_LINE_START = re.compile(rf"^([ \t]*){_LINE_START}([0-9]*)", re.MULTILINE)
 _KEYED_LINK = re.compile(f"{_LABEL}([^{_LABEL}{_KEY}]*){_KEY}([^{_OTHER}]*){_OTHER}([^{_END}]*){_END}")
+_LANGUAGES = re.compile(f"{_LANGUAGE}([^{_TARGET}]*){_TARGET}([^{_LANGUAGE_END}]*){_LANGUAGE_END}")
 _ANCHORS = re.compile(f"{_ANCHOR}([^{_ANCHOR_END}]*){_ANCHOR_END}")
 
 _SPECIAL = re.compile(r"[\\`*\[\]<$={]|~|\^(?=\[)|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)")
@@ -62,12 +64,22 @@ def mark_anchors(markup: str) -> str:
     return _FRAGMENT.sub(lambda match: f"{match[1]}{_ANCHOR}{match[2]}{_ANCHOR_END}", markup)
 
 
+def mark_language(source: str, target: str) -> str:
+    """Mark the source language in an attribute, which is replaced with the target language if any text changes."""
+    return f"{_LANGUAGE}{source}{_TARGET}{target}{_LANGUAGE_END}"
+
+
+def write_languages(text: str, is_translated: bool) -> str:
+    """Replace marked languages with the target language, or with the source language if nothing is translated."""
+    return _LANGUAGES.sub(r"\2" if is_translated else r"\1", text)
+
+
 def without_markers(text: str) -> str:
     """Return a block's source text from the form in which it is parsed."""
     keyed = _KEYED_LINK.sub(r"\1\3", text)
     while keyed != text:
         text, keyed = keyed, _KEYED_LINK.sub(r"\1\3", keyed)
-    return _MARKERS.sub("", text)
+    return _MARKERS.sub("", write_languages(text, is_translated=False))
 
 
 def has_markers(text: str) -> bool:

@@ -12,7 +12,7 @@ from dragoman.documents.formats.html.text import add_text
 from dragoman.documents.formats.html.tokenizer import Token, tokenize
 from dragoman.documents.formats.html.tree import element_ends
 from dragoman.documents.formats.markdown.block import Block, Source
-from dragoman.documents.formats.markdown.writing import mark_anchors, without_markers
+from dragoman.documents.formats.markdown.writing import mark_anchors, mark_language, without_markers
 from dragoman.documents.languages import Languages
 from dragoman.documents.passage import Passage, raw_text
 
@@ -50,7 +50,7 @@ def split_html_block(block: Block, source: Source) -> HtmlBlock | None:
         for character, position in zip(block.content, block.positions, strict=False)
     )
     code = list(_dialect_elements(block, source))
-    parts = _SourceForm(block, source.text).parts(split_html(page, source.languages, code))
+    parts = _SourceForm(block, source.text).parts(split_html(page, source.languages, code, mark_language))
     raw = "".join(part if isinstance(part, str) else raw_text(part) for part in parts)
     if without_markers(raw) != source.text[block.positions[0] : block.positions[-1]]:
         return None
@@ -140,7 +140,10 @@ class _SourceForm:
         return Passage(passage.texts, tuple(raws), tuple(marks), passage.code, passage.escape)
 
     def _form_of(self, raw: str) -> str:
-        begin, self._index = self._index, self._index + len(raw)
+        source = without_markers(raw)
+        begin, self._index = self._index, self._index + len(source)
+        if source != raw:  # a language
+            return raw
         return self._text[self._positions[begin] : self._positions[self._index]]
 
 

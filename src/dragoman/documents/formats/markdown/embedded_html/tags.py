@@ -6,7 +6,7 @@ from dragoman.documents.formats.html.attributes import Attributes
 from dragoman.documents.formats.html.elements import UNTRANSLATED_TAGS, VOID_TAGS
 from dragoman.documents.formats.html.tokenizer import tokenize
 from dragoman.documents.formats.html.tree import element_ends
-from dragoman.documents.formats.markdown.writing import mark_anchors
+from dragoman.documents.formats.markdown.writing import mark_anchors, mark_language
 from dragoman.documents.languages import Languages
 from dragoman.documents.passage import Passage, Raw
 
@@ -40,7 +40,7 @@ class InlineTag:
         if self.token is None or self.attributes is None or self.token.kind != "start":
             return (mark_anchors(self._raw),)
         parts: list[str | Passage] = []
-        for part in self.attributes.parts(languages, None):
+        for part in self.attributes.parts(languages, None, mark_language):
             if isinstance(part, Passage):
                 parts.append(_in_table(part))
             elif parts and isinstance(parts[-1], str):

@@ -15,6 +15,9 @@ from dragoman.documents.formats.markdown.front_matter.values import FrontValue, 
 MAX_LENGTH = 20_000
 """The maximum length of translated front matter in characters. Longer front matter remains unchanged."""
 
+MAX_BRACKETS = 1000
+"""The maximum number of opening brackets, because the time of the YAML parser grows with the square of their depth."""
+
 _END = r"(?=[ \t]*(?:\r?\n|\Z))"
 _FRONT_MATTER = re.compile(
     rf"(?P<opening>---[ \t]*\r?\n)(?P<yaml>(?:.*?\r?\n)??)(?:---|\.\.\.){_END}"
@@ -81,6 +84,8 @@ def find_front_matter(text: str) -> FrontMatter:
         warn(f"the front matter has more than {MAX_LENGTH:,} characters, so it remains untranslated")
         return FrontMatter(source)
     try:
+        if data.count("[") + data.count("{") > MAX_BRACKETS:
+            raise RecursionError
         original = load(data)
         values = [value for value in find_values(data) if any(map(str.isalpha, value.text))]
     except _ERRORS as error:
