@@ -58,7 +58,7 @@ def test_files_without_an_extension_or_with_a_language_are_text(name: str) -> No
 
 
 def test_an_unknown_format_names_all() -> None:
-    with pytest.raises(ConfigError, match=r"'yaml': use text, markdown, html, srt, vtt, docx"):
+    with pytest.raises(ConfigError, match=r"'yaml': use text, markdown, html, srt, vtt, ass, sbv, ttml, lrc, docx"):
         translate_document(StandIn(upper), "a: b", format="yaml")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="unknown"):
         read_document(None, "yaml")

@@ -1,12 +1,11 @@
 """Subtitles as documents: the translated parts of known files, line wrapping, and reports on broken ones."""
 
-import re
-
 import pytest
 from stand_in_translators import StandIn, Write, backwards, same, upper
 
 from dragoman.documents.document import translate_document
-from dragoman.documents.formats.cues import wrap_like
+from dragoman.documents.formats.subtitles.webvtt import WebVtt
+from dragoman.documents.formats.subtitles.wrapping import wrap_like
 
 pytest.importorskip("sentencex")
 
@@ -60,13 +59,13 @@ def translated(text: str, format: str, write: Write = upper) -> str:
 
 def test_subrip() -> None:
     assert translated(SRT, "srt") == (
-        SRT.replace("Hi</i> there, my\r\ndear ", "HI</i> THERE, MY DEAR ")
+        SRT.replace("Hi</i> there, my\r\ndear ", "HI</i> THERE, MY\r\nDEAR ")
         .replace("friend<", "FRIEND<")
         .replace("Who is it", "WHO IS IT")
         .replace("Me.", "ME.")
         .replace("la la la", "LA LA LA")
         .replace("door opens", "DOOR OPENS")
-        .replace("Come in\r\nnow", "COME IN NOW")
+        .replace("Come in\r\nnow", "COME IN\r\nNOW")
     )
 
 
@@ -77,35 +76,44 @@ def test_webvtt() -> None:
         .replace("Hi.", "HI.")
         .replace("one two", "ONE TWO")
     )
-    moved = "<v Bob>FRIENDS. &lt;my&gt; ALL<00:01.500>\nYOU &amp; <c.loud>THERE</c> HELLO\n<v Ann>HI.\n"
+    moved = "<v Bob>FRIENDS. &lt;<c.loud>my</c>&gt; ALL\nYOU<00:01.500> &amp; THERE HELLO\n<v Ann>HI.\n"
     assert moved in translated(VTT, "vtt", backwards)
 
 
 def test_a_cue_has_no_more_lines_than_it_had() -> None:
-    hidden = re.compile("<[^<>]*>")
-
     def lines(text: str, before: str) -> list[str]:
-        return wrap_like(before, text, hidden).split("\r\n" if "\r" in before else "\n")
+        return wrap_like(before, text, WebVtt.markup).split("\r\n" if "\r" in before else "\n")
 
     words = "one two three four five six seven eight nine ten eleven twelve"
     two = ["one two three four five six seven", "eight nine ten eleven twelve"]
     assert lines(words, "a") == [words]
     assert lines(words, "a\r\nb") == two
-    assert lines(words, "a\nb\nc") == two
-    assert len(lines(f"{words} {words}", "a\nb")) == 2
-    assert lines("one two", "a\nb\nc") == ["one two"]
+    assert lines(words, "a\nb\nc") == ["one two three four", "five six seven eight", "nine ten eleven twelve"]
+    assert lines("one two", "a\nb\nc") == ["one", "two"]
+    assert lines("one", "a\nb") == ["one"]
     assert lines("a" * 50 + " b", "a\nb") == ["a" * 50, "b"]
-    assert lines("犬" * 60, "a\nb") == ["犬" * 60]
+    assert lines("a" * 50 + " b c d", "a\nb\nc") == ["a" * 50, "b c", "d"]
     tagged = "<v Bob the big>" + words.replace("six", "<i>six</i>")
-    assert [hidden.sub("", line) for line in lines(tagged, "a\nb")] == two
+    assert [WebVtt.markup.visible(line) for line in lines(tagged, "a\nb")] == two
+
+
+def test_a_line_of_a_script_without_spaces_ends_between_characters() -> None:
+    def lines(text: str) -> list[str]:
+        return wrap_like("a\nb", text, WebVtt.markup).split("\n")
+
+    assert lines("犬" * 60) == ["犬" * 30] * 2
+    assert lines("犬犬犬犬。猫") == ["犬犬犬", "犬。猫"] and lines("犬犬、<i>猫猫猫</i>") == ["犬犬、", "<i>猫猫猫</i>"]
+    assert lines("A dog runs, &amp; x") == ["A dog", "runs, &amp; x"]
 
 
 def test_lines_that_were_sentences_stay_sentences() -> None:
-    hidden = re.compile("<[^<>]*>")
-    assert wrap_like("a.\n<i>b?</i>", "Hi. You <i>two!</i>", hidden) == "Hi.\nYou <i>two!</i>"
-    assert wrap_like("a\nb.", "Hi. You two!", hidden) == "Hi. You two!"
-    assert wrap_like("a.\nb.", "Hi. You two. A.", hidden) == "Hi. You two. A."
-    assert wrap_like("a.\nb.", "a " * 30 + ". B.", hidden) == "a " * 15 + "a\n" + "a " * 14 + ". B."
+    def wrapped(before: str, text: str) -> str:
+        return wrap_like(before, text, WebVtt.markup)
+
+    assert wrapped("a.\n<i>b?</i>", "Hi. You <i>two!</i>") == "Hi.\nYou <i>two!</i>"
+    assert wrapped("a\nb.", "Hi. You two!") == "Hi. You\ntwo!"
+    assert wrapped("a.\nb.", "Hi. You two. A.") == "Hi. You\ntwo. A."
+    assert wrapped("a.\nb.", "a " * 30 + ". B.") == "a " * 15 + "a\n" + "a " * 14 + ". B."
 
 
 def test_text_that_no_player_displays_is_reported_and_kept(capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,10 +138,10 @@ def test_a_translation_cannot_become_another_cue(format: str, expected: str) -> 
     assert found == text.replace("dog", expected)
 
 
-def test_a_line_that_becomes_blank_does_not_end_its_cue() -> None:
+def test_a_text_without_a_translation_stays_in_its_cue() -> None:
     text = "WEBVTT\n\n00:00:01.000 --> 00:00:02.000\ndog\n- cat\n\nNOTE end\n"
     write: Write = lambda words: [] if words == ["dog"] else upper(words)  # noqa: E731
-    assert translated(text, "vtt", write) == text.replace("dog\n- cat", "- CAT")
+    assert translated(text, "vtt", write) == text.replace("cat", "CAT")
 
 
 def test_bytes_of_subtitles_are_decoded() -> None:

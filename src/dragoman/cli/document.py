@@ -19,7 +19,7 @@ FormatOption = Annotated[
     str | None,
     typer.Option(
         "--format",
-        metavar="text|markdown|html|srt|vtt|docx|odt|po|xliff|json",
+        metavar="text|markdown|html|srt|vtt|ass|sbv|ttml|lrc|docx|odt|po|xliff|json",
         help="Format of the document (default: from the suffix of --input; text if it has none).",
     ),
 ]

@@ -23,18 +23,22 @@ Raw = tuple["str | Passage", ...]
 """A part of the document that is kept, except for passages in it, such as the description of an image."""
 
 
+MarkKind = Literal["open", "close", "empty", "break"]
+
+
 class Mark(NamedTuple):
     """A piece of markup within a passage.
 
     position: the index of the unit that the mark precedes. kind: `open` or `close` for a mark that opens or closes a
-    span of text, else `empty`. partner: the index of the other mark of the span, or None if that mark is in another
-    passage. must_contain_text: whether an empty span is invalid. keep_source: whether a span that would become empty
-    keeps its source text, such as a link.
+    span of text, `break` for one that divides a sentence into sections whose order translations keep, else `empty`.
+    partner: the index of the other mark of the span, or None if that mark is in another passage. must_contain_text:
+    whether an empty span, or an empty section before or after a break, is invalid. keep_source: whether a span that
+    would become empty keeps its source text, such as a link.
     """
 
     position: int
     raw: Raw
-    kind: Literal["open", "close", "empty"]
+    kind: MarkKind
     partner: int | None = None
     must_contain_text: bool = False
     keep_source: bool = False
@@ -138,7 +142,7 @@ class PassageBuilder:
 
     def add_mark(
         self,
-        kind: Literal["open", "close", "empty"],
+        kind: MarkKind,
         raw: Raw,
         name: str = "",
         must_contain_text: bool = False,

@@ -2,12 +2,14 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from dragoman.documents.passage import Mark, Passage, Raw
+from dragoman.documents.passage import Passage, Raw
+from dragoman.documents.sections import SectionDivider
 from dragoman.documents.sentences import Sentence
+from dragoman.documents.spans import Point, Span, span_tree
 from dragoman.text.words import word_spans
 
 Range = tuple[int, int]
@@ -38,61 +40,6 @@ def render_translation(sentence: Sentence, translation: str, links: Links) -> Ra
         pairs = _link_exclusively(pairs, source_words, _words_in(translation, code_range))
     placed = Placement(sentence.text, translation, pairs, list(code)).place(root)
     return tuple(_write(placed, translation, code, sentence))
-
-
-@dataclass
-class Point:
-    """A mark that neither opens nor closes a span. position: the index of the character that the mark precedes."""
-
-    position: int
-    raw: Raw
-
-
-@dataclass
-class Span:
-    """A span of marked characters. opening, closing: the marks of the span, or None for a mark outside the sentence.
-
-    A span without an opening mark starts with the text, and a span without a closing mark ends with the text.
-    must_contain_text: whether an empty span is invalid. keep_source: whether a span that would become empty keeps its
-    source text.
-    """
-
-    begin: int
-    end: int
-    opening: Raw | None = None
-    closing: Raw | None = None
-    must_contain_text: bool = False
-    keep_source: bool = False
-    spans: list["Span"] = field(default_factory=list)
-    points: list[Point] = field(default_factory=list)
-
-    @cached_property
-    def least_words(self) -> int:
-        """The number of words that this span and all spans in it need in order not to be empty."""
-        return max(1, sum(each.least_words for each in self.spans))
-
-
-def span_tree(marks: Sequence[Mark], length: int) -> Span:
-    """Return the markup of a text as a tree. Its root is a span of all `length` characters, without marks."""
-    root = Span(0, length)
-    open_spans = [root]
-    for mark in marks:
-        if mark.kind == "empty":
-            open_spans[-1].points.append(Point(mark.position, mark.raw))
-        elif mark.kind == "open":
-            span = Span(
-                mark.position, length, mark.raw, must_contain_text=mark.must_contain_text, keep_source=mark.keep_source
-            )
-            open_spans[-1].spans.append(span)
-            open_spans.append(span)
-        elif len(open_spans) > 1:
-            span = open_spans.pop()
-            span.end, span.closing = mark.position, mark.raw
-        else:
-            continued_span = Span(0, mark.position, None, mark.raw, mark.must_contain_text)
-            continued_span.spans, continued_span.points = root.spans, root.points
-            root.spans, root.points = [continued_span], []
-    return root
 
 
 @dataclass
@@ -133,8 +80,9 @@ class Placement:
         """unbreakable: character ranges of the translation that no mark may divide."""
         self._source, self._target, self._unbreakable = source, target, unbreakable
         self._source_words, self._target_words = word_spans(source), word_spans(target)
+        self._pairs = tuple(links)
         self._links: dict[int, list[int]] = {}
-        for i, j in links:
+        for i, j in self._pairs:
             if i < len(self._source_words) and j < len(self._target_words):
                 self._links.setdefault(i, []).append(j)
 
@@ -142,11 +90,36 @@ class Placement:
         """Place everything within the root, which covers the whole translation."""
         return self._place(root, (0, len(self._target_words)), (0, len(self._target)))
 
+    @cached_property
+    def _divider(self) -> SectionDivider:
+        return SectionDivider(self._source, self._target, self._pairs)
+
     def _place(self, span: Span, words: Range, characters: Range) -> PlacedItem:
+        if span.contains_break and len(sections := list(span.sections())) > 1:
+            return self._place_sections(span, sections, characters)
+        return self._place_section(span, words, characters)
+
+    def _place_sections(
+        self, span: Span, sections: Sequence[tuple[Point | None, Span]], characters: Range
+    ) -> PlacedItem:
+        """Place the sections of a span one after the other. The breaks and items of all sections become its items."""
+        breaks = [each for each, _ in sections if each is not None]
+        cuts = map(self._avoid_dividing, self._divider.cuts(breaks, (span.begin, span.end), characters))
+        children: list[PlacedItem] = []
+        begin = characters[0]
+        for (_, section), following, cut in zip(sections, [*breaks, None], [*cuts, characters[1]], strict=True):
+            end = max(begin, cut)
+            children += self._place_section(section, self._divider.words_in((begin, end)), (begin, end)).children
+            if following is not None:
+                children.append(PlacedItem(end, end, following, []))
+            begin = end
+        return PlacedItem(*characters, span, children)
+
+    def _place_section(self, span: Span, words: Range, characters: Range) -> PlacedItem:
         children: list[PlacedItem] = []
         points: list[PlacedItem] = []
         cursor = characters[0]
-        for each, covered, _ in self._covers(span.spans, words):
+        for each, covered, _ in self._covers(span, words):
             begin, end = self._characters(each, covered, characters)
             begin = max(cursor, begin)
             end = max(begin, end)
@@ -159,10 +132,12 @@ class Placement:
         ordered = sorted([*children, *points], key=lambda each: (each.begin, each.end > each.begin))
         return PlacedItem(*characters, span, ordered)
 
-    def _covers(self, spans: Sequence[Span], within: Range) -> list[_Cover]:
-        """Return the translated words that each sibling span covers, in the order of the translation."""
+    def _covers(self, parent: Span, within: Range) -> list[_Cover]:
+        """Return the translated words that each span in a span covers, in the order of the translation."""
+        if parent.is_section and len(parent.spans) == 1 and parent.spans[0].fills(parent, self._source):
+            return [_Cover(parent.spans[0], within, [])]
         covers = []
-        for span in spans:
+        for span in parent.spans:
             source_words = [
                 i for i, (begin, end) in enumerate(self._source_words) if begin < span.end and end > span.begin
             ]

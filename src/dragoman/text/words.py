@@ -32,12 +32,18 @@ WORD_CHARACTER = rf"[[\p{{L}}\p{{M}}\p{{N}}_\u200C\u200D]--[{_UNSPACED_SCRIPTS}]
 """Character class for `regex.V1`: letters with their marks and joiners, and digits. A run of them is a word."""
 
 _CHARACTER = regex.compile(WORD_CHARACTER, regex.V1)
+_UNSPACED = regex.compile(rf"[{_UNSPACED_SCRIPTS}\u3000-\u303F\uFF01-\uFF60]", regex.V1)
 _UNITS = regex.compile(rf"{WORD_CHARACTER}+|\s+|.", regex.V1 | regex.DOTALL)
 
 
 def is_word_character(character: str) -> bool:
     """Return whether a character forms a word together with adjacent letters."""
     return _CHARACTER.fullmatch(character) is not None
+
+
+def is_unspaced(character: str) -> bool:
+    """Return whether a character is of a script without spaces between words, or of its punctuation."""
+    return _UNSPACED.fullmatch(character) is not None
 
 
 def is_whole_word(text: str, start: int, end: int) -> bool:

@@ -12,7 +12,12 @@ from dragoman.documents.formats.markdown.markdown import parse_markdown
 from dragoman.documents.formats.messages.gettext import GettextFormat
 from dragoman.documents.formats.messages.json import parse_json
 from dragoman.documents.formats.opendocument.opendocument import OpenDocumentFormat
-from dragoman.documents.formats.subtitles import SubRip, WebVtt
+from dragoman.documents.formats.subtitles.lyrics import parse_lyrics
+from dragoman.documents.formats.subtitles.subrip import SubRip
+from dragoman.documents.formats.subtitles.substation import parse_substation
+from dragoman.documents.formats.subtitles.timed_text import parse_timed_text
+from dragoman.documents.formats.subtitles.webvtt import WebVtt
+from dragoman.documents.formats.subtitles.youtube import YouTube
 from dragoman.documents.formats.word.word import WordFormat
 from dragoman.documents.formats.xliff.xliff import XliffFormat
 from dragoman.documents.languages import is_code
@@ -29,8 +34,12 @@ FORMATS: dict[str, Format[Any]] = {
     "text": concatenation_format(split_text),
     "markdown": TextFormat(parse_markdown),
     "html": HtmlFormat(),
-    "srt": TextFormat(lambda text, _: SubRip().parse(text)),
-    "vtt": TextFormat(lambda text, _: WebVtt().parse(text)),
+    "srt": TextFormat(SubRip().parse),
+    "vtt": TextFormat(WebVtt().parse),
+    "ass": TextFormat(parse_substation),
+    "sbv": TextFormat(YouTube().parse),
+    "ttml": TextFormat(parse_timed_text),
+    "lrc": TextFormat(parse_lyrics),
     "docx": WordFormat(),
     "odt": OpenDocumentFormat(),
     "po": GettextFormat(),
@@ -51,6 +60,12 @@ EXTENSIONS = {
     ".xhtml": "html",
     ".srt": "srt",
     ".vtt": "vtt",
+    ".ass": "ass",
+    ".ssa": "ass",
+    ".sbv": "sbv",
+    ".ttml": "ttml",
+    ".dfxp": "ttml",
+    ".lrc": "lrc",
     ".docx": "docx",
     ".docm": "docx",
     ".dotx": "docx",
