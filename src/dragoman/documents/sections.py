@@ -130,5 +130,5 @@ class SectionDivider:
 def _is_monotone(pairs: Sequence[tuple[int, int]]) -> bool:
     """Return whether the order of the words in the translation resembles their order in the source."""
     if len({i for i, _ in pairs}) < 2 or len({j for _, j in pairs}) < 2:
-        return True
+        return len(pairs) == 1
     return float(np.corrcoef(np.array(pairs).T)[0, 1]) >= _LEAST_CORRELATION

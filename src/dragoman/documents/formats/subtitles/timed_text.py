@@ -14,7 +14,7 @@ from dragoman.documents.formats.xml_tree import Element, Other, escape_xml, pars
 from dragoman.documents.languages import UNKNOWN, Languages, is_same_language
 
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
-_CLOCK = re.compile(r"\d+:\d+:\d+(?:\.\d+)?\Z")
+_TIME = re.compile(r"\d+:\d+:\d+(?:\.\d+)?\Z|\d+(?:\.\d+)?s\Z")
 _TAG = r"""<(?:[^<>"']|"[^"]*"|'[^']*')*>"""
 _NAME = re.compile(r"<(/?)(?:[\w.-]+:)?([\w.-]+)")
 _TIMED = re.compile(r"\s(?:begin|end|dur)\s*=")
@@ -101,6 +101,7 @@ def _is_usual(element: Element, data: bytes) -> bool:
 def _cue(text: str, element: Element) -> Cue:
     times = [element.attributes.get(name, "").strip() for name in ("begin", "end")]
     place = "\0".join(element.attributes.get(name, "") for name in ("region", "style"))
-    if any(_CLOCK.match(time) is None for time in times):
+    if any(_TIME.match(time) is None for time in times):
         return Cue(text, place=place)
-    return Cue(text, seconds(times[0]), seconds(times[1]), place)
+    begin, end = (seconds(time.removesuffix("s")) for time in times)
+    return Cue(text, begin, end, place)
