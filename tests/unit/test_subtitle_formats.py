@@ -28,14 +28,14 @@ Dialogue: 0,no text
 [Events]
 Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text
 Comment: 0,0:00:00.00,0:00:01.00,Default,,0,0,0,,a comment
-Dialogue: 0,0:00:01.00,0:00:02.00,Default,Bob,0,0,0,,{\\an8\\pos(1,2)}Hello, {\\i1}dear{\\i0} friend,\\Nhow are\\hyou?
+Dialogue: 0,0:00:01.00,0:00:02.00,Default,Bob,0,0,0,,{\\an8\\pos(1,2)}Hello, {\\i1}old{\\i0} friend,\\Nhow are\\hyou?
 Dialogue: 0,0:00:03.00,0:00:04.00,Default,,0,0,0,Fade,{\\p1}m 0 0 l 100 0{\\p0}{\\move(1,2,3,4)}a {\\t(0,1,\\fs20)}dog
 Dialogue: 1,0:00:05.00,0:00:06.00,Default,,0,0,0,,{a remark}one {\\c&H0000FF&}red{\\c} dog \\{sic\\}
 Dialogue: 1,0:00:05.00,0:00:06.00,Default,,0,0,0,,{\\p1}m 0 0 l 5 {\\bord1} b 1 1
 Dialogue: 1,0:00:05.00,0:00:06.00,Default,,0,0,0,,
 """
 TRANSLATED = (
-    ASS.replace("Hello, {\\i1}dear{\\i0} friend,\\Nhow are\\hyou?", "HELLO, {\\i1}DEAR{\\i0} FRIEND,\\NHOW ARE\\hYOU?")
+    ASS.replace("Hello, {\\i1}old{\\i0} friend,\\Nhow are\\hyou?", "HELLO, {\\i1}OLD{\\i0} FRIEND,\\NHOW ARE\\hYOU?")
     .replace("a {\\t(0,1,\\fs20)}dog", "A {\\t(0,1,\\fs20)}DOG")
     .replace("one {\\c&H0000FF&}red{\\c} dog \\{sic\\}", "ONE {\\c&H0000FF&}RED{\\c} DOG \\{sic\\}")
 )  # fmt: skip

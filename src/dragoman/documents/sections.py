@@ -31,8 +31,8 @@ Range = tuple[int, int]
 class SectionDivider:
     """Divides the translation of one sentence at the breaks of the source, in the same order.
 
-    A break keeps together the words before it and the words after it, as far as the alignment is monotone. Otherwise,
-    each section receives a share of the translation in proportion to its length in the source.
+    A break separates as few aligned words as possible and is near the proportional position. If the translation has
+    another word order than the source, the alignment is ignored.
     """
 
     def __init__(self, source: str, target: str, links: Iterable[tuple[int, int]]) -> None:
