@@ -58,6 +58,8 @@ def test_texts_that_keep_their_spans_are_searched_only_once_without_constraints(
 def test_numbers_may_be_written_as_in_the_target_language() -> None:
     expected = ExpectedSpans(KeepRules.of(["all"]))  # type: ignore[arg-type]
     assert expected.are_in("1,234.5 at 8 pm, 3 dogs", "1.234,5 um 20 Uhr, drei Hunde")
+    assert expected.are_in("3% of $5", "3 Prozent von fünf $") and not expected.are_in("A dog for €5.", "Ein Hund.")
+    assert not expected.are_in("5% off", "Rabatt")
     assert not expected.are_in("25 dogs", "26 Hunde") and not expected.are_in("see 😆", "siehe")
     rules = KeepRules.of(["all"])
     for text in ("https://a.b", "@a #b", "{x} 😆 12:30", "", "…"):

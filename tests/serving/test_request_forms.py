@@ -1,5 +1,6 @@
 """Every form of request that LibreTranslate accepts, on every route."""
 
+import gzip
 import json
 from typing import Any
 
@@ -80,6 +81,23 @@ def test_other_encodings_of_a_form(service: Any) -> None:
         headers = {"content-type": f"application/x-www-form-urlencoded; charset={name}"}
         answer = sent(service, "POST", "/translate", content=b"q=a&source=en&target=de", headers=headers)
         assert answer.status_code == 400 and "character set" in answer.json()["error"]
+
+
+def test_a_compressed_body_is_rejected_by_name(service: Any) -> None:
+    headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
+    answer = sent(service, "POST", "/translate", content=gzip.compress(BODY.encode()), headers=headers)
+    assert answer.status_code == 400 and "Content-Encoding" in answer.json()["error"]
+    headers["Content-Encoding"] = "identity"
+    assert sent(service, "POST", "/translate", content=BODY, headers=headers).json() == {"translatedText": "A"}
+
+
+@pytest.mark.parametrize("field", ["constraints", "glossary"])
+@pytest.mark.parametrize("form", ["", "  ", "a\nb"])
+def test_an_invalid_phrase_is_reported_by_its_field(service: Any, field: str, form: str) -> None:
+    for value in [[form], [["b", form]]] if field == "constraints" else [{form: "b"}, {"b": form}, {"b": ["a", form]}]:
+        answer = posted(service, "/v1/translate", text="a", **PAIR, **{field: value})
+        told = f"Invalid request: {field}: a phrase must be a single line and must not be blank"
+        assert (answer.status_code, answer.json()) == (400, {"error": told})
 
 
 def test_other_routes_accept_the_same_forms(service: Any) -> None:

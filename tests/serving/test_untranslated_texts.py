@@ -91,6 +91,26 @@ def test_an_unknown_language_on_a_server_of_one_direction() -> None:
             assert found["translatedText"] == text
 
 
+def test_a_detected_language_without_a_model_is_an_error() -> None:
+    """A French text is not returned as if it were its own translation, but it fails no other text."""
+    french, told = "Deux hommes jouent au ballon dans la rue.", "translation from fr into de is not supported"
+    with served({"en-de": shouting, "de-en": shouting, "en-fr": shouting}) as service:
+        for route, field in (("/translate", "q"), ("/v1/translate", "text")):
+            answer = posted(service, route, **{field: french}, source="auto", target="de")
+            assert answer.status_code == 400 and answer.json()["error"].startswith(told)
+        found = posted(service, "/translate", q=[french, ENGLISH, "👍"], source="auto", target="de").json()
+        assert found["translatedText"] == [french, ENGLISH.upper(), "👍"]
+        assert found["errors"][0].startswith(told) and found["errors"][1:] == [None, None]
+        texts = posted(service, "/v1/translate", text=[french, ENGLISH], target="de").json()["translations"]
+        assert texts[0]["error"].startswith(told) and texts[1]["text"] == ENGLISH.upper()
+
+        async def upload(client: httpx.AsyncClient) -> httpx.Response:
+            file = {"file": ("a.txt", french.encode())}
+            return await client.post("/translate_file", files=file, data={"source": "auto", "target": "de"})
+
+        assert asked(service, upload).status_code == 400
+
+
 def test_messages_never_deny_a_language_that_is_served() -> None:
     with served({"en-de": shouting, "en-fr": shouting}) as service:
         for source, target, told in (

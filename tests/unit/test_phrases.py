@@ -145,6 +145,20 @@ KIND_EXAMPLES: list[tuple[str, str, list[str]]] = [
     ("path", "src/x_y.md, and/or km/h text/html 1/2 / </b>", ["src/x_y.md"]),
     ("path", r"C:\a\b.txt D:/x \\host\share https://a/b", [r"C:\a\b.txt", "D:/x", r"\\host\share"]),
     ("path", "(README.md) a.tar.gz. Ende.Der z.B. .env", ["README.md", "a.tar.gz", ".env"]),
+    (
+        "code",
+        "On 2024-12-31, 2024-12-31T12:00:00Z (978-3-16-148410-0)",
+        ["2024-12-31", "2024-12-31T12:00:00Z", "978-3-16-148410-0"],
+    ),
+    ("code", "Call +49 30 123456 or +1 (555) 123-4567.", ["+49 30 123456", "+1 (555) 123-4567"]),
+    ("code", "v1.2.3, V2 and 1.2.3-rc1, 2.0b1. 3.5 10:30", ["v1.2.3", "V2", "1.2.3-rc1", "2.0b1"]),
+    (
+        "code",
+        "ISO-8859-1, B2-Niveau COVID-19. MP3s USA 1990S x2 20-year-old 2nd 12km pages 3-5",
+        ["ISO-8859-1", "B2", "COVID-19"],
+    ),
+    ("emoji", "Nice :-) yes ;) no :( <3, but (a:b) f(x=(1)) :) 10:30 x=)", [":-)", ";)", ":(", "<3", ":)"]),
+    ("placeholder", "Use `make test` and ``x'' `a' <?php echo 1 ?>", ["`make test`", "<?php echo 1 ?>"]),
     ("escape", r"a\nb \t \u00e4 \x41 \beta \d", [r"\n", r"\t", r"\u00e4", r"\x41"]),
 ]
 
@@ -193,6 +207,13 @@ HOSTILE = [
     "@a.",
     "\\u",
     "http://(",
+    "+1 ",
+    "1-",
+    "A-",
+    "A1",
+    "1.1-",
+    "v1.",
+    "`a",
 ]
 
 

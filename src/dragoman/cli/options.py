@@ -114,7 +114,8 @@ Keep = Annotated[
         "--keep",
         metavar="KIND[,KIND]...",
         help="Kinds of text that are kept unchanged: number, url, email, emoji, markup, placeholder, mention, hashtag, "
-        "path, escape, all, or none (default: none; with --document, all, without enforcing them in the first search).",
+        "path, code, escape, all, or none (default: none; with --document, all, without enforcing them in the first "
+        "search).",
     ),
 ]
 KeepPattern = Annotated[

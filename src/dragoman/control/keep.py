@@ -19,7 +19,8 @@ _LETTER = WORD_CHARACTER
 _EXPRESSION = r"[$@-]?[\p{L}_][\p{L}\p{N}_.$\[\]-]*+"
 _PLACEHOLDERS = (
     r"\{\{\{?[^{}\n]{1,200}+\}\}\}?",  # Mustache, Handlebars, Jinja, Angular, i18next, MediaWiki
-    r"\{%[^{}\n]{1,200}+\}|<%[^<>\n]{1,200}+>",  # Jinja, ERB
+    r"\{%[^{}\n]{1,200}+\}|<[%?][^<>\n]{1,200}+>",  # Jinja, ERB, PHP
+    r"(?<!`)`[^`\s](?:[^`\n]{0,98}[^`\s])?`(?!`)",  # code in plain text
     rf"[$#%@]?\{{\s{{0,9}}(?:{_EXPRESSION}|[0-9]*+)(?:[:!][^{{}}\s]{{0,60}}+|\s{{0,9}},[^{{}}\n]{{1,60}}+)?\s{{0,9}}\}}",
     r"\[\[[^\[\]\n]{1,200}+\]\]",  # MediaWiki, Obsidian
     r"\$t\([^()\n]{1,100}+\)|\$\([A-Za-z_][\w.]{0,90}+\)",  # i18next, make
@@ -51,6 +52,17 @@ _PATHS = (
     rf"{_NO_PATH_BEFORE}(?:[{_LETTER}-]++)?(?:\.[{_LETTER}-]++)++(?<=\.(?:{_ENDINGS}))",  # a.txt
 )
 
+_NO_CODE_BEFORE = rf"(?<![{_LETTER}.:/+-])"
+_RELEASE = r"[.-]?(?:alpha|beta|a|b|rc|dev|post)\.?[0-9]*+"
+_CODES = (
+    rf"{_NO_CODE_BEFORE}[0-9]++(?:-[0-9]++){{2,20}}+(?:T[0-9]++(?:[:.][0-9]++)*+(?:Z|[+-][0-9]++(?::[0-9]++)?)?)?"
+    rf"(?!{_LETTER})",  # 2024-12-31, 2024-12-31T12:00:00Z, 978-3-16-148410-0
+    rf"{_NO_CODE_BEFORE}\+[0-9]++(?:[ \u00A0./()-]{{1,3}}+[0-9]++){{1,20}}+(?!{_LETTER})",  # +49 30 123456
+    rf"{_NO_CODE_BEFORE}[vV][0-9]++(?:\.[0-9]++)*+(?:{_RELEASE})?(?!{_LETTER})",  # v1.2
+    rf"{_NO_CODE_BEFORE}[0-9]++(?:\.[0-9]++)++{_RELEASE}(?!{_LETTER})",  # 1.2.3-rc1
+    rf"{_NO_CODE_BEFORE}(?=[A-Z-]*+[0-9])[A-Z][A-Z0-9]*+(?!{_LETTER})(?:-[A-Z0-9]++(?!{_LETTER}))*+",  # ISO-8859-1, B2
+)
+
 _NO_WORD_BEFORE = r"(?<![\p{L}\p{N}])"
 _SCHEME = rf"https?|ftps?|{_NO_WORD_BEFORE}[a-z][a-z0-9+.-]{{1,20}}+"
 _TOP_LEVEL = "com|org|net|edu|gov|info|io|dev|app|eu|de|at|ch|fr|nl|pl|cz|uk|jp|cn|ru|tv|social|xyz"
@@ -64,13 +76,15 @@ KINDS = {
     rf"|(?<![\p{{L}}\p{{N}}@._-])[a-z0-9-]++(?:\.[a-z0-9-]++)++(?<=\.(?:{_TOP_LEVEL}))(?![\p{{L}}\p{{N}}_]|\.[\p{{L}}\p{{N}}])"
     rf"(?:/(?:{_URL_REST})?)?",
     "email": r"(?<![\p{L}\p{N}._%+-])(?>[\p{L}\p{N}._%+-]+)@(?>[\p{L}\p{N}-]+)(?:\.(?>[\p{L}\p{N}-]+))+",
-    "emoji": rf"(?:[\U0001F1E6-\U0001F1FF]{{2}}|{_EMOJI}(?:\u200D{_EMOJI})*+)++",
+    "emoji": rf"(?:[\U0001F1E6-\U0001F1FF]{{2}}|{_EMOJI}(?:\u200D{_EMOJI})*+)++"
+    r"|(?<!\S)(?:[:;]['-]?[()DP]|:-[/|]|=[()]|<3)(?![^\s.,!?…])",
     "markup": r"</?\p{L}[^<>]*>|</?[0-9]{1,4}/?>|<!--(?:(?!-->|<!--).)*+-->"
     r"|&(?:[A-Za-z][A-Za-z0-9]{1,30}+|#[0-9]{1,7}+|#x[0-9A-Fa-f]{1,6}+);",
     "placeholder": "|".join(_PLACEHOLDERS),
     "mention": rf"(?<![{_LETTER}@/.+-])@{_LETTER}++(?:[.-]++{_LETTER}++)*+(?:[@/]{_LETTER}++(?:[.-]++{_LETTER}++)*+)?",
     "hashtag": r"(?<![\p{L}\p{N}_&/#])#[\p{L}\p{N}_][\p{L}\p{N}\p{M}_]*+",
     "path": "|".join(_PATHS),
+    "code": "|".join(_CODES),
     "escape": r"\\(?:[nrt\"'\\]|[bfv0](?!\p{L})|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|u\{[0-9A-Fa-f]{1,6}\})",
 }
 """Named kinds of spans, with a `regex.V1` pattern for each kind. Each pattern takes linear time on any text."""
@@ -79,12 +93,13 @@ _SIGNS = {
     "number": r"\p{Nd}",
     "url": r"[:.][^\s.]",
     "email": "@",
-    "emoji": r"[#*\p{Nd}\u00A9\u00AE\u203C-\U0010FFFF]",
+    "emoji": r"[#*\p{Nd}\u00A9\u00AE\u203C-\U0010FFFF]|[:;=]\S|<3",
     "markup": "[<&]",
-    "placeholder": r"[%${*]|[:_\[]\S|<%",
+    "placeholder": r"[%${*`]|[:_\[]\S|<[%?]",
     "mention": "@",
     "hashtag": "#",
     "path": r"[/\\]|\.[a-z]",
+    "code": "[0-9]",
     "escape": r"\\",
 }
 """For each kind, a pattern that matches in any text with a span of the kind. It is found much faster than the span."""

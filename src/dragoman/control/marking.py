@@ -117,7 +117,7 @@ class PairMarking:
     @property
     def fingerprint(self) -> str:
         """A digest of the settings and of the glossary's terms."""
-        parts = ["2"]  # to be raised when the patterns of `keep.KINDS` change
+        parts = ["3"]  # to be raised when the patterns of `keep.KINDS` change
         if self._placeholders is not None:
             parts.append(self._placeholders.config.model_dump_json())
         if self._terminology is not None:

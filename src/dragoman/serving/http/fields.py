@@ -36,6 +36,8 @@ async def parse_fields(request: Request, body: bytes, fields: type[Fields]) -> F
     cannot be parsed and for invalid fields.
     """
     media_type, encoding = _content_type(request)
+    if request.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+        raise RequestError("compressed requests are not supported: send the body without Content-Encoding")
     values = query_fields(request)
     if not body.strip():
         pass

@@ -95,12 +95,14 @@ async def read_fields(request: Request, limits: LimitsConfig, fields: type[Field
 
 
 def check_forms(field: str, forms: str | Sequence[str], limits: LimitsConfig) -> None:
-    """Raise RequestError for too many or too long forms of a phrase or a term, which make a search expensive."""
+    """Raise RequestError for forms of a phrase or a term that are too many, too long, blank or of several lines."""
     forms = [forms] if isinstance(forms, str) else forms
     if len(forms) > limits.forms:
         raise RequestError(f"Invalid request: {field}: a phrase may have at most {limits.forms} forms")
     if any(len(form) > limits.form_characters for form in forms):
         raise RequestError(f"Invalid request: {field}: a phrase may have at most {limits.form_characters} characters")
+    if not all(form.strip() and "\n" not in form.strip() for form in forms):
+        raise RequestError(f"Invalid request: {field}: a phrase must be a single line and must not be blank")
 
 
 def check_texts(texts: Sequence[str], limits: LimitsConfig, field: str = "q") -> None:

@@ -12,8 +12,8 @@ from dragoman.serving.http.requests import AUTO, DetectedLanguage
 from dragoman.serving.service import Service
 from dragoman.serving.translation_job import OnSentence, TranslatedText, TranslationJob
 
-_MIN_TARGET_CONFIDENCE = 90
-"""The minimum confidence, in percent, for a text to be in a target language that the server does not translate from."""
+_MIN_CONFIDENCE = 90
+"""The minimum confidence, in percent, for a text to be in a language that the server cannot translate it from."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ def source_language(service: Service, source: str, target: str, text: str) -> So
 
     A detected language is the most probable one from which the server translates into the target language. It is the
     target language, so that the text is returned unchanged, if the text has no words, is probably in the target
-    language already, or is in an unknown language.
+    language already, or is in an unknown language. A text that is almost certainly in another language has this
+    language, so that its translation raises an error.
     """
     directions, detector = service.directions, service.detector
     if not is_auto(source):
@@ -46,11 +47,12 @@ def source_language(service: Service, source: str, target: str, text: str) -> So
         guess = reachable[0] if reachable and target not in directions.sources and detector.has_words(text) else target
         return SourceLanguage(guess, DetectedLanguage(confidence=0, language=guess))
     for language, confidence in detections:
-        is_target = language == target and (language in directions.sources or confidence >= _MIN_TARGET_CONFIDENCE)
+        is_target = language == target and (language in directions.sources or confidence >= _MIN_CONFIDENCE)
         if is_target or language in reachable:
             return SourceLanguage(language, DetectedLanguage(confidence=confidence, language=language))
     language, confidence = detections[0]
-    return SourceLanguage(target, DetectedLanguage(confidence=confidence, language=language))
+    code = language if confidence >= _MIN_CONFIDENCE else target
+    return SourceLanguage(code, DetectedLanguage(confidence=confidence, language=language))
 
 
 @dataclass(frozen=True)
@@ -71,9 +73,17 @@ class TextBatch:
     client: str = ""
 
     async def check(self, service: Service) -> None:
-        """Raise RequestError for a direction that is not served and for inconsistent settings."""
-        for code in self._indices_by_source():
-            await service.check(self._job(code, ()))
+        """Raise RequestError for inconsistent settings, and if none of the directions is served."""
+        errors, jobs = [], [self._job(code, ()) for code in self._indices_by_source()]
+        for job in jobs:
+            try:
+                service.directions.route(job.source, job.target)
+            except RequestError as error:
+                errors.append(error)
+            else:
+                await service.check(job)
+        if errors and len(errors) == len(jobs):
+            raise errors[0]
 
     async def translate(
         self, service: Service, on_sentence: OnSentence | None = None

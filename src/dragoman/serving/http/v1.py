@@ -36,6 +36,7 @@ KeptKind = Literal[
     "mention",
     "hashtag",
     "path",
+    "code",
     "escape",
 ]
 """`all`, or one of `KINDS`."""
@@ -182,10 +183,10 @@ def _check(fields: TranslateV1Fields, texts: list[str], limits: LimitsConfig) ->
         if value > maximum:
             raise RequestError(f"Invalid request: {name}: at most {maximum}")
     for phrase in fields.constraints:
-        check_forms("constraints", phrase, limits)
+        check_forms("constraints", phrase or [""], limits)
     for term, targets in (fields.glossary or {}).items():
         check_forms("glossary", term, limits)
-        check_forms("glossary", targets or (), limits)
+        check_forms("glossary", () if targets is None else targets, limits)
 
 
 def _settings(fields: TranslateV1Fields) -> dict[str, Any]:
