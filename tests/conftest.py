@@ -1,5 +1,6 @@
 """Make the helpers in tests/fixtures importable, and share one server of processes among all tests."""
 
+import gc
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put slow tests first; otherwise keep the order."""
     ranks = {name: rank for rank, name in enumerate(SLOW_FOLDERS)}
     items.sort(key=lambda item: ranks.get(item.path.parent.name, len(SLOW_FOLDERS)))
+
+
+def pytest_collection_finish() -> None:
+    """Exclude everything that has been imported from garbage collection, which would visit it again and again."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -116,6 +116,16 @@ def test_no_statistics_dashboard_or_open_port(cluster: Any) -> None:
     assert all(address.endswith("0100007F") for address in ports), ports
 
 
+def test_a_cluster_translates_what_this_process_translates(cluster: Any, model: Path, tmp_path: Path) -> None:
+    files, out = write_shards(tmp_path / "in", 4), tmp_path / "out"
+    done = translate_shards(model, tmp_path / "in", out, source_field="t.en", actors=1, **HOW)
+    assert (done.shards, done.records) == (5, 16)
+    for file in (files[0], files[1], files[4]):
+        translate_file(model, file, tmp_path / file.name, **HOW)
+        assert (out / file.name).read_bytes() == (tmp_path / file.name).read_bytes()
+
+
+@pytest.mark.slow
 def test_killing_an_actor_loses_nothing(cluster: Any, model: Path, tmp_path: Path) -> None:
     files, out = write_shards(tmp_path / "in", 60), tmp_path / "out"
     left: list[set[str]] = []

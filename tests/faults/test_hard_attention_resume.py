@@ -21,9 +21,11 @@ VARIANTS = {
         "model.encoder={kind: recurrent}",
     ],
 }
-
-
-FEW = ("hard attention, adaptive", "teacher forcing falls as a sigmoid", "recurrent, hard attention")
+VARIANTS["hard attention, adaptive, teacher forcing falls as a sigmoid"] = [
+    *VARIANTS["hard attention, adaptive"],
+    *VARIANTS["teacher forcing falls as a sigmoid"],
+]
+FEW = ("hard attention, adaptive, teacher forcing falls as a sigmoid", "recurrent, hard attention")
 
 
 @pytest.mark.parametrize(

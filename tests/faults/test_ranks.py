@@ -121,12 +121,14 @@ VARIANTS = {
         "train.clip=null",
     ],
 }
-VARIANTS["muon, wide, validation sets"] = [*VARIANTS["muon"], *VARIANTS["wide"], *VARIANTS["validation sets"]]
+VARIANTS["experts, muon, wide, validation sets"] = [
+    *(setting for name in ("experts", "muon", "wide", "validation sets") for setting in VARIANTS[name])
+]
 VARIANTS["convolutional to recurrent, apart"] = [
     *("model.encoder.kind=convolutional", "model.decoder.kind=recurrent"),
     *VARIANTS["apart"],
 ]
-SHARDED = ("experts", "muon, wide, validation sets", "convolutional to recurrent, apart")
+SHARDED = ("experts, muon, wide, validation sets", "convolutional to recurrent, apart")
 """Variants tested with FSDP in every run of the tests; single variants are slow tests."""
 
 
@@ -180,17 +182,24 @@ RANDOM = {
 }
 
 
-@pytest.mark.parametrize("parallel", [pytest.param("ddp", marks=pytest.mark.slow), "fsdp"])
-def test_random_objectives_train_too(server: Server, tmp_path: Path, parallel: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "parallel"),
+    [
+        ("hard, resampled, sampled", "fsdp"),
+        ("reward", "ddp"),
+        *(pytest.param(name, "ddp", marks=pytest.mark.slow) for name in ("hard, resampled, sampled", "r_drop")),
+        *(pytest.param(name, "fsdp", marks=pytest.mark.slow) for name in ("reward", "r_drop")),
+    ],
+)
+def test_random_objectives_train_too(server: Server, tmp_path: Path, name: str, parallel: str) -> None:
     """Random numbers differ from those of one process: check that ranks end, and with DDP with equal parameters.
 
     A snapshot compares them and warns (the test below).
     """
-    for name, settings in RANDOM.items():
-        found = run(server, tmp_path / name, 2, *settings, "train.max_steps=3", f"train.parallel={parallel}")
-        losses = [line["loss"] for line in log_lines(found) if "loss" in line]
-        assert len(losses) == 3, name
-        assert "the parameters of rank" not in (found / "stderr0").read_text(), name
+    found = run(server, tmp_path / "run", 2, *RANDOM[name], "train.max_steps=3", f"train.parallel={parallel}")
+    losses = [line["loss"] for line in log_lines(found) if "loss" in line]
+    assert len(losses) == 3
+    assert "the parameters of rank" not in (found / "stderr0").read_text()
 
 
 def test_differing_parameters_of_ranks_are_reported(server: Server, tmp_path: Path) -> None:
@@ -272,7 +281,7 @@ def test_a_signal_to_one_rank_stops_all_at_the_same_step(
 
 
 CHANGES = {
-    "more, whole to sharded": (1, "ddp", 3, "fsdp"),
+    "more, whole to sharded": (1, "ddp", 2, "fsdp"),
     "fewer, sharded": (3, "fsdp", 2, "fsdp"),
     "whole, sharded so far": (2, "fsdp", 2, "ddp"),
     "fewer, sharded to whole": (2, "fsdp", 1, "ddp"),
@@ -347,12 +356,16 @@ def test_a_rank_killed_at_the_start_is_detected(server: Server, tmp_path: Path) 
     assert "another process of this run has ended" in processes[1].said
 
 
-@pytest.mark.parametrize("parallel", ["fsdp", pytest.param("ddp", marks=pytest.mark.slow)], indirect=True)
+@pytest.mark.parametrize(
+    ("parallel", "kills"),
+    [("fsdp", (45,)), *(pytest.param(each, (30, 60), marks=pytest.mark.slow) for each in ("ddp", "fsdp"))],
+    indirect=["parallel"],
+)
 def test_the_first_rank_killed_while_it_writes_loses_nothing(
-    server: Server, whole: Path, parallel: str, tmp_path: Path
+    server: Server, whole: Path, parallel: str, tmp_path: Path, kills: tuple[int, ...]
 ) -> None:
     """During successive snapshots and checkpoints, with a restart after each kill."""
-    for restarts, fatal in enumerate((30, 60)):
+    for restarts, fatal in enumerate(kills):
         processes = server.start_ranks(2, tmp_path, *command(tmp_path, parallel), restarts=restarts, fatal=fatal)
         codes = [process.wait() for process in processes]
         assert codes == [-signal.SIGKILL, 1], "\n".join(process.said for process in processes)

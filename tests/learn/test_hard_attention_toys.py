@@ -26,6 +26,14 @@ DECODERS: dict[str, dict[str, Any]] = {
 # Kernels of one token: a state contains its own symbol and position, and nothing of its neighbours.
 ENCODER = {"kind": "convolutional", "layers": 1, "kernel": 1}
 
+CASES = [
+    (gradient, decoder, task)
+    for gradient, task in (("straight_through", "reverse"), ("reinforce", "copy"), ("reinforce", "reverse"))
+    for decoder in DECODERS
+]
+FEW = (("straight_through", "transformer", "reverse"), ("reinforce", "recurrent", "reverse"))
+"""Cases that are always tested: each gradient and each decoder. The others are slow tests."""
+
 
 def words(count: int, seed: int, task: str) -> list[list[int]]:
     """Words to reverse all have the same length, because one position cannot reveal both the end and a symbol."""
@@ -68,21 +76,16 @@ def _share(right: Tensor, counted: Tensor) -> float:
 
 
 @pytest.mark.parametrize(
-    ("gradient", "task"),
-    [
-        ("straight_through", "reverse"),
-        pytest.param("reinforce", "copy", marks=pytest.mark.slow),
-        ("reinforce", "reverse"),
-    ],
+    ("gradient", "decoder", "task"),
+    [*FEW, *(pytest.param(*case, marks=pytest.mark.slow) for case in CASES if case not in FEW)],
 )
-@pytest.mark.parametrize("decoder", DECODERS)
 def test_learns_where_to_attend(gradient: str, decoder: str, task: str) -> None:
     right, looked = shares(trained(decoder, task, 1, gradient), task)
     assert right >= 0.95, f"{right:.1%} of the tokens right, {looked:.1%} of the looks"
     assert looked >= 0.9, f"{right:.1%} of the tokens right, {looked:.1%} of the looks"
 
 
-@pytest.mark.parametrize("decoder", DECODERS)
+@pytest.mark.parametrize("decoder", ["transformer", pytest.param("recurrent", marks=pytest.mark.slow)])
 def test_without_the_policys_gradient_it_does_not(decoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Entropy and baseline are still trained, and so are all layers that read the attended states."""
     monkeypatch.setattr(reinforce, "policy_loss", lambda log_probability, *_: 0.0 * log_probability.sum())

@@ -61,7 +61,8 @@ decoder: {kind: recurrent, attention: {scorer: {kind: nearness}}}
 
 def test_a_new_scorer_is_one_class_and_one_line(tmp_path: Path) -> None:
     package = tmp_path / "src" / "dragoman"
-    shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    # compiled modules are copied too, except those that another process is still writing
+    shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("*.pyc.*"))
     file = package / "nn" / "scorers.py"
     before = file.read_text("utf-8")
     after = before.replace("ScorerConfig = Annotated[", CLASSES + "ScorerConfig = Annotated[", 1)

@@ -6,8 +6,6 @@ import re
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 import urllib.request
@@ -18,37 +16,25 @@ from urllib.error import HTTPError, URLError
 
 import pytest
 from tiny_model import write_tiny_model
+from training_runs import Process, Server
 
 from dragoman.cli.main import main
 
 
 @contextmanager
-def running(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str, list[str]]]:
-    """Start the command's process; yields it, its address once it is ready, and the lines of its log."""
-    environment = {**os.environ, "COLUMNS": "200"}
-    command = [sys.executable, "-m", "dragoman", "serve", *arguments, "--port", "0"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
-    lines: list[str] = []
-    address, found = threading.Event(), []
-
-    def read() -> None:
-        assert process.stderr is not None
-        for line in process.stderr:
-            lines.append(line)
-            if match := re.search(r"listening at (\S+)", line):
-                found.append(match[1])
-                address.set()
-        address.set()
-
-    thread = threading.Thread(target=read, daemon=True)
-    thread.start()
+def running(server: Server, folder: Path, *arguments: str) -> Iterator[tuple[Process, str]]:
+    """Run `dragoman serve` in a folder; yields its process, and its address once it is ready."""
+    (folder / "stderr").write_text("", encoding="utf-8")
+    process = server.start(folder, "serve", *arguments, "--port", "0")
     try:
-        assert address.wait(120) and found, "".join(lines)
-        yield process, found[0], lines
+        while not (address := re.search(r"listening at (\S+)", process.said)):
+            assert process.is_alive, process.said
+            time.sleep(0.02)
+        yield process, address[1]
     finally:
-        process.kill()
+        if process.is_alive:
+            process.kill()
         process.wait()
-        thread.join(10)
 
 
 def translated(url: str, text: str = "a dog") -> str:
@@ -58,7 +44,7 @@ def translated(url: str, text: str = "a dog") -> str:
         return json.load(answer)["translatedText"]
 
 
-def test_a_server_from_start_to_shutdown(tmp_path: Path) -> None:
+def test_a_server_from_start_to_shutdown(server: Server, tmp_path: Path) -> None:
     model = tmp_path / "model"
     write_tiny_model(model)
     config = tmp_path / "serve.yaml"
@@ -66,7 +52,7 @@ def test_a_server_from_start_to_shutdown(tmp_path: Path) -> None:
         f"models: [{{path: {model}, source: en, target: de}}]\nreload_seconds: 0.2\nqueue: {{cache_entries: 0}}\n",
         encoding="utf-8",
     )
-    with running("--config", str(config), "--engine", "torch") as (process, url, lines):
+    with running(server, tmp_path, "--config", str(config), "--engine", "torch") as (process, url):
         before = translated(url)
         assert translated(url) == before
         # another model replaces the folder: it is served soon, and no request fails meanwhile
@@ -74,7 +60,7 @@ def test_a_server_from_start_to_shutdown(tmp_path: Path) -> None:
         shutil.move(model, tmp_path / "old")
         shutil.move(tmp_path / "new", model)
         until = time.monotonic() + 60
-        while not any("reloaded " in line for line in lines) and time.monotonic() < until:
+        while "reloaded " not in process.said and time.monotonic() < until:
             translated(url)
             time.sleep(0.05)
         after = translated(url)
@@ -82,23 +68,23 @@ def test_a_server_from_start_to_shutdown(tmp_path: Path) -> None:
         # a damaged folder: the previous model is served
         (model / "model.safetensors").write_bytes(b"nothing")
         until = time.monotonic() + 60
-        while not any("still serving the previous model" in line for line in lines) and time.monotonic() < until:
+        while "still serving the previous model" not in process.said and time.monotonic() < until:
             time.sleep(0.05)
-        assert any("still serving the previous model" in line for line in lines), lines
+        assert "still serving the previous model" in process.said
         assert translated(url) == after
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        process.kill(signal.SIGTERM)
+        assert process.wait() == 0
         with pytest.raises(URLError):
             translated(url)
-    log = "".join(lines)
+    log = process.said
     assert '"route": "/translate"' in log and "a dog" not in log and "Traceback" not in log
 
 
-def test_accepted_requests_are_answered_before_shutdown(tmp_path: Path) -> None:
+def test_accepted_requests_are_answered_before_shutdown(server: Server, tmp_path: Path) -> None:
     model = tmp_path / "model"
     write_tiny_model(model)
     text = "A dog runs. " * 300
-    with running(str(model), "--languages", "en-de", "--engine", "torch") as (process, url, _):
+    with running(server, tmp_path, str(model), "--languages", "en-de", "--engine", "torch") as (process, url):
         answers: list[object] = []
 
         def ask() -> None:
@@ -111,10 +97,10 @@ def test_accepted_requests_are_answered_before_shutdown(tmp_path: Path) -> None:
         for thread in threads:
             thread.start()
         time.sleep(0.2)
-        process.send_signal(signal.SIGTERM)
+        process.kill(signal.SIGTERM)
         for thread in threads:
             thread.join(60)
-        assert process.wait(30) == 0
+        assert process.wait() == 0
         assert len(answers) == 3
         assert all(isinstance(answer, str) or answer[0] == 503 for answer in answers), answers  # type: ignore[index]
         assert any(isinstance(answer, str) for answer in answers), answers
@@ -138,12 +124,12 @@ def wait_for_end(processes: list[int]) -> None:
         time.sleep(0.05)
 
 
-def test_workers_killed_under_load(tmp_path: Path) -> None:
+def test_workers_killed_under_load(server: Server, tmp_path: Path) -> None:
     write_tiny_model(tmp_path / "model")
     uncached = tmp_path / "serve.yaml"
     uncached.write_text("queue: {cache_entries: 0}\naccess: {requests_per_minute: null}\n", encoding="utf-8")
     arguments = (str(tmp_path / "model"), "--languages", "en-de", "--config", str(uncached), "--workers", "2")
-    with running(*arguments, "--engine", "torch") as (process, url, lines):
+    with running(server, tmp_path, *arguments, "--engine", "torch") as (process, url):
         wanted, over = translated(url), threading.Event()
         answers: list[object] = []
 
@@ -175,12 +161,12 @@ def test_workers_killed_under_load(tmp_path: Path) -> None:
         assert wanted in answers
         assert translated(url) == translated(url) == wanted
         assert len(processes_of(prefork)) == 2
-        assert any("has ended: starting another one" in line for line in lines)
+        assert "has ended: starting another one" in process.said
         left = processes_of(process.pid)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        process.kill(signal.SIGTERM)
+        assert process.wait() == 0
         wait_for_end(left)
-    with running(*arguments, "--engine", "torch") as (process, url, _):
+    with running(server, tmp_path, *arguments, "--engine", "torch") as (process, url):
         left = processes_of(process.pid)
         assert len(left) == 3
         process.kill()

@@ -5,14 +5,11 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 from urllib.error import HTTPError, URLError
 
 import httpx
@@ -20,12 +17,13 @@ import pytest
 from scripted_server import asked as asked_service
 from scripted_server import served, shouting
 from tiny_model import write_tiny_model
+from training_runs import Process, Server
 
 import dragoman.serving
 
 
 @contextmanager
-def server(tmp_path: Path, settings: str, **how: Any) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+def running(server: Server, tmp_path: Path, settings: str) -> Iterator[tuple[Process, str]]:
     """Start a server; yields its process, and its address once it is ready."""
     write_tiny_model(tmp_path / "model")
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -34,7 +32,7 @@ def server(tmp_path: Path, settings: str, **how: Any) -> Iterator[tuple[subproce
     model = f"models: [{{path: {tmp_path / 'model'}, source: en, target: de}}]\nengine: {{name: torch}}\n"
     config.write_text(f"{model}port: {port}\n{settings}\n", encoding="utf-8")
     url = f"http://127.0.0.1:{port}"
-    process = subprocess.Popen([sys.executable, "-m", "dragoman", "serve", "--config", str(config)], **how)
+    process = server.start(tmp_path, "serve", "--config", str(config))
     try:
         until = time.monotonic() + 120
         while True:
@@ -42,11 +40,12 @@ def server(tmp_path: Path, settings: str, **how: Any) -> Iterator[tuple[subproce
                 urllib.request.urlopen(f"{url}/health/ready", timeout=10).close()
                 break
             except (URLError, OSError):
-                assert process.poll() is None and time.monotonic() < until
+                assert process.is_alive and time.monotonic() < until
                 time.sleep(0.05)
         yield process, url
     finally:
-        process.kill()
+        if process.is_alive:
+            process.kill()
         process.wait()
 
 
@@ -63,22 +62,22 @@ def asked(url: str, text: str) -> str | int:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @pytest.mark.parametrize("log", ["full", "closed"])
-def test_a_log_that_cannot_be_written(log: str, tmp_path: Path) -> None:
-    reader, writer = os.pipe()
-    target = os.open("/dev/full", os.O_WRONLY) if log == "full" else writer
+def test_a_log_that_cannot_be_written(log: str, server: Server, tmp_path: Path) -> None:
+    if log == "full":
+        (tmp_path / "stderr").symlink_to("/dev/full")
+    else:
+        os.mkfifo(tmp_path / "stderr")
+    reader = os.open(tmp_path / "stderr", os.O_RDONLY | os.O_NONBLOCK)
     settings = "reload_seconds: 0.1\nqueue: {cache_entries: 0}"
-    with server(tmp_path, settings, stderr=target) as (process, url):
-        os.close(target)
+    with running(server, tmp_path, settings) as (process, url):
         os.close(reader)
         wanted = asked(url, "a dog")
         assert isinstance(wanted, str)
         (tmp_path / "model" / "model.safetensors").write_bytes(b"nothing")  # it would warn about this
         time.sleep(0.5)
         assert [asked(url, "a dog") for _ in range(3)] == [wanted] * 3
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
-    if log == "full":
-        os.close(writer)
+        process.kill(signal.SIGTERM)
+        assert process.wait() == 0
 
 
 def test_a_clock_that_jumps(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -122,10 +121,12 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     assert done.stderr.strip() == "set()"
 
 
-def test_translate_reads_stdin_and_writes_as_many_lines(tiny_model_folder: Path, source: Path) -> None:
-    done = _dragoman("translate", str(tiny_model_folder), "--threads", "1", stdin=source.read_bytes())
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.decode().split("\n")
+def test_translate_reads_stdin_and_writes_as_many_lines(
+    server: Server, tiny_model_folder: Path, source: Path, tmp_path: Path
+) -> None:
+    process = server.start(tmp_path, "translate", str(tiny_model_folder), "--threads", "1", stdin=str(source))
+    assert process.wait() == 0, process.said
+    lines = (tmp_path / "stdout").read_bytes().decode().split("\n")
     assert lines.pop() == ""
     expected = [line.replace("\n", " ") for line in Translator.load(tiny_model_folder).translate(SOURCES)]
     assert lines == expected
@@ -384,8 +385,3 @@ def test_data_check_refuses_conflicting_options(
     Path("a").write_text("some words\n")
     assert main(["data", "check", *arguments]) in (1, 2)
     assert message in capsys.readouterr().err
-
-
-def _dragoman(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "dragoman", *arguments]
-    return subprocess.run(command, input=stdin, capture_output=True, timeout=60, env=os.environ)

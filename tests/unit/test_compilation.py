@@ -76,7 +76,7 @@ def gradient(model: Seq2Seq, read: Batch, seed: int = 1) -> torch.Tensor:
 @pytest.mark.parametrize(
     ("changes", "longer"),
     [
-        ({}, LONG),
+        pytest.param({}, LONG, marks=pytest.mark.slow),
         ({"positions": {"kind": "rotary"}, "stack": {"norm": "pre", "activation": "swiglu"}}, LONG),
         pytest.param(
             {"stack": {"layers": 1, "experts": {"count": 3, "active": 2}}, "decoder": {"kind": "recurrent"}},

@@ -1,7 +1,8 @@
-"""docs/python.md runs as a notebook, and names all functions of the package and of its commands."""
+"""docs/python.md runs, also as a notebook, and names all functions of the package and of its commands."""
 
 import os
 import re
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -42,29 +43,52 @@ def stream(outputs: list[Any], name: str) -> str:
     return "".join(each.text for each in outputs if each.output_type == "stream" and each.name == name)
 
 
-@pytest.mark.skipif(not NOTEBOOKS, reason="nbclient and ipykernel are not installed")
-def test_the_page_runs_as_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def notebooks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a notebook's kernel import the same dragoman as the tests. Skips the test if notebooks cannot run."""
+    if not NOTEBOOKS:
+        pytest.skip("nbclient and ipykernel are not installed")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([SOURCE, os.environ.get("PYTHONPATH", "")]))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    *page, progress = run_as_notebook([*BLOCKS, IN_PROGRESS], tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("notebooks")
+def test_the_page_runs_as_a_notebook(tmp_path: Path) -> None:
+    cells = run_as_notebook(BLOCKS, tmp_path)
     check_folder(tmp_path)
-    training = page[1]
-    assert "Training ended after 120 steps" in stream(training, "stderr")
-    assert stream(training, "stdout").startswith("runs/ende: the model of step 120; on the validation set\n")
-    assert "unknown setting train.max_stps" in stream(page[-1], "stdout")
-    assert not stream(page[-2], "stderr").strip()  # quiet=True
+    check_streams([(stream(each, "stdout"), stream(each, "stderr")) for each in cells])
+
+
+@pytest.mark.usefixtures("notebooks")
+def test_progress_is_one_output_of_a_notebook(tmp_path: Path) -> None:
+    (progress,) = run_as_notebook([IN_PROGRESS], tmp_path)
     live = [each for each in progress if each.output_type == "display_data"]
     assert [each.data for each in live] == [{"text/plain": ""}]  # one output that was replaced, and emptied in the end
     assert not [each for each in progress if each.output_type == "stream"]
 
 
-@pytest.mark.skipif(NOTEBOOKS, reason="it is run as a notebook")
-def test_the_page_runs_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("one_thread")
+def test_the_page_runs_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
+    streams = []
     for block in BLOCKS:
         exec(compile(block, str(PAGE), "exec"), names)
+        streams.append(capsys.readouterr())
     check_folder(tmp_path)
+    check_streams(streams)
+
+
+def check_streams(streams: Sequence[tuple[str, str]]) -> None:
+    """Check what the page's blocks write to stdout and stderr."""
+    out, err = streams[1]
+    assert "Training ended after 120 steps" in err
+    assert out.startswith("runs/ende: the model of step 120; on the validation set\n")
+    assert "unknown setting train.max_stps" in streams[-1][0]
+    assert not streams[-2][1].strip()  # quiet=True
 
 
 def check_folder(folder: Path) -> None:

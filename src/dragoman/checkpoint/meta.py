@@ -3,6 +3,7 @@
 import json
 import platform
 import sys
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from pydantic import Field
@@ -31,6 +32,13 @@ def library_versions() -> dict[str, str]:
     # The package is always loaded, but this module may not import it because it belongs to a higher layer.
     own_version = sys.modules[__name__.partition(".")[0]].__version__
     versions = {"dragoman": str(own_version), "python": platform.python_version()}
+    return versions | _installed_versions()
+
+
+@cache
+def _installed_versions() -> dict[str, str]:
+    """Return the versions of the libraries. They are read once, because reading them takes milliseconds."""
+    versions = {}
     for name in _LIBRARIES:
         try:
             versions[name] = version(name)

@@ -101,6 +101,7 @@ class Job(ABC):
     run: Any
     notes: Mapping[str, float]
     tasks: tuple[str, ...] = ("",)
+    _dumped: tuple[Any, str] = (None, "")
 
     def __init__(self, run: Any, start: Start | None = None) -> None:
         """start: the model of `train.start`, if it is already loaded."""
@@ -244,8 +245,10 @@ class Job(ABC):
         averaged_steps: tuple[int, ...] = (),
     ) -> None:
         """Write parameters as a model folder. validation: the validation of these parameters, or None."""
+        if self._dumped[0] is not self.run:  # every checkpoint has the same settings, and dumping them is slow
+            self._dumped = (self.run, dump_settings(self.run))
         meta = self.meta(step, validation, averaged_steps)
-        write_model_folder(folder, parameters, dump_settings(self.run), self.tokenizers, meta)
+        write_model_folder(folder, parameters, self._dumped[1], self.tokenizers, meta)
 
     def measure(self, folder: Path) -> None:  # noqa: B027
         """Measure properties of the final model and add them to its folder. Called on the first rank, at the end."""
