@@ -308,14 +308,11 @@ def test_other_numbers_of_ranks_resume_to_the_same_parameters(
     assert_equal_runs(one, halfway)
 
 
-def files_below(folder: Path) -> set[str]:
-    return {path.suffix for path in folder.rglob("*") if path.is_file() and path.name != ".lock"}
-
-
 def test_nothing_is_pickled(whole: Path, parallel: str) -> None:
     shards = sorted((whole / RUN / "training").rglob("*shard*"))
     assert bool(shards) == (parallel == "fsdp")
-    assert files_below(whole / RUN) == {".safetensors", ".json", ".jsonl", ".yaml", ".md", ".png"}
+    kinds = {path.suffix for path in (whole / RUN).rglob("*") if path.is_file() and path.name != ".lock"}
+    assert kinds == {".safetensors", ".json", ".jsonl", ".yaml", ".md", ".png"}
     for path in (whole / RUN).rglob("*.safetensors"):
         load_tensors(path)
 
