@@ -44,6 +44,12 @@ def fetched(service: Any, name: str, content: bytes, **fields: str) -> tuple[str
         ("d.HTML", b'<p class="x">a &amp; b</p>', b'<p class="x">A &amp; B</p>'),
         ("news.en", b"A dog.\n", b"A DOG.\n"),
         ("e.srt", b"1\n00:00:01,000 --> 00:00:02,000\na dog\n", b"1\n00:00:01,000 --> 00:00:02,000\nA DOG\n"),
+        (
+            "e.ssa",
+            b"Dialogue: 0,0:00:01.00,0:00:02.00,,,0,0,0,,a dog",
+            b"Dialogue: 0,0:00:01.00,0:00:02.00,,,0,0,0,,A DOG",
+        ),
+        ("e.lrc", b"[00:01.00]a <00:02.00>dog", b"[00:01.00]A <00:02.00>DOG"),
         ("f.vtt", b"WEBVTT\n\n00:01.000 --> 00:02.000\na dog\n", b"WEBVTT\n\n00:01.000 --> 00:02.000\nA DOG\n"),
     ],
 )

@@ -82,6 +82,13 @@ def test_no_section_is_empty_if_there_are_enough_words() -> None:
     assert done == " ".join(f"<00:0{number}.000>x" for number in range(1, 7))
 
 
+def test_fewer_words_than_times_have_a_time_of_their_own_each() -> None:
+    text = "a <00:02.000>b <00:03.000>c <00:04.000>d <00:05.000>e <00:06.000>f"
+    assert cue(text, write_words("X Y Z", 0, 2, 5)) == ("X <00:02.000><00:03.000>Y <00:04.000><00:05.000><00:06.000>Z")
+    assert cue(text, write_words("X Y Z", 5, 5, 5)) == ("X <00:02.000><00:03.000>Y <00:04.000><00:05.000>Z<00:06.000>")
+    assert cue(text, write_words("X", 3)) == "<00:02.000><00:03.000><00:04.000>X<00:05.000><00:06.000>"
+
+
 def divide(make: Callable[[int], str], count: int) -> list[int]:
     target = make(count)
     divider = SectionDivider("犬 " * 4, target, ())

@@ -69,6 +69,21 @@ def test_subrip() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "00:00:01,000 --> 00:00:02,000\nA dog.\n\n00:00:02,000 --> 00:00:03,000\nTwo dogs.\n",
+        "9\n00:00:01.000 --> 00:00:02.000\nA dog.\n\n3\n0:0:2 --> 0:0:3\nTwo dogs.\n",
+        "1\n00:00:01,000 --> 00:00:02,000 X1:1 X2:2 Y1:3 Y2:4\nA dog.\n\n\nTwo dogs.\n",
+        "1\r\n00:00:01:000-->00:00:02:000\r\nA dog.\r\n2\r\n00:00:02,000 --> 00:00:03,000\r\nTwo dogs.",
+        "1\n00:00:01,000 --> 00:00:02,000\n \nA dog.\n \n\n2\n00:00:02,000 --> 00:00:03,000\n\nTwo dogs.\n1999\n",
+    ],
+)
+def test_variants_of_subrip(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert translated(text, "srt") == text.replace("A dog", "A DOG").replace("Two dogs", "TWO DOGS")
+    assert not capsys.readouterr().err
+
+
 def test_webvtt() -> None:
     assert translated(VTT, "vtt") == (
         VTT.replace("Hello <c.loud>there</c> &amp; you\nall", "HELLO <c.loud>THERE</c> &amp; YOU\nALL")

@@ -109,7 +109,7 @@ class Placement:
         begin = characters[0]
         for (_, section), following, cut in zip(sections, [*breaks, None], [*cuts, characters[1]], strict=True):
             end = max(begin, cut)
-            children += self._place_section(section, self._divider.words_in((begin, end)), (begin, end)).children
+            children += self._place(section, self._divider.words_in((begin, end)), (begin, end)).children
             if following is not None:
                 children.append(PlacedItem(end, end, following, []))
             begin = end

@@ -1,6 +1,6 @@
 """`SectionDivider`: divides a translation into the sections of its source, such as cues of subtitles or timed words."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -43,8 +43,10 @@ class SectionDivider:
         self._target_begins = [begin for begin, _ in self._target_words]
         pairs = [(i, j) for i, j in links if i < len(self._source_begins) and j < len(self._target_begins)]
         counts = np.zeros((len(self._source_begins) + 1, len(self._target_begins) + 1), np.int32)
-        for i, j in pairs if _is_monotone(pairs) else ():
+        self._aligned: dict[int, int] = {}  # the first source word that is aligned with each word of the translation
+        for i, j in sorted(pairs) if _is_monotone(pairs) else ():
             counts[i + 1, j + 1] += 1
+            self._aligned.setdefault(j, i)
         self._counts = counts.cumsum(0).cumsum(1)  # [i, j]: the links of the first i and the first j words
 
     def words_in(self, characters: Range) -> Range:
@@ -54,41 +56,73 @@ class SectionDivider:
     def cuts(self, breaks: Sequence[Point], source: Range, target: Range) -> list[int]:
         """Return the character of the translation at which each break divides it, in rising order.
 
-        source, target: the characters of the source that the breaks divide, and the corresponding characters of the
-        translation. If there are enough words, each section with text receives one. If not, sections that must contain
-        text take precedence; in scripts without spaces, they receive at least a character.
+        breaks: either all or none must separate texts. source, target: the characters of the source that the breaks
+        divide, and the corresponding characters of the translation. If there are enough words, each section with text
+        receives one. If not, each word is in a section of its own. In scripts without spaces, and for breaks within
+        words, sections consist of characters.
         """
         first, last = self.words_in(target)
         edges = [source[0], *(each.position for each in breaks), source[1]]
         has_text = [bool(self._source[begin:end].strip()) for begin, end in pairwise(edges)]
         has_words = last - first >= sum(has_text)
-        musts = [each.must_contain_text for each in breaks]
-        needs_text = has_text if has_words else [*musts, any(musts)]
-        pending = sum(needs_text)
-        has_words = has_words or last - first >= pending
+        if not has_words and not self._is_unspaced and not any(map(self._is_syllable, breaks)):
+            return self._cut_at_words(breaks, has_text, source, target)
+        needs_text = has_words or any(each.must_contain_text for each in breaks)
+        pending = sum(has_text) if needs_text else 0
         cuts: list[int] = []
-        lowest = floor = target[0]  # floor: the end of the last section that needs text
-        for each, needed, is_filled in zip(breaks, needs_text, has_text, strict=False):
-            pending -= needed
+        lowest = target[0]
+        for each, is_filled in zip(breaks, has_text, strict=False):
             if not is_filled:
                 cuts.append(lowest)
                 continue
+            pending -= needs_text
             candidates = self._candidates(each, has_words)
-            begin = np.searchsorted(candidates, max(lowest, floor + 1) if needed else lowest)
+            begin = np.searchsorted(candidates, lowest + needs_text)
             end = np.searchsorted(candidates, target[1], "right") - pending
             allowed = candidates[min(begin, len(candidates) - 1) : max(begin + 1, end)]
             lowest = max(lowest, min(self._best(each.position, allowed, source, target), target[1]))
-            floor = lowest if needed else floor
             cuts.append(lowest)
         return cuts
 
+    def _cut_at_words(
+        self, breaks: Sequence[Point], has_text: Sequence[bool], source: Range, target: Range
+    ) -> list[int]:
+        """Return the positions of breaks between fewer words than sections with text.
+
+        The section of each word is that of the first aligned source word, or the proportional one.
+        """
+        first, last = self.words_in(target)
+        filled = [index for index, has in enumerate(has_text) if has]
+        positions = [each.position for each in breaks]
+        sections: list[int] = []  # of each word, as indices of `filled`
+        for number, word in enumerate(range(first, last)):
+            share = (self._target_begins[word] - target[0]) / max(1, target[1] - target[0])
+            aligned = self._aligned.get(word)
+            position = source[0] + share * (source[1] - source[0]) if aligned is None else self._source_begins[aligned]
+            wanted = bisect_left(filled, bisect_right(positions, position))
+            lowest = sections[-1] + 1 if sections else 0
+            sections.append(min(max(wanted, lowest), len(filled) - (last - first - number)))
+        cuts = []
+        for index, each in enumerate(breaks, 1):
+            word = first + bisect_left([filled[section] for section in sections], index)
+            is_before_word = word < last and self._follows_blank(each)
+            before = self._target_words[word - 1][1] if word > first else target[0]
+            cuts.append(self._target_begins[word] if is_before_word else before)
+        return cuts
+
+    def _is_syllable(self, each: Point) -> bool:
+        """Return whether a break is within a word of the source."""
+        around = self._source[max(0, each.position - 1) : each.position + 1]
+        return len(around) == 2 and all(map(is_word_character, around)) and not each.must_contain_text
+
+    def _follows_blank(self, each: Point) -> bool:
+        return self._source[max(0, each.position - 1) : each.position].isspace()
+
     def _candidates(self, each: Point, has_words: bool) -> npt.NDArray[np.int64]:
         """Return the characters of the translation at which a break may be placed, in rising order."""
-        before, after = self._source[each.position - 1 : each.position], self._source[each.position :][:1]
-        is_syllable = bool(before and after) and is_word_character(before) and is_word_character(after)
-        if is_syllable or (not has_words and self._is_unspaced):
+        if self._is_syllable(each) or (not has_words and self._is_unspaced):
             return self._graphemes
-        return self._word_begins if before.isspace() else self._word_ends
+        return self._word_begins if self._follows_blank(each) else self._word_ends
 
     @cached_property
     def _is_unspaced(self) -> bool:

@@ -56,17 +56,20 @@ class Span:
     def sections(self) -> Iterator[tuple[Point | None, "Span"]]:
         """Yield the sections of this span, each with the break before it, which is None for the first section.
 
-        Spans with breaks in them are in different sections, because they must not change places.
+        Breaks that separate texts take precedence: their sections may contain further breaks. Spans with breaks in them
+        are in different sections, because they must not change places.
         """
         if not self.contains_break:
             yield None, self
             return
-        breaks = [each for each in self.points if each.is_break]
-        dividing = [each for each in self.spans if each.contains_break]
-        implicit = [Point(each.begin, (), True) for each in dividing[1:]]
-        ordered = sorted([*breaks, *implicit], key=lambda each: each.position)
-        spans, points = iter(self.spans), iter([each for each in self.points if not each.is_break])
-        span, point = next(spans, None), next(points, None)
+        separates_texts = any(each.must_contain_text for each in self.points)
+        breaks, points = list[Point](), list[Point]()
+        for each in self.points:
+            (breaks if each.is_break and each.must_contain_text == separates_texts else points).append(each)
+        dividing = [] if separates_texts else [each for each in self.spans if each.contains_break]
+        ordered = sorted([*breaks, *(Point(each.begin, (), True) for each in dividing[1:])], key=_position)
+        spans, points_left = iter(self.spans), iter(points)
+        span, point = next(spans, None), next(points_left, None)
         begin, before = self.begin, None
         for following in [*ordered, None]:
             end = self.end if following is None else following.position
@@ -76,9 +79,13 @@ class Span:
                 span = next(spans, None)
             while point is not None and (following is None or point.position < end):
                 section.points.append(point)
-                point = next(points, None)
+                point = next(points_left, None)
             yield before, section
             begin, before = end, following
+
+
+def _position(point: Point) -> int:
+    return point.position
 
 
 def span_tree(marks: Sequence[Mark], length: int) -> Span:

@@ -10,7 +10,7 @@ from dragoman.documents.formats.subtitles.lines import split_lines
 from dragoman.documents.formats.subtitles.markup import CueMarkup, Tag
 from dragoman.documents.languages import UNKNOWN, Languages
 
-_TIME = r"\d+:\d+(?:[.:]\d+)?"
+_TIME = r"(?:\d+:)?\d+:\d+(?:[.:]\d+)?"
 _TIMED_LINE = re.compile(rf"\s*(?:\[{_TIME}\]\s*)+")
 
 
