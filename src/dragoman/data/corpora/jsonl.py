@@ -1,7 +1,7 @@
 """Corpora in JSON Lines format, with one object per line, from which selected fields are read."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +33,14 @@ def read_fields(path: Path, fields: Sequence[str], settings: str) -> Iterator[tu
         yield number, [field_text(entry, field, f"{path}, line {number}", settings) for field in fields]
 
 
-def read_object(line: str, location: str) -> dict[str, Any]:
-    """Parse a non-blank line. location: file and line, for messages. Raises DataError if it is no JSON object."""
+def read_object(line: str, location: str, number: Callable[[str], Any] | None = None) -> dict[str, Any]:
+    """Parse a non-blank line. Raises DataError if it is not a JSON object.
+
+    location: file and line, for messages. number: function that converts a number as written; by default, numbers
+    become int or float.
+    """
     try:
-        entry = json.loads(line)
+        entry = json.loads(line, parse_int=number, parse_float=number, parse_constant=number)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{location}: not valid JSON ({error}). Fix or remove the line.") from None
     if not isinstance(entry, dict):
@@ -46,6 +50,16 @@ def read_object(line: str, location: str) -> dict[str, Any]:
 
 def field_text(entry: dict[str, Any], field: str, location: str, settings: str) -> str:
     """Return the text of a field, as in `read_fields`. Raises DataError if the field is missing or not text."""
+    value = field_value(entry, field, location, settings)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise DataError(f"{location}: the field {field!r} is not text, but {type(value).__name__}.")
+    return value
+
+
+def field_value(entry: dict[str, Any], field: str, location: str, settings: str) -> Any:
+    """Return the value of a field, as in `read_fields`. Raises DataError if the field is missing."""
     value = entry.get(field, entry)
     if value is entry:
         for key in field.split("."):
@@ -56,10 +70,6 @@ def field_text(entry: dict[str, Any], field: str, location: str, settings: str) 
                     "fix the line."
                 )
             value = value[key]
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise DataError(f"{location}: the field {field!r} is not text, but {type(value).__name__}.")
     return value
 
 

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO
+from zipfile import BadZipFile
 
 from dragoman.base.errors import DataError
+from dragoman.data.corpora.archives import open_file
 
 CHUNK = 1 << 16
 LONGEST_LINE = 1 << 24
@@ -58,9 +60,12 @@ def read_text(path: Path) -> Iterator[str]:
 
 
 def read_chunks(path: Path) -> Iterator[bytes]:
-    """Yield the decompressed bytes of a file in pieces. Raises DataError as `open_lines` does."""
+    """Yield the decompressed bytes of a file in pieces. Raises DataError as `open_lines` does.
+
+    The path may continue into a .zip archive, as in rte.zip/rte/rte1_dev.xml.
+    """
     try:
-        file = path.open("rb")
+        file = open_file(path)
     except OSError as error:
         raise DataError(_cannot_open(path, error)) from error
     with file:
@@ -114,6 +119,8 @@ def _contents(path: Path, file: BufferedReader) -> Iterator[bytes]:
             yield from _decompressed(path, file, opener)
     except OSError as error:
         raise DataError(f"Cannot read {path}: {error.strerror or error}.") from error
+    except (BadZipFile, EOFError, zlib.error) as error:  # a member of an archive
+        raise DataError(_corrupt(path, error)) from error
 
 
 def _decompressed(path: Path, file: BinaryIO, opener: Callable[[], Any]) -> Iterator[bytes]:
@@ -129,7 +136,7 @@ def _decompressed(path: Path, file: BinaryIO, opener: Callable[[], Any]) -> Iter
     except Exception as error:
         if isinstance(error, OSError | DataError):
             raise
-        raise DataError(f"{path} is corrupt ({error}). Download or compress it again.") from error
+        raise DataError(_corrupt(path, error)) from error
     if member is not None:
         raise DataError(f"{path} is truncated: its compressed data end early. Download or compress it again.")
 
@@ -146,6 +153,10 @@ def _decompressor(path: Path, head: bytes) -> Callable[[], Any] | None:
     if head and path.suffix in (".gz", ".xz", ".zst"):
         raise DataError(f"{path} is not a {path.suffix[1:]} file despite its name. Rename or compress it.")
     return None
+
+
+def _corrupt(path: Path, error: Exception) -> str:
+    return f"{path} is corrupt ({error}). Download or compress it again."
 
 
 def _cannot_open(path: Path, error: OSError) -> str:

@@ -15,6 +15,7 @@ import tokenizers as library
 from dragoman.base.errors import ResourceError
 from dragoman.base.files import atomic_write
 from dragoman.data.cleaning.rules import CleaningConfig, TextCleaningConfig
+from dragoman.data.corpora.archives import archive_of
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 from dragoman.data.corpora.lines import open_lines
 from dragoman.data.corpora.readers import check_regular
@@ -34,11 +35,16 @@ _FILE = "digests.json"
 def file_digest(path: Path, folder: Path) -> str:
     """Return the SHA-256 digest of a file. folder: folder that caches the digests of large files.
 
+    The digest of a member of an archive depends on the whole archive and on the name of the member.
+
     A cached digest is valid as long as the size, the inode, and the times of the last changes of contents and metadata
     are the same. The time of the last metadata change is set only by the kernel, so changed contents are detected.
     Raises DataError if the file cannot be read.
     """
     check_regular(path)
+    archive = archive_of(path)
+    if archive is not None:
+        return _digest(file_digest(archive, folder), path.relative_to(archive).as_posix())
     try:
         stat = path.stat()
         cache = _read_cache(folder) if stat.st_size >= LARGE else {}
@@ -92,7 +98,7 @@ class CorpusContents:
         """
         self.corpus, self._folder, self._before = corpus, folder, before
         self._digests = [file_digest(path, folder) for path in corpus.files]
-        self._large = sum(path.stat().st_size for path in corpus.files) > _SMALL
+        self._large = sum((archive_of(path) or path).stat().st_size for path in corpus.files) > _SMALL
 
     def cleaned_fingerprint(self, cleaning: AnyCleaning, vectors: bool) -> str:
         """Return the fingerprint of the cleaned text."""

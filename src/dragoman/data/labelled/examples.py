@@ -1,0 +1,57 @@
+"""Examples of labelled corpora: texts with labels, sentences with tags, and questions with answers."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class LabelledText:
+    """A text or a pair of texts with its label.
+
+    texts: one text, or two. label: the label as written in the file, also if it is a number; None if the example has no
+    label. id: identifier of the example in the file; None if the file has no identifiers.
+    """
+
+    texts: tuple[str, ...]
+    label: str | None = None
+    id: str | None = None
+
+
+@dataclass(frozen=True)
+class TaggedSentence:
+    """The words of a sentence with their tags.
+
+    tags: one tag per word, or None if the sentence has no tags. features: further columns, such as parts of speech,
+    each with one value per word.
+    """
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...] | None = None
+    features: tuple[tuple[str, ...], ...] = ()
+    id: str | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer that is a part of the context. start: its first character, counted from 0."""
+
+    text: str
+    start: int
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question about a context, with its correct answers.
+
+    answers: alternative answers, each of which is correct. impossible: the context does not contain the answer.
+    """
+
+    id: str
+    question: str
+    context: str
+    answers: tuple[Answer, ...] = ()
+    impossible: bool = False
+
+    @property
+    def answered(self) -> bool:
+        """Whether the correct response is given: answers, or that the question is impossible."""
+        return bool(self.answers) or self.impossible
