@@ -1,6 +1,6 @@
 """Paired bootstrap resampling: a test of whether the difference between two systems is significant."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,24 +63,51 @@ def paired_bootstrap(
     scores = [measure.exact(rows.sum(0)) for rows in statistics]
     draws = np.random.default_rng(seed).choice(len(first), size=(samples, len(first)), replace=True)
     resampled = [measure.corpus(np.array([rows[draw].sum(0) for draw in draws])) for rows in statistics]  # (samples,)
-    differences = resampled[1] - resampled[0]
-    absolute = np.abs(differences)
-    exceeding = int((absolute - absolute.mean() > abs(scores[1] - scores[0])).sum())
     signature = f"{measure.signature(len(references))}|bs:{samples}|seed:{seed}"
+    named = [Score(measure.name, score, signature) for score in scores]
+    return compare_resampled(named[0], named[1], resampled[0], resampled[1], samples, seed)
+
+
+def compare_resampled(
+    first: Score,
+    second: Score,
+    first_resampled: NDArray[np.float64],
+    second_resampled: NDArray[np.float64],
+    samples: int,
+    seed: int,
+) -> Comparison:
+    """Compare two systems by their scores (samples,) on the same resampled test sets, as `paired_bootstrap` does."""
+    differences = second_resampled - first_resampled
+    absolute = np.abs(differences)
+    exceeding = int((absolute - absolute.mean() > abs(second.value - first.value)).sum())
     return Comparison(
-        first=Score(measure.name, scores[0], signature),
-        second=Score(measure.name, scores[1], signature),
-        first_interval=_interval(resampled[0]),
-        second_interval=_interval(resampled[1]),
-        difference=scores[1] - scores[0],
-        difference_interval=_interval(differences),
+        first=first,
+        second=second,
+        first_interval=interval_of(first_resampled),
+        second_interval=interval_of(second_resampled),
+        difference=second.value - first.value,
+        difference_interval=interval_of(differences),
         p_value=(exceeding + 1) / (samples + 1) if differences.any() else 1.0,
         samples=samples,
         seed=seed,
     )
 
 
-def _interval(scores: NDArray[np.float64]) -> Interval:
+def resampled_counts(examples: int, samples: int, seed: int) -> Iterator[NDArray[np.float64]]:
+    """Yield the resampled test sets in blocks (S, N) of the number of times that each of N examples was drawn.
+
+    The sets are the same as in `paired_bootstrap`. A block has at most 2¹⁸ entries, or one set if N is larger.
+    """
+    generator = np.random.default_rng(seed)
+    size = max(1, (1 << 18) // examples)
+    for start in range(0, samples, size):
+        rows = min(size, samples - start)
+        draws = generator.choice(examples, size=(rows, examples), replace=True)
+        draws += np.arange(rows)[:, None] * examples
+        yield np.bincount(draws.ravel(), minlength=rows * examples).reshape(rows, examples).astype(np.float64)
+
+
+def interval_of(scores: NDArray[np.float64]) -> Interval:
     """Return the mean and the middle 95% of the scores. As in sacrebleu, a fortieth is cut off at each end."""
     ordered = np.sort(scores)
     cut = len(ordered) // 40

@@ -23,8 +23,8 @@ LABELS = ("gold_label", "label", "labels")
 """Names of labels in order of preference: SNLI and MNLI also contain the labels of single annotators."""
 
 OTHER_LABELS = (
-    *("score", "similarity", "relatedness_score", "entailment_judgment", "is_duplicate", "quality", "class", "category"),
-    *("target", "rating", "stars", "sentiment", "intent", "topic", "klasse", "kategorie"),
+    *("score", "similarity", "relatedness_score", "entailment_judgment", "is_duplicate", "quality", "class"),
+    *("category", "target", "rating", "stars", "sentiment", "intent", "topic", "klasse", "kategorie"),
 )
 IDS = ("id", "idx", "index", "pair_id", "pairid", "uid", "guid")
 KNOWN = frozenset((*(name for pair in PAIRS for name in pair), *TEXTS, *LABELS, *OTHER_LABELS, *IDS))

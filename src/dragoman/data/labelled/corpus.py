@@ -93,7 +93,7 @@ class LabelledCorpusConfig(_FileConfig):
     encoding: Encoding = Field(default="utf-8", description="Character encoding of all formats except rte.")
     level: Literal["coarse", "fine"] = Field(
         default="coarse",
-        description="Label in trec. coarse: the part before the colon, such as LOC. fine: both parts, such as LOC:city.",
+        description="Label in trec. coarse: the part before the colon (LOC). fine: both parts (LOC:city).",
     )
     labels: dict[str, str] = Field(
         default={},
@@ -117,8 +117,8 @@ class TaggedCorpusConfig(_FileConfig):
 
     format: Literal["auto", "conll", "conllu"] = Field(
         default="auto",
-        description="conll: columns separated by tabs or blanks. conllu: Universal Dependencies, whose multiword tokens "
-        "(1-2) and empty nodes (1.1) are not words. auto: conllu for files named .conllu.",
+        description="conll: columns separated by tabs or blanks. conllu: Universal Dependencies, whose multiword "
+        "tokens (1-2) and empty nodes (1.1) are not words. auto: conllu for files named .conllu.",
     )
     word: int | None = Field(
         default=None, ge=1, description="Column of the word, counted from 1; null: 1 in conll, 2 in conllu."

@@ -77,7 +77,7 @@ class _FlatReader:
             return value if value is None else str(value)
         if isinstance(value, bool):
             return "true" if value else "false"
-        raise DataError(f"{location}: the value of {key!r} is not a string, number or boolean, but {_type_name(value)}.")
+        raise DataError(f"{location}: the value of {key!r} is not a string, number or boolean: {_type_name(value)}.")
 
 
 def _paths(entry: dict[str, Any], prefix: str = "") -> list[str]:

@@ -121,7 +121,7 @@ class _Reader:
 
     def _get(self, entry: Any, key: str, kind: type, location: str) -> Any:
         if not isinstance(entry, dict) or not isinstance(entry.get(key), kind):
-            expected = {str: "text", list: "list"}[kind]
+            expected = "text" if kind is str else "list"
             raise DataError(f"{location}: the {expected} `{key}` is missing.")
         return entry[key]
 

@@ -1,0 +1,196 @@
+"""Spans in tagged sentences, in two conventions, and their precision, recall and F1.
+
+conlleval: the rules of the script conlleval of the CoNLL tasks (Tjong Kim Sang and Buchholz 2000). Any tag may begin a
+span: I-X after O, or after a tag of another type, begins a span of type X. The rules for E- and S- (and L- and U-) are
+those of seqeval's default mode.
+
+strict: the rules of seqeval's strict mode (Nakayama 2018). Only complete sequences of the scheme are spans. With IOB2,
+a span begins with B-, and I-X after O belongs to no span. With IOBES and BILOU, a span also has its end.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple, get_args
+
+from dragoman.base.errors import DataError
+from dragoman.metrics.labels.classification import ClassScores
+
+Scheme = Literal["IOB1", "IOB2", "IOBES", "BILOU"]
+Convention = Literal["conlleval", "strict"]
+
+SCHEMES: tuple[Scheme, ...] = get_args(Scheme)
+CONVENTIONS: tuple[Convention, ...] = get_args(Convention)
+
+_PREFIXES: dict[Scheme, dict[str, str]] = {
+    "IOB1": {"I": "I", "B": "B"},
+    "IOB2": {"I": "I", "B": "B"},
+    "IOBES": {"I": "I", "B": "B", "E": "E", "S": "S"},
+    "BILOU": {"I": "I", "B": "B", "L": "E", "U": "S"},
+}
+"""The prefixes of each scheme, and the prefixes of IOBES with the same meaning."""
+
+_OUTSIDE = "O"
+_ALL_PREFIXES = frozenset("BIESLU")
+_Parsed = tuple[str, str]
+"""The prefix, as in IOBES, and the type of a tag; ("O", "") outside of spans."""
+
+_NO_SPAN: _Parsed = (_OUTSIDE, "")
+
+
+class Span(NamedTuple):
+    """A span of words. end: index of the word after its last word. The type is empty if the tags have no type."""
+
+    type: str
+    start: int
+    end: int
+
+
+def has_span_tags(tags: Iterable[str]) -> bool:
+    """Return whether tags mark spans: at least one has a prefix such as B-, and all others have one or are O."""
+    names = set(tags)
+    return any(map(_has_prefix, names)) and all(tag == _OUTSIDE or _has_prefix(tag) for tag in names)
+
+
+def detect_scheme(sentences: Iterable[Sequence[str]]) -> Scheme:
+    """Determine the scheme of correct tags.
+
+    Tags with E- or S- are IOBES, and tags with L- or U- are BILOU. Otherwise, tags are IOB2 if each span begins with
+    B-, and IOB1 if B- only separates adjacent spans of the same type. Raises DataError if the tags have no prefixes, if
+    they contain no span, or if they match no scheme.
+    """
+    names: set[str] = set()
+    conflicts: dict[Scheme, str] = {}  # the first tag that contradicts a scheme
+    for tags in sentences:
+        names.update(tags)
+        previous = _NO_SPAN
+        for tag in tags:
+            prefix, _, kind = tag.partition("-")
+            if prefix == "I" and (previous[0] == _OUTSIDE or previous[1] != kind):
+                conflicts.setdefault("IOB2", f"{tag} begins a span")
+            if prefix == "B" and (previous[0] == _OUTSIDE or previous[1] != kind):
+                conflicts.setdefault("IOB1", f"{tag} is not preceded by a span of the same type")
+            previous = (prefix, kind)
+    if not has_span_tags(names):
+        raise _no_span_tags(names)
+    prefixes = {tag.partition("-")[0] for tag in names}
+    ends = [scheme for scheme, letters in (("IOBES", "ES"), ("BILOU", "LU")) if prefixes & set(letters)]
+    if len(ends) > 1:
+        raise DataError(f"the tags mix IOBES and BILOU: their prefixes are {', '.join(sorted(prefixes))}")
+    if ends:
+        return "IOBES" if ends == ["IOBES"] else "BILOU"
+    if len(conflicts) == 2:
+        raise DataError(
+            f"the tags are neither IOB2 ({conflicts['IOB2']}) nor IOB1 ({conflicts['IOB1']}): set the scheme, one of "
+            f"{', '.join(SCHEMES)}"
+        )
+    return "IOB1" if "IOB2" in conflicts else "IOB2"
+
+
+def find_spans(tags: Sequence[str], scheme: Scheme, convention: Convention) -> list[Span]:
+    """Return the spans of a sentence in order. Raises DataError if a tag does not belong to the scheme."""
+    parsed = [parse_tag(tag, scheme) for tag in tags]
+    if convention == "conlleval":
+        return _find_lenient(parsed)
+    if scheme == "IOB1":
+        return _find_strict_iob1(parsed)
+    return _find_strict_iob2(parsed) if scheme == "IOB2" else _find_strict_iobes(parsed)
+
+
+def parse_tag(tag: str, scheme: Scheme) -> _Parsed:
+    """Return the prefix, as in IOBES, and the type of a tag. Raises DataError if it does not belong to the scheme."""
+    if tag == _OUTSIDE:
+        return _NO_SPAN
+    prefix, _, kind = tag.partition("-")
+    if prefix not in _PREFIXES[scheme] or not _has_prefix(tag):
+        allowed = ", ".join(f"{letter}-" for letter in _PREFIXES[scheme])
+        raise DataError(f"the tag {tag!r} is not a tag of {scheme}: expected O or a prefix ({allowed}) and a type")
+    return _PREFIXES[scheme][prefix], kind
+
+
+def score_types(gold: Sequence[Sequence[Span]], predicted: Sequence[Sequence[Span]]) -> tuple[ClassScores, ...]:
+    """Return the scores of each type of span, in alphabetical order. gold, predicted: the spans of each sentence."""
+    support: Counter[str] = Counter(span.type for spans in gold for span in spans)
+    found: Counter[str] = Counter(span.type for spans in predicted for span in spans)
+    correct: Counter[str] = Counter(
+        span.type for sides in zip(gold, predicted, strict=True) for span in set(sides[0]) & set(sides[1])
+    )
+    types = sorted({*support, *found})
+    return tuple(ClassScores.of(name, correct[name], support[name], found[name]) for name in types)
+
+
+def _has_prefix(tag: str) -> bool:
+    """Return whether a tag is a prefix with a type, such as B-PER, or only a prefix."""
+    return tag[:1] in _ALL_PREFIXES and (len(tag) == 1 or tag[1] == "-")
+
+
+def _no_span_tags(names: set[str]) -> DataError:
+    if names <= {_OUTSIDE}:
+        return DataError("the correct tags contain no span: set the scheme, or use sentences with spans")
+    plain = sorted(tag for tag in names if tag != _OUTSIDE and not _has_prefix(tag))
+    return DataError(
+        f"tags such as {plain[0]!r} have no prefix (B-, I-), so it is unknown where spans begin: add prefixes, or "
+        "score the tags of single words instead of spans"
+    )
+
+
+def _find_lenient(tags: Sequence[_Parsed]) -> list[Span]:
+    spans: list[Span] = []
+    start = 0
+    previous = _NO_SPAN
+    for position, tag in enumerate([*tags, _NO_SPAN]):
+        changes = tag[1] != previous[1] or previous[0] in "ES"
+        is_inside = previous[0] != _OUTSIDE
+        if is_inside and (changes or tag[0] in "BSO"):
+            spans.append(Span(previous[1], start, position))
+            is_inside = False
+        if tag[0] != _OUTSIDE and not is_inside:
+            start = position
+        previous = tag
+    return spans
+
+
+def _find_strict_iob2(tags: Sequence[_Parsed]) -> list[Span]:
+    spans = []
+    for position, (prefix, kind) in enumerate(tags):
+        if prefix == "B":
+            spans.append(Span(kind, position, _end_of_inside(tags, position)))
+    return spans
+
+
+def _find_strict_iobes(tags: Sequence[_Parsed]) -> list[Span]:
+    spans = []
+    for position, (prefix, kind) in enumerate(tags):
+        if prefix == "S":
+            spans.append(Span(kind, position, position + 1))
+        elif prefix == "B":
+            end = _end_of_inside(tags, position)
+            if tags[end : end + 1] == [("E", kind)]:
+                spans.append(Span(kind, position, end + 1))
+    return spans
+
+
+def _find_strict_iob1(tags: Sequence[_Parsed]) -> list[Span]:
+    """B-X begins a span only after a tag of the same type. A span of B-X alone cannot be followed by B-Y."""
+    spans = []
+    position = 0
+    while position < len(tags):
+        previous = tags[position - 1] if position else _NO_SPAN
+        prefix, kind = tags[position]
+        same_type = previous[0] != _OUTSIDE and previous[1] == kind
+        if not (prefix == "I" and not (previous[0] == "I" and same_type)) and not (prefix == "B" and same_type):
+            position += 1
+            continue
+        end = _end_of_inside(tags, position)
+        following = tags[end] if end < len(tags) else _NO_SPAN
+        if not (tags[end - 1][0] == "B" and following[0] == "B" and following[1] != kind):
+            spans.append(Span(kind, position, end))
+        position = end
+    return spans
+
+
+def _end_of_inside(tags: Sequence[_Parsed], start: int) -> int:
+    """Return the index after the tags I-X that follow `start` and have its type."""
+    end = start + 1
+    while end < len(tags) and tags[end] == ("I", tags[start][1]):
+        end += 1
+    return end
