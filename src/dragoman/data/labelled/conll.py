@@ -47,13 +47,14 @@ class _Layout:
     def __init__(self, lines: Sequence[Line], corpus: TaggedCorpusConfig, labelled: bool) -> None:
         self._corpus = corpus
         self._is_conllu = corpus.format == "conllu" or (corpus.format == "auto" and ".conllu" in corpus.path.suffixes)
-        content = [entry for entry in lines if not _is_blank(entry[1]) and not entry[1].startswith(DOCUMENT_START)]
+        skipped = (DOCUMENT_START, corpus.comment) if corpus.comment else (DOCUMENT_START,)
+        content = [entry for entry in lines if not _is_blank(entry[1]) and not entry[1].startswith(skipped)]
         number, first = next((entry for entry in content if not entry[1].startswith("#")), (content or [(1, "")])[0])
         self._by_tabs = self._is_conllu or "\t" in first
         self._width = len(self._split(first))
         location = f"{corpus}, line {number}"
         self._word = (corpus.word or (2 if self._is_conllu else 1)) - 1
-        self._tag = self._find_tag(labelled, location)
+        self._tag = self._find_tag(labelled, location) if content else None
         self._features = [column - 1 for column in corpus.features]
         for setting, index in (("word", self._word), ("tag", self._tag), *(("features", x) for x in self._features)):
             if content and index is not None and index >= self._width:
