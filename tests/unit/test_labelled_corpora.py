@@ -12,7 +12,9 @@ from dragoman.data.labelled.corpus import LabelledCorpusConfig, QuestionCorpusCo
 from dragoman.data.labelled.examples import LabelledText
 from dragoman.data.labelled.read import read_labelled, read_questions, read_tagged
 
-pytestmark = pytest.mark.skipif("DRAGOMAN_DATA" not in os.environ, reason="DRAGOMAN_DATA does not name a folder of corpora")
+pytestmark = pytest.mark.skipif(
+    "DRAGOMAN_DATA" not in os.environ, reason="DRAGOMAN_DATA does not name a folder of corpora"
+)
 ROOT = Path(os.environ.get("DRAGOMAN_DATA", "."))
 
 
@@ -99,7 +101,11 @@ def test_conll2000_and_wnut17() -> None:
 
 
 def test_qamr_and_xquad(capsys: pytest.CaptureFixture[str]) -> None:
-    for name, count, contexts in (("qamr/dev", 6_020, 149), ("xquad/xquad.en", 1_190, 240), ("xquad/xquad.de", 1_190, 240)):
+    for name, count, contexts in (
+        ("qamr/dev", 6_020, 149),
+        ("xquad/xquad.en", 1_190, 240),
+        ("xquad/xquad.de", 1_190, 240),
+    ):
         questions = read_questions(QuestionCorpusConfig(path=ROOT / f"{name}.json.gz"))
         assert len(questions) == count
         assert len({question.context for question in questions}) == contexts

@@ -49,7 +49,11 @@ def test_a_lone_quote_is_a_character_in_tsv_and_texts_are_untouched(tmp_path: Pa
         ),
         ("id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate", "1\t2\t3\ta\tb\t0", ("a", "b", "0")),
         ("Quality\t#1 ID\t#2 ID\t#1 String\t#2 String", "1\t7\t8\ta\tb", ("a", "b", "1")),
-        ("index\tsentence1\tsentence2\tlabel1\tgold_label", "0\ta\tb\tneutral\tcontradiction", ("a", "b", "contradiction")),
+        (
+            "index\tsentence1\tsentence2\tlabel1\tgold_label",
+            "0\ta\tb\tneutral\tcontradiction",
+            ("a", "b", "contradiction"),
+        ),
         ("Satz\tKlasse", "a\tsehr gut", ("a", "sehr gut")),
     ],
 )
@@ -174,13 +178,23 @@ def test_errors_of_json_lines_name_the_line(tmp_path: Path, text: str, message: 
 
 
 def test_the_tasks_of_superglue(tmp_path: Path) -> None:
-    copa = {"premise": "It broke.", "choice1": "It fell.", "choice2": "It sang.", "question": "cause", "label": 1, "idx": 5}
+    copa = {
+        "premise": "It broke.",
+        "choice1": "It fell.",
+        "choice2": "It sang.",
+        "question": "cause",
+        "label": 1,
+        "idx": 5,
+    }
     assert read(tmp_path, lines(copa), "x.jsonl") == [
         ("It broke. What was the cause of this?", "It fell.", "0"),
         ("It broke. What was the cause of this?", "It sang.", "1"),
     ]
     answers = [{"text": "Bo", "idx": 0, "label": 1}, {"text": "Cy", "idx": 1, "label": 0}]
-    multirc = {"idx": 6, "passage": {"text": "Bo ran.", "questions": [{"question": "Who?", "idx": 2, "answers": answers}]}}
+    multirc = {
+        "idx": 6,
+        "passage": {"text": "Bo ran.", "questions": [{"question": "Who?", "idx": 2, "answers": answers}]},
+    }
     examples = read_labelled(corpus(tmp_path, lines(multirc), "x.jsonl"))
     assert examples[0] == LabelledText(("Bo ran.", "Who? Bo"), "1", "6-2-0")
     assert [example.label for example in examples] == ["1", "0"]
@@ -191,18 +205,33 @@ def test_the_tasks_of_superglue(tmp_path: Path) -> None:
         ("Bo met Cy; Bo won.", "Bo won.", "1"),
         ("Bo met Cy; Bo won.", "Cy won.", "0"),
     ]
-    wic = {"word": "run", "sentence1": "I ran.", "sentence2": "Runs end.", "start1": 2, "end1": 5, "start2": 0, "end2": 4}
+    wic = {
+        "word": "run",
+        "sentence1": "I ran.",
+        "sentence2": "Runs end.",
+        "start1": 2,
+        "end1": 5,
+        "start2": 0,
+        "end2": 4,
+    }
     assert read(tmp_path, lines({**wic, "label": False}), "x.jsonl") == [("I *ran*.", "*Runs* end.", "false")]
     target = {"span1_index": 0, "span1_text": "the old man", "span2_index": 5, "span2_text": "he"}
     wsc = {"text": "The old man sat because he, tired, stopped.", "target": target, "label": True}
-    assert read(tmp_path, lines(wsc), "x.jsonl") == [
-        ("*The old man* sat because #he#, tired, stopped.", "true")
-    ]
+    assert read(tmp_path, lines(wsc), "x.jsonl") == [("*The old man* sat because #he#, tired, stopped.", "true")]
     assert read(tmp_path, lines({**wsc, "label": None}), "x.jsonl", labelled=False)[0][-1] is None
 
 
 def test_errors_of_superglue_name_the_line(tmp_path: Path) -> None:
-    wic = {"word": "x", "sentence1": "I ran.", "sentence2": "I", "start1": 2, "end1": 9, "start2": 0, "end2": 1, "label": 1}
+    wic = {
+        "word": "x",
+        "sentence1": "I ran.",
+        "sentence2": "I",
+        "start1": 2,
+        "end1": 9,
+        "start2": 0,
+        "end2": 1,
+        "label": 1,
+    }
     with pytest.raises(DataError, match="line 1: .*start1 and end1 are not a part of sentence1"):
         read(tmp_path, lines(wic), "x.jsonl")
     wsc = {"text": "a b", "target": {"span1_index": 1, "span1_text": "z", "span2_index": 0, "span2_text": "a"}}

@@ -15,7 +15,9 @@ CONTEXT = "Bo met Cy 😀 in Bonn. Cy left Bonn."
 
 
 def squad(*questions: dict[str, Any], context: Any = CONTEXT) -> str:
-    return json.dumps({"version": "x", "data": [{"title": "t", "paragraphs": [{"context": context, "qas": questions}]}]})
+    return json.dumps(
+        {"version": "x", "data": [{"title": "t", "paragraphs": [{"context": context, "qas": questions}]}]}
+    )
 
 
 def question(*answers: tuple[str, int], **keys: Any) -> dict[str, Any]:
@@ -71,7 +73,10 @@ def test_wrong_offsets_are_corrected_if_unambiguous(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (squad(question(("Di", 0))), r"data\[0\].paragraphs\[0\].qas\[0\] .question q.: the answer 'Di' does not occur"),
+        (
+            squad(question(("Di", 0))),
+            r"data\[0\].paragraphs\[0\].qas\[0\] .question q.: the answer 'Di' does not occur",
+        ),
         (squad(question(("Bonn", 10_000))), "occurs 2 times elsewhere. Fix `answer_start`"),
         (squad(question(("nn", 24))), "occurs 2 times elsewhere"),  # equally near
         (squad(question()), "there is no answer. Add one, or set `is_impossible`"),

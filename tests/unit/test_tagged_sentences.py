@@ -12,7 +12,9 @@ from dragoman.data.labelled.examples import TaggedSentence
 from dragoman.data.labelled.read import read_tagged
 
 
-def read(folder: Path, text: str, labelled: bool = True, name: str = "x.conll", **settings: Any) -> list[TaggedSentence]:
+def read(
+    folder: Path, text: str, labelled: bool = True, name: str = "x.conll", **settings: Any
+) -> list[TaggedSentence]:
     path = folder / name
     path.write_text(text, encoding="utf-8", newline="")
     return read_tagged(TaggedCorpusConfig(path=path, **settings), labelled)
