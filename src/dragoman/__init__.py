@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from dragoman.data.cleaning.clean import check_data
     from dragoman.documents.document import translate_document
     from dragoman.evaluation.evaluate import evaluate
+    from dragoman.evaluation.evaluate_labels import evaluate_labels
     from dragoman.evaluation.score import score
     from dragoman.evaluation.tune import tune
     from dragoman.exchange.formats import export, import_model
     from dragoman.generation.language_model import LanguageModel
     from dragoman.lecture.draw_positions import draw_positions
+    from dragoman.prediction.predict import predict
+    from dragoman.prediction.predictor import Predictor
     from dragoman.serving.access.keys import Keys
     from dragoman.serving.server import serve
     from dragoman.tasks.description import describe
@@ -41,6 +44,7 @@ __all__ = [
     "DragomanError",
     "Keys",
     "LanguageModel",
+    "Predictor",
     "Sampling",
     "Translator",
     "__version__",
@@ -51,9 +55,11 @@ __all__ = [
     "distill",
     "draw_positions",
     "evaluate",
+    "evaluate_labels",
     "export",
     "import_model",
     "measure_precision_cost",
+    "predict",
     "quietly",
     "recipes",
     "score",
@@ -72,6 +78,7 @@ _MODULES = {
     "DragomanError": "base.errors",
     "Keys": "serving.access.keys",
     "LanguageModel": "generation.language_model",
+    "Predictor": "prediction.predictor",
     "Sampling": "translation.request",
     "Translator": "translation.translator",
     "average": "checkpoint.average",
@@ -81,9 +88,11 @@ _MODULES = {
     "distill": "augmentation.distill",
     "draw_positions": "lecture.draw_positions",
     "evaluate": "evaluation.evaluate",
+    "evaluate_labels": "evaluation.evaluate_labels",
     "export": "exchange.formats",
     "import_model": "exchange.formats",
     "measure_precision_cost": "tasks.translation.precision_cost",
+    "predict": "prediction.predict",
     "quietly": "base.log",
     "recipes": "tasks.recipes",
     "score": "evaluation.score",

@@ -68,7 +68,13 @@ class Start:
         """The kind of the folder's model."""
         return kind_of(self.loaded.config["model"])
 
-    def fill(self, model: nn.Module, tokenizers: Tokenizers | None, settings: Mapping[str, Any]) -> Transfer:
+    def fill(
+        self,
+        model: nn.Module,
+        tokenizers: Tokenizers | None,
+        settings: Mapping[str, Any],
+        excluded: Mapping[str, str] | None = None,
+    ) -> Transfer:
         """Copy parameters into a run's model and return a report.
 
         All parts that fit are copied, or only the parts that `self.parts` names. A part fits if all parameters of the
@@ -78,7 +84,8 @@ class Start:
         are initialised with the mean of the others.
 
         tokenizers: the run's tokenizers. settings: settings of the run's model; a warning lists those that differ from
-        the folder's. Raises ConfigError if no part fits, a named part does not fit, or the row of a new tag is frozen.
+        the folder's. excluded: names of parts that are not copied, each with the reason. Raises ConfigError if no part
+        fits, a named part does not fit, or the row of a new tag is frozen.
         """
         run_parts, folder_parts = parts_of(model), parts_of(self.loaded.model)
         selected = folder_parts.keys() if self.parts is None else set(self.parts)
@@ -89,6 +96,8 @@ class Start:
                 reason = "not in the folder"
             elif name not in selected:
                 reason = "not in train.start_parts"
+            elif excluded and name in excluded:
+                reason = excluded[name]
             else:
                 reason = self._mismatch(part, folder_parts[name], tokenizers)
             if reason is None:

@@ -75,6 +75,25 @@ def evaluate(
             "this measurement.",
         ),
     ] = False,
+    test: Annotated[
+        Path | None,
+        typer.Option(
+            "--test",
+            help="Labelled examples, for a model that predicts labels. Settings of the file are KEY=VALUE arguments, "
+            "such as columns.text=review.",
+        ),
+    ] = None,
+    compare: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--compare",
+            metavar="MODEL",
+            help="Another model that predicts labels, compared with the first by paired bootstrap; repeatable.",
+        ),
+    ] = None,
+    confusion: Annotated[
+        Path | None, typer.Option("--confusion", help="With --test, also draw the confusion matrix as a PNG file.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object instead of text.")] = False,
     ensemble: Ensemble = None,
     to: To = None,
@@ -93,7 +112,8 @@ def evaluate(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Compute BLEU, chrF and TER with their signatures, or the perplexity of a language model on --reference.
+    """Compute BLEU, chrF and TER with their signatures, the perplexity of a language model on --reference, or the
+    accuracy, F1 or correlation of predicted labels on --test.
 
     Perplexity is reported per token, word and byte. Values per word and byte are comparable between vocabularies.
     """
@@ -109,8 +129,15 @@ def evaluate(
         "unknown": unknown,
         "search": with_fusion(search, language_model, fusion),
     }
-    check_settings(search or [], example="search.minimum_length=3")
     references = reference or []
+    if test is not None:
+        given = {"--reference": reference, "--hypothesis": hypothesis, "--source": source, "--metric": metric}
+        options = {f"--{name.replace('_', '-')}": value for name, value in settings.items() if name != "search"}
+        reject_options({**given, "--tokenized": tokenized, "--ensemble": ensemble, **options}, "without --test")
+        _print_label_measures(model, compare or [], test, search or [], confusion, device, threads, as_json)
+        return
+    reject_options({"--compare": compare, "--confusion": confusion}, "with --test")
+    check_settings(search or [], example="search.minimum_length=3")
     if precision_cost:
         others = {"--hypothesis": hypothesis, "--metric": metric, "--tokenized": tokenized, "--ensemble": ensemble}
         options = {f"--{name.replace('_', '-')}": value for name, value in settings.items() if name not in _TAGS}
@@ -165,6 +192,33 @@ def _print_precision_cost(
         raise ConfigError("--precision-cost compares with a single reference: give --reference once")
     cost = measure_precision_cost(model, source, next(iter(references), None), to=to, tags=tags, threads=threads)
     print(_format_json(cost.model_dump(mode="json")) if as_json else "\n".join(cost.card_section()))
+
+
+def _print_label_measures(
+    model: Path | None,
+    others: Sequence[Path],
+    test: Path,
+    settings: Sequence[str],
+    confusion: Path | None,
+    device: str | None,
+    threads: int | None,
+    as_json: bool,
+) -> None:
+    """Print the measures of models that predict labels, and draw the confusion matrix of the first."""
+    from dragoman.base.errors import ConfigError
+    from dragoman.evaluation.evaluate_labels import evaluate_labels
+
+    if model is None:
+        raise ConfigError("--test evaluates a model: name its folder")
+    result = evaluate_labels([model, *others], test, settings, device=device, threads=threads)
+    if confusion is not None:
+        matrix = result.reports[0].confusion
+        if matrix is None:
+            raise ConfigError(f"{model} does not predict classes of texts: leave out --confusion")
+        from dragoman.inspect.pictures.confusion import draw_confusion
+
+        draw_confusion(matrix, confusion)
+    print(_format_json(result.as_json()) if as_json else result)
 
 
 def _is_language_model(model: Path) -> bool:

@@ -25,6 +25,7 @@ from dragoman.cli import (
     inspect,
     keys,
     positions,
+    predict,
     recipes,
     score,
     serve,
@@ -60,6 +61,7 @@ def _root(
 app.command("train")(train.train)
 app.command("translate")(translate.translate)
 app.command("generate")(generate.generate)
+app.command("predict")(predict.predict)
 app.command("score")(score.score)
 app.command("evaluate")(evaluate.evaluate)
 app.command("tune")(tune.tune)

@@ -17,7 +17,7 @@ a single group.
 {NOTE}"""
 
 
-TASK_NOTE = """The following sections differ from those of the translation task.
+TASK_NOTE = """The following sections are new, or differ from those of the tasks above.
 """
 
 
@@ -45,11 +45,12 @@ def settings(
     from dragoman.tasks.kinds import TASKS
     from dragoman.tasks.train import settings
 
-    translation_settings, chosen = settings(None, task), settings(path, task)
+    listed, chosen = settings(None, task), settings(path, task)
     introduction = PAGE if as_markdown and path is None else NOTE if chosen[0].path.startswith("model") else ""
     print(introduction + "\n" * bool(introduction) + (markdown(chosen) if as_markdown else plain(chosen)), end="")
     if as_markdown and path is None and task is None:
         for kind in TASKS:
-            sections = [section for section in settings(None, kind) if section not in translation_settings]
+            sections = [section for section in settings(None, kind) if section not in listed]
+            listed += sections
             if sections:
                 print(f"\n# With `task: {{kind: {kind}}}`\n\n{TASK_NOTE}\n{markdown(sections)}", end="")

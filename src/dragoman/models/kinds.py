@@ -10,6 +10,7 @@ from typing import Any
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import parse_settings
+from dragoman.models.encoder_only import EncoderOnlyConfig
 from dragoman.models.interface import Side
 from dragoman.models.language_model import LanguageModelConfig
 from dragoman.models.seq2seq import ModelConfig
@@ -109,6 +110,18 @@ LANGUAGE_MODEL = register(
         use="`dragoman generate` and `score`, or `LanguageModel.load` in Python",
         example="`dragoman generate FOLDER --prompt TEXT`, or in Python `dragoman.LanguageModel.load(FOLDER)"
         ".generate([…])`",
+    )
+)
+PREDICTION_MODEL = register(
+    ModelKind(
+        name="encoder_only",
+        config=EncoderOnlyConfig,
+        title="prediction model",
+        sides=("source",),
+        activity="predicts labels of",
+        verbs=frozenset({"predict"}),
+        use="`dragoman predict`, or `Predictor.load` in Python",
+        example="`dragoman predict FOLDER < texts.txt`, or in Python `dragoman.Predictor.load(FOLDER).predict([…])`",
     )
 )
 

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.positions.scheme import PositionEmbedding
+from dragoman.text.symbols import EOS
 
 
 class VectorProjection(nn.Module):
@@ -36,11 +37,18 @@ class Embedding(nn.Module):
     timed = (("forward", "embedding"),)
 
     def __init__(
-        self, tokens: nn.Embedding | VectorProjection, positions: PositionEmbedding, dropout: float, scaled: bool = True
+        self,
+        tokens: nn.Embedding | VectorProjection,
+        positions: PositionEmbedding,
+        dropout: float,
+        scaled: bool = True,
+        segments: nn.Embedding | None = None,
     ) -> None:
+        """segments: vectors of the segments of an input, such as the two texts of a pair; None for no such vectors."""
         super().__init__()
         self.tokens = tokens
         self.positions = positions
+        self.segments = segments
         self.dropout = Dropout(dropout)
         self.scale = sqrt(tokens.embedding_dim) if scaled else 1.0
 
@@ -53,7 +61,19 @@ class Embedding(nn.Module):
         left_padding: (B,) int64, number of padding positions before the first token of each row. Positions are counted
         from that token.
         """
-        return self.dropout(self.positions.embed(self.tokens(tokens) * self.scale, start, mask, left_padding))  # type: ignore[no-any-return]
+        vectors = self.tokens(tokens) * self.scale
+        if self.segments is not None:
+            vectors = vectors + self.segments(segment_numbers(tokens, self.segments.num_embeddings))
+        return self.dropout(self.positions.embed(vectors, start, mask, left_padding))  # type: ignore[no-any-return]
+
+
+def segment_numbers(tokens: Tensor, segments: int) -> Tensor:
+    """Return the number (B, T) int64 of the segment of each token (B, T), from 0 to segments − 1.
+
+    A segment ends with EOS. If there are more, the last number stands for all further segments.
+    """
+    ends = tokens == EOS
+    return (ends.cumsum(1) - ends.to(torch.int64)).clamp_max(segments - 1)
 
 
 def token_table(size: int, width: int) -> nn.Embedding:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dragoman.models.settings import ModelSettings
+from dragoman.tasks.labelled.config import AnsweringRun, ClassificationRun, RegressionRun, TaggingRun
+from dragoman.tasks.labelled.jobs import AnsweringJob, ClassificationJob, RegressionJob, TaggingJob
 from dragoman.tasks.language_model.config import LanguageModelRun
 from dragoman.tasks.language_model.job import LanguageModelJob
 from dragoman.tasks.translation.config import TranslationRun
@@ -62,6 +64,14 @@ LANGUAGE_MODEL = register(
         ("data={train: {text: corpus.txt}, valid: {text: corpus.txt}}", "out=run"),
     )
 )
+_LABELLED = ("data={train: examples.tsv, valid: examples.tsv}", "out=run")
+for _kind, _run, _job in (
+    ("classification", ClassificationRun, ClassificationJob),
+    ("regression", RegressionRun, RegressionJob),
+    ("tagging", TaggingRun, TaggingJob),
+    ("question_answering", AnsweringRun, AnsweringJob),
+):
+    register(TaskKind(_kind, _run, _job, _LABELLED))
 
 
 def open_job(run: Any) -> Job:

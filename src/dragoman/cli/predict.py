@@ -1,0 +1,66 @@
+"""`dragoman predict`: predict the labels of texts."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dragoman.cli.options import Device, Model, Quiet, Threads
+
+
+def predict(
+    model: Model,
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[KEY=VALUE]...",
+            help="Settings of the input (docs/understanding.md), such as format=csv or columns.text=review.",
+            show_default=False,
+        ),
+    ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--input",
+            "-i",
+            help="Texts, one per line, or any format of labelled examples, whose labels are ignored; plain, .gz, .xz "
+            "or .zst (default: stdin).",
+        ),
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Predictions (default: stdout).")] = None,
+    output_format: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            help="jsonl: one JSON object per example. tsv: number and prediction, as in GLUE. conll: one word per line "
+            "with its tag in the last column. squad: a JSON object with the answer of each question.",
+        ),
+    ] = "jsonl",
+    batch_tokens: Annotated[
+        int,
+        typer.Option("--batch-tokens", min=1, help="Number of tokens per batch; does not affect the predictions."),
+    ] = 4096,
+    device: Device = None,
+    threads: Threads = None,
+    quiet: Quiet = False,
+) -> None:
+    """Predict the class of each text, a number, the tags of its words, or the answer to a question.
+
+    There is one prediction for each example, in the same order.
+    """
+    from typing import cast
+
+    from dragoman.prediction.predict import OutputFormat, predict
+
+    written = sys.stdout if output is None else output
+    predict(
+        model,
+        "/dev/stdin" if source is None else source,
+        written,
+        settings or (),
+        format=cast("OutputFormat", output_format),
+        batch_tokens=batch_tokens,
+        device=device,
+        threads=threads,
+    )

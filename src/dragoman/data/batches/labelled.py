@@ -1,0 +1,85 @@
+"""Padded batches of labelled examples."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dragoman.data.batches.batch import pad
+
+NO_LABEL = -100
+"""The label of a token that is not predicted."""
+
+
+@dataclass(frozen=True)
+class LabelledBatch:
+    """B rows of tokens with labels, padded on the right.
+
+    tokens: (B, S) int64, with special symbols. mask: (B, S) bool, False at padding. labels: (B,) for one label per row;
+    (B, S) for labels of tokens, where `NO_LABEL` marks tokens without a label; (B, 2) for the first and the last token
+    of an answer. counts: number of labels of each row. rows: indices of the rows in the dataset.
+    """
+
+    tokens: Tensor
+    mask: Tensor
+    labels: Tensor
+    counts: tuple[int, ...]
+    rows: tuple[int, ...]
+    task: str = ""
+
+    @property
+    def target_tokens(self) -> int:
+        """Number of labels, over which the loss is summed."""
+        return sum(self.counts)
+
+    @property
+    def model_inputs(self) -> tuple[Tensor, ...]:
+        """The arguments of the model: tokens and mask."""
+        return self.tokens, self.mask
+
+    def to(self, device: torch.device) -> "LabelledBatch":
+        """Return the batch on `device`. From pinned memory, the copy is asynchronous."""
+        return self._map(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def pin_memory(self) -> "LabelledBatch":
+        """Return the batch in page-locked memory, for asynchronous copies to a GPU."""
+        return self._map(torch.Tensor.pin_memory)
+
+    def split(self, count: int) -> list["LabelledBatch"]:
+        """Split into `count` parts with about equally many rows, or into single rows if there are fewer."""
+        ends = [len(self.rows) * part // count for part in range(count + 1)]
+        return [self._part(slice(*rows)) for rows in pairwise(ends) if rows[0] < rows[1]]
+
+    def _map(self, function: Callable[[Tensor], Tensor]) -> "LabelledBatch":
+        return replace(self, tokens=function(self.tokens), mask=function(self.mask), labels=function(self.labels))
+
+    def _part(self, rows: slice) -> "LabelledBatch":
+        width = int(self.mask[rows].sum(1).max())
+        labels = self.labels[rows]
+        if labels.shape[1:] == self.tokens.shape[1:]:
+            labels = labels[:, :width]
+        return LabelledBatch(
+            self.tokens[rows, :width], self.mask[rows, :width], labels, self.counts[rows], self.rows[rows], self.task
+        )
+
+
+def collate_labelled(
+    tokens: Sequence[Sequence[int]], labels: Sequence[Any], counts: Sequence[int], rows: Sequence[int]
+) -> LabelledBatch:
+    """Return a batch of token ids, which include the special symbols.
+
+    labels: per row, one number, a pair of tokens, or a list with a label for each token. counts: number of labels per
+    row.
+    """
+    ids, mask = pad([np.asarray(each) for each in tokens])
+    if isinstance(labels[0], Sequence) and len(labels[0]) == len(tokens[0]):
+        values = torch.full(ids.shape, NO_LABEL, dtype=torch.int64)
+        for row, each in enumerate(labels):
+            values[row, : len(each)] = torch.tensor(each)
+    else:
+        values = torch.tensor(labels)
+    return LabelledBatch(ids, mask, values, tuple(counts), tuple(int(row) for row in rows))

@@ -1,0 +1,88 @@
+"""`evaluate_labels` compares the predictions of models with labels."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dragoman.base.errors import ConfigError
+from dragoman.base.log import quietly
+from dragoman.base.machine.device import use_threads
+from dragoman.base.settings.load import Overrides
+from dragoman.metrics.bootstrap import Comparison
+from dragoman.metrics.labels.report import Report, compare
+from dragoman.prediction.predict import read_examples
+from dragoman.prediction.predictor import Predictor
+from dragoman.prediction.report import compare_with_labels
+
+
+@dataclass(frozen=True)
+class LabelEvaluation:
+    """The measures of one or more models on the same examples, and comparisons of each model with the first.
+
+    models: names of the models, in order.
+    """
+
+    models: tuple[str, ...]
+    reports: tuple[Report, ...]
+    comparisons: tuple[tuple[Comparison, ...], ...]
+
+    def __str__(self) -> str:
+        lines = []
+        for name, report in zip(self.models, self.reports, strict=True):
+            lines += [name, report.text()]
+        for name, comparisons in zip(self.models[1:], self.comparisons, strict=True):
+            lines.append(f"{name} against {self.models[0]}, paired bootstrap")
+            for each in comparisons:
+                interval = each.difference_interval
+                lines.append(
+                    f"  {each.first.name}: {each.difference:+.2f} (95% of resampled test sets: {interval.low:+.2f} to "
+                    f"{interval.high:+.2f}), p = {each.p_value:.4f}"
+                )
+        return "\n".join(lines)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all values as JSON types."""
+        return {
+            "models": [
+                {"model": name, **report.as_json()} for name, report in zip(self.models, self.reports, strict=True)
+            ],
+            "comparisons": [
+                {"first": self.models[0], "second": name, "metrics": [asdict(each) for each in comparisons]}
+                for name, comparisons in zip(self.models[1:], self.comparisons, strict=True)
+            ],
+        }
+
+
+def evaluate_labels(
+    models: str | Path | Predictor | Sequence[str | Path | Predictor],
+    test: str | Path,
+    settings: Overrides = (),
+    *,
+    device: str | None = None,
+    threads: int | None = None,
+    quiet: bool = False,
+) -> LabelEvaluation:
+    """Compare the predictions of one or more models with the labels of a test set, like `dragoman evaluate --test`.
+
+    test: a file in any format of a labelled corpus. settings: the settings of the corpus, such as
+    `{"columns.text": "review"}`. Raises ConfigError if the models have different kinds of heads, DataError if the file
+    cannot be read or lacks labels, and the errors of `Predictor.load`.
+    """
+    listed = [models] if isinstance(models, str | Path | Predictor) else list(models)
+    with quietly(quiet):
+        use_threads(threads)
+        names, reports = [], []
+        kinds: set[str] = set()
+        for number, model in enumerate(listed, 1):
+            predictor = model if isinstance(model, Predictor) else Predictor.load(model, device)
+            kinds.add(predictor.head.kind)
+            if len(kinds) > 1:
+                raise ConfigError(
+                    f"the models have heads of different kinds ({', '.join(sorted(kinds))}): compare models of one kind"
+                )
+            names.append(f"model {number}" if isinstance(model, Predictor) else str(model))
+            examples = read_examples(predictor, test, settings, labelled=True)
+            reports.append(compare_with_labels(predictor.head, examples, predictor.predict(examples)))
+    comparisons = [tuple(compare(reports[0], other)) for other in reports[1:]]
+    return LabelEvaluation(tuple(names), tuple(reports), tuple(comparisons))

@@ -1,0 +1,146 @@
+"""A model that predicts labels: an encoder with a head."""
+
+from math import inf
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from dragoman.base.errors import ConfigError
+from dragoman.models.assembly import initialise_linear_layers, prefix_errors, resolve_scheme
+from dragoman.models.causal import CausalEncoderConfig
+from dragoman.models.families import EncoderConfig
+from dragoman.models.family import SideContext
+from dragoman.models.heads import ClassificationHeadConfig, HeadConfig
+from dragoman.models.interface import LengthLimit, Memory, Trial
+from dragoman.models.settings import PresetSettings
+from dragoman.models.transformer import TransformerEncoderConfig
+from dragoman.nn.dropout import DropoutConfig
+from dragoman.nn.embedding import Embedding, token_table
+from dragoman.nn.positions.union import PositionsConfig
+from dragoman.text.symbols import BOS
+from dragoman.text.tokenizers import VocabularySizes
+
+
+def _transformer(width: int, layers: int, **settings: Any) -> dict[str, Any]:
+    stack = {"layers": layers, "heads": max(2, width // 64), "feedforward": 4 * width, "norm": "pre"}
+    encoder = {"kind": "transformer", **stack, "activation": "gelu"}
+    return {"width": width, "encoder": encoder, "dropout": 0.1, "positions": {"kind": "rotary"}, **settings}
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    # The sizes of BERT-Tiny, Mini, Small and Medium (Turc et al. 2019), with pre-norm and rotary positions, which
+    # are trained more easily on little text.
+    "tiny": _transformer(128, 2),
+    "mini": _transformer(256, 4),
+    "small": _transformer(512, 4),
+    "medium": _transformer(512, 8),
+    "rnn": {
+        "width": 256,
+        "encoder": {"kind": "recurrent", "cell": "lstm", "layers": 1},
+        "dropout": 0.3,
+    },
+    "mean": {"width": 256, "encoder": {"kind": "mean"}, "dropout": 0.3},
+}
+
+# The presets that `auto` selects from, each with its maximum number of examples.
+AUTO_PRESETS = {"tiny": 200_000, "mini": inf}
+
+
+class EncoderOnlyConfig(PresetSettings):
+    """An encoder with a head, which predicts labels. `preset` sets default values, which the other keys override."""
+
+    presets: ClassVar = PRESETS
+    automatic: ClassVar = AUTO_PRESETS
+    size_unit: ClassVar = "examples"
+    families: ClassVar = ("encoder",)
+
+    kind: Literal["encoder_only"] = "encoder_only"
+    preset: str | None = Field(
+        "auto",
+        description="Preset that provides values for omitted settings: tiny (2 layers of width 128), mini (4 of 256), "
+        "small (4 of 512), medium (8 of 512), rnn (a bidirectional LSTM), mean (the mean of the embeddings, without "
+        "layers), or auto, which selects a preset by the number of examples.",
+    )
+    width: int = Field(128, ge=2, description="Model width d: size of embeddings and layer inputs.")
+    encoder: Annotated[EncoderConfig | CausalEncoderConfig, Field(discriminator="kind")] = Field(
+        TransformerEncoderConfig(), description="Encoder of the text."
+    )
+    positions: PositionsConfig | None = Field(
+        None,
+        description="Position scheme. If omitted, the preset's scheme is used. null: sinusoidal for a Transformer, "
+        "none for other encoders.",
+        json_schema_extra={"kind": "sinusoidal"},
+    )
+    dropout: DropoutConfig = Field(
+        DropoutConfig(), description="Dropout rates. A single number sets embedding and residual."
+    )
+    segments: int = Field(
+        0,
+        ge=0,
+        description="Number of segment vectors, which are added to the embeddings: 2 distinguishes the texts of a pair "
+        "(BERT). 0: none.",
+    )
+    scale_embeddings: bool = Field(True, description="Multiply token vectors by √d before positions are added.")
+    head: HeadConfig = Field(ClassificationHeadConfig(), description="Head, which the task determines.")
+
+    def with_stored_choices(self, stored: Self) -> Self:
+        """Return the settings with the preset and the settings of the head that depend on the data of a stored run."""
+        settings = super().with_stored_choices(stored)
+        own, resolved = settings.head.model_dump(), stored.head.model_dump()
+        chosen = {name: resolved.get(name) if value is None else value for name, value in own.items()}
+        return settings.model_copy(update={"head": type(settings.head).model_validate(chosen)})
+
+    def build_for(self, sizes: VocabularySizes) -> "EncoderOnly":
+        """Build the model for the source vocabulary, initialised from torch's default generator.
+
+        Raises ConfigError for incompatible settings, and for a source of vectors instead of text.
+        """
+        if sizes.vectors:
+            raise ConfigError("a model with a head reads text: remove text.vectors")
+        return EncoderOnly(self, sizes.source)
+
+
+class EncoderOnly(nn.Module):
+    """An encoder with a head. Built by `EncoderOnlyConfig.build_for`."""
+
+    def __init__(self, config: EncoderOnlyConfig, size: int) -> None:
+        super().__init__()
+        width = config.width
+        scheme = resolve_scheme(config.positions, config.encoder, "encoder")
+        segments = None
+        if config.segments:
+            segments = nn.Embedding(config.segments, width)
+            nn.init.normal_(segments.weight, std=width**-0.5)
+        embedding = Embedding(
+            token_table(size, width),
+            scheme.build_embedding(width),
+            config.dropout.embedding,
+            config.scale_embeddings,
+            segments,
+        )
+        self.limit = LengthLimit("source", embedding.positions.limit, "model.positions.limit")
+        with prefix_errors("encoder"):
+            self.encoder = config.encoder.build(SideContext(embedding, width, config.dropout, scheme))
+        self.head = config.head.build(width)
+        initialise_linear_layers(self)
+
+    @property
+    def limits(self) -> tuple[LengthLimit]:
+        """The maximum text length."""
+        return (self.limit,)
+
+    def trial(self, length: int) -> Trial:
+        """Return the model inputs for a text of `length` tokens."""
+        device = self.head.output.weight.device
+        tokens = torch.full((1, length), BOS, dtype=torch.int64, device=device)
+        return Trial((tokens, torch.ones_like(tokens, dtype=torch.bool)))
+
+    def encode(self, tokens: Tensor, mask: Tensor) -> Memory:
+        """Return the states of tokens (B, S) int64; mask is (B, S) bool, False at padding."""
+        return self.encoder(tokens, mask)  # type: ignore[no-any-return]
+
+    def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        """Return the outputs of the head. The arguments are those of `encode`."""
+        return self.head(self.encode(tokens, mask))  # type: ignore[no-any-return]

@@ -1,0 +1,194 @@
+"""Heads: the last layers of a model that predicts labels from the states of an encoder."""
+
+from typing import Annotated, Literal
+
+import torch
+from pydantic import Field, field_validator
+from torch import Tensor, nn
+
+from dragoman.base.settings.config import Config
+from dragoman.models.interface import Memory
+from dragoman.nn.dropout import Dropout
+from dragoman.nn.precision import to_at_least_float32
+
+_UNKNOWN_LABELS = 2
+"""Number of classes of a head that is built before its labels are known, to check or describe the settings."""
+
+
+class _LabelledHead(Config):
+    """Base class of heads that choose among named classes."""
+
+    labels: tuple[str, ...] | None = Field(
+        None,
+        min_length=1,
+        description="Names of the classes. null: the labels in the training data, sorted by name. Labels in the data "
+        "that are not listed are errors.",
+    )
+    dropout: float = Field(0.1, ge=0, lt=1, description="Dropout rate before the output layer (0 to 1).")
+
+    @field_validator("labels", mode="before")
+    @classmethod
+    def _accept_numbers(cls, value: object) -> object:
+        """Convert the numbers and booleans that YAML makes of unquoted labels into their names."""
+        if not isinstance(value, list | tuple):
+            return value
+        return tuple(str(name).lower() if isinstance(name, bool) else str(name) for name in value)
+
+    @field_validator("labels")
+    @classmethod
+    def _check_distinct(cls, labels: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        repeated = [name for number, name in enumerate(labels or ()) if name in (labels or ())[:number]]
+        if repeated:
+            raise ValueError(f"the label {repeated[0]!r} is listed twice")
+        return labels
+
+    @property
+    def classes(self) -> int:
+        """Number of classes C."""
+        return _UNKNOWN_LABELS if self.labels is None else len(self.labels)
+
+
+class _TextHead(Config):
+    """Base class of heads with one prediction per text."""
+
+    pooling: Literal["summary", "first", "max"] = Field(
+        "summary",
+        description="The vector that represents a text. summary: the last state of a recurrent or causal encoder, and "
+        "the mean of the states of other encoders. first: the state of the first symbol, as in BERT. max: the maximum "
+        "of each component over the states.",
+    )
+    hidden: bool = Field(
+        False, description="Add a layer tanh(Wx + b) of width d before the output layer, as in BERT's pooler."
+    )
+
+
+class ClassificationHeadConfig(_LabelledHead, _TextHead):
+    """One of C classes for each text: logits W·v + b for its vector v. YAML: `head: {kind: classification}`."""
+
+    kind: Literal["classification"] = "classification"
+
+    def build(self, width: int) -> "TextHead":
+        """Build the head for states of this width."""
+        return TextHead(width, self.classes, self)
+
+
+class RegressionHeadConfig(_TextHead):
+    """A number for each text: offset + scale · (w·v + b) for its vector v. YAML: `head: {kind: regression}`."""
+
+    kind: Literal["regression"] = "regression"
+    dropout: float = Field(0.1, ge=0, lt=1, description="Dropout rate before the output layer (0 to 1).")
+    offset: float | None = Field(
+        None, description="Constant that is added to each prediction. null: the mean of the training labels."
+    )
+    scale: float | None = Field(
+        None,
+        gt=0,
+        description="Factor of each prediction. null: the standard deviation of the training labels.",
+    )
+
+    def build(self, width: int) -> "RegressionHead":
+        """Build the head for states of this width."""
+        return RegressionHead(width, self)
+
+
+class TaggingHeadConfig(_LabelledHead):
+    """One of C classes for each word, from the state of its first token. YAML: `head: {kind: tagging}`."""
+
+    kind: Literal["tagging"] = "tagging"
+
+    def build(self, width: int) -> "TokenHead":
+        """Build the head for states of this width."""
+        return TokenHead(width, self.classes, self.dropout)
+
+
+class SpanHeadConfig(Config):
+    """The first and the last token of an answer in a text (Devlin et al. 2019, section 4.2).
+
+    YAML: `head: {kind: span}`.
+    """
+
+    kind: Literal["span"] = "span"
+    dropout: float = Field(0.1, ge=0, lt=1, description="Dropout rate before the output layer (0 to 1).")
+    longest: int = Field(30, ge=1, description="Maximum length of an answer in tokens.")
+    no_answer: bool | None = Field(
+        None, description="Whether a question may have no answer. null: whether the training data has such questions."
+    )
+    threshold: float = Field(
+        0.0,
+        description="No answer is given if the score of having no answer exceeds the best answer's by more than this.",
+    )
+
+    def build(self, width: int) -> "SpanHead":
+        """Build the head for states of this width."""
+        return SpanHead(width, 2, self.dropout)
+
+
+HeadConfig = Annotated[
+    ClassificationHeadConfig | RegressionHeadConfig | TaggingHeadConfig | SpanHeadConfig,
+    Field(discriminator="kind"),
+]
+"""The union of all heads. To add a head, add its config to this union."""
+
+
+class TextHead(nn.Module):
+    """Maps the vector of a text to `outputs` numbers."""
+
+    timed = (("forward", "head"),)
+
+    def __init__(self, width: int, outputs: int, config: ClassificationHeadConfig | RegressionHeadConfig) -> None:
+        super().__init__()
+        self.pooling = config.pooling
+        self.hidden = nn.Linear(width, width) if config.hidden else None
+        self.dropout = Dropout(config.dropout)
+        self.output = nn.Linear(width, outputs)
+
+    def forward(self, memory: Memory) -> Tensor:
+        """Return the outputs (B, outputs) for states (B, S, d), in float32 or wider."""
+        vectors = pool(memory, self.pooling)
+        if self.hidden is not None:
+            vectors = torch.tanh(self.hidden(vectors))
+        return to_at_least_float32(self.output(self.dropout(vectors)))
+
+
+class RegressionHead(TextHead):
+    """A `TextHead` with one output, shifted and scaled to the range of the labels."""
+
+    def __init__(self, width: int, config: RegressionHeadConfig) -> None:
+        super().__init__(width, 1, config)
+        self.offset, self.scale = config.offset or 0.0, config.scale or 1.0
+
+    def forward(self, memory: Memory) -> Tensor:
+        """Return one number per text (B,) for states (B, S, d), in float32 or wider."""
+        return self.offset + self.scale * super().forward(memory).squeeze(1)
+
+
+class TokenHead(nn.Module):
+    """Maps the state of each token to `outputs` numbers."""
+
+    timed = (("forward", "head"),)
+
+    def __init__(self, width: int, outputs: int, dropout: float) -> None:
+        super().__init__()
+        self.dropout = Dropout(dropout)
+        self.output = nn.Linear(width, outputs)
+
+    def forward(self, memory: Memory) -> Tensor:
+        """Return the outputs (B, S, outputs) for states (B, S, d), in float32 or wider."""
+        return to_at_least_float32(self.output(self.dropout(memory.states)))
+
+
+class SpanHead(TokenHead):
+    """A `TokenHead` with two outputs, the logits of the first and of the last token of an answer."""
+
+    def forward(self, memory: Memory) -> Tensor:
+        """Return logits (B, S, 2), −∞ at padding."""
+        return super().forward(memory).masked_fill(~memory.mask.unsqueeze(2), -torch.inf)
+
+
+def pool(memory: Memory, pooling: str) -> Tensor:
+    """Return the vectors (B, d) that represent the texts of a memory; see the setting `pooling`."""
+    if pooling == "first":
+        return memory.states[:, 0]
+    if pooling == "max":
+        return memory.states.masked_fill(~memory.mask.unsqueeze(2), -torch.inf).amax(1)
+    return memory.summary

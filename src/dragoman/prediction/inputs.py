@@ -1,0 +1,88 @@
+"""`ModelInput`: the tokens of an example, or of a part of it, as a model with a head reads them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dragoman.text.symbols import BOS, EOS, UNK
+from dragoman.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class ModelInput:
+    """The token ids of one row of a batch.
+
+    ids: BOS, the tokens of each text followed by EOS. places: positions in `ids` of the units that are predicted, such
+    as the first token of each word; empty if there is one prediction per row. first: index in the example of the unit
+    at the first of these positions. cut: number of tokens of the example that no input contains.
+    """
+
+    ids: tuple[int, ...]
+    places: tuple[int, ...] = ()
+    first: int = 0
+    cut: int = 0
+
+
+def join_texts(texts: Sequence[Sequence[int]], limit: int | None) -> ModelInput:
+    """Return the input of one or two texts, which are cut to fit into `limit` tokens.
+
+    The longer text is cut first, at its end, as in BERT (Devlin et al. 2019). limit: maximum number of tokens with
+    special symbols; None: unlimited.
+    """
+    parts = [list(text) for text in texts]
+    cut = 0 if limit is None else max(0, sum(map(len, parts)) + 1 + len(parts) - limit)
+    for _ in range(cut):
+        longest = max(parts, key=len)
+        longest.pop()
+    ids = [BOS]
+    for part in parts:
+        ids += [*part, EOS]
+    return ModelInput(tuple(ids), cut=cut)
+
+
+def encode_words(tokenizer: Tokenizer, sentences: Sequence[Sequence[str]]) -> list[list[list[int]]]:
+    """Return the ids of each word of each sentence, as in a text that contains the words separated by spaces.
+
+    Every word has at least one id: a word without tokens, such as a control character, is UNK.
+    """
+    between = " " if tokenizer.added_space is None else ""
+    texts = [f"{between}{word}" if index else word for words in sentences for index, word in enumerate(words)]
+    encoded = iter(tokenizer.encode_batch(texts))
+    return [[next(encoded) or [UNK] for _ in words] for words in sentences]
+
+
+def word_inputs(words: Sequence[Sequence[int]], limit: int | None) -> Iterator[ModelInput]:
+    """Yield the inputs of a sentence, given the ids of each of its words. Each word is predicted in exactly one input.
+
+    A sentence that does not fit into `limit` tokens is divided into overlapping inputs. In the overlap, a word belongs
+    to the input in which it has more context. The tokens of a word beyond the limit are left out.
+    """
+    room = None if limit is None else limit - 2
+    cut = 0 if room is None else sum(max(0, len(ids) - room) for ids in words)
+    words = [ids[:room] for ids in words]
+    start = owned = 0
+    while True:
+        end, size = start, 0
+        while end < len(words) and (room is None or size + len(words[end]) <= room):
+            size += len(words[end])
+            end += 1
+        overlap = _overlap(words, start, end, size // 4)
+        last = end == len(words)
+        until = end if last else end - overlap // 2
+        ids, places = [BOS], []
+        for index in range(start, end):
+            if owned <= index < until:
+                places.append(len(ids))
+            ids += words[index]
+        yield ModelInput((*ids, EOS), tuple(places), owned, cut)
+        if last:
+            return
+        start, owned = end - overlap, until
+
+
+def _overlap(words: Sequence[Sequence[int]], start: int, end: int, tokens: int) -> int:
+    """Return the number of words at the end of words[start:end] with at most `tokens` tokens, but not all words."""
+    count = size = 0
+    while end - count - 1 > start and size + len(words[end - count - 1]) <= tokens:
+        count += 1
+        size += len(words[end - count])
+    return count

@@ -1,0 +1,40 @@
+"""The computation of a model's outputs for many inputs, in batches of similar length."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dragoman.data.batches.batch import pad
+from dragoman.models.encoder_only import EncoderOnly
+from dragoman.prediction.inputs import ModelInput
+
+TOKENS = 4096
+"""Maximum number of tokens of a batch, with padding."""
+
+
+@torch.no_grad()
+def compute_outputs(
+    model: EncoderOnly, inputs: Sequence[ModelInput], device: torch.device, tokens: int = TOKENS
+) -> list[NDArray[np.float32]]:
+    """Return the outputs of the head for each input, without padding, in order. The model is in evaluation mode."""
+    outputs: list[NDArray[np.float32]] = [np.zeros(0, np.float32)] * len(inputs)
+    for rows in length_batches([len(each.ids) for each in inputs], tokens):
+        ids, mask = pad([np.asarray(inputs[row].ids) for row in rows])
+        results = model(ids.to(device), mask.to(device)).float().cpu().numpy()
+        for row, result in zip(rows, results, strict=True):
+            outputs[row] = result[: len(inputs[row].ids)] if result.ndim > 1 else result
+    return outputs
+
+
+def length_batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
+    """Yield the rows of each batch: rows of similar length, and at most `tokens` tokens with padding."""
+    batch: list[int] = []
+    for row in sorted(range(len(lengths)), key=lambda row: lengths[row]):
+        if batch and lengths[row] * (len(batch) + 1) > tokens:
+            yield batch
+            batch = []
+        batch.append(row)
+    if batch:
+        yield batch

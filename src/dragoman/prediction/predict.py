@@ -1,0 +1,143 @@
+"""`predict` reads examples from a file, and writes the predictions of a model for them."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, TextIO
+
+from dragoman.base.errors import ConfigError
+from dragoman.base.files import atomic_file
+from dragoman.base.log import quietly
+from dragoman.base.machine.device import use_threads
+from dragoman.base.progress import Progress
+from dragoman.base.settings.load import Overrides, all_overrides, load_settings
+from dragoman.data.labelled.corpus import LabelledCorpusConfig, QuestionCorpusConfig, TaggedCorpusConfig
+from dragoman.data.labelled.examples import TaggedSentence
+from dragoman.data.labelled.read import read_labelled, read_questions, read_tagged
+from dragoman.models.heads import ClassificationHeadConfig, RegressionHeadConfig, SpanHeadConfig, TaggingHeadConfig
+from dragoman.prediction.answering import AnswerPrediction
+from dragoman.prediction.classification import ClassPrediction
+from dragoman.prediction.outputs import TOKENS
+from dragoman.prediction.predictor import Predictor
+from dragoman.prediction.readers import Prediction
+from dragoman.prediction.regression import ValuePrediction
+from dragoman.prediction.tagging import TagPrediction
+
+OutputFormat = Literal["jsonl", "tsv", "conll", "squad"]
+OUTPUT_FORMATS: tuple[OutputFormat, ...] = ("jsonl", "tsv", "conll", "squad")
+_WINDOW = 1024
+"""Number of examples that are predicted before their predictions are written."""
+_TAGGED_SUFFIXES = (".conll", ".conllu", ".iob", ".bio")
+
+
+def predict(
+    model: str | Path | Predictor,
+    source: str | Path,
+    output: str | Path | TextIO,
+    settings: Overrides = (),
+    *,
+    format: OutputFormat = "jsonl",
+    batch_tokens: int = TOKENS,
+    device: str | None = None,
+    threads: int | None = None,
+    quiet: bool = False,
+) -> int:
+    """Write the prediction for each example of a file in input order, like `dragoman predict`. Returns their number.
+
+    model: a model folder or a `Predictor`. source: a file in any format of a labelled corpus, whose labels are not
+    used. For a tagging model, a file contains one text per line, unless its name or `settings` state a format. output:
+    a file, which is written when all predictions are complete, or an open file, which is written line by line.
+    settings: the settings of the corpus, such as `{"columns.text": "review"}`. format: jsonl: one JSON object per
+    example. tsv: number and prediction, as in GLUE. conll: the words, with the predicted tag in the last column. squad:
+    one JSON object with the answer of each question.
+
+    Raises ConfigError for a format that does not fit the model, DataError if the file cannot be read, and the errors of
+    `Predictor.load`.
+    """
+    with quietly(quiet):
+        use_threads(threads)
+        predictor = model if isinstance(model, Predictor) else Predictor.load(model, device)
+        _check_format(predictor, format)
+        examples = read_examples(predictor, source, settings)
+        if not isinstance(output, str | Path):
+            return _write(predictor, examples, output, format, batch_tokens)
+        with atomic_file(Path(output)) as path, path.open("w", encoding="utf-8", newline="\n") as file:
+            return _write(predictor, examples, file, format, batch_tokens)
+
+
+def read_examples(
+    predictor: Predictor, source: str | Path, settings: Overrides = (), labelled: bool = False
+) -> Sequence[Any]:
+    """Return the examples of a file in the form that a predictor expects.
+
+    settings: the settings of the corpus. labelled: whether the examples must have labels. Raises ConfigError for an
+    unknown setting, DataError if the file cannot be read.
+    """
+    values = all_overrides({"path": str(source)}, settings)
+    if isinstance(predictor.head, SpanHeadConfig):
+        return read_questions(load_settings(None, values, QuestionCorpusConfig), labelled)
+    if not isinstance(predictor.head, TaggingHeadConfig):
+        return read_labelled(load_settings(None, values, LabelledCorpusConfig), labelled)
+    is_named = any(suffix in _TAGGED_SUFFIXES for suffix in Path(source).suffixes)
+    if labelled or is_named or any(each.key[0] != "path" and each.value != "text" for each in values):
+        return read_tagged(load_settings(None, values, TaggedCorpusConfig), labelled)
+    lines = read_labelled(load_settings(None, all_overrides({"format": "text"}, values), LabelledCorpusConfig), False)
+    return [line.texts[0] for line in lines]
+
+
+def _check_format(predictor: Predictor, output_format: str) -> None:
+    """Raise ConfigError for an unknown format and for one that does not fit the model."""
+    if output_format not in OUTPUT_FORMATS:
+        raise ConfigError(f"unknown format {output_format!r}: expected one of {', '.join(OUTPUT_FORMATS)}")
+    required = {
+        "tsv": (ClassificationHeadConfig, RegressionHeadConfig),
+        "conll": (TaggingHeadConfig,),
+        "squad": (SpanHeadConfig,),
+    }
+    if output_format in required and not isinstance(predictor.head, required[output_format]):
+        raise ConfigError(
+            f"the format {output_format} does not fit the model, which has a head of kind {predictor.head.kind}: use "
+            "jsonl"
+        )
+
+
+def _write(
+    predictor: Predictor, examples: Sequence[Any], file: TextIO, output_format: OutputFormat, batch_tokens: int
+) -> int:
+    if output_format == "tsv":
+        file.write("index\tprediction\n")
+    answers: dict[str, str] = {}
+    with Progress("Predicting", "examples", len(examples)) as progress:
+        for number, (example, prediction) in enumerate(_predictions(predictor, examples, batch_tokens)):
+            if output_format == "squad" and isinstance(prediction, AnswerPrediction):
+                answers[example.id] = prediction.answer
+            else:
+                file.write(_format(number, example, prediction, output_format))
+            progress.update(number + 1)
+    if output_format == "squad":
+        file.write(json.dumps(answers, ensure_ascii=False, indent=1) + "\n")
+    return len(examples)
+
+
+def _predictions(
+    predictor: Predictor, examples: Sequence[Any], batch_tokens: int
+) -> Iterator[tuple[Any, Prediction]]:
+    for start in range(0, len(examples), _WINDOW):
+        window = examples[start : start + _WINDOW]
+        yield from zip(window, predictor.predict(window, batch_tokens=batch_tokens, first=start + 1), strict=True)
+
+
+def _format(number: int, example: Any, prediction: Prediction, output_format: OutputFormat) -> str:
+    """Return the line or lines of one prediction. number: index of the example, counted from 0."""
+    if output_format == "conll" and isinstance(prediction, TagPrediction):
+        columns: list[Sequence[str]] = [prediction.words]
+        if isinstance(example, TaggedSentence):
+            columns += [*example.features, *([] if example.tags is None else [example.tags])]
+        rows = zip(*columns, prediction.tags, strict=True)
+        return "".join(f"{' '.join(row)}\n" for row in rows) + "\n"
+    if output_format == "tsv" and isinstance(prediction, ClassPrediction):
+        return f"{number}\t{prediction.label}\n"
+    if output_format == "tsv" and isinstance(prediction, ValuePrediction):
+        return f"{number}\t{prediction.value:.6g}\n"
+    name = getattr(example, "id", None) or str(number + 1)
+    return json.dumps({"id": name, **prediction.as_json()}, ensure_ascii=False) + "\n"

@@ -1,0 +1,157 @@
+"""`Predictor`, the Python interface to a model with a head, which predicts labels of texts."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dragoman.base.errors import ConfigError, ModelError, ResourceError
+from dragoman.base.log import warn
+from dragoman.base.machine.device import choose_device
+from dragoman.base.machine.memory import is_out_of_memory
+from dragoman.base.machine.startup import keep_large_tensors_on_heap
+from dragoman.base.settings.load import parse_settings
+from dragoman.checkpoint.folder import LoadedModel, load_model_folder
+from dragoman.checkpoint.meta import Meta
+from dragoman.data.labelled.examples import LabelledText, Question, TaggedSentence
+from dragoman.models.encoder_only import EncoderOnly, EncoderOnlyConfig
+from dragoman.models.heads import ClassificationHeadConfig, HeadConfig, RegressionHeadConfig, TaggingHeadConfig
+from dragoman.prediction.inputs import ModelInput
+from dragoman.prediction.outputs import TOKENS, compute_outputs
+from dragoman.prediction.readers import Prediction, reader_of
+from dragoman.prediction.tagging import TagPrediction, tagged_sentence
+from dragoman.text.tokenizer import Tokenizer
+
+Text = str | Sequence[str] | Mapping[str, str] | LabelledText | TaggedSentence | Question
+"""One input of a predictor: a text; a pair of texts, a question and its context, or the words of a sentence; the fields
+`question` and `context` of a question; or an example.
+"""
+
+
+class Predictor:
+    """A trained model that predicts labels. Predictions do not depend on the batch size or on the other texts."""
+
+    def __init__(
+        self,
+        model: EncoderOnly,
+        tokenizer: Tokenizer,
+        head: HeadConfig,
+        length: int | None = None,
+        meta: Meta | None = None,
+    ) -> None:
+        """model: the model, which is set to evaluation mode and runs on the device of its parameters.
+
+        length: maximum number of tokens of an input in training; None: the model's number of positions.
+        """
+        self.model, self.tokenizer, self.head = model.eval(), tokenizer, head
+        self.meta = meta or Meta(step=0)
+        limits = [limit for limit in (length, model.limit.positions) if limit is not None]
+        self.limit = min(limits, default=None)
+        """Maximum number of tokens of an input, with special symbols; None: unlimited."""
+        self._reader = reader_of(head, tokenizer, self.limit)
+
+    @classmethod
+    def load(cls, folder: str | Path, device: str | None = None) -> "Predictor":
+        """Read a model folder.
+
+        device: cpu, cuda or cuda:N (default: a GPU if there is one). Raises ModelError if the path is not a model
+        folder, if the folder is damaged, and if its model has no head; ConfigError for an unknown device.
+        """
+        keep_large_tensors_on_heap()
+        return cls.of(load_model_folder(Path(folder), choose_device(device or "auto"), "predict"))
+
+    @classmethod
+    def of(cls, loaded: LoadedModel) -> "Predictor":
+        """Return a predictor from the contents of a model folder. Raises ModelError for damaged settings."""
+        config = parse_settings(loaded.config["model"], EncoderOnlyConfig, "the model section of config.yaml")
+        data = loaded.config.get("data")
+        length = data.get("length") if isinstance(data, Mapping) else None
+        if length is not None and not isinstance(length, int):
+            raise ModelError(f"data.length in the model's config.yaml is {length!r}, not a number of tokens")
+        return cls(loaded.model, loaded.tokenizers.source, config.head, length, loaded.meta)
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the model's parameters."""
+        return next(self.model.parameters()).device
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the classes; empty for a model without classes."""
+        return getattr(self.head, "labels", None) or ()
+
+    def predict(self, texts: str | Sequence[Text], *, batch_tokens: int = TOKENS, first: int = 1) -> list[Prediction]:
+        """Return the prediction for each text, in order. A single string is one text.
+
+        texts: for classification and regression, texts or pairs of texts; for tagging, texts, which are divided into
+        words, or lists of words; for question answering, pairs of a question and a context, or mappings with these
+        keys. batch_tokens: maximum number of tokens that are computed at once; it affects only the speed. first: number
+        of the first text in warnings. Raises ConfigError for a text of the wrong form, DataError for invalid Unicode.
+        """
+        if isinstance(texts, str):
+            texts = [texts]
+        if batch_tokens < 1:
+            raise ConfigError(f"a batch must have at least 1 token, not {batch_tokens}")
+        examples = [self._example(text, number) for number, text in enumerate(texts, first)]
+        inputs = self._reader.encode(examples)
+        self._warn_of_cuts(inputs, first)
+        flat = [each for group in inputs for each in group]
+        with _memory_errors():
+            outputs = iter(compute_outputs(self.model, flat, self.device, batch_tokens))
+        predictions = [
+            self._reader.predict(example, group, [next(outputs) for _ in group])
+            for example, group in zip(examples, inputs, strict=True)
+        ]
+        return [self._restore_text(text, prediction) for text, prediction in zip(texts, predictions, strict=True)]
+
+    def _example(self, text: Text, number: int) -> Any:
+        """Return an input as an example. Raises ConfigError if it has the wrong form. number: its number."""
+        if isinstance(text, LabelledText | TaggedSentence | Question):
+            return text
+        if isinstance(self.head, ClassificationHeadConfig | RegressionHeadConfig):
+            if isinstance(text, str):
+                return LabelledText((text,))
+            if not isinstance(text, Mapping) and len(text) == 2:
+                return LabelledText(tuple(text))
+            raise ConfigError(f"text {number}: expected a text or a pair of texts, not {text!r:.80}")
+        if isinstance(self.head, TaggingHeadConfig):
+            if isinstance(text, str):
+                return tagged_sentence(text)[0]
+            if not isinstance(text, Mapping):
+                return TaggedSentence(tuple(text))
+            raise ConfigError(f"text {number}: expected a text or a list of words, not {text!r:.80}")
+        pair = (text.get("question"), text.get("context")) if isinstance(text, Mapping) else text
+        if isinstance(pair, str) or len(pair) != 2 or not all(isinstance(part, str) for part in pair):
+            raise ConfigError(f"text {number}: expected a question and a context, not {text!r:.80}")
+        return Question(str(number), str(pair[0]), str(pair[1]))
+
+    def _restore_text(self, text: Text, prediction: Prediction) -> Prediction:
+        """Return a prediction whose offsets refer to the original text."""
+        if isinstance(text, str) and isinstance(prediction, TagPrediction):
+            return replace(prediction, text=text, offsets=tagged_sentence(text)[1])
+        return prediction
+
+    def _warn_of_cuts(self, inputs: Sequence[Sequence[ModelInput]], first: int) -> None:
+        cut = {number: sum(each.cut for each in group) for number, group in enumerate(inputs, first)}
+        cut = {number: tokens for number, tokens in cut.items() if tokens}
+        if cut:
+            number, tokens = next(iter(cut.items()))
+            others = f" and {len(cut) - 1:,} other texts" if len(cut) > 1 else ""
+            warn(
+                f"text {number}{others} longer than the model's {self.limit:,} tokens: {tokens:,} tokens at the end of "
+                f"text {number} are not used"
+            )
+
+
+@contextmanager
+def _memory_errors() -> Iterator[None]:
+    """Convert out-of-memory errors into ResourceError."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise ResourceError("the texts do not fit into memory together: use a smaller batch size") from error

@@ -1,0 +1,54 @@
+"""The conversion of examples to model inputs and of model outputs to predictions, for every kind of head."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.models.heads import ClassificationHeadConfig, HeadConfig, RegressionHeadConfig, TaggingHeadConfig
+from dragoman.prediction.answering import AnswerFinder
+from dragoman.prediction.classification import TextClassifier
+from dragoman.prediction.inputs import ModelInput
+from dragoman.prediction.regression import TextRegressor
+from dragoman.prediction.tagging import WordTagger
+from dragoman.text.tokenizer import Tokenizer
+
+
+class Prediction(Protocol):
+    """The prediction for one example."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the prediction as JSON types."""
+        ...
+
+
+class HeadReader(Protocol):
+    """Converts the examples of one kind of head to inputs of the model, and its outputs to predictions."""
+
+    def encode(self, examples: Sequence[Any]) -> list[list[ModelInput]]:
+        """Return one or more inputs of each example."""
+        ...
+
+    def target(self, example: Any, inputs: Sequence[ModelInput], known: bool = True) -> list[Any]:
+        """Return the target of each input of a labelled example.
+
+        known: whether all labels must be labels of the model; if not, the target of an unknown label is `NO_LABEL`.
+        Raises DataError for an invalid label.
+        """
+        ...
+
+    def predict(self, example: Any, inputs: Sequence[ModelInput], outputs: Sequence[NDArray[np.float32]]) -> Prediction:
+        """Return the prediction for an example, given the model's outputs for each of its inputs."""
+        ...
+
+
+def reader_of(head: HeadConfig, tokenizer: Tokenizer, limit: int | None) -> HeadReader:
+    """Return the reader of a head. limit: maximum number of tokens of an input; None: unlimited."""
+    if isinstance(head, ClassificationHeadConfig):
+        return TextClassifier(tokenizer, head, limit)
+    if isinstance(head, RegressionHeadConfig):
+        return TextRegressor(tokenizer, head, limit)
+    if isinstance(head, TaggingHeadConfig):
+        return WordTagger(tokenizer, head, limit)
+    return AnswerFinder(tokenizer, head, limit)

@@ -1,0 +1,36 @@
+"""The comparison of predictions with labels, for every kind of head."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dragoman.metrics.labels.report import Report
+from dragoman.metrics.labels.scoring import answer_report, classification_report, regression_report, tagging_report
+from dragoman.models.heads import ClassificationHeadConfig, HeadConfig, RegressionHeadConfig, TaggingHeadConfig
+from dragoman.prediction.regression import label_value
+
+
+def compare_with_labels(
+    head: HeadConfig, examples: Sequence[Any], predictions: Sequence[Any], samples: int = 1000
+) -> Report:
+    """Return the measures of a head's predictions for labelled examples.
+
+    samples: number of bootstrap samples for the intervals; 0: no intervals. Raises DataError for invalid labels.
+    """
+    if isinstance(head, ClassificationHeadConfig):
+        gold = [str(example.label) for example in examples]
+        return classification_report(gold, [each.label for each in predictions], samples=samples)
+    if isinstance(head, RegressionHeadConfig):
+        return regression_report(
+            list(map(label_value, examples)), [each.value for each in predictions], samples=samples
+        )
+    if isinstance(head, TaggingHeadConfig):
+        tags, words = [list(each.tags) for each in examples], [list(each.words) for each in examples]
+        return tagging_report(tags, [list(each.tags) for each in predictions], words=words, samples=samples)
+    answers = [[] if each.impossible else [answer.text for answer in each.answers] for each in examples]
+    scores = [each.no_answer for each in predictions]
+    return answer_report(
+        answers,
+        [each.answer for each in predictions],
+        no_answer_scores=None if any(score is None for score in scores) else scores,
+        samples=samples,
+    )

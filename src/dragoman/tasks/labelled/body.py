@@ -1,0 +1,76 @@
+"""The body of a model with a head that starts from another model: its settings and its vocabulary.
+
+`train.start` may be any model folder with an encoder or a decoder. The settings of the encoder and the vocabulary are
+those of the folder, unless the recipe sets them.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.base.errors import ConfigError
+from dragoman.base.settings.load import parse_settings
+from dragoman.checkpoint.folder import CONFIG
+from dragoman.checkpoint.start import Start
+from dragoman.models.encoder_only import EncoderOnlyConfig
+from dragoman.models.kinds import parse_model
+from dragoman.models.language_model import LanguageModelConfig
+from dragoman.models.seq2seq import ModelConfig
+from dragoman.models.settings import ModelSettings
+from dragoman.tasks.labelled.config import LabelledRun
+from dragoman.tasks.start import StartedRun
+from dragoman.text.tokenizers import TextConfig, Tokenizers
+
+
+def load_body(run: LabelledRun) -> StartedRun:
+    """Read the model folder `train.start`, if it is set, and complete the `model` and `text` sections from it.
+
+    Raises ConfigError if the folder's model has no part that a model with a head could use, ModelError if the folder
+    is not a model folder.
+    """
+    folder = run.train.start
+    if folder is None:
+        return StartedRun(run)
+    start = Start.load(folder, run.train.start_parts)
+    stored = parse_model(start.loaded.config["model"], f"in the model section of {folder / CONFIG}")
+    settings = _merge(body_settings(stored), run.model.model_dump(exclude_unset=True))
+    run = run.model_copy(update={"model": parse_settings(settings, EncoderOnlyConfig, f"model, from {folder}")})
+    if "text" in run.model_fields_set or start.loaded.text is None:
+        return StartedRun(run, start)
+    text = parse_settings(
+        start.loaded.config.get("text") or {}, TextConfig, f"in the text section of {folder / CONFIG}"
+    )
+    tokenizer = start.loaded.text.target if isinstance(stored, LanguageModelConfig) else start.loaded.text.source
+    run = run.model_copy(update={"text": TextConfig(subword=text.subword)})
+    return StartedRun(run, start, Tokenizers(tokenizer, tokenizer))
+
+
+def body_settings(model: ModelSettings) -> dict[str, Any]:
+    """Return the settings of a model with a head that has the same encoder as `model`.
+
+    Raises ConfigError for a kind of model without an encoder or decoder.
+    """
+    if isinstance(model, EncoderOnlyConfig):
+        return {**model.model_dump(exclude={"head"}), "preset": None}
+    if isinstance(model, ModelConfig):
+        names = ("width", "encoder", "positions", "dropout", "scale_embeddings")
+        return {"preset": None, **model.model_dump(include=set(names))}
+    if isinstance(model, LanguageModelConfig):
+        encoder = {"kind": "causal", "decoder": model.decoder.model_dump()}
+        return {"preset": None, **model.model_dump(include={"width", "positions", "dropout"}), "encoder": encoder}
+    raise ConfigError(f"train.start: a model of kind {model.kind} has no encoder that could get a head: choose another")
+
+
+def _merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return nested settings with changes. A group of another kind replaces the whole group."""
+    merged = dict(base)
+    for name, value in changes.items():
+        old = merged.get(name)
+        if (
+            isinstance(value, Mapping)
+            and isinstance(old, Mapping)
+            and value.get("kind", old.get("kind")) == old.get("kind")
+        ):
+            merged[name] = _merge(old, value)
+        else:
+            merged[name] = value
+    return merged

@@ -1,0 +1,203 @@
+"""The settings of runs that train a model to predict labels: classification, regression, tagging, answers."""
+
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from dragoman.base.settings.config import Config
+from dragoman.data.batches.plan import BatchConfig
+from dragoman.data.labelled.corpus import LabelledCorpora, QuestionCorpora, TaggedCorpora
+from dragoman.models.encoder_only import EncoderOnlyConfig
+from dragoman.tasks.labelled.objective import ClassObjectiveConfig
+from dragoman.text.tokenizers import TextConfig
+from dragoman.training.config import LoopConfig
+from dragoman.training.task import RunConfig, Task
+
+
+class LabelledDataConfig(Config):
+    """Base class of `data` sections with labelled examples. Subclasses have the fields `train` and `valid`."""
+
+    batch: BatchConfig = Field(BatchConfig(), description="Batching of training examples.")
+    length: int | None = Field(
+        None,
+        ge=8,
+        description="Maximum number of tokens of an input. Longer texts are cut at their end, which is reported. "
+        "Longer sentences and contexts are divided into overlapping inputs. null: the model's number of positions.",
+    )
+    language: str | None = Field(None, description="Language code for the model card.")
+    licence: str | None = Field(None, description="Licence of the data, for the model card.")
+
+    def names(self, field: Literal["train", "valid"]) -> str:
+        """Return the names of the corpora of a field, for messages."""
+        value = getattr(self, field)
+        return ", ".join(map(str, value if isinstance(value, tuple) else (value,)))
+
+
+class LabelledRun(RunConfig):
+    """Base class of the runs that train a model with a head. The task determines the head."""
+
+    head: ClassVar[str]
+
+    data: LabelledDataConfig = Field(description="Examples and batches.")
+    text: TextConfig = Field(TextConfig(), description="Subwords and the vocabulary.")
+    model: EncoderOnlyConfig = Field(description="Model architecture.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _choose_head(cls, values: Any) -> Any:
+        """Set the kind of the head, which the task determines."""
+        if not isinstance(values, dict):
+            return values
+        model = values.get("model", {})
+        if isinstance(model, dict) and isinstance(model.get("head", {}), dict):
+            model = {**model, "head": {"kind": cls.head, **model.get("head", {})}}
+        return {**values, "model": model}
+
+    @model_validator(mode="after")
+    def _check_head(self) -> Self:
+        if self.model.head.kind != self.head:
+            raise ValueError(
+                f"model.head.kind is {self.model.head.kind}, but this task needs a head of kind {self.head}: remove "
+                "model.head.kind, or choose another task.kind"
+            )
+        return self
+
+    def with_stored_choices(self, stored: Self) -> Self:
+        """Return the settings, with those that depend on the data copied from the stored run."""
+        data = self.data.model_copy(update={"batch": self.data.batch.with_stored_choices(stored.data.batch)})
+        train = self.train
+        if train.metric == "auto":
+            train = train.model_copy(update={"metric": stored.train.metric})
+        return self.model_copy(
+            update={"data": data, "model": self.model.with_stored_choices(stored.model), "train": train}
+        )
+
+
+class ClassificationTask(Task):
+    """Classification of texts, or of pairs of texts. YAML: `task: {kind: classification}`."""
+
+    kind: Literal["classification"] = "classification"
+
+
+class LabelledTextsConfig(LabelledDataConfig):
+    """Texts, or pairs of texts, with labels."""
+
+    train: LabelledCorpora = Field(description="Training examples: one corpus, or a list of corpora.")
+    valid: LabelledCorpora = Field(
+        description="Held-out examples for validation, which determine early stopping and checkpoint selection."
+    )
+
+
+class ClassificationLoopConfig(LoopConfig):
+    """The training loop: limits, intervals, optimisation. At least one limit, or `patience`, ends the run."""
+
+    metric: Literal["accuracy", "macro_f1", "weighted_f1", "matthews", "loss"] = Field(
+        "accuracy", description="Validation metric that determines the best checkpoint."
+    )
+    objective: ClassObjectiveConfig = Field(ClassObjectiveConfig(), description="Training objective.")
+
+
+class ClassificationRun(LabelledRun):
+    """A run that trains a classifier: the top level of a recipe with `task: {kind: classification}`."""
+
+    head: ClassVar[str] = "classification"
+
+    task: ClassificationTask = Field(description="Task to learn.")
+    data: LabelledTextsConfig = Field(description="Examples and batches.")
+    train: ClassificationLoopConfig = Field(ClassificationLoopConfig(), description="Training loop.")
+
+
+class RegressionTask(Task):
+    """Prediction of a number for each text or pair of texts. YAML: `task: {kind: regression}`."""
+
+    kind: Literal["regression"] = "regression"
+
+
+class RegressionLoopConfig(LoopConfig):
+    """The training loop: limits, intervals, optimisation. At least one limit, or `patience`, ends the run."""
+
+    metric: Literal["pearson", "spearman", "loss"] = Field(
+        "pearson", description="Validation metric that determines the best checkpoint."
+    )
+
+
+class RegressionRun(LabelledRun):
+    """A run that trains a regression model: the top level of a recipe with `task: {kind: regression}`.
+
+    The loss is the squared error.
+    """
+
+    head: ClassVar[str] = "regression"
+
+    task: RegressionTask = Field(description="Task to learn.")
+    data: LabelledTextsConfig = Field(description="Examples and batches.")
+    train: RegressionLoopConfig = Field(RegressionLoopConfig(), description="Training loop.")
+
+
+class TaggingTask(Task):
+    """Prediction of a tag for each word of a sentence. YAML: `task: {kind: tagging}`."""
+
+    kind: Literal["tagging"] = "tagging"
+
+
+class TaggedDataConfig(LabelledDataConfig):
+    """Sentences with one tag for each word."""
+
+    train: TaggedCorpora = Field(description="Training sentences: one corpus, or a list of corpora.")
+    valid: TaggedCorpora = Field(
+        description="Held-out sentences for validation, which determine early stopping and checkpoint selection."
+    )
+
+
+class TaggingLoopConfig(LoopConfig):
+    """The training loop: limits, intervals, optimisation. At least one limit, or `patience`, ends the run."""
+
+    metric: Literal["auto", "accuracy", "conlleval_f1", "strict_f1", "loss"] = Field(
+        "auto",
+        description="Validation metric that determines the best checkpoint. auto: conlleval_f1 if the tags mark spans, "
+        "such as B-NP, otherwise accuracy.",
+    )
+    objective: ClassObjectiveConfig = Field(ClassObjectiveConfig(), description="Training objective.")
+
+
+class TaggingRun(LabelledRun):
+    """A run that trains a tagger: the top level of a recipe with `task: {kind: tagging}`."""
+
+    head: ClassVar[str] = "tagging"
+
+    task: TaggingTask = Field(description="Task to learn.")
+    data: TaggedDataConfig = Field(description="Sentences and batches.")
+    train: TaggingLoopConfig = Field(TaggingLoopConfig(), description="Training loop.")
+
+
+class AnsweringTask(Task):
+    """Extractive question answering: finding the answer in a text. YAML: `task: {kind: question_answering}`."""
+
+    kind: Literal["question_answering"] = "question_answering"
+
+
+class QuestionsConfig(LabelledDataConfig):
+    """Questions about texts that contain the answers."""
+
+    train: QuestionCorpora = Field(description="Training questions: one corpus, or a list of corpora.")
+    valid: QuestionCorpora = Field(
+        description="Held-out questions for validation, which determine early stopping and checkpoint selection."
+    )
+
+
+class AnsweringLoopConfig(LoopConfig):
+    """The training loop: limits, intervals, optimisation. At least one limit, or `patience`, ends the run."""
+
+    metric: Literal["f1", "exact_match", "loss"] = Field(
+        "f1", description="Validation metric that determines the best checkpoint."
+    )
+
+
+class AnsweringRun(LabelledRun):
+    """A run that trains a model to find answers: the top level of a recipe with `task: {kind: question_answering}`."""
+
+    head: ClassVar[str] = "span"
+
+    task: AnsweringTask = Field(description="Task to learn.")
+    data: QuestionsConfig = Field(description="Questions and batches.")
+    train: AnsweringLoopConfig = Field(AnsweringLoopConfig(), description="Training loop.")

@@ -1,0 +1,273 @@
+"""`LabelledJob`, the base class of jobs that train a model with a head on labelled examples."""
+
+import hashlib
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from dragoman.base.errors import ConfigError
+from dragoman.base.log import info, warn
+from dragoman.checkpoint.meta import Meta
+from dragoman.data.batches.labelled import NO_LABEL, LabelledBatch, collate_labelled
+from dragoman.data.batches.plan import BatchPlan, plan_epoch
+from dragoman.inspect.describe import count_operations
+from dragoman.models.assembly import without_storage
+from dragoman.models.encoder_only import EncoderOnly
+from dragoman.models.heads import HeadConfig
+from dragoman.models.parts import count_parameters
+from dragoman.prediction.inputs import ModelInput
+from dragoman.prediction.readers import reader_of
+from dragoman.prediction.report import compare_with_labels
+from dragoman.tasks.corpus_job import activation_bytes
+from dragoman.tasks.labelled.body import load_body
+from dragoman.tasks.labelled.config import LabelledRun
+from dragoman.tasks.labelled.objective import LabelObjective
+from dragoman.tasks.labelled.validator import LabelledValidator
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.tokenizers import Tokenizers, train_tokenizers
+from dragoman.training.objectives.objective import Objective
+from dragoman.training.task import Content, Job
+from dragoman.training.validation import Validation
+
+Row = tuple[ModelInput, Any]
+"""An input of the model, with its target."""
+
+
+class LabelledJob(Job):
+    """The job of a run with labelled examples, which are held in memory.
+
+    Subclasses read the examples, choose the settings of the head that depend on them, and define the loss and the
+    measures. An example may have several inputs, each of which is a row of the epoch.
+    """
+
+    run: LabelledRun
+    train: Sequence[Any]
+    valid: Sequence[Any]
+
+    def __init__(self, run: LabelledRun) -> None:
+        self.train, self.valid = self.read(run)
+        started = load_body(run)
+        self._tokenizers = started.tokenizers
+        super().__init__(started.run, started.start)
+
+    # Defined by the task:
+
+    @abstractmethod
+    def read(self, run: Any) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Read the training examples and the held-out examples. Raises DataError."""
+
+    @abstractmethod
+    def texts(self, example: Any) -> Sequence[str]:
+        """Return the texts of an example, from which a vocabulary is learned."""
+
+    @abstractmethod
+    def resolve_head(self, head: Any) -> HeadConfig:
+        """Return the settings of the head, with those that depend on the training examples."""
+
+    @abstractmethod
+    def build_objective(self, rows: Sequence[Row]) -> LabelObjective:
+        """Return the objective. rows: the training rows."""
+
+    def choose_metric(self, metric: str) -> str:
+        """Return the metric that selects the best checkpoint. metric: the metric of the settings."""
+        return metric
+
+    # The interface of the training loop:
+
+    @property
+    def tokenizers(self) -> Tokenizers:
+        """The tokenizers, available after `prepare`. Both sides are the same."""
+        assert self._tokenizers is not None, "`prepare` learns the vocabulary"
+        return self._tokenizers
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of the texts."""
+        return self.tokenizers.source
+
+    def prepare(self) -> None:
+        """Learn the vocabulary, resolve the settings, and encode the examples."""
+        run = self.run
+        if self._tokenizers is None:
+            subword = run.text.subword.with_size(len(self.train))
+            text = run.text.model_copy(update={"subword": subword, "shared": True})
+            self._tokenizers = train_tokenizers(text, iter(()), chain.from_iterable(map(self.texts, self.train)))
+        model = run.model.resolve(len(self.train)).model_copy(update={"head": self.resolve_head(run.model.head)})
+        data = run.data.model_copy(update={"batch": run.data.batch.with_size(len(self.train))})
+        train = run.train.model_copy(update={"metric": self.choose_metric(run.train.metric)})
+        self.run = run.model_copy(update={"model": model, "data": data, "train": train})
+        self._reader = reader_of(model.head, self.tokenizer, self._limit())
+        self._rows = self._encode(self.train, "training")
+        self._valid_inputs = self._reader.encode(self.valid)
+        self._valid_rows = self._with_targets(self.valid, self._valid_inputs, known=False)
+        unknown = sum(_count_labels(target, NO_LABEL) for _, target in self._valid_rows)
+        if unknown:
+            warn(f"{unknown:,} labels of {data.names('valid')} do not occur in the training data and count as wrong")
+        self._lengths = np.array([[len(each.ids)] for each, _ in self._rows], np.int32)
+
+    def _limit(self) -> int | None:
+        """Return the maximum number of tokens of an input: `data.length` or the model's number of positions."""
+        with without_storage():
+            model = self.run.model.build_for(self.tokenizers.sizes)
+        positions, length = model.limit.positions, self.run.data.length
+        if positions is not None and length is not None and length > positions:
+            raise ConfigError(
+                f"data.length is {length} tokens, but the model has {positions} positions ({model.limit.setting}): "
+                f"lower data.length, or raise {model.limit.setting}"
+            )
+        return length or positions
+
+    def _encode(self, examples: Sequence[Any], name: str) -> list[Row]:
+        """Encode examples, and report how many are cut or divided."""
+        inputs = self._reader.encode(examples)
+        cut = [sum(each.cut for each in group) for group in inputs]
+        if any(cut):
+            warn(
+                f"{sum(map(bool, cut)):,} of {len(examples):,} {name} examples are longer than {self._limit()} tokens "
+                f"and are cut; the longest loses {max(cut):,} tokens. To keep them whole, raise data.length"
+            )
+        if divided := sum(len(group) > 1 for group in inputs):
+            info(f"Data: {divided:,} of {len(examples):,} {name} examples are divided into several inputs.")
+        return self._with_targets(examples, inputs)
+
+    def _with_targets(
+        self, examples: Sequence[Any], inputs: Sequence[Sequence[ModelInput]], known: bool = True
+    ) -> list[Row]:
+        return [
+            row
+            for example, group in zip(examples, inputs, strict=True)
+            for row in zip(group, self._reader.target(example, group, known), strict=True)
+        ]
+
+    @property
+    def model_width(self) -> int:
+        """The model width d."""
+        return self.run.model.width
+
+    def initialise(self, model: nn.Module) -> Mapping[str, float]:
+        """Copy the parts of `train.start`. A head with other labels, or for another task, is new."""
+        if self.start is not None:
+            excluded = {} if self._same_head() else {"head": "for another task or other labels"}
+            self.start.fill(model, self.tokenizers, self.model_settings, excluded)
+        return {}
+
+    def _same_head(self) -> bool:
+        assert self.start is not None
+        stored = dict(self.start.loaded.config["model"]).get("head") or {}
+        own = self.run.model.head.model_dump(mode="json")
+        return all(stored.get(name) == own.get(name) for name in ("kind", "labels"))
+
+    def outline(self, model: nn.Module) -> str:
+        """Return one line with the preset and the numbers of parameters, vocabulary entries and examples."""
+        return (
+            f"{self.run.model.preset or 'own'} · {count_parameters(model):,} parameters · vocabulary "
+            f"{self.tokenizer.size:,} · {len(self.train):,} examples"
+        )
+
+    @property
+    def contents(self) -> Mapping[str, Content]:
+        """The training examples (key `data`) and the held-out examples (key `valid`)."""
+        data = self.run.data
+        return {
+            "data": Content(data.names("train"), _fingerprint(self.train)),
+            "valid": Content(data.names("valid"), _fingerprint(self.valid)),
+        }
+
+    @property
+    def lengths(self) -> NDArray[np.int32]:
+        """Number of tokens of each row (N, 1), with special symbols."""
+        return self._lengths
+
+    @property
+    def batch_tokens(self) -> int:
+        """The token budget of a batch, `data.batch.tokens`."""
+        tokens = self.run.data.batch.tokens
+        assert tokens is not None, "`prepare` sets the batch size"
+        return tokens
+
+    def activation_bytes(self, model: Any, tokens: int, free: int) -> int:
+        """Estimate the memory of a forward pass with the function `activation_bytes`."""
+        return activation_bytes(model, tokens, int(self.lengths.max()), free)
+
+    def flops_per_target_token(self) -> float:
+        """Return the FLOPs of an update divided by its number of labels, for rows of mean length."""
+        mean = float(self._lengths.mean())
+        operations = count_operations(self.run.model, self.tokenizers.sizes, max(1, round(mean)))
+        labels = sum(_count_labels(target) for _, target in self._rows)
+        return operations.training * float(self._lengths.sum()) / max(1, labels)
+
+    def plan(self, epoch: int) -> BatchPlan:
+        """Plan the batches of an epoch. Each batch contains rows of similar length."""
+        return plan_epoch(self._lengths, self.run.data.batch, self.run.train.seed, epoch, special=0)
+
+    def padding(self, plan: BatchPlan) -> str:
+        """Return a note on the share of padding."""
+        return f"padding is {plan.padding_waste[0]:.1%}"
+
+    def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Iterator[LabelledBatch]:
+        """Yield the batches of the plan."""
+        for index in range(start, len(plan)):
+            batch = collate_rows(self._rows, plan.batches[index].tolist())
+            yield batch.pin_memory() if pin else batch
+
+    def objective(self, device: torch.device) -> Objective:
+        """Return the loss of the task."""
+        return self.build_objective(self._rows)
+
+    def validator(self, model: EncoderOnly, device: torch.device) -> LabelledValidator:
+        """Return a validator that computes the loss and the measures of the task on the held-out examples."""
+        rows = self._valid_rows
+        return LabelledValidator(
+            model,
+            self._reader,
+            self.valid,
+            self._valid_inputs,
+            lambda numbers: collate_rows(rows, numbers),
+            self.objective(device),
+            lambda examples, predictions: compare_with_labels(self.run.model.head, examples, predictions, samples=0),
+        )
+
+    def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:
+        """Return the model's metadata, including language, licence and fingerprints of the examples."""
+        data = self.run.data
+        fingerprints = {data.names("train"): self.contents["data"].fingerprint}
+        return (
+            super()
+            .meta(step, validation, averaged_steps)
+            .model_copy(update={"source_language": data.language, "licence": data.licence, "data": fingerprints})
+        )
+
+
+def collate_rows(rows: Sequence[Row], numbers: Sequence[int]) -> LabelledBatch:
+    """Return a batch of the rows with these numbers."""
+    chosen = [rows[number] for number in numbers]
+    labels = [_token_labels(each, target) if isinstance(target, list) else target for each, target in chosen]
+    counts = [_count_labels(target) - _count_labels(target, NO_LABEL) for _, target in chosen]
+    return collate_labelled([each.ids for each, _ in chosen], labels, counts, numbers)
+
+
+def _count_labels(target: Any, label: int | None = None) -> int:
+    """Return the number of labels of a row, or of those that equal `label`."""
+    labels = target if isinstance(target, list) else [target]
+    return len(labels) if label is None else sum(each == label for each in labels)
+
+
+def _token_labels(each: ModelInput, target: Sequence[int]) -> list[int]:
+    """Return the label of each token: `target` at the places of the input, NO_LABEL elsewhere."""
+    labels = [NO_LABEL] * len(each.ids)
+    for place, label in zip(each.places, target, strict=True):
+        labels[place] = label
+    return labels
+
+
+def _fingerprint(examples: Sequence[Any]) -> str:
+    digest = hashlib.sha256()
+    for example in examples:
+        digest.update(f"{example!r}\n".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()

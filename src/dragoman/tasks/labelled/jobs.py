@@ -1,0 +1,154 @@
+"""The jobs of all tasks with labelled examples."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from statistics import fmean, pstdev
+
+from dragoman.base.errors import DataError
+from dragoman.data.labelled.examples import LabelledText, Question, TaggedSentence
+from dragoman.data.labelled.read import read_labelled, read_questions, read_tagged
+from dragoman.metrics.labels.spans import has_span_tags
+from dragoman.models.heads import ClassificationHeadConfig, RegressionHeadConfig, SpanHeadConfig, TaggingHeadConfig
+from dragoman.prediction.regression import label_value
+from dragoman.tasks.labelled.config import AnsweringRun, ClassificationRun, RegressionRun, TaggingRun
+from dragoman.tasks.labelled.job import LabelledJob, Row
+from dragoman.tasks.labelled.objective import (
+    ClassObjectiveConfig,
+    LabelObjective,
+    balanced_weights,
+    class_loss,
+    span_loss,
+    squared_error,
+)
+
+
+class ClassificationJob(LabelledJob):
+    """The job of a run that trains a classifier."""
+
+    run: ClassificationRun
+    train: Sequence[LabelledText]
+    valid: Sequence[LabelledText]
+
+    def read(self, run: ClassificationRun) -> tuple[list[LabelledText], list[LabelledText]]:
+        """Read the examples. See `LabelledJob.read`."""
+        return read_labelled(run.data.train), read_labelled(run.data.valid)
+
+    def texts(self, example: LabelledText) -> Sequence[str]:
+        """Return the text, or both texts of a pair."""
+        return example.texts
+
+    def resolve_head(self, head: ClassificationHeadConfig) -> ClassificationHeadConfig:
+        """Return the settings with the labels of the training data."""
+        labels = head.labels or sorted_labels(str(example.label) for example in self.train)
+        return head.model_copy(update={"labels": labels})
+
+    def build_objective(self, rows: Sequence[Row]) -> LabelObjective:
+        """Return the cross-entropy of the classes."""
+        counts = Counter(target for _, target in rows)
+        return class_objective(self.run.train.objective, [counts[number] for number in range(self.classes)])
+
+    @property
+    def classes(self) -> int:
+        """Number of classes."""
+        return self.run.model.head.classes  # type: ignore[union-attr]
+
+
+class RegressionJob(LabelledJob):
+    """The job of a run that trains a regression model."""
+
+    run: RegressionRun
+    train: Sequence[LabelledText]
+    valid: Sequence[LabelledText]
+
+    def read(self, run: RegressionRun) -> tuple[list[LabelledText], list[LabelledText]]:
+        """Read the examples. See `LabelledJob.read`."""
+        return read_labelled(run.data.train), read_labelled(run.data.valid)
+
+    def texts(self, example: LabelledText) -> Sequence[str]:
+        """Return the text, or both texts of a pair."""
+        return example.texts
+
+    def resolve_head(self, head: RegressionHeadConfig) -> RegressionHeadConfig:
+        """Return the settings with the mean and the standard deviation of the labels."""
+        values = list(map(label_value, self.train))
+        offset = fmean(values) if head.offset is None else head.offset
+        scale = (pstdev(values) or 1.0) if head.scale is None else head.scale
+        return head.model_copy(update={"offset": offset, "scale": scale})
+
+    def build_objective(self, rows: Sequence[Row]) -> LabelObjective:
+        """Return the squared error."""
+        return LabelObjective(squared_error)
+
+
+class TaggingJob(LabelledJob):
+    """The job of a run that trains a tagger."""
+
+    run: TaggingRun
+    train: Sequence[TaggedSentence]
+    valid: Sequence[TaggedSentence]
+
+    def read(self, run: TaggingRun) -> tuple[list[TaggedSentence], list[TaggedSentence]]:
+        """Read the sentences. See `LabelledJob.read`."""
+        return read_tagged(run.data.train), read_tagged(run.data.valid)
+
+    def texts(self, example: TaggedSentence) -> Sequence[str]:
+        """Return the sentence, with spaces between the words."""
+        return (" ".join(example.words),)
+
+    def resolve_head(self, head: TaggingHeadConfig) -> TaggingHeadConfig:
+        """Return the settings with the tags of the training data."""
+        labels = head.labels or sorted_labels(tag for example in self.train for tag in example.tags or ())
+        return head.model_copy(update={"labels": labels})
+
+    def choose_metric(self, metric: str) -> str:
+        """Return span F1 for tags that mark spans, otherwise accuracy, unless a metric is set."""
+        if metric != "auto":
+            return metric
+        return "conlleval_f1" if has_span_tags(self.run.model.head.labels or ()) else "accuracy"  # type: ignore[union-attr]
+
+    def build_objective(self, rows: Sequence[Row]) -> LabelObjective:
+        """Return the cross-entropy of the tags."""
+        counts = Counter(label for _, target in rows for label in target)
+        classes = self.run.model.head.classes  # type: ignore[union-attr]
+        return class_objective(self.run.train.objective, [counts[number] for number in range(classes)])
+
+
+class AnsweringJob(LabelledJob):
+    """The job of a run that trains a model to find answers."""
+
+    run: AnsweringRun
+    train: Sequence[Question]
+    valid: Sequence[Question]
+
+    def read(self, run: AnsweringRun) -> tuple[list[Question], list[Question]]:
+        """Read the questions. See `LabelledJob.read`."""
+        return read_questions(run.data.train), read_questions(run.data.valid)
+
+    def texts(self, example: Question) -> Sequence[str]:
+        """Return the question and its context."""
+        return example.question, example.context
+
+    def resolve_head(self, head: SpanHeadConfig) -> SpanHeadConfig:
+        """Return the settings, which depend on whether all training questions have an answer."""
+        unanswered = any(example.impossible for example in self.train)
+        return head.model_copy(update={"no_answer": unanswered if head.no_answer is None else head.no_answer})
+
+    def build_objective(self, rows: Sequence[Row]) -> LabelObjective:
+        """Return the cross-entropy of the first and the last token of each answer."""
+        return LabelObjective(span_loss)
+
+
+def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
+    """Return the distinct labels, sorted by value if all are integers, otherwise by name. Raises DataError for one."""
+    distinct = set(labels)
+    if len(distinct) < 2:
+        raise DataError(f"all training examples have the label {distinct}: at least two labels are needed")
+    if all(label.lstrip("-").isdecimal() for label in distinct):
+        return tuple(sorted(distinct, key=int))
+    return tuple(sorted(distinct))
+
+
+def class_objective(config: ClassObjectiveConfig, counts: Sequence[int]) -> LabelObjective:
+    """Return the cross-entropy of classes. counts: number of training labels of each class."""
+    weights = balanced_weights(counts) if config.class_weights == "balanced" else None
+    return LabelObjective(class_loss(), class_loss(weights, config.label_smoothing))

@@ -1,0 +1,80 @@
+"""Validation of a model with a head on held-out examples."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from dragoman.base.progress import Progress
+from dragoman.data.batches.labelled import LabelledBatch
+from dragoman.metrics.labels.report import Report
+from dragoman.models.encoder_only import EncoderOnly
+from dragoman.prediction.inputs import ModelInput
+from dragoman.prediction.outputs import TOKENS, compute_outputs, length_batches
+from dragoman.prediction.readers import HeadReader, Prediction
+from dragoman.training.objectives.objective import Objective
+from dragoman.training.ranks.ranks import Runtime
+from dragoman.training.validation import Measure, Validation
+
+Judge = Callable[[Sequence[Any], Sequence[Prediction]], Report]
+"""A function that compares the predictions of examples with their labels."""
+
+
+class LabelledValidator:
+    """Validates a model on examples, which are encoded only once.
+
+    inputs: the inputs of each example. collate: makes a batch of the inputs with these indices, counted over all
+    examples. judge: compares predictions with labels.
+    """
+
+    def __init__(
+        self,
+        model: EncoderOnly,
+        reader: HeadReader,
+        examples: Sequence[Any],
+        inputs: Sequence[Sequence[ModelInput]],
+        collate: Callable[[Sequence[int]], LabelledBatch],
+        objective: Objective,
+        judge: Judge,
+    ) -> None:
+        self._model, self._reader, self._examples, self._inputs = model, reader, examples, inputs
+        self._collate, self._objective, self._judge = collate, objective, judge
+        self._lengths = [len(each.ids) for group in inputs for each in group]
+
+    @torch.no_grad()
+    def run(self, runtime: Runtime) -> Validation:
+        """Validate the current model. Several ranks share the examples, and all return the same result."""
+        started = time.monotonic()
+        rank, size = runtime.ranks.rank, runtime.ranks.size
+        own = range(rank, len(self._examples), size)
+        with Progress("Validating", "examples", len(own)) as progress, runtime.autocast():
+            flat = [each for number in own for each in self._inputs[number]]
+            outputs = iter(compute_outputs(self._model, flat, runtime.device))
+            predictions = []
+            for number in own:
+                inputs = self._inputs[number]
+                outputs_of = [next(outputs) for _ in inputs]
+                predictions.append((number, self._reader.predict(self._examples[number], inputs, outputs_of)))
+            progress.update(len(own))
+        gathered = dict(pair for part in runtime.ranks.gather(predictions) for pair in part)
+        report = self._judge(self._examples, [gathered[number] for number in range(len(self._examples))])
+        loss = Measure("loss", "loss", self._loss(runtime), "lower", "", 4)
+        return Validation((*map(_convert, report.measures), loss), time.monotonic() - started)
+
+    def _loss(self, runtime: Runtime) -> float:
+        total = labels = 0.0
+        batches = list(length_batches(self._lengths, TOKENS))
+        for rows in batches[runtime.ranks.rank :: runtime.ranks.size]:
+            with runtime.autocast():
+                loss = self._objective(self._model, self._collate(rows).to(runtime.device))
+            total += float(loss.cross_entropy)
+            labels += loss.tokens
+        total, labels = runtime.ranks.sum([total, labels])
+        return total / labels
+
+
+def _convert(measure: Any) -> Measure:
+    """Return a measure of a report as a measure of a validation. An undefined correlation counts as 0."""
+    value = 0.0 if measure.value is None else measure.value
+    return Measure(measure.key, measure.name, value, measure.better, measure.signature)
