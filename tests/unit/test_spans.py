@@ -1,4 +1,4 @@
-"""Spans from tags: schemes that are distinguished or asked for, two conventions, and the published scores of WNUT-17."""
+"""Spans from tags: schemes are recognised or asked for; two conventions; the published scores of WNUT-17."""
 
 import os
 from pathlib import Path
