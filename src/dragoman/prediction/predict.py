@@ -119,9 +119,7 @@ def _write(
     return len(examples)
 
 
-def _predictions(
-    predictor: Predictor, examples: Sequence[Any], batch_tokens: int
-) -> Iterator[tuple[Any, Prediction]]:
+def _predictions(predictor: Predictor, examples: Sequence[Any], batch_tokens: int) -> Iterator[tuple[Any, Prediction]]:
     for start in range(0, len(examples), _WINDOW):
         window = examples[start : start + _WINDOW]
         yield from zip(window, predictor.predict(window, batch_tokens=batch_tokens, first=start + 1), strict=True)
