@@ -1,6 +1,7 @@
 """Control by the server's settings, for clients that have no fields for it."""
 
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,12 @@ def test_defaults_of_a_direction_override_those_for_all(tmp_path: Path) -> None:
 
 
 def test_a_default_guard_and_its_override() -> None:
-    with served({"en-de": lambda row: [row.text.upper()]}, control={"guard": True}) as service:
+    """A guard inspects the result of a plain search. Only a faulty sentence is searched again, with the guard."""
+
+    def script(row: Any) -> list[str]:
+        return [row.text if "cat" in row.text else row.text.upper()]
+
+    with served({"en-de": script}, control={"guard": True}, limits={"beam": 6}) as service:
         requests: list[Any] = []
         submit = service.directions.models[0].batcher.submit
 
@@ -101,8 +107,25 @@ def test_a_default_guard_and_its_override() -> None:
 
         service.directions.models[0].batcher.submit = recorded  # type: ignore[method-assign]
         posted(service, "/translate", q="a dog", **PAIR)
-        posted(service, "/v1/translate", text="a dog", guard=False, **PAIR)
-    assert [request.guard is not None for request in requests] == [True, False]
+        posted(service, "/translate", q="a cat and two other cats", **PAIR)
+        posted(service, "/v1/translate", text="a cat and two other cats", guard=False, **PAIR)
+    assert [request.guard is not None for request in requests] == [False, False, True, False]
+    assert requests[2].guard.max_beam == 6
+
+
+def test_spans_survive_although_there_is_no_time_to_enforce_them() -> None:
+    """The parts between the spans are then translated alone."""
+
+    def script(row: Any) -> list[str]:
+        if row.expected.constraints or row.constraints:
+            time.sleep(0.3)
+        return [row.text.upper()]
+
+    q = [f"Hello %{number}$s, see {{name}} again!" for number in range(1, 9)]
+    with served({"en-de": script}, limits={"seconds": 2}) as service:
+        answer = posted(service, "/translate", q=q, **PAIR)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["translatedText"] == [f"HELLO %{number}$s, SEE {{name}} AGAIN!" for number in range(1, 9)]
 
 
 def test_a_stream_reports_final_translations_only() -> None:

@@ -83,6 +83,69 @@ def test_a_long_ticket_does_not_delay_a_short_one() -> None:
     assert [each.position for each in taken] == [0, 0, 1]
 
 
+def of_client(queue: LineQueue, client: str, *costs: int, beam: int = 1) -> Ticket:
+    request = Request(SearchConfig(beam=beam))
+    new = Ticket([(f"line {place}", request) for place in range(len(costs))], costs, client=client)
+    queue.put(new, range(len(costs)))
+    return new
+
+
+def taken(queue: LineQueue, lines: int) -> list[str | None]:
+    return [each.ticket.client for each in queue.take(1000, lines, gather=0)]
+
+
+def test_clients_take_turns_however_many_tickets_they_have() -> None:
+    queue = LineQueue(1000)
+    for _ in range(20):
+        of_client(queue, "many", 1)
+    of_client(queue, "one", 1)
+    of_client(queue, "list", 1, 1, 1)
+    assert taken(queue, 6) == ["many", "one", "list", "many", "list", "many"]
+
+
+def test_expensive_lines_count_more() -> None:
+    queue = LineQueue(1000)
+    of_client(queue, "wide", *[2] * 10, beam=8)
+    of_client(queue, "narrow", *[2] * 20, beam=2)
+    assert Counter(taken(queue, 15)) == {"wide": 3, "narrow": 12}
+
+
+def test_a_client_that_returns_has_no_advantage() -> None:
+    """Neither time that a client has not used is saved, nor is work forgotten that was done for it."""
+    queue = LineQueue(1000, shared_lines=1000)
+    of_client(queue, "early", 100)
+    of_client(queue, "busy", *[10] * 30)
+    assert taken(queue, 11) == ["early"] + ["busy"] * 10
+    of_client(queue, "early", *[10] * 10)
+    of_client(queue, "late", *[10] * 10)
+    assert Counter(taken(queue, 9)) == {"early": 3, "busy": 3, "late": 3}
+
+
+def test_a_client_has_only_a_share_of_the_lines_in_flight_while_others_have_some() -> None:
+    queue = LineQueue(1000, shared_lines=8)
+    of_client(queue, "book", *[1] * 50)
+    lines = queue.take(1000, 16, gather=0)
+    assert len(lines) == 16, "a single client has all lines"
+    of_client(queue, "sentence", 1)
+    assert [each.ticket.client for each in queue.take_available(1000, 16)] == ["sentence"]
+    for line in lines[:14]:
+        queue.release(line)
+    assert len(queue.take_available(1000, 16)) == 2, "half of 8, as the sentence is being translated"
+    assert len(queue.take(1000, 16, gather=0)) == 1, "another thread is never idle"
+
+
+def test_clients_without_lines_are_forgotten() -> None:
+    queue = LineQueue(10**9)
+    for number in range(2000):
+        of_client(queue, f"client {number}", 1 + number % 50)
+        for line in queue.take(100, 10, gather=0):
+            queue.release(line)
+    assert len(queue._clients) < 300
+    withdrawn = of_client(queue, "withdrawn", 1)
+    withdrawn.done.cancel()
+    assert queue.take_available(10, 10) == [] and not queue.tokens and not queue.lines
+
+
 def test_a_line_beyond_the_budget_has_a_batch_of_its_own() -> None:
     queue = LineQueue(10)
     big, small = put(queue, 50), None

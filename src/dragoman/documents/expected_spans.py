@@ -36,6 +36,14 @@ class ExpectedSpans:
             return False
         return self._exact.requirements(source).is_met_by(translation)
 
+    def divide(self, text: str) -> list[tuple[str, bool]]:
+        """Divide a text into parts that are expected spans (True), and parts to translate (False)."""
+        parts, end = list[tuple[str, bool]](), 0
+        for span in self.rules.find(text):
+            parts += [(text[end : span.start], False), (span.text, True)]
+            end = span.end
+        return [part for part in (*parts, (text[end:], False)) if part[0]]
+
 
 def expected_spans(keep: Iterable[str] | None, patterns: Iterable[str] | None = ()) -> ExpectedSpans | None:
     """Return the usual expected spans and those of patterns if no kinds of spans to keep are given; otherwise None.

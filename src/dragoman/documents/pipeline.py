@@ -124,6 +124,10 @@ class DocumentPipeline:
         """Return whether a translation of a sentence contains all expected spans."""
         return self._expected is None or self._expected.are_in(sentence.text, text)
 
+    def divide(self, sentence: Sentence) -> list[tuple[str, bool]]:
+        """Divide a sentence into expected spans (True), which are copied, and parts to translate (False)."""
+        return [(sentence.text, False)] if self._expected is None else self._expected.divide(sentence.text)
+
     def repairs(self, sentences: Sequence[Sentence], texts: Sequence[str]) -> dict[int, TextRequest]:
         """Return requests that enforce the expected spans, for the sentences whose translations lack some, by index.
 

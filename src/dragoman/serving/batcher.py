@@ -63,8 +63,8 @@ class Batcher:
     If the backend supports it, a batch admits further lines during decoding. Identical lines are translated once. An
     error in a line fails only the tickets that contain the line.
 
-    Lines with requirements, such as a glossary, need expensive searches. If there is a separate backend for them, they
-    have their own queue and thread, so that other lines do not wait for them.
+    Lines with requirements, such as a glossary, or a guard need expensive searches. If there is a separate backend for
+    them, they have their own queue and thread, so that other lines do not wait for them.
     """
 
     def __init__(
@@ -79,7 +79,9 @@ class Batcher:
 
         control_backend: the backend for lines with requirements; None: the same backend.
         """
-        self.queue, self.control_queue = LineQueue(config.most_tokens), LineQueue(config.most_tokens)
+        self.queue, self.control_queue = (
+            LineQueue(config.most_tokens, max(1, config.batch_lines // 2)) for _ in range(2)
+        )
         self._config, self._listener = config, listener
         self._current = backend, Cache(config.cache_entries)
         self._control_backend = control_backend
@@ -353,8 +355,8 @@ class BatchReporter:
 
 
 def _is_control(line: TextRequest) -> bool:
-    """Return whether a line has requirements, which need an expensive search."""
-    return line[1].control is not None
+    """Return whether a line has requirements or a guard, which may need several expensive searches."""
+    return line[1].control is not None or line[1].guard is not None
 
 
 def _translate_with_retries(

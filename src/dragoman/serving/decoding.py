@@ -21,17 +21,18 @@ async def decode(
     lines: Sequence[TextRequest],
     costs: Sequence[int],
     on_result: Callable[[int, Hypotheses], None],
+    client: str | None,
     in_parts: bool,
 ) -> list[Hypotheses]:
     """Return the hypotheses of each line. Cancelling this coroutine withdraws the lines from the queue.
 
-    costs: the number of tokens of each line. on_result: as in `Ticket`. in_parts: whether only a few parts of the lines
+    costs: the number of tokens of each line. on_result, client: as in `Ticket`. in_parts: whether only a few parts of the lines
     are in the queue at the same time, so that a document of any size leaves space for other requests.
 
     Raises QueueFull, and the errors of the translation. A document waits for space if a part of it is translated.
     """
     if not in_parts:
-        return await _submit(batcher, lines, costs, on_result)
+        return await _submit(batcher, Ticket(lines, costs, on_result, client))
     pending: deque[asyncio.Task[list[Hypotheses]]] = deque()
     results: list[Hypotheses] = []
     try:
@@ -43,7 +44,7 @@ async def decode(
 
                 while True:
                     try:
-                        return await _submit(batcher, lines[begin:end], costs[begin:end], on_line)
+                        return await _submit(batcher, Ticket(lines[begin:end], costs[begin:end], on_line, client))
                     except QueueFull:
                         if not begin:
                             raise
@@ -61,13 +62,7 @@ async def decode(
     return results
 
 
-async def _submit(
-    batcher: Batcher,
-    lines: Sequence[TextRequest],
-    costs: Sequence[int],
-    on_result: Callable[[int, Hypotheses], None],
-) -> list[Hypotheses]:
-    ticket = Ticket(lines, costs, on_result)
+async def _submit(batcher: Batcher, ticket: Ticket) -> list[Hypotheses]:
     batcher.submit(ticket)
     try:
         return await asyncio.wrap_future(ticket.done)

@@ -1,13 +1,17 @@
 """The queue of a served model: `Ticket` (the lines of a request), `LineQueue` (limited in tokens) and `Cache`."""
 
+import sys
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
+from heapq import heappop, heappush
+from itertools import count
 from threading import Condition, Lock
 from time import monotonic
 from typing import NamedTuple
 
+from dragoman.decode.search import SearchConfig
 from dragoman.serving.errors import Overloaded, QueueFull
 from dragoman.translation.request import Sampling, TextRequest
 from dragoman.translation.result import Translation
@@ -28,12 +32,13 @@ class Ticket:
         lines: Sequence[TextRequest],
         costs: Sequence[int],
         on_result: Callable[[int, Hypotheses], None] | None = None,
+        client: str | None = None,
     ) -> None:
         """costs: the number of tokens of each line. on_result: receives the index and the hypotheses of each line.
 
-        on_result is called in any thread.
+        on_result is called in any thread. client: the name of the client; None if it shares its turns with no ticket.
         """
-        self.lines, self.costs = lines, costs
+        self.lines, self.costs, self.client = lines, costs, client
         self.done: Future[list[Hypotheses]] = Future()
         self._on_result, self._lock = on_result, Lock()
         self._results: dict[int, Hypotheses] = {}
@@ -81,21 +86,46 @@ class QueuedLine(NamedTuple):
         return self.ticket.costs[self.position]
 
 
+class _Client:
+    """The lines of a client.
+
+    served: the work that was done for the client, in the virtual time of `LineQueue`. in_flight: the number of its
+    lines that were taken and not yet released.
+    """
+
+    def __init__(self, served: float) -> None:
+        self.served = served
+        self.tickets: deque[tuple[Ticket, deque[int]]] = deque()
+        self.in_flight = 0
+        self.is_scheduled = False
+
+
 class LineQueue:
     """A thread-safe queue of lines that wait for a model, with a limit on their tokens.
 
-    Tickets take turns line by line, so that a single sentence does not wait for a whole book. A ticket is admitted as a
-    whole or rejected, so that concurrent requests never exceed the capacity. A line's tokens are released when the line
-    has been translated, or when its ticket is cancelled while the line is waiting.
+    Clients receive equal shares of the model's work: the next line is that of the client for whom the least work was
+    done. The work for a line is estimated by its tokens and its beam. Time that a client has not used is not saved, so
+    that its lines wait for at most one line of each other client (start-time fair queuing, Goyal, Vin and Cheng 1996).
+    The tickets of a client take turns line by line, so that a single sentence does not wait for a whole book. While
+    several clients have lines, each can have only a share of a batch, because a full batch delays every line in it.
+
+    A ticket is admitted as a whole or rejected, so that concurrent requests never exceed the capacity. A line's tokens
+    are released when the line has been translated, or when its ticket is cancelled while the line is waiting.
     """
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, shared_lines: int = 32) -> None:
         """capacity: the maximum number of tokens that are waiting or being translated.
 
-        An empty queue admits any ticket, whatever its size.
+        shared_lines: while several clients have lines, the number of lines of which each client can have an equal share
+        at the same time. An empty queue admits any ticket, whatever its size.
         """
-        self._capacity = capacity
-        self._tickets: deque[tuple[Ticket, deque[int]]] = deque()
+        self._capacity, self._shared_lines = capacity, shared_lines
+        self._clients: dict[object, _Client] = {}
+        """Clients with waiting lines, and those that have received more work than others, by name or ticket."""
+        self._schedule: list[tuple[float, int, object]] = []
+        """A heap of the clients with waiting lines: work, a number that makes earlier entries smaller, and key."""
+        self._numbers, self._time = count(), 0.0
+        self._lines = 0
         self._changed = Condition()
         self._tokens = 0
         self._open = True
@@ -109,8 +139,7 @@ class LineQueue:
     @property
     def lines(self) -> int:
         """The number of waiting lines."""
-        with self._changed:
-            return sum(len(indices) for ticket, indices in self._tickets if not ticket.is_done)
+        return self._lines
 
     @property
     def is_full(self) -> bool:
@@ -133,7 +162,11 @@ class LineQueue:
             if not self._tokens:
                 self._progressed_at = monotonic()
             self._tokens += tokens
-            self._tickets.append((ticket, deque(indices)))
+            self._lines += len(indices)
+            key = _client_key(ticket)
+            client = self._clients.setdefault(key, _Client(self._time))
+            client.tickets.append((ticket, deque(indices)))
+            self._schedule_client(key, client)
             self._changed.notify()
         ticket.done.add_done_callback(lambda _: self._withdraw(ticket))
 
@@ -144,7 +177,7 @@ class LineQueue:
         Returns [] if the queue is closed and empty.
         """
         with self._changed:
-            while not self._tickets:
+            while not self._lines:
                 if not self._open:
                     return []
                 self._changed.wait()
@@ -152,9 +185,7 @@ class LineQueue:
             deadline = monotonic() + gather
             while gather and len({id(line.ticket) for line in batch}) > 1 and len(batch) < lines:
                 remaining = tokens - sum(line.cost for line in batch)
-                if remaining <= 0 or not self._changed.wait_for(
-                    lambda: self._tickets, max(0.0, deadline - monotonic())
-                ):
+                if remaining <= 0 or not self._changed.wait_for(lambda: self._lines, max(0.0, deadline - monotonic())):
                     break
                 further = self._take(remaining, lines - len(batch), at_least_one=False)
                 if not further:
@@ -172,6 +203,13 @@ class LineQueue:
         with self._changed:
             self._tokens -= line.cost
             self._progressed_at = monotonic()
+            key = _client_key(line.ticket)
+            if (client := self._clients.get(key)) is not None:
+                client.in_flight -= 1
+                self._forget(key, client)
+            if not self._tokens:  # nobody waits for anybody
+                self._clients.clear()
+                self._schedule.clear()
 
     def close(self) -> None:
         """Stop admitting lines. Waiting lines can still be taken."""
@@ -181,27 +219,89 @@ class LineQueue:
 
     def _take(self, tokens: int, lines: int, at_least_one: bool = True) -> list[QueuedLine]:
         batch: list[QueuedLine] = []
-        while self._tickets and len(batch) < lines:
-            ticket, indices = self._tickets[0]
-            cost = ticket.costs[indices[0]]
-            if cost > tokens and (batch or not at_least_one):
+        share, waiting = self._share(), list[tuple[float, int, object]]()
+        while self._schedule and len(batch) < lines:
+            _, _, key = self._schedule[0]
+            client, must_take = self._clients[key], at_least_one and not batch
+            if client.tickets and client.in_flight >= share and not must_take:
+                waiting.append(heappop(self._schedule))
+                continue
+            if client.tickets and client.tickets[0][0].costs[client.tickets[0][1][0]] > tokens and not must_take:
                 break
-            self._tickets.popleft()
-            self._progressed_at = monotonic()
-            batch.append(QueuedLine(ticket, indices.popleft()))
-            tokens -= cost
-            if indices:
-                self._tickets.append((ticket, indices))
+            heappop(self._schedule)
+            client.is_scheduled = False
+            if client.tickets:  # otherwise, they were withdrawn
+                line = self._take_line(client)
+                batch.append(line)
+                tokens -= line.cost
+            self._schedule_client(key, client)
+        for entry in waiting:
+            heappush(self._schedule, entry)
+        if len(self._clients) > 2 * len(self._schedule) + _IDLE_CLIENTS:
+            for key, client in tuple(self._clients.items()):
+                self._forget(key, client)
         return batch
+
+    def _share(self) -> int:
+        """Return the maximum number of lines of a client that are translated at the same time."""
+        active = sum(1 for client in self._clients.values() if client.tickets or client.in_flight)
+        return max(1, self._shared_lines // active) if active > 1 else sys.maxsize
+
+    def _take_line(self, client: _Client) -> QueuedLine:
+        """Take the next line of a client."""
+        ticket, indices = client.tickets.popleft()
+        line = QueuedLine(ticket, indices.popleft())
+        if indices:
+            client.tickets.append((ticket, indices))
+        self._lines -= 1
+        self._progressed_at = monotonic()
+        self._time = max(self._time, client.served)
+        client.served += _estimate_work(line)
+        client.in_flight += 1
+        return line
+
+    def _schedule_client(self, key: object, client: _Client) -> None:
+        """Enter a client into the schedule if it has waiting lines."""
+        if client.tickets and not client.is_scheduled:
+            client.served = max(client.served, self._time)
+            client.is_scheduled = True
+            heappush(self._schedule, (client.served, next(self._numbers), key))
+        self._forget(key, client)
+
+    def _forget(self, key: object, client: _Client) -> None:
+        """Remove a client without lines, unless it must wait for the others' turns when it returns."""
+        if client.tickets or client.in_flight or client.is_scheduled:
+            return
+        if not isinstance(key, str) or client.served <= self._time:
+            self._clients.pop(key, None)
 
     def _withdraw(self, ticket: Ticket) -> None:
         """Drop the waiting lines of a ticket that needs no further results."""
         with self._changed:
-            for number, (other, indices) in enumerate(self._tickets):
+            client = self._clients.get(_client_key(ticket))
+            for number, (other, indices) in enumerate(() if client is None else client.tickets):
                 if other is ticket:
+                    assert client is not None
                     self._tokens -= sum(ticket.costs[index] for index in indices)
-                    del self._tickets[number]
+                    self._lines -= len(indices)
+                    del client.tickets[number]
                     return
+
+
+_IDLE_CLIENTS = 256
+"""Number of clients without lines from which those that need no longer wait for others are forgotten."""
+
+
+def _client_key(ticket: Ticket) -> object:
+    """Return the key of a ticket's client: its name, or the ticket itself."""
+    return ticket if ticket.client is None else ticket.client
+
+
+def _estimate_work(line: QueuedLine) -> int:
+    """Return the estimated work for a line: its tokens, for each hypothesis of the beam."""
+    _, request = line.line
+    decoding = request.decoding
+    return line.cost * (decoding.beam if isinstance(decoding, SearchConfig) else 1)
 
 
 class Cache:

@@ -15,20 +15,17 @@ from dragoman.documents.languages import Languages
 from dragoman.documents.passage import iterate_passages
 from dragoman.documents.pipeline import DocumentPipeline, SegmentedDocument
 from dragoman.documents.sentences import Sentence
-from dragoman.serving.batcher import Batcher
 from dragoman.serving.config import LimitsConfig, ServeConfig
 from dragoman.serving.control_defaults import ControlDefaults, Defaults
-from dragoman.serving.decoding import decode
 from dragoman.serving.detection.detector import Detector
-from dragoman.serving.errors import Overloaded, QueueFull, RequestError, TimedOut, TooLarge
+from dragoman.serving.errors import Overloaded, RequestError, TimedOut, TooLarge
 from dragoman.serving.fair_executor import FairExecutor
 from dragoman.serving.queue import Hypotheses
+from dragoman.serving.sentence_decoder import SentenceDecoder, hypothesis_text
 from dragoman.serving.served_models import Directions, Step
 from dragoman.serving.translation_job import OnSentence, TranslatedSentence, TranslatedText, TranslationJob
 from dragoman.translation.alignment import Alignment
-from dragoman.translation.files.lines import one_line
-from dragoman.translation.request import Request, TextRequest
-from dragoman.translation.result import Translation
+from dragoman.translation.request import Request
 from dragoman.translation.translator import Translator
 
 Result = TypeVar("Result")
@@ -41,6 +38,9 @@ _EXPENSIVE_SETTINGS = frozenset({"constraints", "glossary"})
 
 _THREADS = 2
 """Number of threads that prepare texts, and number of threads that prepare documents."""
+
+_REPAIR_SHARE = 0.4
+"""Share of the timeout of a request in which sentences that lack expected spans are decoded again."""
 
 _TOKENISED_SENTENCES = 1000
 """Number of sentences that are tokenised together."""
@@ -111,7 +111,7 @@ class Service:
         """Raise RequestError for a direction that is not served and for inconsistent settings."""
         for step in self.directions.route(job.source, job.target)[-1:]:
             defaults = self._defaults.of(step.model.source, step.target)
-            await self.prepare(job.client, partial(_request, step, job, defaults), job.is_document)
+            await self.prepare(job.client, partial(_request, step, job, defaults, self._limits.beam), job.is_document)
 
     async def prepare(self, client: str, function: Callable[[], Result], is_document: bool) -> Result:
         """Return the result of an expensive function, which is called in a thread for texts or for documents.
@@ -170,7 +170,8 @@ class Service:
 
         def segment() -> tuple[DocumentPipeline, list[SegmentedDocument[Any]], list[Sentence], list[int]]:
             expected = defaults.expected if "keep" not in job.settings else None
-            pipeline = DocumentPipeline(translator, _request(step, job, defaults), job.source, expected=expected)
+            request = _request(step, job, defaults, self._limits.beam)
+            pipeline = DocumentPipeline(translator, request, job.source, expected=expected)
             documents = []
             try:
                 for index in until_cancelled(range(len(job.texts))):
@@ -188,15 +189,20 @@ class Service:
             or not _EXPENSIVE_SETTINGS.isdisjoint(defaults.merged(job.settings))
             or sum(map(len, pivots or job.texts)) > _THREAD_CHARACTERS
         )
-        prepared = await self.prepare(job.client, segment, job.is_document) if is_long else segment()
-        pipeline, documents, sentences, costs = prepared
+
+        async def prepare(function: Callable[[], Result]) -> Result:
+            return await self.prepare(job.client, function, job.is_document) if is_long else function()
+
+        pipeline, documents, sentences, costs = await prepare(segment)
         indices = [(text, index) for text, document in enumerate(documents) for index in range(len(document.sentences))]
 
         def on_result(line: int, hypotheses: Hypotheses) -> None:
             if on_sentence is not None:
-                on_sentence(*indices[line], _text(hypotheses[0]))
+                on_sentence(*indices[line], hypothesis_text(hypotheses[0]))
 
-        found = iter(await self._decode(step.model.batcher, pipeline, sentences, costs, job, on_result, is_long))
+        seconds = _REPAIR_SHARE * (self._limits.file_seconds if job.is_document else self._limits.seconds)
+        decoder = SentenceDecoder(step.model.batcher, pipeline, sentences, costs, job, prepare, seconds)
+        found = iter(await decoder.decode(on_result))
         results = [list(islice(found, len(document.sentences))) for document in documents]
 
         def assemble() -> list[TranslatedText]:
@@ -205,92 +211,6 @@ class Service:
         if is_long or job.align or any(_has_markup(document) for document in documents):
             return await self.prepare(job.client, assemble, job.is_document)
         return assemble()
-
-    async def _decode(
-        self,
-        batcher: Batcher,
-        pipeline: DocumentPipeline,
-        sentences: Sequence[Sentence],
-        costs: Sequence[int],
-        job: TranslationJob,
-        on_result: Callable[[int, Hypotheses], None],
-        is_long: bool,
-    ) -> list[Hypotheses]:
-        """Decode each sentence through the model's queue, and return its hypotheses.
-
-        A sentence whose hypotheses lack expected spans is decoded again. on_result: called for final results only.
-        is_long: whether to prepare the requests in a separate thread. Raises RequestError and Overloaded.
-        """
-
-        def acceptable(index: int, hypotheses: Hypotheses) -> Hypotheses:
-            return [each for each in hypotheses if pipeline.accepts(sentences[index], _text(each))]
-
-        def on_first_result(index: int, hypotheses: Hypotheses) -> None:
-            if found := acceptable(index, hypotheses):
-                on_result(index, found)
-
-        def find_repairs() -> dict[int, TextRequest]:
-            for index, hypotheses in enumerate(until_cancelled(list(results))):
-                results[index] = acceptable(index, hypotheses) or hypotheses
-            return pipeline.repairs(sentences, [_text(hypotheses[0]) for hypotheses in results])
-
-        results = await self._decode_first(batcher, pipeline, sentences, costs, job, on_first_result, is_long)
-        repairs = await self.prepare(job.client, find_repairs, job.is_document) if is_long else find_repairs()
-        indices = list(repairs)
-
-        def on_repaired(line: int, hypotheses: Hypotheses) -> None:
-            on_result(indices[line], hypotheses)
-
-        try:
-            lines, repaired_costs = list(repairs.values()), [costs[index] for index in indices]
-            repaired = await decode(batcher, lines, repaired_costs, on_repaired, in_parts=job.is_document)
-        except (ConfigError, DataError):  # the engine does not support constraints
-            repaired = [results[index] for index in indices]
-            for line, hypotheses in enumerate(repaired):
-                on_repaired(line, hypotheses)
-        for index, hypotheses in zip(indices, repaired, strict=True):
-            results[index] = hypotheses
-        return results
-
-    async def _decode_first(
-        self,
-        batcher: Batcher,
-        pipeline: DocumentPipeline,
-        sentences: Sequence[Sentence],
-        costs: Sequence[int],
-        job: TranslationJob,
-        on_result: Callable[[int, Hypotheses], None],
-        is_long: bool,
-    ) -> list[Hypotheses]:
-        """Decode each sentence as the first of the pipeline's attempts that the model supports."""
-        reservation = None if job.reserve is None else job.reserve(sum(costs))
-        attempts, rejection = pipeline.attempts(sentences), ""
-
-        def next_lines() -> list[TextRequest] | None:
-            lines = next(attempts, None)
-            return None if lines is None else [_without_unneeded_control(*line) for line in until_cancelled(lines)]
-
-        while True:
-            lines = await self.prepare(job.client, next_lines, job.is_document) if is_long else next_lines()
-            if lines is None:
-                raise RequestError(rejection)
-            try:
-                return await decode(batcher, lines, costs, on_result, in_parts=job.is_document)
-            except QueueFull:
-                if reservation is not None:
-                    reservation.cancel()
-                raise
-            except DataError as error:
-                raise RequestError(str(error)) from None
-            except ConfigError as error:
-                rejection = str(error)
-
-
-def _without_unneeded_control(text: str, request: Request) -> TextRequest:
-    """Return a line without requirements if none of them applies to its text, so that it is searched faster."""
-    if request.control is None or request.control.requirements(text):
-        return text, request
-    return text, replace(request, control=None)
 
 
 def _check_characters(parsed: ParsedDocument[Any], maximum: int) -> None:
@@ -321,13 +241,13 @@ def _assemble(
 ) -> TranslatedText:
     """Write the translations of a document. Hypothesis k of the document consists of hypothesis k of each sentence."""
     count = min(job.alternatives + 1, max(map(len, results), default=1))
-    ranked = [[_text(hypotheses[min(rank, len(hypotheses) - 1)]) for hypotheses in results] for rank in range(count)]
+    ranked = [[hypothesis_text(each[min(rank, len(each) - 1)]) for each in results] for rank in range(count)]
     alignments = [_align(pipeline, document, texts, job.align and rank == 0) for rank, texts in enumerate(ranked)]
     written = [document.write(*arguments) for arguments in zip(ranked, alignments, strict=True)]
     sentences = [
         TranslatedSentence(
             sentence.text,
-            [(_text(one), one.score, one.log_probability) for one in hypotheses[: job.alternatives + 1]],
+            [(hypothesis_text(one), one.score, one.log_probability) for one in hypotheses[: job.alternatives + 1]],
             hypotheses[0].finished,
             alignment if job.align else None,
         )
@@ -346,14 +266,14 @@ def _align(
     return [()] * len(texts)
 
 
-def _request(step: Step, job: TranslationJob, defaults: Defaults) -> Request:
-    """Return the request for every sentence. Raises RequestError for inconsistent settings."""
+def _request(step: Step, job: TranslationJob, defaults: Defaults, max_beam: int) -> Request:
+    """Return the request for every sentence. max_beam: limits the searches of a guard.
+
+    Raises RequestError for inconsistent settings.
+    """
     try:
         settings = {"nbest": job.alternatives + 1, **defaults.merged(job.settings)}
-        return step.model.translator.request(to=step.model.tag_for(step.target), **settings)
+        request = step.model.translator.request(to=step.model.tag_for(step.target), **settings)
     except (ConfigError, DataError) as error:
         raise RequestError(str(error)) from None
-
-
-def _text(translation: Translation) -> str:
-    return one_line(translation.text)
+    return request if request.guard is None else replace(request, guard=replace(request.guard, max_beam=max_beam))

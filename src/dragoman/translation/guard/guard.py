@@ -60,11 +60,13 @@ def merge_outcomes(parts: Iterable[GuardOutcome | None]) -> GuardOutcome | None:
 @dataclass(frozen=True)
 class Guard:
     """Inspects translations. scripts: the scripts of the target language, empty if unknown. two_languages: True if the
-    source and target languages differ, so that a copy is a fault.
+    source and target languages differ, so that a copy is a fault. max_beam: the maximum beam size of further searches,
+    unless the first search has a larger one; None for no limit.
     """
 
     scripts: frozenset[str] = frozenset()
     two_languages: bool = True
+    max_beam: int | None = None
 
     def findings(self, source: str, output: str) -> tuple[Finding, ...]:
         """Return the faults of a translation; an empty tuple if the source is blank."""
@@ -81,7 +83,8 @@ class Guard:
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of the guard as JSON values."""
-        return {"scripts": sorted(self.scripts), "two_languages": self.two_languages}
+        limit = {} if self.max_beam is None else {"max_beam": self.max_beam}
+        return {"scripts": sorted(self.scripts), "two_languages": self.two_languages, **limit}
 
 
 def is_empty(source: str, output: str) -> bool:

@@ -11,7 +11,7 @@ from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.translation.codec import Codec
 from dragoman.translation.constraints.fallback import ConstraintFallback
 from dragoman.translation.engine import Engine, Row
-from dragoman.translation.guard.guard import Finding, GuardOutcome
+from dragoman.translation.guard.guard import Finding, Guard, GuardOutcome
 from dragoman.translation.request import Request
 from dragoman.translation.result import Translation
 from dragoman.translation.rounds import Search, Steps
@@ -48,12 +48,9 @@ class GuardRetry:
         guard = request.guard
         assert guard is not None
         findings = [guard.findings(text, each.text) for each in first]
-        if not any(findings):
-            return first
+        if (chosen := _choose(first, findings)) is not None:
+            return chosen
         best = _ordered(first, findings, findings[0], "")
-        # a patched translation means that the search has already failed
-        if not all(findings) or first[0].patched:
-            return best
         for other in other_searches(request, findings[0], self._codec.count_target_tokens):
             row = self._row(number, text, other.request)
             answer = None if row is None else (yield Search([row], optional=True))
@@ -87,6 +84,21 @@ class GuardRetry:
         return self._constraints.meeting(row, text, request.control, hypotheses)
 
 
+def choose_without_retry(guard: Guard, text: str, first: list[Translation]) -> list[Translation] | None:
+    """Return the translations that `GuardRetry` returns if it needs no further search; None if it does.
+
+    first: the first search's results.
+    """
+    return _choose(first, [guard.findings(text, each.text) for each in first])
+
+
+def _choose(first: list[Translation], findings: Sequence[tuple[Finding, ...]]) -> list[Translation] | None:
+    if not any(findings):
+        return first
+    # a patched translation means that the search has already failed
+    return _ordered(first, findings, findings[0], "") if not all(findings) or first[0].patched else None
+
+
 def other_searches(
     request: Request, findings: Sequence[Finding], count_tokens: Callable[[str], int]
 ) -> Iterator[OtherSearch]:
@@ -97,7 +109,10 @@ def other_searches(
     first = request.decoding
     assert isinstance(first, SearchConfig)
     kinds = {finding.kind for finding in findings}
-    beam = max(first.beam, _BEAM)
+    most = None if request.guard is None else request.guard.max_beam
+    beam, wide = max(first.beam, _BEAM), 2 * max(first.beam, _BEAM)
+    if most is not None:
+        beam, wide = max(first.beam, min(beam, most)), max(first.beam, min(wide, most))
     usual = first.model_copy(update={"beam": beam, "nbest": beam, "diversity": None, "shrinking": False})
 
     def searched(**changes: object) -> Request:
@@ -118,7 +133,8 @@ def other_searches(
         yield OtherSearch("no repetition", searched(no_repeat_ngram=run))
     if "numbers" in kinds and not first.tree:
         yield OtherSearch("kept numbers", replace(searched(), control=_keeping_numbers(request.control)))
-    yield OtherSearch("wide", searched(beam=2 * beam, nbest=2 * beam))
+    if wide > beam:
+        yield OtherSearch("wide", searched(beam=wide, nbest=wide))
 
 
 def _keeping_numbers(control: Control | None) -> Control:
