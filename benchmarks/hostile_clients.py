@@ -25,8 +25,9 @@ from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 
-from dragoman.data.corpora.lines import open_lines
 from hostile_kinds import Address, HostileProcess, hostile_process, post_json
+
+from dragoman.data.corpora.lines import open_lines
 from serving import Answers, Client, memory, percentiles, server
 
 SETTINGS = "access: {trusted_proxies: [127.0.0.1]}\nqueue: {cache_entries: 0}\nlog: false\n"
@@ -110,8 +111,8 @@ def report(answers: Answers, delays: Answers) -> str:
     rate = answers.statuses[200] / answers.took
     statuses = ", ".join(f"{status}: {count}" for status, count in sorted(answers.statuses.items()) if count)
     return (
-        f"{{{statuses}}}, {rate:.0f} per second, {percentiles(answers.seconds)}; /health {percentiles(delays.seconds)}, "
-        f"max {1000 * max(delays.seconds):.0f} ms"
+        f"{{{statuses}}}, {rate:.0f} per second, {percentiles(answers.seconds)}; "
+        f"/health {percentiles(delays.seconds)}, max {1000 * max(delays.seconds):.0f} ms"
     )
 
 
@@ -174,7 +175,7 @@ def main() -> None:
     arguments = parser.parse_args()
     Visitor.pause = arguments.pause
     texts = [line.strip() for line in open_lines(arguments.source) if line.strip()]
-    source, target = languages = tuple(arguments.languages.split("-"))
+    source, target = arguments.languages.split("-")
     with (
         server(arguments.model, "--languages", arguments.languages, settings=SETTINGS) as (process, address),
         hostile_process(address, texts, (source, target)) as hostile,

@@ -26,8 +26,8 @@ async def decode(
 ) -> list[Hypotheses]:
     """Return the hypotheses of each line. Cancelling this coroutine withdraws the lines from the queue.
 
-    costs: the number of tokens of each line. on_result, client: as in `Ticket`. in_parts: whether only a few parts of the lines
-    are in the queue at the same time, so that a document of any size leaves space for other requests.
+    costs: the number of tokens of each line. on_result, client: as in `Ticket`. in_parts: whether only a few parts of
+    the lines are in the queue at the same time, so that a document of any size leaves space for other requests.
 
     Raises QueueFull, and the errors of the translation. A document waits for space if a part of it is translated.
     """
