@@ -33,12 +33,16 @@ from hypothesis import strategies as st
 
 from serving import memory, server
 
+SECONDS = 20
+"""The timeout of a request; longer than the default, so that other programs on the machine do not cause failures."""
+
 CHECKS = "not_a_server_error,response_schema_conformance,status_code_conformance,content_type_conformance"
 EXTENSIONS = "txt md html htm srt vtt docx odt po pot xlf xliff json arb pdf TXT".split()
 KINDS = "all number url email emoji markup placeholder mention hashtag path escape".split()
 WORDS = (
     "a dog runs . , ! man two & &amp; <b> </b> <a href='x'> <script> {name} %s https://example.org/a 😆 # ** _ ` "
-    "[x](y) --- msgid msgstr \" ' \n \r\n \t \u00a0 \u200d \u202e 1 00:00:01,000 --> 00:00:02,000 WEBVTT { } [ ] : \\ ยาว 中文"
+    "[x](y) --- msgid msgstr \" ' "
+    "\n \r\n \t \u00a0 \u200d \u202e 1 00:00:01,000 --> 00:00:02,000 WEBVTT { } [ ] : \\ ยาว 中文"
 ).split(" ")
 
 texts = st.one_of(
@@ -117,7 +121,7 @@ class Checker:
 def run_hypothesis(url: str, key: str | None, examples: int, number: int) -> Counter[str]:
     """Send mostly valid requests. Returns the number of answers by route and status."""
     headers = {} if key is None else {"authorization": f"Bearer {key}"}
-    with httpx.Client(base_url=url, headers=headers, timeout=30) as client:
+    with httpx.Client(base_url=url, headers=headers, timeout=2 * SECONDS) as client:
         checker = Checker(client.get("/openapi.json").json())
         options = settings(
             max_examples=examples,
@@ -167,7 +171,16 @@ def _replace_surrogates(value: Any) -> Any:
 def run_schemathesis(url: str, key: str | None, examples: int, number: int) -> None:
     """Send requests that schemathesis generates. Raises SystemExit if it finds a failure."""
     command = [str(Path(sys.executable).with_name("schemathesis")), "run", f"{url}/openapi.json", "--checks", CHECKS]
-    command += ["--max-examples", str(examples), "--seed", str(number), "--request-timeout", "30", "--warnings", "off"]
+    command += [
+        "--max-examples",
+        str(examples),
+        "--seed",
+        str(number),
+        "--request-timeout",
+        str(2 * SECONDS),
+        "--warnings",
+        "off",
+    ]
     if key is not None:
         command += ["--header", f"Authorization: Bearer {key}"]
     found = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "NO_COLOR": "1"})
@@ -179,7 +192,7 @@ def run_schemathesis(url: str, key: str | None, examples: int, number: int) -> N
 @contextmanager
 def running(model: Path, languages: str, folder: Path, with_keys: bool) -> Iterator[tuple[int, str, str | None]]:
     """Start a server; yields its process id, its URL, and a valid key."""
-    lines, key = [f"suggestions: {folder / 'suggestions.jsonl'}", "log: false"], None
+    lines, key = [f"suggestions: {folder / 'suggestions.jsonl'}", "log: false", f"limits: {{seconds: {SECONDS}}}"], None
     if with_keys:
         database = folder / "keys.db"
         command = [sys.executable, "-m", "dragoman", "keys", "add", "--quiet", "--requests-per-minute", "1000000"]

@@ -31,7 +31,7 @@ from dragoman.data.corpora.lines import open_lines
 from serving import Answers, Client, memory, percentiles, server
 
 SETTINGS = "access: {trusted_proxies: [127.0.0.1]}\nqueue: {cache_entries: 0}\nlog: false\n"
-HEALTH = b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n"
+HEALTH = b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
 
 
 class Visitor(Client):

@@ -18,7 +18,7 @@ Address = tuple[str, int]
 
 def request(route: str, body: bytes, kind: str, client: str, extra: str = "") -> bytes:
     """Return the bytes of a request. client: its address."""
-    head = f"POST {route} HTTP/1.1\r\nhost: x\r\ncontent-type: {kind}\r\ncontent-length: {len(body)}\r\n"
+    head = f"POST {route} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: {kind}\r\ncontent-length: {len(body)}\r\n"
     return f"{head}x-forwarded-for: {client}\r\n{extra}\r\n".encode() + body
 
 
@@ -83,7 +83,7 @@ def attacks(texts: Sequence[str], languages: tuple[str, str]) -> dict[str, Calla
         def attack(client: str) -> Attack:
             async def run(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
                 writer.write(
-                    f"POST /translate HTTP/1.1\r\nhost: x\r\nx-forwarded-for: {client}\r\n"
+                    f"POST /translate HTTP/1.1\r\nhost: 127.0.0.1\r\nx-forwarded-for: {client}\r\n"
                     f"content-type: application/json\r\n{head}".encode()
                 )
                 while not reader.at_eof():

@@ -44,6 +44,15 @@ def browser_url(host: str, port: int) -> str:
     return f"http://{_quoted(host)}:{port}"
 
 
+def is_loopback(host: str) -> bool:
+    """Return whether a server that listens on this address can be reached from this machine only."""
+    name = _bare(host).lower()
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost" or name.endswith(".localhost")
+
+
 def _bare(host: str) -> str:
     return host[1:-1] if host.startswith("[") and host.endswith("]") else host
 

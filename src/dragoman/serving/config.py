@@ -279,6 +279,13 @@ class ServeConfig(Config):
         description="URL of the server for links in its answers, such as https://example.org/translate/; null: the URL "
         "of the request, corrected by the X-Forwarded headers of `access.trusted_proxies`.",
     )
+    hosts: tuple[str, ...] = Field(
+        (),
+        description="Names, such as translate.example.org, under which clients reach a server that listens on a "
+        "loopback address without `access.trusted_proxies`. Addresses, localhost and the host of `public_url` are "
+        "always accepted, and all other names rejected, because they may belong to pages of other sites (DNS "
+        "rebinding).",
+    )
     files: Path | None = Field(
         None,
         description="Folder for translated files, which several servers can share, so that each of them can return all "

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.base.errors import ConfigError, DragomanError
 from dragoman.base.log import info, warn
+from dragoman.base.machine.memory import limit_arenas, release_free_memory, resident_memory
 from dragoman.base.packages import import_optional
 from dragoman.base.settings.load import Overrides, load_settings
 from dragoman.serving.access.access import Access
@@ -27,6 +28,12 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _SWITCH_SECONDS = 0.0005
 """Time in seconds after which a thread that runs Python code yields to another, such as the event loop, which would
 otherwise wait for 5 ms (the default) before each of the several steps of a request."""
+
+_ARENAS = 2
+"""Number of malloc's arenas. The memory that a large file has needed in one thread is then used by others."""
+
+_RELEASE_SECONDS, _RELEASE_BYTES = 5.0, 16_000_000
+"""Interval at which freed memory is returned to the system, and the growth of the process for which this is done."""
 
 _ABORT_SECONDS = 2
 """Time in seconds for sending the answers of aborted requests, and for the current step of a search."""
@@ -54,6 +61,7 @@ def serve(
         raise ConfigError("there is no model to serve: pass a model folder, or set `models` in serve.yaml")
     import_optional("fastapi", "serve")
     import_optional("uvicorn", "serve")
+    limit_arenas(_ARENAS)
     former = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_SECONDS)
     try:
@@ -126,9 +134,13 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
             for source in directions.sources:
                 info(f"translating from {source} into {', '.join(directions.targets(source))}")
             info(f"listening at {url}")
-            reloading = asyncio.create_task(_reload_changed(models, config.reload_seconds))
+            tasks = (
+                asyncio.create_task(_reload_changed(models, config.reload_seconds)),
+                asyncio.create_task(_release_memory()),
+            )
             await serving
-            reloading.cancel()
+            for task in tasks:
+                task.cancel()
         finally:
             server.should_exit = True
             await serving
@@ -148,6 +160,17 @@ async def _load(models: list[ServedModel], config: ServeConfig, metrics: "Metric
         model = await asyncio.to_thread(ServedModel, model_config, config.engine, config.queue, listener, aligner)
         metrics.watch(name, model.batcher)
         models.append(model)
+
+
+async def _release_memory() -> None:
+    """Return the memory that large files and expensive requests have needed, once they have ended."""
+    smallest = resident_memory()
+    while True:
+        await asyncio.sleep(_RELEASE_SECONDS)
+        if resident_memory() > smallest + _RELEASE_BYTES:
+            await asyncio.to_thread(release_free_memory)
+            smallest = resident_memory()
+        smallest = min(smallest, resident_memory())
 
 
 async def _reload_changed(models: Sequence[ServedModel], seconds: float) -> None:

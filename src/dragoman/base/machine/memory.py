@@ -1,9 +1,11 @@
 """Available memory, memory limits, and out-of-memory errors."""
 
+import ctypes
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 
 def available_memory() -> int:
@@ -75,8 +77,8 @@ def limit_memory(additional: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
 
 
-_ADDRESS_SPACE, _DATA = 0, 5
-"""Fields of /proc/self/statm (proc(5)): the whole address space, and data and stack."""
+_ADDRESS_SPACE, _RESIDENT, _DATA = 0, 1, 5
+"""Fields of /proc/self/statm (proc(5)): the whole address space, resident pages, and data and stack."""
 
 
 def _pages(field: int) -> int:
@@ -85,6 +87,38 @@ def _pages(field: int) -> int:
         return int(Path("/proc/self/statm").read_text().split()[field])
     except OSError:
         return 0
+
+
+def limit_arenas(count: int) -> None:
+    """Let malloc use at most `count` arenas for all threads, instead of up to eight per processor.
+
+    Each arena keeps the memory that its threads have freed. Has an effect only with glibc, and before threads exist.
+    """
+    if (mallopt := _c_function("mallopt")) is not None:
+        mallopt(_M_ARENA_MAX, count)
+
+
+def release_free_memory() -> None:
+    """Return freed memory, which malloc keeps for later, to the operating system. Has an effect only with glibc."""
+    if (trim := _c_function("malloc_trim")) is not None:
+        trim(0)
+
+
+def resident_memory() -> int:
+    """Return the number of bytes of this process that are in memory; 0 if unknown."""
+    return _pages(_RESIDENT) * resource.getpagesize()
+
+
+_M_ARENA_MAX = -8
+"""The parameter of mallopt(3)."""
+
+
+def _c_function(name: str) -> Callable[..., Any] | None:
+    """Return a function of the C library, or None if it does not exist."""
+    try:
+        return getattr(ctypes.CDLL(None), name, None)
+    except (OSError, TypeError):
+        return None
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -18,6 +18,7 @@ from dragoman.serving.config import ServeConfig
 from dragoman.serving.errors import RequestError
 from dragoman.serving.http import files, libretranslate, page, v1
 from dragoman.serving.http.gate import Gate
+from dragoman.serving.http.hosts import HostCheck
 from dragoman.serving.http.metrics import Metrics, RequestObserver, write_log_entry
 from dragoman.serving.http.origins import OriginCheck
 from dragoman.serving.http.public_url import PublicUrl
@@ -52,6 +53,7 @@ def application(service: Service, access: Access, config: ServeConfig, metrics: 
             allow_headers=("authorization", "content-type"),
             expose_headers=("retry-after", "content-disposition"),
         )
+    app.add_middleware(HostCheck, config=config)
     app.add_middleware(ShutdownResponder, service=service)
     app.add_middleware(RequestObserver, metrics=metrics, log=write_log_entry if config.log else None)
 

@@ -14,8 +14,9 @@ _OVERHEAD_BYTES, _OVERHEAD_FACTOR = 65_536, 8
 """Maximum number of bytes of a body that are no content, such as chunk extensions and trailers: a constant, and a
 multiple of the content, because each chunk of a single byte takes five more bytes."""
 
-_LINGER_SECONDS = 2.0
-"""Time for a client to receive an answer that was sent before its whole request arrived."""
+_LINGER_SECONDS, _LINGER_BYTES = 2.0, 16_000_000
+"""Time for a client to receive an answer that was sent before its whole request arrived, and the maximum number of
+bytes of the request that are still received, so that an endless one takes no time of the server."""
 
 _STALL_SECONDS = 30.0
 """Time after which a connection is closed if the client receives nothing of an answer."""
@@ -39,8 +40,8 @@ class Connection(HttpToolsProtocol):
     _stall: TimerHandle | None = None
     _header_bytes = 0
     _in_body = False
-    _received_bytes = _content_bytes = 0
-    """The bytes of the current body as received, and the bytes of its content."""
+    _received_bytes = _content_bytes = _linger_bytes = 0
+    """The bytes of the current body as received, those of its content, and those received after the answer."""
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Start the timeout for the headers of the first request."""
@@ -66,6 +67,11 @@ class Connection(HttpToolsProtocol):
                 return
         if self._in_body:
             self._received_bytes += len(data)
+            if self._linger is not None:
+                self._linger_bytes += len(data)
+                if self._linger_bytes > _LINGER_BYTES:
+                    self.flow.pause_reading()
+                    return
         super().data_received(data)
         if self._in_body:
             overhead = self._received_bytes - self._content_bytes
@@ -108,6 +114,7 @@ class Connection(HttpToolsProtocol):
         """Process the end of an answer. The rest of an incomplete request is not awaited."""
         super().on_response_complete()
         if (self._in_body or self.app is _overloaded) and not self.transport.is_closing():
+            self._linger_bytes = 0
             self._linger = self.loop.call_later(_LINGER_SECONDS, self.transport.close)
 
     def pause_writing(self) -> None:

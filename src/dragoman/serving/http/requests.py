@@ -33,6 +33,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     403: {"model": Error, "description": "the key is not valid, or the server does not offer this"},
     408: {"model": Error, "description": "the body did not arrive in time"},
     413: {"model": Error, "description": "the body is too large"},
+    421: {"model": Error, "description": "the host is not a name of the server"},
     429: {"model": Error, "description": "too many requests, or too much text, per minute: see Retry-After"},
     500: {"model": Error, "description": "an internal error"},
     503: {"model": Error, "description": "the server is overloaded, or the request timed out: see Retry-After"},
