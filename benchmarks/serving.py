@@ -83,8 +83,8 @@ def memory(process: int) -> float:
 def request_of(texts: str | Sequence[str], languages: tuple[str, str]) -> bytes:
     """Return the bytes of a request."""
     body = json.dumps({"q": texts, "source": languages[0], "target": languages[1]}).encode()
-    head = f"POST /translate HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
-    return head.encode() + body
+    head = "POST /translate HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: "
+    return f"{head}{len(body)}\r\n\r\n".encode() + body
 
 
 class Client(asyncio.Protocol):

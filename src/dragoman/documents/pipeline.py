@@ -80,14 +80,16 @@ class DocumentPipeline:
         batch_size: int = 64,
         attention: AttentionChoice | None = None,
         expected: ExpectedSpans | None = None,
+        max_tokens: int | None = None,
     ) -> None:
         """request: the request for every sentence. language: the source language, such as `en` or `pt-BR`.
 
         batch_size: the maximum number of sentences that are aligned together. attention: as in `Translator.aligner_of`.
-        expected: spans that translations should contain, in addition to those that the request requires.
+        expected: spans that translations should contain, in addition to those that the request requires. max_tokens:
+        the maximum length of a sentence; longer ones are split. None for the model's maximum length.
         """
         self._translator, self._request, self._batch_size = translator, request, batch_size
-        self._attention, self._expected = attention, expected
+        self._attention, self._expected, self._max_tokens = attention, expected, max_tokens
         self._uncontrolled = replace(request, control=None)
         self._language = language.replace("_", "-").partition("-")[0]
 
@@ -98,7 +100,7 @@ class DocumentPipeline:
         """
         control = self._request.control
         rules = self._expected.rules if self._expected is not None else None if control is None else control.keep
-        splitter = Splitter(self._language, lambda part: self._translator.fits(part, self._request), Edges(rules).trim)
+        splitter = Splitter(self._language, self._fits, Edges(rules).trim)
         by_passage = {
             id(passage): [each for each in segment_passage(passage, splitter) if has_words(each.text, rules)]
             for passage in until_cancelled(iterate_passages(parsed.parts))
@@ -143,6 +145,15 @@ class DocumentPipeline:
             for index, (sentence, text) in enumerate(until_cancelled(list(zip(sentences, texts, strict=True))))
             if not self._expected.are_in(sentence.text, text)
         }
+
+    def _fits(self, text: str) -> bool:
+        """Return whether a text is short enough for a sentence."""
+        # a token has at least one byte, so that most texts need not be tokenised
+        if self._max_tokens is not None and len(text.encode("utf-8", "replace")) > self._max_tokens:
+            (ids,) = self._translator.tokenizers.source.encode_batch([text])
+            if len(ids) > self._max_tokens:
+                return False
+        return self._translator.fits(text, self._request)
 
     def _reduced(self, text: str) -> Request:
         """Return the request for a text, without control if it requires nothing, so that the search is faster."""

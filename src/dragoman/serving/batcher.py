@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 from dragoman.base.cancellation import Cancellation, Cancelled
 from dragoman.base.errors import DragomanError
+from dragoman.data.workers import available_cores
 from dragoman.serving.config import QueueConfig
 from dragoman.serving.errors import Overloaded
 from dragoman.serving.queue import Cache, Hypotheses, LineQueue, QueuedLine, Ticket
@@ -17,6 +18,10 @@ from dragoman.translation.request import TextRequest
 
 _POLL_SECONDS = 0.005
 """Time in seconds to wait for completed lines before admitting further lines."""
+
+_SHARED_LINES = 4
+"""Number of lines per processor that several clients share (see `LineQueue`). A batch with more lines is hardly more
+efficient, and delays each line."""
 
 _CONTROL_LINES = 16
 """Number of lines with requirements that are taken at a time. It is small, so that tickets take turns."""
@@ -79,9 +84,8 @@ class Batcher:
 
         control_backend: the backend for lines with requirements; None: the same backend.
         """
-        self.queue, self.control_queue = (
-            LineQueue(config.most_tokens, max(1, config.batch_lines // 2)) for _ in range(2)
-        )
+        shared = max(1, min(config.batch_lines // 2, _SHARED_LINES * available_cores()))
+        self.queue, self.control_queue = LineQueue(config.most_tokens, shared), LineQueue(config.most_tokens, shared)
         self._config, self._listener = config, listener
         self._current = backend, Cache(config.cache_entries)
         self._control_backend = control_backend

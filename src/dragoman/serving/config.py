@@ -168,6 +168,12 @@ class LimitsConfig(Config):
         ge=1,
         description="Maximum number of characters in all texts of a request; the default is about three printed pages.",
     )
+    sentence_tokens: int = Field(
+        200,
+        ge=1,
+        description="Maximum number of tokens of a sentence. A longer one is split, because the time of a search grows "
+        "with the square of the length.",
+    )
     texts: int = Field(128, ge=1, description="Maximum number of texts in a list.")
     beam: int = Field(
         8, ge=1, description="Maximum beam size. A larger beam takes more time, and hardly helps beyond 5."

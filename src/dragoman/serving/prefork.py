@@ -50,10 +50,11 @@ class WorkerSpec:
 class ProcessReady:
     """Reports that the prefork process or a worker process has started.
 
-    is_shared: whether the workers share the weights.
+    is_shared: whether the workers share the weights. precision: as in `Engine.precision`.
     """
 
     is_shared: bool
+    precision: str
 
 
 @dataclass(frozen=True)
@@ -130,15 +131,17 @@ def serve_forks(control: socket.socket) -> None:
     connection = Connection(os.dup(control.fileno()))
     try:
         spec: WorkerSpec = connection.recv()
-        translator: Translator | None = load_translator(spec.model, spec.engine)
+        translator: Translator | None = (loaded := load_translator(spec.model, spec.engine))
     except EOFError:
         return
     except Exception as error:
         connection.send(Failure.of(error))
         return
+    precision = loaded.engine.precision
+    del loaded
     if not _has_one_thread():  # a fork would lack the engine's threads, so each worker loads the model itself
         translator = None
-    connection.send(ProcessReady(translator is not None))
+    connection.send(ProcessReady(translator is not None, precision))
     connection.close()
     gc.collect()
     gc.freeze()  # garbage collection would write to shared pages, and thus copy them
@@ -172,7 +175,7 @@ def run_worker(connection: Connection, spec: WorkerSpec, translator: Translator 
                 return
         if (megabytes := spec.engine.worker_megabytes) is not None:
             limit_memory(megabytes * 1_000_000)
-        connection.send(ProcessReady(is_shared=True))
+        connection.send(ProcessReady(True, translator.engine.precision))
         inbox = _Inbox(connection)
         while (batch := inbox.next()) is not None:
             for answer in _translate(translator, batch, inbox.cancellation):

@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from dragoman.base.errors import ConfigError
+from dragoman.base.errors import ConfigError, DragomanError
 from dragoman.base.log import info
 from dragoman.data.workers import available_cores
 from dragoman.exchange.ctranslate2.folder import is_exported
@@ -17,6 +18,8 @@ from dragoman.serving.prefork import WorkerSpec, load_translator
 from dragoman.serving.queue import Hypotheses
 from dragoman.serving.worker_pool import WorkerPool
 from dragoman.translation.alignment import Aligner
+from dragoman.translation.automatic_precision import automatic_precision
+from dragoman.translation.choice import AUTOMATIC
 from dragoman.translation.continuous import ContinuousTranslation
 from dragoman.translation.engines.preferred import PreferredEngine
 from dragoman.translation.engines.torch import TorchEngine
@@ -74,6 +77,25 @@ class ServedModel:
         """The name of the model folder."""
         return self._config.path.name
 
+    @property
+    def precision(self) -> str:
+        """The precision of the engine that translates; see `Engine.precision`."""
+        backend = self.batcher.backend
+        return backend.precision if isinstance(backend, WorkerPool) else self.translator.engine.precision
+
+    @property
+    def precision_reason(self) -> str:
+        """Why the precision was chosen: the setting, or the measurement in the model folder."""
+        setting, precision = self._engine.precision, self.precision
+        if setting != AUTOMATIC:
+            return f"engine.precision is {'null' if setting is None else setting}"
+        if precision in ("float32", "int8") and not is_exported(self._config.path):
+            with suppress(DragomanError, OSError):
+                chosen = automatic_precision(self._config.path)
+                if chosen.precision == precision:
+                    return chosen.reason
+        return f"{precision}: the default of the engine"
+
     def tag_for(self, target: str) -> str | None:
         """Return the `to` argument of a request for a target language; None if the model has only one."""
         return target if target in self.translator.source_tags.languages else None
@@ -117,7 +139,7 @@ class ServedModel:
         pool = WorkerPool(spec, engine.workers, translator.tokenizers.target, lines)
         if not pool.is_shared:
             info(f"each of the {engine.workers} worker processes holds a separate copy of the weights of {self.name}")
-        return translator, pool, None
+        return translator, pool, pool.extended(1) if pool.is_shared else None
 
 
 def _languages(config: ModelConfig, translator: Translator) -> tuple[str, tuple[str, ...]]:

@@ -135,7 +135,7 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
                 info(f"translating from {source} into {', '.join(directions.targets(source))}")
             info(f"listening at {url}")
             tasks = (
-                asyncio.create_task(_reload_changed(models, config.reload_seconds)),
+                asyncio.create_task(_reload_changed(models, metrics, config.reload_seconds)),
                 asyncio.create_task(_release_memory()),
             )
             await serving
@@ -158,7 +158,7 @@ async def _load(models: list[ServedModel], config: ServeConfig, metrics: "Metric
 
         info(f"loading {model_config.path}")
         model = await asyncio.to_thread(ServedModel, model_config, config.engine, config.queue, listener, aligner)
-        metrics.watch(name, model.batcher)
+        metrics.watch(name, model)
         models.append(model)
 
 
@@ -173,13 +173,14 @@ async def _release_memory() -> None:
         smallest = min(smallest, resident_memory())
 
 
-async def _reload_changed(models: Sequence[ServedModel], seconds: float) -> None:
+async def _reload_changed(models: Sequence[ServedModel], metrics: "Metrics", seconds: float) -> None:
     """Reload models whose folders have changed. If reloading fails, warn and continue to serve the old model."""
     while seconds:
         await asyncio.sleep(seconds)
         for model in models:
             try:
                 if await asyncio.to_thread(model.reload):
+                    metrics.describe(model)
                     info(f"reloaded {model.name}")
             except (DragomanError, OSError) as error:
                 warn(f"cannot reload {model.name}, still serving the previous model: {error}")

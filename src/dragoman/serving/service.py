@@ -171,7 +171,8 @@ class Service:
         def segment() -> tuple[DocumentPipeline, list[SegmentedDocument[Any]], list[Sentence], list[int]]:
             expected = defaults.expected if "keep" not in job.settings else None
             request = _request(step, job, defaults, self._limits.beam)
-            pipeline = DocumentPipeline(translator, request, job.source, expected=expected)
+            longest = self._limits.sentence_tokens
+            pipeline = DocumentPipeline(translator, request, job.source, expected=expected, max_tokens=longest)
             documents = []
             try:
                 for index in until_cancelled(range(len(job.texts))):

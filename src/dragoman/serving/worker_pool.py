@@ -49,19 +49,34 @@ class WorkerPool:
     another worker translates its batch. All processes end when the pool is closed or garbage-collected.
     """
 
-    def __init__(self, spec: WorkerSpec, count: int, tokenizer: Tokenizer, batch_lines: int = 64) -> None:
+    def __init__(
+        self,
+        spec: WorkerSpec,
+        count: int,
+        tokenizer: Tokenizer,
+        batch_lines: int = 64,
+        parent: "WorkerPool | None" = None,
+    ) -> None:
         """count: the number of workers; tokenizer: the model's target tokenizer; batch_lines: lines decoded together.
 
+        parent: a pool whose prefork process forks these workers, and whose end is theirs; None for an own process.
         Raises the errors of `load_translator`.
         """
-        self._spec, self._tokenizer, self._batch_lines, self._lock = spec, tokenizer, batch_lines, Lock()
+        self._spec, self._tokenizer, self._batch_lines, self._parent = spec, tokenizer, batch_lines, parent
         self._idle: SimpleQueue[_Worker] = SimpleQueue()
-        self._processes = _Processes(_Prefork(spec))
-        self._end = finalize(self, self._processes.close)
+        self._processes: _Processes = _Processes(_Prefork(spec)) if parent is None else parent._processes
+        self._end = None if parent is not None else finalize(self, self._processes.close)
         self.is_shared = self._processes.prefork.is_shared
         """Whether all workers share one copy of the weights."""
+        self.precision = self._processes.prefork.precision
+        """See `Engine.precision`."""
         for _ in range(count):
-            self._idle.put(self._processes.new_worker())
+            with self._processes.lock:
+                self._idle.put(self._processes.new_worker())
+
+    def extended(self, count: int) -> "WorkerPool":
+        """Return a pool of further workers that share the weights of this pool's workers, and end with them."""
+        return WorkerPool(self._spec, count, self._tokenizer, self._batch_lines, self)
 
     def translate(self, lines: Sequence[TextRequest]) -> Iterator[Hypotheses]:
         """Yield the hypotheses of each line in order. Raises the errors of `Translator.translate_window`.
@@ -89,14 +104,15 @@ class WorkerPool:
         return None
 
     def close(self) -> None:
-        """End all processes."""
-        self._end()
+        """End all processes, unless they belong to another pool."""
+        if self._end is not None:
+            self._end()
 
     def _replace(self, worker: "_Worker") -> "_Worker":
         """Replace a worker that has ended. If that fails, return the same worker; the next batch tries again."""
         model = self._spec.model.path
         warn(f"worker process {worker.pid} of {model} has ended: starting another one")
-        with self._lock:
+        with self._processes.lock:
             self._processes.end(worker)
             try:
                 try:
@@ -111,10 +127,10 @@ class WorkerPool:
 
 
 class _Processes:
-    """All processes of a pool."""
+    """All processes of a pool, and of the pools that extend it. lock: held while processes are started or ended."""
 
     def __init__(self, prefork: "_Prefork") -> None:
-        self.prefork = prefork
+        self.prefork, self.lock = prefork, Lock()
         self.workers: list[_Worker] = []
 
     def new_worker(self) -> "_Worker":
@@ -150,7 +166,8 @@ class _Prefork:
         with closing(Connection(os.dup(self._control.fileno()))) as connection:
             try:
                 connection.send(spec)
-                self.is_shared = _await_ready(connection).is_shared
+                ready = _await_ready(connection)
+                self.is_shared, self.precision = ready.is_shared, ready.precision
             except BaseException as error:
                 self.close()
                 if isinstance(error, _WorkerEnded):

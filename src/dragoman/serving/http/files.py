@@ -109,10 +109,12 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
 
         file = await service.prepare(caller.name, decode, is_document=True)
         target = service.directions.match(fields.target)
-        text = ""
-        if is_auto(fields.source):
-            text = await service.prepare(caller.name, lambda: _first_text(format, file.content), is_document=True)
-        source = source_language(service, fields.source, target, text).code
+
+        def find_source() -> str:
+            text = _first_text(format, file.content) if is_auto(fields.source) else ""
+            return source_language(service, fields.source, target, text).code
+
+        source = await service.prepare(caller.name, find_source, is_document=True)
         job = TranslationJob(
             [file.content], source, target, format, reserve=caller.reserve, client=caller.name, is_document=True
         )

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Request, Response
@@ -20,7 +21,7 @@ from dragoman.serving.http.requests import (
     detect_language,
     run_while_connected,
 )
-from dragoman.serving.http.texts import SourceLanguage, TextBatch, source_language
+from dragoman.serving.http.texts import SourceLanguage, TextBatch, source_languages
 from dragoman.serving.service import Service
 from dragoman.serving.suggestions import Suggestions
 from dragoman.serving.translation_job import TranslatedText
@@ -133,7 +134,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         if fields.alternatives > limits.alternatives:
             raise RequestError(f"Invalid request: alternatives: at most {limits.alternatives}")
         target = service.directions.match(fields.target)
-        sources = [source_language(service, fields.source, target, text) for text in texts]
+        sources = await source_languages(service, fields.source, target, texts, caller.name)
         format = get_format(fields.format)
         batch = TextBatch(
             texts, sources, target, format, fields.alternatives, reserve=caller.reserve, client=caller.name
@@ -146,11 +147,11 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
     @router.post("/detect", **describe_route(DetectFields))
     async def detect(request: Request) -> list[DetectedLanguage]:
         """Detect the language of a text, and return candidates, the most probable one first."""
-        fields, _ = await gate.enter(request, DetectFields)
+        fields, caller = await gate.enter(request, DetectFields)
         texts = [fields.q] if isinstance(fields.q, str) else fields.q
         check_texts(texts, limits)
         text = "\n".join(texts)
-        detections = service.detector.detect(text)
+        detections = await service.prepare(caller.name, partial(service.detector.detect, text), is_document=False)
         found = [DetectedLanguage(confidence=confidence, language=code) for code, confidence in detections]
         # clients expect at least one language
         return found or [detect_language(service.detector, text, service.directions.sources)]
@@ -158,7 +159,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
     @router.post("/suggest", **describe_route(SuggestFields))
     async def suggest(request: Request) -> Success:
         """Suggest a better translation."""
-        fields, _ = await gate.enter(request, SuggestFields)
+        fields, caller = await gate.enter(request, SuggestFields)
         if suggestions is None:
             raise Forbidden("this server does not accept suggestions")
         check_texts([fields.q, fields.s], limits)
@@ -166,7 +167,8 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
             raise RequestError("Invalid request: q and s: must not be blank")
         directions = service.directions
         target = directions.match(fields.target)
-        source = source_language(service, fields.source, target, fields.q).code
+        (detected,) = await source_languages(service, fields.source, target, [fields.q], caller.name)
+        source = detected.code
         if not directions.route(source, target):
             raise RequestError("Invalid request: source and target: must be different languages")
         await asyncio.to_thread(suggestions.add, source, target, fields.q, fields.s)

@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 from time import perf_counter
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, generate_latest
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dragoman.serving.batcher import Batcher, BatchStatistics
+from dragoman.serving.batcher import BatchStatistics
+from dragoman.serving.served_models import ServedModel
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _SHARES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1)
@@ -46,6 +47,14 @@ class Metrics:
             "Seconds from the headers of a request to the end of its response.",
             ("route",),
             buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self._names: dict[int, str] = {}
+        """The names of the watched models by identity."""
+        self._info = Info(
+            "dragoman_model",
+            "Languages and precision of a model. reason: why the precision was chosen.",
+            by_model,
             registry=self.registry,
         )
         self._sentences = Counter("dragoman_sentences", "Translated sentences.", by_model, registry=self.registry)
@@ -89,10 +98,24 @@ class Metrics:
         self._computing.labels(model).inc(batch.seconds)
         self._fill.labels(model).observe(min(1.0, batch.concurrent_tokens / max_tokens))
 
-    def watch(self, model: str, batcher: Batcher) -> None:
-        """Report the state of a model's queue and cache whenever the metrics are read."""
-        self._queued.labels(model).set_function(lambda: batcher.queue.tokens + batcher.control_queue.tokens)
-        self._hits.labels(model).set_function(lambda: batcher.cache.hits)
+    def watch(self, name: str, model: ServedModel) -> None:
+        """Describe a model, and report the state of its queue and cache whenever the metrics are read."""
+        batcher = model.batcher
+        self._queued.labels(name).set_function(lambda: batcher.queue.tokens + batcher.control_queue.tokens)
+        self._hits.labels(name).set_function(lambda: batcher.cache.hits)
+        self._names[id(model)] = name
+        self.describe(model)
+
+    def describe(self, model: ServedModel) -> None:
+        """Report the languages and the precision of a watched model, also after it was reloaded."""
+        self._info.labels(self._names[id(model)]).info(
+            {
+                "source": model.source,
+                "targets": ",".join(model.targets),
+                "precision": model.precision,
+                "reason": model.precision_reason,
+            }
+        )
 
     def text(self) -> bytes:
         """Return the metrics in Prometheus's text format."""

@@ -21,7 +21,7 @@ from dragoman.serving.http.requests import (
     describe_route,
     run_while_connected,
 )
-from dragoman.serving.http.texts import SourceLanguage, TextBatch, source_language
+from dragoman.serving.http.texts import SourceLanguage, TextBatch, source_languages
 from dragoman.serving.service import Service
 from dragoman.serving.translation_job import TranslatedSentence, TranslatedText
 
@@ -138,7 +138,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         texts = [fields.text] if isinstance(fields.text, str) else fields.text
         _check(fields, texts, limits)
         target = service.directions.match(fields.target)
-        sources = [source_language(service, fields.source, target, text) for text in texts]
+        sources = await source_languages(service, fields.source, target, texts, caller.name)
         batch = TextBatch(
             texts,
             sources,
