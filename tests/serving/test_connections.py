@@ -269,3 +269,19 @@ def test_hostile_json(body: bytes) -> None:
             answer = received(hostile)
             assert answer[9:12] in (b"400", b"413") and time.monotonic() - began < 3, answer[:200]
         assert asked(url) == GOOD
+
+
+def test_the_rest_of_an_endless_request_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.serving.http.connection._LINGER_SECONDS", 0.5)
+    monkeypatch.setattr("dragoman.serving.http.connection._LINGER_BYTES", 100_000)
+    limits = {"body_bytes": 1000}
+    with served({"en-de": shouting}, limits=limits) as service, listening(service) as url, connected(url) as endless:
+        endless.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
+        sent, until = 0, time.monotonic() + 5
+        with contextlib.suppress(OSError):
+            endless.settimeout(0.3)
+            while time.monotonic() < until:
+                sent += endless.send(b"1000\r\n" + b"x" * 4096 + b"\r\n")
+        assert sent < 20_000_000, "the system's buffers take several megabytes"
+        assert b" 413 " in received(endless)
+        assert asked(url) == GOOD

@@ -275,3 +275,19 @@ def test_requests_of_disconnected_clients_are_not_translated() -> None:
             time.sleep(0.01)
         assert not any(model.batcher.queue.tokens for model in service.directions.models)
     assert texts == ["first", "last"]
+
+
+def test_long_sentences_are_split() -> None:
+    """The time of a search grows with the square of the length."""
+    lengths = list[int]()
+
+    def script(row: Any) -> list[str]:
+        lengths.append(len(row.source))
+        return [row.text.upper()]
+
+    text = "".join("abcdefghij"[number % 10] for number in range(1500))
+    with served({"en-de": script}, limits={"sentence_tokens": 100}) as service:
+        answer = posted(service, "/translate", q=text, source="en", target="de").json()
+        short = posted(service, "/translate", q="ab " * 20, source="en", target="de").json()
+    assert answer["translatedText"].replace(" ", "") == text.upper() and max(lengths) <= 101
+    assert short["translatedText"].strip() == ("AB " * 20).strip()

@@ -1,6 +1,7 @@
 """Texts without words, or in the target language already, come back as they are, alone and next to other texts."""
 
 import json
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -140,3 +141,21 @@ def test_an_error_of_one_text_concerns_only_this_text() -> None:
         assert [(each["text"], each["error"]) for each in v1] == [("A", None), ("bad", told)]
         assert posted(service, "/translate", q="bad", **pair).status_code == 500
         assert posted(service, "/translate", q=["bad", "bad b"], **pair).status_code == 500
+
+
+@pytest.mark.parametrize("route", ["/translate", "/v1/translate", "/detect"])
+def test_many_languages_are_detected_outside_the_event_loop(route: str) -> None:
+    threads = set[str]()
+    with served({"en-de": shouting, "de-en": shouting}) as service:
+        detect = service.detector.detect
+
+        def recorded(text: str) -> Any:
+            threads.add(threading.current_thread().name)
+            return detect(text)
+
+        service.detector.detect = recorded  # type: ignore[method-assign]
+        texts = ["A dog runs in the snow .", "Ein Hund im Schnee .", "A cat ."]
+        field = "text" if route == "/v1/translate" else "q"
+        fields = {} if route == "/detect" else {"source": "auto", "target": "de"}
+        assert posted(service, route, **{field: texts}, **fields).status_code == 200
+    assert threads == {"preparing texts"}

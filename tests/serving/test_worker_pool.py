@@ -245,3 +245,21 @@ def test_a_cancelled_batch_ends_and_keeps_its_worker(translator: Translator, poo
     with pytest.raises(Cancelled):
         translate()
     assert texts(pool, asked) == expected and pids(pool) == before
+
+
+def test_further_workers_are_used_by_their_own_lines_only(pool: WorkerPool, translator: Translator) -> None:
+    further = pool.extended(1)
+    try:
+        assert further.precision == pool.precision == "float32" and further.is_shared
+        idle = [pool._idle.get() for _ in range(2)]  # the workers of the pool are busy
+        assert texts(further, lines(translator)) == [[text] for text in translator.translate(TEXTS)]
+        for worker in idle:
+            pool._idle.put(worker)
+        further.close()
+        assert texts(pool, lines(translator)) == [[text] for text in translator.translate(TEXTS)]
+        worker = further._idle.get()
+        kill(worker.pid)
+        further._idle.put(worker)
+        assert texts(further, lines(translator)) == [[text] for text in translator.translate(TEXTS)]
+    finally:
+        pool._processes.end(further._idle.get())
