@@ -27,14 +27,9 @@ def measure(folder: Path, loss: float, model: str | None = None) -> None:
     int8 = {"bleu": 40 - loss, "chrf": 60, "bits": code_bits(best_library()), "differing_lines": 65, "speed": 2.0}
     names = dict.fromkeys(("data", "data_fingerprint", "bleu_signature", "chrf_signature"), "")
     sizes = {"sentences": 1014, "set_size": 1014, "beam": 5}
-    values = {
-        "format_version": 1,
-        "model": model or fingerprint(folder),
-        **names,
-        **sizes,
-        "float32": {"bleu": 40, "chrf": 60},
-    }
-    (folder / PRECISION).write_text(json.dumps({**values, "int8": [int8]}))
+    values = {"format_version": 1, "model": model or fingerprint(folder), **names, **sizes}
+    float32 = {"bleu": 40, "chrf": 60}
+    (folder / PRECISION).write_text(json.dumps({**values, "float32": float32, "int8": [int8]}))
 
 
 @pytest.mark.parametrize(
