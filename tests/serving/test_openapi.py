@@ -17,7 +17,7 @@ from dragoman.serving.http.metrics import Metrics
 
 @pytest.fixture(scope="module")
 def described() -> Iterator[Any]:
-    with served({"en-de": shouting}) as service:
+    with served({"en-de": shouting}, host="0.0.0.0") as service:
         config = service.config  # type: ignore[attr-defined]
         app = application(service, Access(config.access), config, Metrics())
         yield schemathesis.openapi.from_asgi("/openapi.json", app)
