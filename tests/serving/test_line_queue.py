@@ -123,15 +123,24 @@ def test_a_client_that_returns_has_no_advantage() -> None:
 
 def test_a_client_has_only_a_share_of_the_lines_in_flight_while_others_have_some() -> None:
     queue = LineQueue(1000, shared_lines=8)
-    of_client(queue, "book", *[1] * 50)
+    of_client(queue, "book", *[1] * 50, beam=4)
     lines = queue.take(1000, 16, gather=0)
     assert len(lines) == 16, "a single client has all lines"
     of_client(queue, "sentence", 1)
-    assert [each.ticket.client for each in queue.take_available(1000, 16)] == ["sentence"]
+    assert [each.ticket.client for each in queue.take_available(1000, 16)] == ["sentence"], "the share is exceeded"
     for line in lines[:14]:
         queue.release(line)
     assert len(queue.take_available(1000, 16)) == 2, "half of 8, as the sentence is being translated"
     assert len(queue.take(1000, 16, gather=0)) == 1, "another thread is never idle"
+
+
+@pytest.mark.parametrize(("beam", "count"), [(1, 16), (4, 4), (8, 2), (16, 1), (64, 1)])
+def test_the_share_is_measured_in_hypotheses(beam: int, count: int) -> None:
+    queue = LineQueue(1000, shared_lines=8)
+    of_client(queue, "sentence", 1)
+    assert taken(queue, 1) == ["sentence"]
+    of_client(queue, "wide", *[1] * 50, beam=beam)
+    assert len(queue.take_available(1000, 64)) == count
 
 
 def test_clients_without_lines_are_forgotten() -> None:

@@ -89,14 +89,14 @@ class QueuedLine(NamedTuple):
 class _Client:
     """The lines of a client.
 
-    served: the work that was done for the client, in the virtual time of `LineQueue`. in_flight: the number of its
-    lines that were taken and not yet released.
+    served: the work that was done for the client, in the virtual time of `LineQueue`. in_flight, hypotheses: the number
+    of its lines that were taken and not yet released, and the sum of their beams.
     """
 
     def __init__(self, served: float) -> None:
         self.served = served
         self.tickets: deque[tuple[Ticket, deque[int]]] = deque()
-        self.in_flight = 0
+        self.in_flight = self.hypotheses = 0
         self.is_scheduled = False
 
 
@@ -117,7 +117,9 @@ class LineQueue:
         """capacity: the maximum number of tokens that are waiting or being translated.
 
         shared_lines: while several clients have lines, the number of lines of which each client can have an equal share
-        at the same time. An empty queue admits any ticket, whatever its size.
+        at the same time; a line counts more with a larger beam than 4, and less with a smaller one.
+
+        An empty queue admits any ticket, whatever its size.
         """
         self._capacity, self._shared_lines = capacity, shared_lines
         self._clients: dict[object, _Client] = {}
@@ -206,8 +208,9 @@ class LineQueue:
             key = _client_key(line.ticket)
             if (client := self._clients.get(key)) is not None:
                 client.in_flight -= 1
+                client.hypotheses -= _beam(line)
                 self._forget(key, client)
-            if not self._tokens:  # nobody waits for anybody
+            if not self._tokens:  # no client has to wait for another one
                 self._clients.clear()
                 self._schedule.clear()
 
@@ -223,7 +226,7 @@ class LineQueue:
         while self._schedule and len(batch) < lines:
             _, _, key = self._schedule[0]
             client, must_take = self._clients[key], at_least_one and not batch
-            if client.tickets and client.in_flight >= share and not must_take:
+            if client.tickets and client.hypotheses >= share and not must_take:
                 waiting.append(heappop(self._schedule))
                 continue
             if client.tickets and client.tickets[0][0].costs[client.tickets[0][1][0]] > tokens and not must_take:
@@ -243,9 +246,9 @@ class LineQueue:
         return batch
 
     def _share(self) -> int:
-        """Return the maximum number of lines of a client that are translated at the same time."""
+        """Return the number of hypotheses of a client in flight from which it must wait."""
         active = sum(1 for client in self._clients.values() if client.tickets or client.in_flight)
-        return max(1, self._shared_lines // active) if active > 1 else sys.maxsize
+        return max(1, _BEAM * self._shared_lines // active) if active > 1 else sys.maxsize
 
     def _take_line(self, client: _Client) -> QueuedLine:
         """Take the next line of a client."""
@@ -258,6 +261,7 @@ class LineQueue:
         self._time = max(self._time, client.served)
         client.served += _estimate_work(line)
         client.in_flight += 1
+        client.hypotheses += _beam(line)
         return line
 
     def _schedule_client(self, key: object, client: _Client) -> None:
@@ -288,6 +292,9 @@ class LineQueue:
                     return
 
 
+_BEAM = 4
+"""The beam of a line that counts as one of the lines that clients share."""
+
 _IDLE_CLIENTS = 256
 """Number of clients without lines from which those that need no longer wait for others are forgotten."""
 
@@ -299,9 +306,13 @@ def _client_key(ticket: Ticket) -> object:
 
 def _estimate_work(line: QueuedLine) -> int:
     """Return the estimated work for a line: its tokens, for each hypothesis of the beam."""
-    _, request = line.line
-    decoding = request.decoding
-    return line.cost * (decoding.beam if isinstance(decoding, SearchConfig) else 1)
+    return line.cost * _beam(line)
+
+
+def _beam(line: QueuedLine) -> int:
+    """Return the number of hypotheses that a line's search extends at the same time."""
+    decoding = line.line[1].decoding
+    return decoding.beam if isinstance(decoding, SearchConfig) else 1
 
 
 class Cache:
