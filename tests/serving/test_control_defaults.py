@@ -187,3 +187,12 @@ def test_spans_around_a_sentence_stay_where_they_are() -> None:
         found = posted(service, "/translate", q=text, **PAIR).json()["translatedText"]
     assert found == "@user A DOG RUNS. 😆 #a\n😆 IT BARKS 👍👍"
     assert sorted(row.text for row in rows) == ["A dog runs.", "It barks"]
+
+
+def test_every_client_reads_a_line_of_a_stream_as_one() -> None:
+    """JSON strings may contain line breaks of Unicode, at which `str.splitlines` and httpx divide lines."""
+    text = "a\x85dog\u2028and\u2029cat"
+    with served({"en-de": lambda row: [row.text.upper()]}) as service:
+        answer = posted(service, "/v1/translate", text=["\x85", text], stream=True, **PAIR)
+        lines = [json.loads(line) for line in answer.text.splitlines()]
+    assert [each["text"] for each in lines[-1]["translations"]] == ["\x85", text.upper()]

@@ -220,7 +220,7 @@ async def _lines(request: Request, service: Service, batch: TextBatch, build_res
             text, sentence, translation = event
             yield _line({"text": text, "sentence": sentence, "translation": translation})
         try:
-            yield build_response(work.result()).model_dump_json() + "\n"
+            yield _one_line(build_response(work.result()).model_dump_json())
         except RequestError as error:
             request.state.failure = error.reason
             yield _line({"error": error.message})
@@ -231,7 +231,16 @@ async def _lines(request: Request, service: Service, batch: TextBatch, build_res
 
 
 def _line(value: dict[str, Any]) -> str:
-    return json.dumps(value, ensure_ascii=False) + "\n"
+    return _one_line(json.dumps(value, ensure_ascii=False))
+
+
+_LINE_BREAKS = {ord(character): f"\\u{ord(character):04x}" for character in "\x85\u2028\u2029"}
+"""Characters that JSON strings may contain, but at which many clients, such as httpx, divide lines."""
+
+
+def _one_line(text: str) -> str:
+    """Return JSON as a line that every client reads as one."""
+    return text.translate(_LINE_BREAKS) + "\n"
 
 
 def _translation(text: str, source: SourceLanguage, result: TranslatedText | RequestError) -> Translation:
