@@ -142,7 +142,7 @@ def test_workers_killed_under_load(server: Server, tmp_path: Path) -> None:
                 except OSError as error:
                     answers.append(error)
 
-        (prefork,) = [each for each in processes_of(process.pid) if len(processes_of(each)) == 2]
+        (prefork,) = [each for each in processes_of(process.pid) if len(processes_of(each)) == 3]
         threads = [threading.Thread(target=ask, daemon=True) for _ in range(3)]
         for thread in threads:
             thread.start()
@@ -160,7 +160,8 @@ def test_workers_killed_under_load(server: Server, tmp_path: Path) -> None:
         assert set(answers) <= {wanted, 500}, set(answers)
         assert wanted in answers
         assert translated(url) == translated(url) == wanted
-        assert len(processes_of(prefork)) == 2
+        # the further worker, for lines with requirements, is only replaced when it is needed
+        assert len(processes_of(prefork)) in (2, 3)
         assert "has ended: starting another one" in process.said
         left = processes_of(process.pid)
         process.kill(signal.SIGTERM)
@@ -168,7 +169,7 @@ def test_workers_killed_under_load(server: Server, tmp_path: Path) -> None:
         wait_for_end(left)
     with running(server, tmp_path, *arguments, "--engine", "torch") as (process, url):
         left = processes_of(process.pid)
-        assert len(left) == 3
+        assert len(left) == 4
         process.kill()
         wait_for_end(left)
 
