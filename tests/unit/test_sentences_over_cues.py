@@ -95,5 +95,7 @@ def test_a_sentence_continues_only_at_the_same_place_and_with_the_same_speaker()
         translate_document(translator, text, format="vtt")  # type: ignore[arg-type]
         return len(translator.asked)
 
+    assert asked("\n<v Bob>", "\n<v Bob>") == 1
+    assert asked("\n<v Bob>", "\n<v Ann>") == asked("\n<v Bob>", "\n") == 2
     assert asked("\n", "\n") == asked("line:0\n", "line:0\n") == 1
     assert asked("line:0\n", "\n") == asked("\n", "\n- ") == 2

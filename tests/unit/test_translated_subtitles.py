@@ -95,6 +95,14 @@ def test_webvtt() -> None:
     assert moved in translated(VTT, "vtt", backwards)
 
 
+@pytest.mark.parametrize("line_break", ["\n", "<br>", "<BR />", "\\N"])
+def test_line_breaks_within_a_line_separate_words(line_break: str) -> None:
+    text = f"WEBVTT\n\n00:00:01.000 --> 00:00:02.000\nA dog{line_break}runs.{line_break}- A cat\n"
+    for format in ("srt", "vtt") if line_break != "\\N" else ("srt",):
+        done = translated(text, format)
+        assert done == text.replace("A dog", "A DOG").replace("runs", "RUNS").replace("A cat", "A CAT")
+
+
 def test_a_cue_has_no_more_lines_than_it_had() -> None:
     def lines(text: str, before: str) -> list[str]:
         return wrap_like(before, text, WebVtt.markup).split("\r\n" if "\r" in before else "\n")

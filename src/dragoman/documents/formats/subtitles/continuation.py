@@ -17,6 +17,7 @@ _LONGEST_PAUSE = 2.0
 _SENTENCE_END = re.compile(r"(?:[.!?…؟।۔]|--|[–—])[\"'”’»)\]]*(?=\s|\Z)|[。！？][\"'”’»）」』\])]*")
 _ENDS_SENTENCE = re.compile(rf"(?:{_SENTENCE_END.pattern})\s*\Z")
 _ENDS_CLAUSE = re.compile(r"[,;、，،][\"'”’»)\]]*\Z")
+_VOICE = re.compile(r"<v\b[^<>]*>")
 _ENGLISH_I = re.compile(r"I(?:['’]\w+)?\b")
 
 
@@ -61,6 +62,8 @@ def _continues(cues: Sequence[Cue], line: CueFragment, following: CueFragment, l
     if cue.end is None or next_cue.begin is None or not 0 <= next_cue.begin - cue.end <= _LONGEST_PAUSE:
         return False
     fragments = line.fragment, following.fragment
+    if _VOICE.findall(line.fragment.head) != _VOICE.findall(following.fragment.head):
+        return False
     if following.fragment.has_speaker or any(each.is_sound or not each.is_balanced for each in fragments):
         return False
     if _ENDS_SENTENCE.search(line.text[-8:]) or following.text.startswith(line.text[-40:]):  # live captions repeat text

@@ -7,7 +7,7 @@ from dragoman.documents.formats.subtitles.lines import Line, TimedLinesParser
 from dragoman.documents.formats.subtitles.markup import CueMarkup, Tag, classify_html
 from dragoman.documents.formats.subtitles.overrides import classify_override
 
-_TAG = r"</?\s*(?:i|b|u|s|em|strong|font|span|ruby|rt|c|v|br)\b[^<>]*>"
+_TAG = r"</?\s*(?:i|b|u|s|em|strong|font|span|ruby|rt|c|v)\b[^<>]*>"
 _TIME_TAG = r"<(?:\d+:)?\d+:\d+[.,]\d+>"
 _COLOUR = r"\{/?[A-Za-z]:[^{}]*\}"
 _TIME = r"\d+:\d+:\d+(?:[,.:]\d+)?"
@@ -15,7 +15,7 @@ _TIME = r"\d+:\d+:\d+(?:[,.:]\d+)?"
 
 def _escape(text: str, _: bool) -> str:
     """Replace text that would start a cue or a line, because SubRip has no escape sequences."""
-    return text.replace("-->", "->").replace("\r", " ").replace("\n", " ")
+    return text.replace("-->", "->").replace("\r", " ").replace("\n", " ").replace("\\N", "\\ N")
 
 
 def _classify(raw: str) -> Tag:
@@ -28,7 +28,12 @@ class SubRip(TimedLinesParser):
     SubRip has no standard. As in pysubs2 and in players, all text that follows the first cue's times is displayed.
     """
 
-    markup = CueMarkup(re.compile(rf"{_TAG}|{_TIME_TAG}|\{{\\[^{{}}]*\}}|{_COLOUR}", re.IGNORECASE), _escape, _classify)
+    markup = CueMarkup(
+        re.compile(rf"{_TAG}|{_TIME_TAG}|\{{\\[^{{}}]*\}}|{_COLOUR}", re.IGNORECASE),
+        _escape,
+        _classify,
+        line_break=re.compile(r"\r\n?|\n|(?i:<br\s*/?>)|\\N"),
+    )
     times = re.compile(rf"({_TIME})\s*-->\s*({_TIME})")
 
     def find_text(self, lines: Sequence[Line]) -> tuple[list[bool], list[int]]:

@@ -22,11 +22,12 @@ class WebVtt(TimedLinesParser):
     """
 
     markup = CueMarkup(
-        re.compile(r"<rt\b[^<>]*>[^<>]*</rt>|<[^<>]*>"),
+        re.compile(r"<rt\b[^<>]*>[^<>]*</rt>|<(?!br\s*/?>)[^<>]*>", re.IGNORECASE),
         _escape,
         classify_html,
         encoded=re.compile(r"&#?\w+;"),
         decode=html.unescape,
+        line_break=re.compile(r"\r\n?|\n|<br\s*/?>", re.IGNORECASE),
     )
     times = re.compile(rf"({_TIME})\s+-->\s+({_TIME})(?=\s|\Z)")
 
