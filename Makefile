@@ -18,7 +18,7 @@ help:
 	@echo "make test      the tests that every change must pass; takes minutes"
 	@echo "make test-all  all tests, including the slow ones"
 	@echo "make lint      ruff and the import rules"
-	@echo "make types     mypy --strict"
+	@echo "make types     mypy --strict; for the tests, names and arguments only"
 	@echo "make format    format the code with ruff"
 	@echo "make wheel     build the wheel into dist/"
 	@echo "make clean     remove the virtual environment and everything built"
@@ -39,6 +39,7 @@ lint: $(VENV)/.dev
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file tests/mypy.ini
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix-only .

@@ -1,6 +1,7 @@
 """Make the helpers in tests/fixtures importable, and share one server of processes among all tests."""
 
 import gc
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,6 +39,14 @@ def server() -> Iterator[Server]:
     server = Server()
     yield server
     server.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting_for_the_disk() -> Iterator[None]:
+    """Skip `fsync`, which protects files from a power failure only. Tests of its effects replace it themselves."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda file: None)
+        yield
 
 
 @pytest.fixture(autouse=True)

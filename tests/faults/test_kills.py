@@ -12,7 +12,7 @@ VARIANTS = {
     "plain": (8, ["train.metric=loss"]),
     "plain, many times": (40, ["train.metric=loss"]),
     "accumulated and moving average, float16": (
-        8,
+        5,
         [
             "train.accumulate=2",
             "train.ema=0.8",
@@ -22,7 +22,7 @@ VARIANTS = {
         ],
     ),
     "resampled subwords": (
-        8,
+        5,
         ["text.subword.dropout=0.1", "text.shared=false", "train.metric=loss", "train.average.of=best"],
     ),
 }

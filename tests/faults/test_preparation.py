@@ -4,12 +4,10 @@ import hashlib
 import json
 import random
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from training_runs import process_environment
+from training_runs import Process, Server
 
 from dragoman.data.cleaning import blocks
 from dragoman.data.cleaning.rules import CleaningConfig
@@ -62,10 +60,9 @@ def write(folder: Path) -> None:
         (folder / name).write_text("".join(f"{line}\n" for line in lines))
 
 
-def start(folder: Path, workers: int = 0, fatal: int = -1) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-c", SCRIPT, str(folder), str(workers), str(fatal)]
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, text=True, env=process_environment(), **streams)  # type: ignore[call-overload,no-any-return]
+def start(server: Server, folder: Path, workers: int = 0, fatal: int = -1, name: str = "") -> Process:
+    (folder / "prepare.py").write_text(SCRIPT, encoding="utf-8")
+    return server.start(folder, "prepare.py", str(folder), str(workers), str(fatal), name=name)
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -78,22 +75,21 @@ def contents(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], int]:
+def prepared(server: Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], int]:
     """Return the result of an uninterrupted process, and how many calls could have been its last."""
     folder = tmp_path_factory.mktemp("undisturbed")
     write(folder)
-    process = start(folder)
-    said, errors = process.communicate()
-    assert process.returncode == 0, errors
+    process = start(server, folder)
+    assert process.wait() == 0, process.said
     found = contents(folder)
     assert not any("unfinished" in name or "partial" in name for name in found)
     assert sum(name.endswith("dataset.json") for name in found) == 2
     assert any(name.endswith("dropped.duplicates.bin") for name in found)
-    return found, int(said)
+    return found, int((folder / "stdout").read_text(encoding="utf-8"))
 
 
 def test_a_killed_preparation_reuses_completed_blocks_and_gives_the_same_result(
-    tmp_path: Path, prepared: tuple[dict[str, str], int]
+    server: Server, tmp_path: Path, prepared: tuple[dict[str, str], int]
 ) -> None:
     expected, calls = prepared
     write(tmp_path)
@@ -101,18 +97,16 @@ def test_a_killed_preparation_reuses_completed_blocks_and_gives_the_same_result(
     kept = 0
     for fatal in [calls // 6, calls // 3, calls // 3, draw.randrange(2, calls // 3)]:
         before = blocks_done(tmp_path)
-        process = start(tmp_path, fatal=fatal)
-        _, errors = process.communicate()
-        if process.returncode == 0:
+        process = start(server, tmp_path, fatal=fatal)
+        if process.wait() == 0:
             break
-        assert process.returncode == -signal.SIGKILL, errors
+        assert process.wait() == -signal.SIGKILL, process.said
         after = blocks_done(tmp_path)
         assert before.items() <= after.items()  # none was prepared again
         kept = max(kept, len(after))
     assert kept > 10
-    process = start(tmp_path)
-    _, errors = process.communicate()
-    assert process.returncode == 0, errors
+    process = start(server, tmp_path)
+    assert process.wait() == 0, process.said
     assert contents(tmp_path) == expected
 
 
@@ -122,22 +116,22 @@ def blocks_done(folder: Path) -> dict[str, int]:
 
 
 def test_the_result_does_not_depend_on_the_number_of_processes(
-    tmp_path: Path, prepared: tuple[dict[str, str], int]
+    server: Server, tmp_path: Path, prepared: tuple[dict[str, str], int]
 ) -> None:
     write(tmp_path)
-    process = start(tmp_path, workers=3)
-    _, errors = process.communicate()
-    assert process.returncode == 0, errors
+    process = start(server, tmp_path, workers=3)
+    assert process.wait() == 0, process.said
     assert contents(tmp_path) == prepared[0]
 
 
 def test_of_several_processes_one_works_and_the_others_wait(
-    tmp_path: Path, prepared: tuple[dict[str, str], int]
+    server: Server, tmp_path: Path, prepared: tuple[dict[str, str], int]
 ) -> None:
     write(tmp_path)
-    processes = [start(tmp_path) for _ in range(3)]
-    said = [process.communicate()[1] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0, 0], said
+    processes = [start(server, tmp_path, name=str(number)) for number in range(3)]
+    codes = [process.wait() for process in processes]
+    said = [process.said for process in processes]
+    assert codes == [0, 0, 0], said
     assert sum("preparing" in text for text in said) == 1
     assert sum("reused" in text for text in said) == 2
     assert contents(tmp_path) == prepared[0]

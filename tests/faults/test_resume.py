@@ -99,11 +99,12 @@ def test_a_finished_run_continues_to_new_limits(
     assert differences(trained(folder), trained(straight)) == []
 
 
+@pytest.mark.parametrize("every", [5, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_kill_while_limits_change_does_not_lose_them(
-    server: Server, folder: Path, command: list[str], tmp_path: Path
+    server: Server, folder: Path, command: list[str], tmp_path: Path, every: int
 ) -> None:
-    """Killed at each of the first writes in turn; then resumed without repeating the new limit."""
-    for fatal in range(1, 24, 2):
+    """Killed during the first writes in turn, at one of `every` writes; then resumed without repeating the limit."""
+    for fatal in range(1, 24, every):
         process = server.start(folder, *command, "--resume", "train.max_steps=33", fatal=fatal)
         assert process.wait() == -signal.SIGKILL, fatal
     assert "Resuming at step 30" in finish(server, folder, "train", "--resume", "--out", RUN)

@@ -3,12 +3,10 @@
 import hashlib
 import random
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from training_runs import process_environment
+from training_runs import Server
 
 SCRIPT = """
 import os, signal, sys
@@ -52,11 +50,11 @@ def write(folder: Path) -> None:
     (folder / "book").write_text("\n".join(lines))
 
 
-def run(folder: Path, workers: int = 0, fatal: int = -1) -> tuple[int, str]:
-    command = [sys.executable, "-c", SCRIPT, str(folder), str(workers), str(fatal)]
-    done = subprocess.run(command, text=True, env=process_environment(), capture_output=True, check=False)
-    assert done.returncode in (0, -signal.SIGKILL), done.stderr
-    return done.returncode, done.stdout
+def run(server: Server, folder: Path, workers: int = 0, fatal: int = -1) -> tuple[int, str]:
+    (folder / "prepare.py").write_text(SCRIPT, encoding="utf-8")
+    process = server.start(folder, "prepare.py", str(folder), str(workers), str(fatal))
+    assert process.wait() in (0, -signal.SIGKILL), process.said
+    return process.wait(), (folder / "stdout").read_text(encoding="utf-8")
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -69,31 +67,31 @@ def contents(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], int]:
+def prepared(server: Server, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], int]:
     """Return the result of an uninterrupted process, and how many calls could have been its last."""
     folder = tmp_path_factory.mktemp("undisturbed")
     write(folder)
-    _, calls = run(folder)
+    _, calls = run(server, folder)
     found = contents(folder)
     assert sum(name.endswith("text.bin") for name in found) == 2
     return found, int(calls)
 
 
 def test_a_killed_preparation_reuses_completed_blocks_and_gives_the_same_result(
-    tmp_path: Path, prepared: tuple[dict[str, str], int]
+    server: Server, tmp_path: Path, prepared: tuple[dict[str, str], int]
 ) -> None:
     expected, calls = prepared
     write(tmp_path)
     most = 0
     for fatal in (calls // 4, calls // 3, calls // 4):
         before = blocks_done(tmp_path)
-        code, _ = run(tmp_path, fatal=fatal)
+        code, _ = run(server, tmp_path, fatal=fatal)
         after = blocks_done(tmp_path)
         assert code == -signal.SIGKILL
         assert before.items() <= after.items()  # none was prepared again
         most = max(most, len(after))
     assert most > 20
-    run(tmp_path, workers=2)
+    run(server, tmp_path, workers=2)
     assert contents(tmp_path) == expected
 
 

@@ -1,7 +1,6 @@
 """Preparing plain text: every token of every document is predicted exactly once, and no row mixes two documents."""
 
 import json
-import os
 import tempfile
 from pathlib import Path
 
@@ -40,7 +39,6 @@ def test_every_token_is_predicted_once(
     corpora: list[list[str]], block: int, longest: int, size: int, tokens: int, data: st.DataObject
 ) -> None:
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as name:
-        patch.setattr(os, "fsync", lambda _: None)
         patch.setattr("dragoman.data.corpora.documents.LONGEST", longest)
         patch.setattr(blocks, "PAIRS", size)
         patch.setattr(tokenising, "CHARACTERS_PER_CALL", 2 * longest)

@@ -1,6 +1,5 @@
 """Cleaning documents: they are kept or dropped as a whole, regardless of their division into passages and blocks."""
 
-import os
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -72,7 +71,6 @@ def test_whole_documents_are_dropped_and_counted_once(
 ) -> None:
     config = TextCleaningConfig(script_share=0.4)
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
-        patch.setattr(os, "fsync", lambda _: None)  # most of the time
         patch.setattr("dragoman.data.corpora.documents.LONGEST", longest)
         patch.setattr(blocks, "PAIRS", size)
         patch.setattr(blocks, "CHARACTERS", characters)

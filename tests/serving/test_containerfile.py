@@ -119,6 +119,7 @@ class Build:
         self.environment |= dict(each.split("=", 1) for each in shlex.split(step.rest))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sandbox.obstacle() is not None, reason=f"no sandbox: {sandbox.obstacle()}")
 def test_its_instructions_build_a_server(tmp_path: Path) -> None:
     """The image contains the engine and no compiler; it runs with a read-only root and a /tmp that is noexec."""

@@ -125,7 +125,7 @@ def test_score_supports_it_and_unsupported_commands_refuse_it(folders: tuple[Pat
 
 def test_the_search_finds_the_best_fused_score_of_all_outputs(folders: tuple[Path, Path]) -> None:
     translator = Translator.load(folders[0], "cpu", "torch")
-    tokenizer, model = translator.tokenizers.target, translator.engine.model
+    tokenizer, model = translator.tokenizers.target, translator.engine.model  # type: ignore[attr-defined]
     chosen = [EOS, *sorted({number for ids in tokenizer.encode_batch(TARGETS) for number in ids})[::3]]  # a few
     outputs = [(one, *rest) for one in chosen if one != EOS for rest in [(EOS,), *((two, EOS) for two in chosen[1:])]]
     outputs += [(EOS,)]

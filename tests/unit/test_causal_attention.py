@@ -26,7 +26,7 @@ CONFIGS = {
 
 def built(name: str) -> Attention:
     torch.manual_seed(1)
-    module = CONFIGS[name].build(SIZES).double()
+    module = CONFIGS[name].build(SIZES).double()  # type: ignore[attr-defined]
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.copy_(torch.randn_like(parameter))
@@ -138,7 +138,7 @@ def test_positions_inside_attention_are_refused(kind: str, positions: str) -> No
     )
     assert config.build(9, 9).decoder.layers[0].compilable == (kind == "average")
     with pytest.raises(ConfigError, match=rf"{kind}"):
-        CONFIGS[kind].build(SIZES, config.positions)
+        CONFIGS[kind].build(SIZES, config.positions)  # type: ignore[attr-defined]
 
 
 def test_encoders_do_not_support_them() -> None:

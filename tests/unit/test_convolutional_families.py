@@ -44,7 +44,7 @@ def test_a_loaded_model_folder_translates_equally(
     translator = Translator.load(tmp_path / "model", "cpu")
     tokens, keep = pad([[5, 6, 2]])
     expected = model.eval()(tokens, keep, tokens).logits()
-    assert torch.equal(translator.engine.model(tokens, keep, tokens).logits(), expected)
+    assert torch.equal(translator.engine.model(tokens, keep, tokens).logits(), expected)  # type: ignore[attr-defined]
     together = translator.translate(SOURCES, beam=2)
     assert together == [translator.translate([each], beam=2)[0] for each in SOURCES]
 

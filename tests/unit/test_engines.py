@@ -64,7 +64,7 @@ def test_each_row_carries_its_own_request(translator: Translator) -> None:
     ]
     found = translator.translate_nbest(["a dog", "a dog runs", "a man"], requests)
     assert [[each.text for each in one] for one in found] == [["ein Hund"], ["ein Hund läuft"] * 2, ["mein Mann"]]
-    ((first, second, third),) = translator.engine.calls
+    ((first, second, third),) = translator.engine.calls  # type: ignore[attr-defined]
     assert [row.decoding.beam for row in (first, second, third)] == [1, 3, 1]
     assert [row.tags for row in (first, second, third)] == [0, 1, 0]
     assert second.source[0] == translator.tokenizers.source.tag_ids(["bt"])[0]
@@ -88,7 +88,7 @@ def test_refusals_come_before_any_computation(translator: Translator) -> None:
     requests = [translator.request(), translator.request(sampling=Sampling())]
     with pytest.raises(ConfigError, match="a dictionary has nothing to draw"):
         translator.translate(["a dog", "a dog"], requests=requests)
-    assert not translator.engine.calls
+    assert not translator.engine.calls  # type: ignore[attr-defined]
     with pytest.raises(ConfigError, match="does not show attention"):
         translator.attention("a dog")
 
@@ -103,6 +103,6 @@ def test_limits_are_kept_and_lines_before_a_long_one_are_returned(translator: Tr
 
 
 def test_a_missing_row_is_detected(translator: Translator) -> None:
-    translator.engine.silent = True
+    translator.engine.silent = True  # type: ignore[attr-defined]
     with pytest.raises(RuntimeError, match="the engine returned nothing for position 0 of 2"):
         translator.translate(["a", "a dog"])

@@ -228,7 +228,8 @@ def test_the_average_of_two(tmp_path: Path) -> None:
         write_tiny_language_model(tmp_path / str(seed), step=seed, seed=seed)
     average([tmp_path / "1", tmp_path / "2"], tmp_path / "mean")
     first, second, mean = (
-        dict(LanguageModel.load(tmp_path / name).model.named_parameters()) for name in "1 2 mean".split()
+        dict(LanguageModel.load(tmp_path / name).model.named_parameters())  # type: ignore[attr-defined]
+        for name in "1 2 mean".split()
     )
     for name, value in mean.items():
         torch.testing.assert_close(value, (first[name] + second[name]) / 2)

@@ -191,7 +191,7 @@ def test_overflow_is_reported() -> None:
 def test_translator_with_the_native_engine(tmp_path: Path) -> None:
     write_tiny_model(tmp_path)
     plain = Translator.load(tmp_path, "cpu", engine="torch")
-    engine = NativeEngine(plain.engine.model, plain.tokenizers, plain.engine, "float32", 2)
+    engine = NativeEngine(plain.engine.model, plain.tokenizers, plain.engine, "float32", 2)  # type: ignore[attr-defined]
     native = Translator(engine, plain.tokenizers, plain.meta)
     texts = ["a dog runs", "", "The man sees a dög –", "Two dogs", "a"] * 3
     requests = [plain.request(beam=1 + number % 3, prefix="ein" * (number % 2)) for number in range(len(texts))]
@@ -261,6 +261,7 @@ def sanitizer_library(name: str) -> str:
     return path
 
 
+@pytest.mark.slow
 def test_another_processor(tmp_path: Path) -> None:
     """The portable kernels, compiled for 64-bit ARM and run under an emulator, give the same results as here."""
     cross_compiler, emulator = "aarch64-linux-gnu-gcc", "qemu-aarch64"

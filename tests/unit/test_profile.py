@@ -2,14 +2,12 @@
 
 import json
 import re
-import subprocess
-import sys
 from contextlib import chdir
 from pathlib import Path
 
 import pytest
 import torch
-from training_runs import RUN, SETTINGS, differences, outcome, write_corpus
+from training_runs import RUN, SETTINGS, Server, differences, outcome, write_corpus
 
 from dragoman.cli.main import main
 from dragoman.training.profiling.operators import operator_group
@@ -52,14 +50,16 @@ def test_a_profile_adds_up_and_changes_nothing(tmp_path: Path, capsys: pytest.Ca
     assert not (plain / RUN / TEXT_FILE).exists()
 
 
-def test_the_profiler_is_quiet() -> None:
+def test_the_profiler_is_quiet(server: Server, tmp_path: Path) -> None:
     program = (
         "import torch; from dragoman.training.profiling.operators import Tracer; "
         "tracer = Tracer(torch.device('cpu')); tracer.start(); torch.ones(2) + 1; assert tracer.stop(1)"
     )
+    (tmp_path / "trace.py").write_text(program, encoding="utf-8")
     # in a separate process, because the profiler's library reads its log level only once
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout + done.stderr == ""
+    process = server.start(tmp_path, "trace.py")
+    assert process.wait() == 0, process.said
+    assert process.said + (tmp_path / "stdout").read_text(encoding="utf-8") == ""
 
 
 def test_a_run_that_ends_too_early_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -124,7 +124,7 @@ def test_translations_cut_by_the_length_limit_are_reported(
 
 def test_a_batch_that_runs_out_of_memory_is_halved(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = translator.translate(TEXT)
-    encode = translator.engine.model.encode
+    encode = translator.engine.model.encode  # type: ignore[attr-defined]
 
     def narrow(tokens, keep):
         if len(tokens) > 1:
@@ -133,7 +133,7 @@ def test_a_batch_that_runs_out_of_memory_is_halved(translator: Translator, monke
             )
         return encode(tokens, keep)
 
-    monkeypatch.setattr(translator.engine.model, "encode", narrow)
+    monkeypatch.setattr(translator.engine.model, "encode", narrow)  # type: ignore[attr-defined]
     assert translator.translate(TEXT) == expected
 
 
@@ -143,7 +143,7 @@ def test_a_sentence_that_does_not_fit_the_memory_is_named(
     def full(tokens, keep):
         raise MemoryError
 
-    monkeypatch.setattr(translator.engine.model, "encode", full)
+    monkeypatch.setattr(translator.engine.model, "encode", full)  # type: ignore[attr-defined]
     with pytest.raises(ResourceError, match="line 3 "):
         translator.translate(["", " ", "Two men"])
 
@@ -186,7 +186,7 @@ def test_other_failures_are_not_treated_as_a_lack_of_memory(
     def broken(tokens, keep):
         raise RuntimeError("shapes do not fit")
 
-    monkeypatch.setattr(translator.engine.model, "encode", broken)
+    monkeypatch.setattr(translator.engine.model, "encode", broken)  # type: ignore[attr-defined]
     with pytest.raises(RuntimeError, match="shapes do not fit"):
         translator.translate(["Two men"])
 

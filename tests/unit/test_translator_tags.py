@@ -72,7 +72,7 @@ def test_scores_are_those_of_the_tagged_source(several: Translator) -> None:
 def test_tags_are_never_generated(several: Translator) -> None:
     target = several.tokenizers.target
     with torch.no_grad():  # the untied projection is not accessible: give the tags' rows the highest scores
-        table = several.engine.model.decoder.embedding.tokens.weight
+        table = several.engine.model.decoder.embedding.tokens.weight  # type: ignore[attr-defined]
         before = table.clone()
         table[-3:] = 30 * torch.sign(table[-3:])
     try:
@@ -163,7 +163,11 @@ def folder(several: Translator, tmp_path_factory: pytest.TempPathFactory) -> Pat
     place = tmp_path_factory.mktemp("tagged") / "model"
     section = "\n".join(f"  {line}" for line in _dumped().splitlines())
     write_model_folder(
-        place, model_parameters(several.engine.model), f"model:\n{section}\n", several.tokenizers, SEVERAL
+        place,
+        model_parameters(several.engine.model),  # type: ignore[attr-defined]
+        f"model:\n{section}\n",
+        several.tokenizers,
+        SEVERAL,
     )
     (place.parent / "text").write_text("".join(f"{line}\n" for line in SOURCES))
     (place.parent / "target").write_text("".join(f"{line}\n" for line in TARGETS))

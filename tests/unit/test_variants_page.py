@@ -133,9 +133,9 @@ def test_the_example_of_a_scorer_works() -> None:
     config = names["DistanceConfig"]()
     assert isinstance(config, Config)
     queries, keys = torch.randn(2, 3, 4, 5), torch.randn(2, 3, 6, 5)
-    scorer = config.build(3, 5, 5)
+    scorer = config.build(3, 5, 5)  # type: ignore[attr-defined]
     found = scorer(queries, scorer.prepare(keys))
     expected = -((queries[:, :, :, None] - keys[:, :, None]) ** 2).sum(-1) / 5**0.5
     torch.testing.assert_close(found, expected)
     with pytest.raises(ConfigError):
-        config.build(3, 5, 4)
+        config.build(3, 5, 4)  # type: ignore[attr-defined]

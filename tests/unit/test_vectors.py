@@ -35,8 +35,8 @@ def vectors(*lengths: int) -> list[np.ndarray]:
 def test_a_line_is_a_list_of_vectors() -> None:
     reader = VectorSequences(2)
     found = reader.encode("[[0.5, -1], [2e3, 3]]")
-    assert found.dtype == np.float32
-    assert found.tolist() == [[0.5, -1.0], [2000.0, 3.0]]
+    assert found.dtype == np.float32  # type: ignore[attr-defined]
+    assert found.tolist() == [[0.5, -1.0], [2000.0, 3.0]]  # type: ignore[attr-defined]
     exact = vectors(4)[0][:, :2]
     assert np.array_equal(reader.encode(json.dumps(exact.tolist())), exact)
     assert np.array_equal(reader.encode(reader.decode(exact)), exact)
