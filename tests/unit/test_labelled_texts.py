@@ -116,7 +116,8 @@ def test_csv_has_quotes_and_newlines_inside_them(tmp_path: Path) -> None:
         ("text,label\na,1\nb,c,1\n", "line 3: the number of columns is 3, but should be 2"),
         ("text,label\na,1\n\nb,1\n", "line 3: .*The line is blank"),
         ("text;label\na;1\n", "line 1: there is only one column.*semicolon"),
-        ("text\na\n", "line 1: none of the columns is known to be the label.*'text'"),
+        ("text\na\n", "line 1: the label cannot be determined, because there is only one column"),
+        ("text,id\na,1\n", "line 1: none of the columns is known to be the label.*'text', 'id'"),
         ("", "is empty"),
         ("text,label\n", "is empty"),
     ],
@@ -310,6 +311,16 @@ def test_single_texts_and_pairs_are_not_mixed(tmp_path: Path) -> None:
     assert Counter(example.label for example in read_labelled([single, single])) == {"1": 2}
     with pytest.raises(DataError, match=r"b.tsv, line 1: the number of texts is 2, but 1 in previous lines"):
         read_labelled([single, pair])
+
+
+def test_labels_that_differ_only_in_blanks_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert read(tmp_path, "a\tsehr gut\nb\tsehr gut \n") == [("a", "sehr gut"), ("b", "sehr gut ")]
+    assert "The labels 'sehr gut ' and 'sehr gut' are different classes" in capsys.readouterr().err
+
+
+def test_the_only_column_is_never_a_header_by_itself(tmp_path: Path) -> None:
+    assert read(tmp_path, "Review\nb\n", labelled=False) == [("Review", None), ("b", None)]
+    assert read(tmp_path, "Review\nb\n", labelled=False, header=True) == [("b", None)]
 
 
 def test_settings(tmp_path: Path) -> None:

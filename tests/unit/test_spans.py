@@ -1,4 +1,4 @@
-"""Spans from tags: schemes are recognised or asked for; two conventions; the published scores of WNUT-17."""
+"""Spans from tags: detection of the scheme, two conventions, and the published scores of WNUT-17."""
 
 import os
 from pathlib import Path
@@ -33,7 +33,7 @@ from dragoman.metrics.labels.spans import Scheme, Span, detect_scheme, find_span
         (["I-X", "O I-X", "B-creative-work"], None),
     ],
 )
-def test_schemes_are_told_apart_or_asked_for(sentences: list[str], scheme: Scheme | None) -> None:
+def test_a_scheme_is_detected_or_must_be_set(sentences: list[str], scheme: Scheme | None) -> None:
     tags = [sentence.split() for sentence in sentences]
     if scheme is None:
         with pytest.raises(DataError, match="IOB|prefix|no span"):

@@ -82,6 +82,7 @@ def test_universal_dependencies(tmp_path: Path) -> None:
         ("Bo\tO\n\tO\n", {}, "line 2: the word is empty"),
         ("Bo\tO\nx\t\n", {}, "line 2: the tag is empty"),
         ("Bo\tO\n", {"tag": 3}, "line 1: there are 2 columns, but `tag` is 3"),
+        ("Bo\tO\n", {"tag": 1}, "line 1: column 1 is both `word` and `tag`"),
         ("Bo\tO\n", {"features": (5,)}, "line 1: there are 2 columns, but `features` is 5"),
         ("\n \n-DOCSTART- O\n", {}, "is empty"),
         ("", {"tag": 2}, "is empty"),

@@ -47,8 +47,7 @@ def has_header(first: Sequence[str], corpus: LabelledCorpusConfig) -> bool:
     columns = corpus.columns
     if any(isinstance(column, str) for column in (columns.text, columns.pair, columns.label, columns.id)):
         return True
-    hits = sum(_normalise(cell) in KNOWN for cell in first)
-    return hits >= min(2, len(first))
+    return sum(_normalise(cell) in KNOWN for cell in first) >= 2
 
 
 def select_by_name(names: Sequence[str], corpus: LabelledCorpusConfig, location: str) -> Selection:

@@ -55,6 +55,8 @@ class _Layout:
         location = f"{corpus}, line {number}"
         self._word = (corpus.word or (2 if self._is_conllu else 1)) - 1
         self._tag = self._find_tag(labelled, location) if content else None
+        if self._tag == self._word:
+            raise DataError(f"{location}: column {self._word + 1} is both `word` and `tag`. Set one of them.")
         self._features = [column - 1 for column in corpus.features]
         for setting, index in (("word", self._word), ("tag", self._tag), *(("features", x) for x in self._features)):
             if content and index is not None and index >= self._width:

@@ -30,9 +30,9 @@ def read_json_lines(lines: Iterable[Line], corpus: LabelledCorpusConfig, labelle
             continue
         location = f"{corpus}, line {number}"
         entry = read_object(line, location, _Number)
-        expand = task_of(entry) if corpus.columns == ColumnsConfig() else None
-        if expand is not None:
-            for texts, label, identifier in expand(entry, location):
+        convert = task_of(entry) if corpus.columns == ColumnsConfig() else None
+        if convert is not None:
+            for texts, label, identifier in convert(entry, location):
                 yield Row(number, texts, label, identifier)
             continue
         reader = reader or _FlatReader(entry, corpus, location, labelled)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from dragoman.base.errors import DataError
+from dragoman.base.log import warn
 from dragoman.base.settings.config import Config
 from dragoman.data.labelled.conll import read_conll
 from dragoman.data.labelled.corpus import LabelledCorpusConfig, QuestionCorpusConfig, TaggedCorpusConfig
@@ -56,6 +57,7 @@ def read_labelled(
                 )
             examples.append(LabelledText(row.texts, label, row.id))
         _check_not_empty(len(examples) - before, corpus, "example")
+    _warn_of_blanks({example.label for example in examples if example.label is not None})
     return examples
 
 
@@ -93,6 +95,14 @@ def read_questions(
 
 def _listed(corpora: _Corpus | Sequence[_Corpus], kind: type[_Corpus]) -> list[_Corpus]:
     return [corpora] if isinstance(corpora, kind) else list(cast("Sequence[_Corpus]", corpora))
+
+
+def _warn_of_blanks(labels: set[str]) -> None:
+    """Warn if two labels differ only in blanks at their ends, because they are different classes."""
+    twins = sorted(label for label in labels if label != label.strip() and label.strip() in labels)
+    if twins:
+        names = f"{twins[0]!r} and {twins[0].strip()!r}"
+        warn(f"The labels {names} are different classes. Remove the blanks, or rename one of them.")
 
 
 def _check_not_empty(count: int, corpus: Config, noun: str) -> None:

@@ -18,13 +18,13 @@ from typing import Any
 from dragoman.base.errors import DataError
 
 _Example = tuple[tuple[str, ...], str | None, str | None]
-_Expand = Callable[[dict[str, Any], str], Iterator[_Example]]
+_Convert = Callable[[dict[str, Any], str], Iterator[_Example]]
 
 _COPA_QUESTIONS = {"cause": "What was the cause of this?", "effect": "What happened as a result?"}
 _PLACEHOLDER = "@placeholder"
 
 
-def task_of(entry: dict[str, Any]) -> _Expand | None:
+def task_of(entry: dict[str, Any]) -> _Convert | None:
     """Return the function that converts the objects of a task to examples; None if no conversion is needed.
 
     The function is called with an object and its file and line, for messages. It raises DataError for an invalid
@@ -44,12 +44,12 @@ def task_of(entry: dict[str, Any]) -> _Expand | None:
     return None
 
 
-def _guarded(expand: _Expand) -> _Expand:
+def _guarded(expand: Callable[[dict[str, Any]], Iterator[_Example]]) -> _Convert:
     """Convert the errors that missing keys and values of the wrong type cause."""
 
     def convert(entry: dict[str, Any], location: str) -> Iterator[_Example]:
         try:
-            yield from expand(entry, location)
+            yield from expand(entry)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             reason = f"the key {error} is missing" if isinstance(error, KeyError) else str(error)
             raise DataError(f"{location}: not a valid object of this SuperGLUE task: {reason}.") from None
@@ -57,7 +57,7 @@ def _guarded(expand: _Expand) -> _Expand:
     return convert
 
 
-def _expand_copa(entry: dict[str, Any], location: str) -> Iterator[_Example]:
+def _expand_copa(entry: dict[str, Any]) -> Iterator[_Example]:
     context = f"{entry['premise']} {_COPA_QUESTIONS[entry['question']]}"
     correct = entry.get("label")
     for number in (0, 1):
@@ -65,7 +65,7 @@ def _expand_copa(entry: dict[str, Any], location: str) -> Iterator[_Example]:
         yield (context, str(entry[f"choice{number + 1}"])), label, _identify(entry.get("idx"), number)
 
 
-def _expand_multirc(entry: dict[str, Any], location: str) -> Iterator[_Example]:
+def _expand_multirc(entry: dict[str, Any]) -> Iterator[_Example]:
     passage = str(entry["passage"]["text"])
     for question in entry["passage"]["questions"]:
         for answer in question["answers"]:
@@ -73,7 +73,7 @@ def _expand_multirc(entry: dict[str, Any], location: str) -> Iterator[_Example]:
             yield (passage, f"{question['question']} {answer['text']}"), _to_label(answer.get("label")), identifier
 
 
-def _expand_record(entry: dict[str, Any], location: str) -> Iterator[_Example]:
+def _expand_record(entry: dict[str, Any]) -> Iterator[_Example]:
     passage = str(entry["passage"]["text"])
     spans = [(int(span["start"]), int(span["end"])) for span in entry["passage"]["entities"]]
     entities = list(dict.fromkeys(passage[start : end + 1] for start, end in spans))  # the end is inclusive
@@ -87,7 +87,7 @@ def _expand_record(entry: dict[str, Any], location: str) -> Iterator[_Example]:
             yield (passage, query), label, _identify(entry.get("idx"), question.get("idx"), number)
 
 
-def _expand_wic(entry: dict[str, Any], location: str) -> Iterator[_Example]:
+def _expand_wic(entry: dict[str, Any]) -> Iterator[_Example]:
     texts = []
     for side in ("1", "2"):
         sentence, start, end = str(entry[f"sentence{side}"]), int(entry[f"start{side}"]), int(entry[f"end{side}"])
@@ -97,7 +97,7 @@ def _expand_wic(entry: dict[str, Any], location: str) -> Iterator[_Example]:
     yield tuple(texts), _to_label(entry.get("label")), _identify(entry.get("idx"))
 
 
-def _expand_wsc(entry: dict[str, Any], location: str) -> Iterator[_Example]:
+def _expand_wsc(entry: dict[str, Any]) -> Iterator[_Example]:
     """Mark the two spans. Their indices count words that are separated by blanks."""
     words = str(entry["text"]).split(" ")
     target = entry["target"]

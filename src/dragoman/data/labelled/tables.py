@@ -48,7 +48,8 @@ def read_table(lines: Iterable[Line], corpus: LabelledCorpusConfig, kind: str, l
     else:
         selection = select_by_position([cells for _, cells in records[:_SAMPLE]], corpus, location)
         if labelled and selection.label is None:
-            raise DataError(f"{location}: there are {len(first)} columns and no header. Set `columns.label`.")
+            reason = "there is only one column" if len(first) == 1 else "the table has no header"
+            raise DataError(f"{location}: the label cannot be determined, because {reason}. Set `columns.label`.")
     rows = records[1:] if with_header else records
     _check_widths(rows, len(first), selection, corpus)
     if not with_header and corpus.header is None and selection.label is not None:
