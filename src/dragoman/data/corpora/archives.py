@@ -14,7 +14,7 @@ _MAX_LISTED_MEMBERS = 10
 def open_file(path: Path) -> BufferedReader:
     """Open a file, or a member of a .zip archive if the path continues into the archive.
 
-    The path of an archive that contains a single file stands for that file. Raises OSError if the file cannot be
+    If an archive contains a single file, the path of the archive is sufficient. Raises OSError if the file cannot be
     opened, and DataError if the member does not exist, is encrypted, or must be chosen.
     """
     archive = archive_of(path)

@@ -18,7 +18,7 @@ Column = Annotated[int, Field(ge=1)] | Annotated[str, Field(min_length=1)]
 
 
 class _FileConfig(Config):
-    """A corpus in one file. A bare path in the settings stands for a corpus with default settings."""
+    """A corpus in one file. In the settings, a path alone is a corpus with default settings."""
 
     path: Path = Field(
         description="File of the corpus; plain, .gz, .xz or .zst. The path may continue into a .zip archive, as in "

@@ -53,5 +53,5 @@ class Question:
 
     @property
     def answered(self) -> bool:
-        """Whether the correct response is given: answers, or that the question is impossible."""
+        """True if the question has answers or is marked as impossible."""
         return bool(self.answers) or self.impossible

@@ -87,9 +87,9 @@ def read_questions(
     """
     questions: list[Question] = []
     for corpus in _listed(corpora, QuestionCorpusConfig):
-        found = read_squad(corpus, labelled)
-        _check_not_empty(len(found), corpus, "question")
-        questions += found
+        before = len(questions)
+        questions += read_squad(corpus, labelled)
+        _check_not_empty(len(questions) - before, corpus, "question")
     return questions
 
 

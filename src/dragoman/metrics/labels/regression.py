@@ -24,7 +24,7 @@ def pearson(gold: Sequence[float], predicted: Sequence[float]) -> float | None:
 
 
 def spearman(gold: Sequence[float], predicted: Sequence[float]) -> float | None:
-    """Return the Spearman correlation (−1 to 1), in which equal values have the mean of their ranks.
+    """Return the Spearman correlation (−1 to 1), in which tied values have their average rank.
 
     The result is None, and errors are raised, as in `pearson`.
     """

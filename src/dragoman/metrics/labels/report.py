@@ -69,7 +69,7 @@ class Measure(MeasureKind):
 
 @dataclass(frozen=True)
 class Baseline:
-    """The values of predictions without a model. description: the predictions. values: by key; None if undefined."""
+    """The values of a constant prediction. description: the prediction. values: by key; None if undefined."""
 
     description: str
     values: Mapping[str, float | None]

@@ -1,6 +1,6 @@
 """Reports on predictions: of classes, of values, of tags, and of answers to questions.
 
-All reports have 95% percentile bootstrap intervals. Examples are resampled: texts, sentences, or questions.
+All reports have 95% percentile bootstrap intervals. The resampled units are texts, sentences, or questions.
 """
 
 import hashlib
@@ -276,7 +276,7 @@ def _class_warnings(confusion: ConfusionMatrix) -> dict[str, str]:
     predicted = [each.name for each in confusion.classes if each.predicted]
     correct = [each.name for each in confusion.classes if each.support]
     if len(correct) == 1:
-        warnings["one_correct_class"] = f"all correct labels are {correct[0]!r}, so F1 and Matthews mean little"
+        warnings["one_correct_class"] = f"all correct labels are {correct[0]!r}, so F1 and Matthews are not informative"
     elif len(predicted) == 1:
         warnings["one_class"] = f"all predictions are {predicted[0]!r}, so the model does not distinguish the classes"
     elif missing := [name for name in correct if name not in predicted]:

@@ -110,12 +110,12 @@ def parse_tag(tag: str, scheme: Scheme) -> _Parsed:
 def score_types(gold: Sequence[Sequence[Span]], predicted: Sequence[Sequence[Span]]) -> tuple[ClassScores, ...]:
     """Return the scores of each type of span, in alphabetical order. gold, predicted: the spans of each sentence."""
     support: Counter[str] = Counter(span.type for spans in gold for span in spans)
-    found: Counter[str] = Counter(span.type for spans in predicted for span in spans)
+    guesses: Counter[str] = Counter(span.type for spans in predicted for span in spans)
     correct: Counter[str] = Counter(
         span.type for sides in zip(gold, predicted, strict=True) for span in set(sides[0]) & set(sides[1])
     )
-    types = sorted({*support, *found})
-    return tuple(ClassScores.of(name, correct[name], support[name], found[name]) for name in types)
+    types = sorted({*support, *guesses})
+    return tuple(ClassScores.of(name, correct[name], support[name], guesses[name]) for name in types)
 
 
 def _has_prefix(tag: str) -> bool:

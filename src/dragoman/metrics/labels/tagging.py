@@ -92,7 +92,7 @@ class ResampledSpans:
             [len(tags) for tags in gold],
         ]
         for sides in spans.values():
-            columns.append([len(set(correct) & set(found)) for correct, found in zip(*sides, strict=True)])
+            columns.append([len(set(correct) & set(guesses)) for correct, guesses in zip(*sides, strict=True)])
             columns += [[len(each) for each in side] for side in sides]
         self._statistics = np.array(columns, np.float64).T  # (N, 2 + 3 · conventions)
 
@@ -101,10 +101,10 @@ class ResampledSpans:
         sums = (counts @ self._statistics).T
         values = {"accuracy": _percent(sums[0], sums[1])}
         for number, convention in enumerate(self._conventions):
-            correct, support, found = sums[2 + 3 * number : 5 + 3 * number]
-            values[f"{convention}_precision"] = _percent(correct, found)
+            correct, support, guesses = sums[2 + 3 * number : 5 + 3 * number]
+            values[f"{convention}_precision"] = _percent(correct, guesses)
             values[f"{convention}_recall"] = _percent(correct, support)
-            values[f"{convention}_f1"] = _f1(correct, support, found)
+            values[f"{convention}_f1"] = _f1(correct, support, guesses)
         if self._forms is not None:
             values["surface_f1"] = self._forms(counts)
         return values
@@ -114,5 +114,5 @@ def _percent(part: Floats, whole: Floats) -> Floats:
     return 100 * part / np.where(whole > 0, whole, 1)
 
 
-def _f1(correct: Floats, support: Floats, found: Floats) -> Floats:
-    return _percent(2 * correct, support + found)
+def _f1(correct: Floats, support: Floats, guesses: Floats) -> Floats:
+    return _percent(2 * correct, support + guesses)
