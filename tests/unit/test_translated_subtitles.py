@@ -114,6 +114,7 @@ def test_a_cue_has_no_more_lines_than_it_had() -> None:
     assert lines(words, "a\nb\nc") == ["one two three four", "five six seven eight", "nine ten eleven twelve"]
     assert lines("one two", "a\nb\nc") == ["one", "two"]
     assert lines("one", "a\nb") == ["one"]
+    assert wrap_like("a\n \t<br> b\nc", words, WebVtt.markup).count("\n \t<br>") == 1
     assert lines("a" * 50 + " b", "a\nb") == ["a" * 50, "b"]
     assert lines("a" * 50 + " b c d", "a\nb\nc") == ["a" * 50, "b c", "d"]
     tagged = "<v Bob the big>" + words.replace("six", "<i>six</i>")

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from typing import NamedTuple
 
 from dragoman.documents.formats.subtitles.markup import CueMarkup
@@ -36,10 +35,9 @@ def wrap_like(original: str, text: str, markup: CueMarkup) -> str:
     each translated sentence fits on a line of the usual width, each translated sentence has a separate line. Tags have
     no width and stay in one line.
     """
-    breaks = [token.raw for token in markup.tokens(original) if token.kind == "line_break"]
+    originals, breaks = _split_lines(original, markup)
     if not breaks:
         return text
-    originals = [line for line in _visible_lines(original, markup) if line.strip()]
     words = list(_split_words(text, markup))
     count = min(len(originals), len(words))
     if count < 2:
@@ -55,15 +53,26 @@ def wrap_like(original: str, text: str, markup: CueMarkup) -> str:
     return first + "".join(each for pair in zip(breaks, others, strict=False) for each in pair)
 
 
-def _visible_lines(text: str, markup: CueMarkup) -> list[str]:
-    """Return the displayed text of each line of a cue."""
-    lines = [""]
-    for line_break, tokens in groupby(markup.tokens(text), lambda token: token.kind == "line_break"):
-        if line_break:
-            lines += [""] * sum(1 for _ in tokens)
-        else:
-            lines[-1] = markup.visible("".join(token.raw for token in tokens))
-    return lines
+def _split_lines(text: str, markup: CueMarkup) -> tuple[list[str], list[str]]:
+    """Return the displayed text of each line that is not blank, and the raw line breaks between these lines.
+
+    Blank lines belong to the line breaks.
+    """
+    lines, breaks = [list[str]()], list[str]()
+    pending = blanks = ""  # the line breaks after the current line, and the blanks after them
+    for token in markup.tokens(text):
+        if token.kind == "line_break":
+            pending += blanks + token.raw
+            blanks = ""
+        elif token.kind == "blank" and pending:
+            blanks += token.raw
+        elif token.kind != "markup":
+            if pending:
+                breaks.append(pending)
+                lines.append([])
+                pending = blanks = ""
+            lines[-1].append(markup.decode(token.raw) if token.kind == "encoded" else token.raw)
+    return ["".join(line) for line in lines], breaks
 
 
 def _width(words: Sequence[_Word]) -> int:
@@ -80,26 +89,26 @@ def _split_words(text: str, markup: CueMarkup) -> Iterator[_Word]:
     Tags stay next to the characters that they enclose.
     """
     raw: list[str] = []
-    shown = ""
+    shown: list[str] = []
     tags: list[str] = []  # the tags after the last character of the word that may belong to the next word
     has_space = False
     for kind, piece in markup.tokens(text.strip(" \t\r\n")):
         if kind in ("blank", "line_break"):
             if raw or tags:
-                yield _Word("".join([*raw, *tags]), shown, has_space)
-            raw, shown, tags, has_space = [], "", [], True
+                yield _Word("".join([*raw, *tags]), "".join(shown), has_space)
+            raw, shown, tags, has_space = [], [], [], True
         elif kind == "markup":
             (tags if tags or markup.classify(piece).kind != "close" else raw).append(piece)
         else:
             for character in (piece,) if kind == "encoded" else piece:
                 if shown and kind != "encoded" and _may_precede(shown[-1], character):
-                    yield _Word("".join(raw), shown, has_space)
-                    raw, shown, has_space = [], "", False
+                    yield _Word("".join(raw), "".join(shown), has_space)
+                    raw, shown, has_space = [], [], False
                 raw += [*tags, character]
-                shown += markup.decode(character) if kind == "encoded" else character
+                shown.append(markup.decode(character) if kind == "encoded" else character)
                 tags = []
     if raw or tags:
-        yield _Word("".join([*raw, *tags]), shown, has_space)
+        yield _Word("".join([*raw, *tags]), "".join(shown), has_space)
 
 
 def _may_precede(character: str, following: str) -> bool:
