@@ -200,3 +200,32 @@ def test_markup_of_a_sentence_is_placed_in_linear_time() -> None:
         page = unit * (20_000 // len(unit))
         assert translated(page).count("<") == page.count("<")
     assert time.process_time() - start < 8
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (
+            "<h2>Two dogs<a href='#x' title='One link'>¶</a></h2>",
+            "<h2>DOGS TWO<a href='#x' title='LINK ONE'>¶</a></h2>",
+        ),
+        ("<h2>Two dogs<span><a href='#x'>#</a></span></h2>", "<h2>DOGS TWO<span><a href='#x'>#</a></span></h2>"),
+        ("<p>A note <a href='#x'><b>↩</b></a></p>", "<p>NOTE A <a href='#x'><b>↩</b></a></p>"),
+        ("<p>Is it <b>red</b>?</p>", "<p><b>RED</b>? IT IS</p>"),
+    ],
+)
+def test_links_that_are_signs_stay_next_to_their_word(source: str, expected: str) -> None:
+    assert translated(source, backwards) == expected
+    assert translated(source, same) == source
+
+
+@pytest.mark.parametrize(
+    ("reference", "text"),
+    [("&#0000000000000065;", "A"), ("&#x00000000000041;", "A"), ("&#99999999999;", "\ufffd"), ("&#x110000", "\ufffd")],
+)
+def test_numeric_references_may_have_many_digits(reference: str, text: str) -> None:
+    assert translated(f"<p>{reference} dog</p>", backwards) == f"<p>DOG {text}</p>"
+
+
+def test_a_reference_with_a_million_digits_is_one_character() -> None:
+    assert translated("<p>A &#" + "9" * 1_000_000 + "; dog</p>", upper) == "<p>A \ufffd DOG</p>"

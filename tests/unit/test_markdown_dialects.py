@@ -75,6 +75,7 @@ def translated(text: str, write: Write = upper) -> str:
         ("![[a dog.png]]\n\n[TOC]\n[[_TOC_]]\nA dog", "![[a dog.png]]\n\n[TOC]\n[[_TOC_]]\nA DOG"),
         ("A * b, [c], 2 < 3, d_e, f | g, {h i}, 5~6, _k", "A * B, [C], 2 < 3, D_E, F | G, {H I}, 5~6, _K"),
         ("# A # b\n\n# 1. one", "# A # B\n\n# 1. ONE"),
+        ("See [`f()`](x), [two (2)](y). Then", "SEE [`f()`](x), [TWO (2)](y). THEN"),
     ],
 )
 def test_the_elements_of_dialects_stay(source: str, expected: str) -> None:

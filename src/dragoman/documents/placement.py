@@ -166,8 +166,11 @@ class Placement:
             end = self._target_words[last - 1][1]
             if self._source[span.begin : span.begin + 1].isalnum():
                 begin += _leading_punctuation(self._target[slice(*self._target_words[first])])
+            last_word = self._target[slice(*self._target_words[last - 1])]
             if self._source[span.end - 1 : span.end].isalnum():
-                end -= _leading_punctuation(self._target[slice(*self._target_words[last - 1])][::-1])
+                end -= _leading_punctuation(last_word[::-1])
+            elif last_word.endswith(following := _punctuation_after(self._source, span.end)):
+                end -= len(following)
         begin = within[0] if span.opening is None else min(max(self._avoid_dividing(begin), within[0]), within[1])
         end = within[1] if span.closing is None else min(max(self._avoid_dividing(end), begin), within[1])
         return begin, end
@@ -238,6 +241,14 @@ def _widen(covers: list[_Cover], within: Range) -> list[_Cover]:
         widened.append(cover._replace(covered=(begin, end)))
         position, total = end, total - words
     return widened
+
+
+def _punctuation_after(text: str, position: int) -> str:
+    """Return the punctuation from a position to the next letter, digit or whitespace."""
+    end = position
+    while end < len(text) and not text[end].isalnum() and not text[end].isspace():
+        end += 1
+    return text[position:end]
 
 
 def _leading_punctuation(word: str) -> int:

@@ -68,7 +68,7 @@ class Run:
 
     def finish(self, receive: Callable[[str | Passage], object], is_menu: bool = False) -> None:
         """Pass everything added since the last call to `receive`. is_menu: whether neighbouring links are separate."""
-        items, self._items = self._items, []
+        items, self._items = _join_signs(self._items), []
         cuts = _cuts(items, is_menu)
         for index, item in enumerate(items):
             if index in cuts:
@@ -91,6 +91,25 @@ class Run:
                 builder.add_line_break(raw)
             case _:
                 builder.add_code(item.text, raw)
+
+
+def _join_signs(items: list[_Item]) -> list[_Item]:
+    """Return the items with one mark for each piece without letters and digits, such as the link `¶` of a heading."""
+    joined: list[_Item] = []
+    begin, has_signs = -1, False
+    for item in items:
+        joined.append(item)
+        has_signs |= bool(item.text.strip())
+        if item.kind == "open" and item.piece:
+            begin, has_signs = len(joined) - 1, False
+        elif item.kind == "code" or any(map(str.isalnum, item.text)):
+            begin = -1
+        elif item.kind == "close" and begin >= 0 and joined[begin].name == item.name:
+            if has_signs:
+                raw = tuple(part for each in joined[begin:] for part in each.raw)
+                joined[begin:] = [_Item("empty", "", raw)]
+            begin = -1
+    return joined
 
 
 def _cuts(items: list[_Item], is_menu: bool) -> set[int]:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Protocol
 
 SPACE = "\t\n\f\r "
-_UNIT = re.compile(
-    r"([\t\n\f\r ]+)|(&(?:#[0-9]{1,9};?|#[xX][0-9a-fA-F]{1,8};?|[A-Za-z][A-Za-z0-9]{0,32};?))|.", re.DOTALL
-)
+_UNIT = re.compile(r"([\t\n\f\r ]+)|(&(?:#[0-9]++;?|#[xX][0-9a-fA-F]++;?|[A-Za-z][A-Za-z0-9]{0,32};?))|.", re.DOTALL)
+_MAX_NUMBER_LENGTH = 10
+"""The number of characters of a numeric reference that matter, without zeros in front. More digits are too many."""
+
 _SOFT_HYPHEN = "\u00ad"
 _NO_BREAK_SPACE = "\u00a0"
 
@@ -46,15 +47,26 @@ def _decode(reference: str, following: str | None) -> Iterator[tuple[str, str]]:
     is text before `=`, letters and digits, as in `?a&copy=b`.
     """
     known = len(reference)
-    if not reference.startswith("&#") and reference[1:] not in html.entities.html5:
+    if reference.startswith("&#"):
+        yield _decode_number(reference), reference
+        return
+    if reference[1:] not in html.entities.html5:
         known = _length_of_known_name(reference)
-    if following is not None and known and reference[1] != "#" and reference[known - 1] != ";":
+    if following is not None and known and reference[known - 1] != ";":
         after = (reference + following)[known : known + 1]
         known = 0 if after == "=" or after.isalnum() else known
     if known:
         yield html.unescape(reference[:known]), reference[:known]
     for character in reference[known:]:
         yield character, character
+
+
+def _decode_number(reference: str) -> str:
+    """Return the character of a numeric reference, or an empty text for characters that are not valid in HTML."""
+    if len(reference) > _MAX_NUMBER_LENGTH:
+        sign = "&#x" if reference[2] in "xX" else "&#"
+        reference = sign + reference.rstrip(";")[len(sign) :].lstrip("0")[:_MAX_NUMBER_LENGTH]
+    return html.unescape(reference)
 
 
 def _length_of_known_name(reference: str) -> int:

@@ -2,8 +2,9 @@
 
 The states follow the tokenization of the HTML standard, https://html.spec.whatwg.org/multipage/parsing.html, with two
 additions that browsers do not have: CDATA sections of XHTML, and the code of template languages (PHP, ERB, Jinja,
-Handlebars), which is a token of its own. Every token has its position in the page, which the libraries (lxml,
-selectolax, html5lib) do not report.
+Handlebars), which is a token of its own. Every token has its position in the page, which lxml, selectolax and html5lib
+do not report. tree-sitter-html reports positions, but is neither linear nor reads pages like browsers
+(docs/EXPERIMENTS.md, "HTML parsers").
 """
 
 import re
