@@ -63,13 +63,17 @@ def test_without_a_compiler_the_next_engine_is_used(
         Translator.load(model, engine="native")
 
 
-def test_refused_requests_go_to_the_reference_with_one_warning(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    translator = Translator.load(model, precision="int8")
+@pytest.mark.parametrize(("engine", "warnings"), [("native", 1), ("auto", 0)])
+def test_refused_requests_go_to_the_reference(
+    model: Path, capsys: pytest.CaptureFixture[str], engine: str, warnings: int
+) -> None:
+    """With one warning if the user named the engine that refuses them."""
+    translator = Translator.load(model, engine=engine, precision="int8")
     wanted = [translator.request(coverage_penalty=penalty) for penalty in (0.0, 0.3, 0.0)]
     found = [translator.translate(SOURCES, requests=wanted) for _ in range(2)]
     assert found[0] == found[1]
     assert found[0][1] == Translator.load(model, engine="torch").translate(SOURCES, requests=wanted)[1]
-    assert capsys.readouterr().err.count("coverage") == 1
+    assert capsys.readouterr().err.count("coverage") == warnings
     assert translator.attention(SOURCES[0])
 
 

@@ -122,6 +122,19 @@ def test_int8_log_probabilities_are_close(instructions: InstructionSet) -> None:
     assert source
 
 
+@pytest.mark.parametrize("instructions", available(), ids=lambda each: each.name)
+def test_codes_of_values_after_relu_have_no_sign(instructions: InstructionSet, tmp_path: Path) -> None:
+    """The largest error is half a step: with a sign, 1/127 (7 bits: 1/63) of the largest value; without, 1/255 (1/127)."""
+    program = tmp_path / "program"
+    flags = ["-std=gnu11", "-O1", "-Wno-psabi", *instructions.flags, f"-I{compiler.SOURCE}"]
+    source = RANDOM_MODEL.with_name("nonnegative_inputs.c")
+    subprocess.run(["cc", *flags, str(source), "-o", str(program), "-lm", "-lpthread"], check=True)
+    output = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout
+    bits, with_sign, without_sign = map(float, output.split())
+    steps = {7: (63, 127), 8: (127, 255)}[int(bits)]
+    assert [with_sign, without_sign] == pytest.approx([0.5 / step for step in steps], rel=0.03)
+
+
 @pytest.mark.parametrize("activation", ["swish", "swiglu", "gelu"])
 @pytest.mark.parametrize("bias", [-300.0, 300.0])
 def test_activations_far_from_zero(activation: str, bias: float) -> None:

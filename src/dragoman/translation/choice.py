@@ -188,7 +188,7 @@ def choose_engine(
         else:
             if reasons:
                 (warn if has_failed else info)(f"translating with the {kind.name} engine. {'; '.join(reasons)}")
-            return PreferredEngine(engine, reference)
+            return PreferredEngine(engine, reference, is_requested=False)
     if requested is not None and requested not in ENGINES[-1].precisions:
         warn(f"computing in float32, because no engine can compute in {requested}. {'; '.join(reasons)}")
     elif reasons:

@@ -14,12 +14,12 @@ from dragoman.translation.engine import AttentionEngine, Engine, Pair, Row
 class PreferredEngine:
     """Uses `preferred` for the rows that it supports, and `reference` for other rows, scores and attention.
 
-    Each reason why `preferred` does not support a row is logged once, as a warning.
+    If `preferred` was requested by name, each reason why it does not support a row is logged once, as a warning.
     """
 
-    def __init__(self, preferred: Engine, reference: AttentionEngine) -> None:
-        """preferred, reference: two engines of the same model."""
-        self.preferred, self.reference = preferred, reference
+    def __init__(self, preferred: Engine, reference: AttentionEngine, is_requested: bool = True) -> None:
+        """preferred, reference: two engines of the same model. is_requested: whether the user named `preferred`."""
+        self.preferred, self.reference, self._is_requested = preferred, reference, is_requested
         self._warned: set[str] = set()
 
     @property
@@ -42,7 +42,7 @@ class PreferredEngine:
         for number, row in enumerate(rows):
             reason = self.preferred.refusal(row)
             assigned.setdefault(self.preferred if reason is None else self.reference, []).append(number)
-            if reason is not None and reason not in self._warned:
+            if reason is not None and self._is_requested and reason not in self._warned:
                 self._warned.add(reason)
                 warn(reason)
         for engine, indices in assigned.items():

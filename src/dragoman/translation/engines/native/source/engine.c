@@ -20,7 +20,14 @@ static int copy_array(float **to, const float *from, size_t count) {
 
 static int open_matrix(Matrix *matrix, const MatrixSource *source, int precision) {
     memset(matrix, 0, sizeof *matrix);
-    return !source->weights || matrix_pack(matrix, source->weights, source->bias, source->outputs, source->inputs, precision);
+    return !source->weights || matrix_pack(matrix, source->weights, source->bias, source->outputs, source->inputs, precision, 0);
+}
+
+/* Opens the second matrix of a feed-forward network, whose inputs are at least 0 after ReLU. */
+static int open_outer(Matrix *matrix, const LayerSource *layer, int precision) {
+    const MatrixSource *source = &layer->outer;
+    int nonnegative = layer->activation == ACTIVATION_RELU;
+    return matrix_pack(matrix, source->weights, source->bias, source->outputs, source->inputs, precision, nonnegative);
 }
 
 static int open_norm(Norm *norm, const NormSource *source) {
@@ -41,7 +48,7 @@ static int open_layer(Layer *layer, const LayerSource *source, int precision) {
            open_matrix(&layer->source_query, &source->source_query, precision) &
            open_matrix(&layer->source_projections, &source->source_projections, precision) &
            open_matrix(&layer->source_output, &source->source_output, precision) & open_matrix(&layer->inner, &source->inner, precision) &
-           open_matrix(&layer->gate, &source->gate, precision) & open_matrix(&layer->outer, &source->outer, precision) &
+           open_matrix(&layer->gate, &source->gate, precision) & open_outer(&layer->outer, source, precision) &
            open_norm(&layer->around_attention, &source->around_attention) & open_norm(&layer->around_source, &source->around_source) &
            open_norm(&layer->around_feedforward, &source->around_feedforward);
 }

@@ -11,7 +11,8 @@
 
    Quantization. x ≈ s_x q_x with one s_x per row, computed from the row, and w ≈ s_w q_w with one s_w per output. The
    instructions multiply unsigned by signed numbers. Therefore ZERO_POINT is added to the stored q_x, and ZERO_POINT · Σ
-   q_w is subtracted from the sum. */
+   q_w is subtracted from the sum. If all inputs of a matrix are at least 0, as after ReLU, ZERO_POINT is not added, and
+   the step between two codes is half as large. */
 #pragma once
 
 #include <stdlib.h>
@@ -26,23 +27,26 @@
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__) || !defined(__AVX2__)
 #define LARGEST_ACTIVATION 127
 #define LARGEST_WEIGHT 127
+#define LARGEST_NONNEGATIVE 255
 #define ZERO_POINT 128
 #else
 /* 7-bit codes: two sums of two products fit into 16 bits, since 4 · 127 · 64 < 2^15; 8-bit codes would saturate. */
 #define LARGEST_ACTIVATION 63
 #define LARGEST_WEIGHT 64
+#define LARGEST_NONNEGATIVE 127
 #define ZERO_POINT 64
 #endif
 
 typedef struct {
     int outputs, inputs; /* multiples of PANEL */
     int precision;
+    int nonnegative;       /* whether all inputs are at least 0 */
     float *bias;           /* (outputs) */
     float *values;         /* (panels, inputs, 16); NULL unless the precision is float32 */
     uint16_t *halves;      /* (panels, inputs / 2, 16, 2); NULL unless the precision is bfloat16 */
     int8_t *codes;         /* (panels, inputs / 4, 16, 4); NULL unless the precision is int8, as are the following arrays */
     float *scales;         /* (outputs): s_w */
-    int32_t *compensation; /* (outputs): ZERO_POINT · Σ q_w */
+    int32_t *compensation; /* (outputs): ZERO_POINT · Σ q_w, or 0 if all inputs are at least 0 */
 } Matrix;
 
 /* The operation applied to a result before it is stored. ADD adds the result to the stored value. */
@@ -97,9 +101,13 @@ static uint16_t to_bfloat16(float value) {
     return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
-/* Packs weights (outputs, inputs) and a bias (outputs); returns 0 if memory runs out. */
-static int matrix_pack(Matrix *matrix, const float *weights, const float *bias, int outputs, int inputs, int precision) {
+/* Packs weights (outputs, inputs) and a bias (outputs); returns 0 if memory runs out. nonnegative: whether all inputs are
+   at least 0. */
+static int matrix_pack(
+    Matrix *matrix, const float *weights, const float *bias, int outputs, int inputs, int precision, int nonnegative
+) {
     memset(matrix, 0, sizeof *matrix);
+    matrix->nonnegative = nonnegative;
     matrix->outputs = outputs;
     matrix->inputs = inputs;
     matrix->precision = precision;
@@ -143,22 +151,23 @@ static int matrix_pack(Matrix *matrix, const float *weights, const float *bias, 
             sum += code;
         }
         matrix->scales[output] = scale;
-        matrix->compensation[output] = ZERO_POINT * sum;
+        matrix->compensation[output] = nonnegative ? 0 : ZERO_POINT * sum;
     }
     return 1;
 }
 
-/* Writes the codes of a row and returns its scale. */
-static float quantize_row(const float *row, uint8_t *codes, int inputs) {
+/* Writes the codes of a row and returns its scale. nonnegative: whether all values are at least 0. */
+static float quantize_row(const float *row, uint8_t *codes, int inputs, int nonnegative) {
+    int zero_point = nonnegative ? 0 : ZERO_POINT, largest_code = nonnegative ? LARGEST_NONNEGATIVE : LARGEST_ACTIVATION;
     Vector largest = broadcast(0);
     for (int index = 0; index < inputs; index += LANES) {
         largest = maximum(largest, absolute(load(row + index)));
     }
     float largest_value = horizontal_maximum(largest);
-    float inverse_scale = largest_value > 0 ? LARGEST_ACTIVATION / largest_value : 0.0f;
+    float inverse_scale = largest_value > 0 ? largest_code / largest_value : 0.0f;
 #if defined(__AVX512F__)
     __m512 factors = _mm512_set1_ps(inverse_scale);
-    __m512i zero = _mm512_set1_epi32(ZERO_POINT);
+    __m512i zero = _mm512_set1_epi32(zero_point);
     for (int index = 0; index < inputs; index += 16) {
         __m512i code = _mm512_add_epi32(_mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(row + index), factors)), zero);
         _mm_storeu_si128((__m128i *)(codes + index), _mm512_cvtepi32_epi8(code));
@@ -167,7 +176,7 @@ static float quantize_row(const float *row, uint8_t *codes, int inputs) {
     int index = 0;
 #if defined(__AVX2__)
     __m256 factors = _mm256_set1_ps(inverse_scale);
-    __m256i zero = _mm256_set1_epi32(ZERO_POINT), order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    __m256i zero = _mm256_set1_epi32(zero_point), order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     for (; index + 32 <= inputs; index += 32) {
         __m256i code[4];
         for (int each = 0; each < 4; each++)
@@ -178,11 +187,11 @@ static float quantize_row(const float *row, uint8_t *codes, int inputs) {
 #endif
     for (; index < inputs; index += LANES) {
         Vector rounded = load(row + index) * inverse_scale + 12582912.0f; /* rounds to an integer, as in exponential() */
-        Integers code = (Integers)rounded - (0x4B400000 - ZERO_POINT);
+        Integers code = (Integers)rounded - (0x4B400000 - zero_point);
         for (int lane = 0; lane < LANES; lane++) codes[index + lane] = (uint8_t)code[lane];
     }
 #endif
-    return largest_value / LARGEST_ACTIVATION;
+    return largest_value / largest_code;
 }
 
 /* Writes a row as bfloat16; both have `inputs` values. */
@@ -448,8 +457,9 @@ static void product_share(void *context, int thread, int threads) {
             round_row(product->x + row * product->x_stride, quantized->codes + 2 * (size_t)row * matrix->inputs, matrix->inputs);
     if (matrix->precision == INT8)
         for (int row = 0; row < product->rows; row++)
-            quantized->scales[row] =
-                quantize_row(product->x + row * product->x_stride, quantized->codes + (size_t)row * matrix->inputs, matrix->inputs);
+            quantized->scales[row] = quantize_row(
+                product->x + row * product->x_stride, quantized->codes + (size_t)row * matrix->inputs, matrix->inputs, matrix->nonnegative
+            );
     int panels = matrix->outputs / PANEL;
     int last = (int)((int64_t)panels * (thread + 1) / threads);
     for (int panel = (int)((int64_t)panels * thread / threads); panel < last; panel += BLOCK_PANELS) {
