@@ -124,7 +124,7 @@ def test_int8_log_probabilities_are_close(instructions: InstructionSet) -> None:
 
 @pytest.mark.parametrize("instructions", available(), ids=lambda each: each.name)
 def test_codes_of_values_after_relu_have_no_sign(instructions: InstructionSet, tmp_path: Path) -> None:
-    """The largest error is half a step. A step is 1/127 (7 bits: 1/63) of the largest value, without a sign 1/255 (1/127)."""
+    """The largest error is half a step: 1/254 (7 bits: 1/126) of the largest value, or 1/510 (1/254) without a sign."""
     program = tmp_path / "program"
     flags = ["-std=gnu11", "-O1", "-Wno-psabi", *instructions.flags, f"-I{compiler.SOURCE}"]
     source = RANDOM_MODEL.with_name("nonnegative_inputs.c")
