@@ -148,9 +148,8 @@ def test_alignments_are_written_next_to_the_translations(capfd: pytest.CaptureFi
             assert links[line] == ""
             continue
         assert links[line] == format_pharaoh(translator.align([source], [found[line]])[0])
-    assert links[0] and links[3] and links[5]
-    assert links[1] == links[2] == links[4] == ""
-    assert "are too long to be aligned: their alignments are blank: line" in told.err
+    assert links[0] and links[3] and links[4] and links[5]
+    assert links[1] == links[2] == ""
     assert main([*command, "links.gz", "-o", "out.gz"]) == 0
     assert gzip.decompress(Path("links.gz").read_bytes()) == Path("links").read_bytes()
     assert main([*command, "other", "--alignment-layer", "1", "--alignment-head", "2"]) == 0

@@ -147,6 +147,14 @@ class LineOptions:
             "--alignment-head", min=1, help="Attention head for the alignments (default: the mean of all heads)."
         ),
     ] = None
+    divide: Annotated[
+        bool,
+        typer.Option(
+            "--divide/--no-divide",
+            help="Translate lines of several sentences sentence by sentence. Models translate only a part of a line "
+            "that is longer than those they were trained on.",
+        ),
+    ] = True
     sample: Annotated[bool, typer.Option("--sample", help="Sample --nbest translations instead of searching.")] = False
     rerank: Annotated[
         Path | None,
@@ -186,6 +194,7 @@ class LineOptions:
             "--alignments": self.alignments,
             "--rerank": self.rerank,
             "--mbr": self.mbr,
+            "--no-divide": None if self.divide else True,
         }
 
 
@@ -339,6 +348,7 @@ class _Command:
             alignments=self.lines.alignments,
             attention=self.lines.attention,
             on_error=self.on_error,
+            divide=self.lines.divide,
             batch_size=self.engine_options.batch_size,
             engine=self.engine_options.engine,
             precision=self.engine_options.precision,

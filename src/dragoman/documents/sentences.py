@@ -9,10 +9,8 @@ from itertools import accumulate
 from dragoman.base.cancellation import until_cancelled
 from dragoman.base.packages import import_optional
 from dragoman.documents.passage import Mark, Passage
-from dragoman.text.division import divide
-
-MAX_LENGTH = 1000
-"""The maximum length of a sentence in characters. Sentences in practice and in training data are shorter."""
+from dragoman.text.division import MAX_LENGTH, divide
+from dragoman.text.sentences import split_sentences
 
 _BREAKS = re.compile(r"[\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+|\s{3,}")
 _BULLET = re.compile(r"\s*(?:(?:[-–—*+•·▪◦‣>#|]+|[(\[]?[0-9]{1,3}[.)\]]|[(\[]?[A-Za-z][)\]])\s+)*")
@@ -33,7 +31,7 @@ class Splitter:
         `fits` is called with texts without whitespace at either end. trim: returns the (begin, end) characters of the
         part of a sentence to translate; None for all of it.
         """
-        self._segment = import_optional("sentencex", "documents").segment
+        import_optional("sentencex", "documents")
         self._language, self._fits, self._trim = language, fits, trim
         self.oversized = 0
 
@@ -50,7 +48,7 @@ class Splitter:
             return
         bullet = _BULLET.match(text, begin, end)
         begin = begin if bullet is None else bullet.end()
-        for sentence in until_cancelled(self._segment_line(text[begin:end])):
+        for sentence in until_cancelled(split_sentences(text[begin:end], self._language)):
             parts = divide(sentence, lambda part: len(part) <= MAX_LENGTH and self._fits(part))
             self.oversized += len(parts) > 1
             for part in parts:
@@ -60,18 +58,6 @@ class Splitter:
                     first, last = (0, len(stripped)) if self._trim is None else self._trim(stripped)
                     yield start + first, start + last
                 begin += len(part)
-
-    def _segment_line(self, line: str) -> list[str]:
-        """Return the sentences of a line, including the whitespace between them. Their concatenation is the line."""
-        if not line:
-            return []
-        # the library does not support lone surrogates
-        valid_text = re.sub(r"[\ud800-\udfff]", "\ufffd", line)
-        segments, begin = [], 0
-        for segment in self._segment(self._language, valid_text):
-            segments.append(line[begin : begin + len(segment)])
-            begin += len(segment)
-        return segments if "".join(segments) == line else [line]
 
 
 @dataclass(frozen=True)

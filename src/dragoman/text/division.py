@@ -4,6 +4,9 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable
 
+MAX_LENGTH = 1000
+"""The maximum length of a sentence in characters. Sentences in practice and in training data are shorter."""
+
 _CLAUSE_ENDS = (
     re.compile(r"[.!?…;:][\"'”’»)\]]*(?=\s)|[。！？；：]"),
     re.compile(r"[,–—][\"'”’»)\]]*(?=\s)|[、，،]"),

@@ -8,6 +8,8 @@ from dragoman.models.interface import LengthLimit
 from dragoman.translation.result import Translation
 
 _SHOWN = 10
+_SHORT_TEXT, _SHORT_RATIO = 200, 0.4
+"""Texts with more letters are checked for translations whose length is less than this part of theirs."""
 
 
 class LineWarnings:
@@ -35,8 +37,11 @@ class LineWarnings:
         if len(shown) <= _SHOWN:
             shown.append(line)
 
-    def note_translation(self, line: int, best: Translation, limit: LengthLimit) -> None:
-        """Count a line whose translation is unfinished or patched. limit: the length limit of targets."""
+    def note_translation(self, line: int, text: str, best: Translation, limit: LengthLimit) -> None:
+        """Count a line whose translation is unfinished, patched or too short.
+
+        text: the line; best: its translation; limit: the length limit of targets.
+        """
         if not best.finished:
             reached = "the length limit"
             if limit.positions is not None and len(best.ids) >= limit.positions:
@@ -47,6 +52,15 @@ class LineWarnings:
                 "have translations that were assembled from parts, because no hypothesis met the constraints",
                 line,
             )
+
+        if best.whole:
+            self.note(
+                "of several sentences were translated as a whole, because their prefix, required phrases or search "
+                "tree belong to the line",
+                line,
+            )
+        if any(_is_short(*each) for each in best.parts or [(text, best.text)]):
+            self.note("have translations that are much shorter than the text, so that parts may be missing", line)
 
     def note_guard(self, line: int, best: Translation) -> None:
         """Count each kind of fault that a guard found in a line's translations, as repaired or not repaired."""
@@ -62,3 +76,15 @@ class LineWarnings:
             more = " …" if count > len(first) else ""
             where = f": line {', '.join(map(str, first))}{more}" if first else ", all before the command was resumed"
             warn(f"{count:,} line(s) {what}{where}")
+
+
+def _is_short(text: str, translation: str) -> bool:
+    if 3 * len(text) < _SHORT_TEXT:
+        return False
+    length = _length(text)
+    return length >= _SHORT_TEXT and _length(translation) < _SHORT_RATIO * length
+
+
+def _length(text: str) -> int:
+    """Return the number of letters, where a Chinese, Japanese or Korean one counts as three."""
+    return len(text) + 2 * sum("\u2e80" <= character <= "\ud7ff" for character in text)

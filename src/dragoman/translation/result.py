@@ -22,7 +22,9 @@ class Translation:
     sentence, in nats; empty unless requested by `token_scores`. tree: the search tree of the source text, if requested
     by `tree`. patched: True if the text was assembled from parts, because no hypothesis met the constraints; score, ids
     and the remaining fields are then those of the best hypothesis. guarded: the guard's findings in the first search's
-    best translation and in this translation; None without a guard or without findings.
+    best translation and in this translation; None without a guard or without findings. parts: the sentences of a line
+    that was translated sentence by sentence, each with its translation; empty for other lines. whole: whether a line of
+    several sentences was translated as a whole, because of its prefix, its required phrases or a search tree.
     """
 
     text: str
@@ -35,6 +37,8 @@ class Translation:
     tree: SearchTree | None = field(default=None, compare=False, repr=False)
     patched: bool = False
     guarded: GuardOutcome | None = None
+    parts: tuple[tuple[str, str], ...] = ()
+    whole: bool = False
 
     @cached_property
     def tokens(self) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ from dragoman.translation.engine import Engine, attention_engine
 from dragoman.translation.engines.torch import AttentionTorchEngine
 from dragoman.translation.guard.guard import Guard
 from dragoman.translation.guard.wrong_script import usual_scripts
+from dragoman.translation.line_division import LineDivision
 from dragoman.translation.line_warnings import LineWarnings
 from dragoman.translation.request import (
     Request,
@@ -178,9 +179,12 @@ class Translator:
         requests: Requests | None = None,
         batch_size: int = 64,
         prefixes: Sequence[str] | None = None,
+        divide: bool = True,
         **settings: Unpack[RequestSettings],
     ) -> list[str]:
         """Return one translation per text, in order. The translation of a blank text is blank, or its prefix.
+
+        divide: translate texts of several sentences sentence by sentence (`LineDivision`).
 
         settings: as in `request`; the model's own settings are the defaults. requests: created by `request`, one for
         all texts or one per text, instead of the settings.
@@ -192,15 +196,15 @@ class Translator:
         if prefixes is not None:
             check_counts(texts, prefixes, "prefixes")
         resolved = self._resolve_requests(requests, prefixes, settings)
-        return [best[0].text for best in self.translate_nbest(texts, resolved, batch_size)]
+        return [best[0].text for best in self.translate_nbest(texts, resolved, batch_size, divide)]
 
     def translate_nbest(
-        self, texts: Sequence[str], requests: Requests | None = None, batch_size: int = 64
+        self, texts: Sequence[str], requests: Requests | None = None, batch_size: int = 64, divide: bool = False
     ) -> list[list[Translation]]:
         """Return all requested hypotheses of each text, sorted from best to worst; samples are in the order drawn.
 
         A blank text has one hypothesis, which is its prefix or blank. requests: as in `translate`; None for the model's
-        own search settings.
+        own search settings. divide: as in `translate`; hypothesis n then consists of hypothesis n of each sentence.
         """
         check_texts(texts)
         resolved = self._resolve_requests(requests, None, {})
@@ -209,7 +213,9 @@ class Translator:
             check_counts(texts, resolved, "requests")
         with Progress("Translating", "texts", len(texts)) as progress:
             return list(
-                self._windows([tuple(with_requests(texts, resolved, "requests"))], batch_size, progress=progress)
+                self._windows(
+                    [tuple(with_requests(texts, resolved, "requests"))], batch_size, progress=progress, divide=divide
+                )
             )
 
     def sample(
@@ -230,12 +236,13 @@ class Translator:
         requests: Requests | None = None,
         batch_size: int = 64,
         prefixes: Iterable[str] | None = None,
+        divide: bool = True,
         **settings: Unpack[RequestSettings],
     ) -> Iterator[str]:
         """Like `translate`, but yield translations while lines are read, with a limited number of lines in memory."""
         resolved = self._resolve_requests(requests, prefixes, settings)
         text_requests = with_requests(lines, resolved, "requests" if prefixes is None else "prefixes")
-        for best in self._windows(chunks(text_requests, WINDOW_BATCHES * batch_size), batch_size):
+        for best in self._windows(chunks(text_requests, WINDOW_BATCHES * batch_size), batch_size, divide=divide):
             yield best[0].text
 
     def stream_nbest(
@@ -260,17 +267,19 @@ class Translator:
         batch_size: int = 64,
         first: int = 1,
         progress: Progress | None = None,
+        divide: bool = False,
     ) -> Iterator[list[Translation]]:
         """Yield the hypotheses of each text, in order, as soon as all preceding texts are complete.
 
-        first: the number of the first text, for messages and sampling. progress: as in `stream_nbest`. Raises
+        first: the number of the first text, for messages and sampling. progress: as in `stream_nbest`. divide: as in
+        `translate_nbest`. Raises
         ConfigError, before any result is yielded, if the engine doesn't support a request. Raises ResourceError for a
         text that doesn't fit into memory and DataError for a text that exceeds the model's maximum length, after the
         results of all preceding texts have been yielded.
         """
         check_texts(texts)
         text_requests = with_requests(texts, self._resolve_requests(requests, None, {}), "requests")
-        return self._windows([tuple(text_requests)], batch_size, first, progress)
+        return self._windows([tuple(text_requests)], batch_size, first, progress, divide)
 
     def continuous(self, batch_size: int = 64) -> ContinuousTranslation | None:
         """Start continuous batching of at most `batch_size` lines; return None if the engine doesn't support it. Close
@@ -386,14 +395,21 @@ class Translator:
         batch_size: int,
         first: int = 1,
         progress: Progress | None = None,
+        divide: bool = False,
     ) -> Iterator[list[Translation]]:
         """Yield the hypotheses of each line of the windows. Finally, warn of unfinished translations."""
         check_batch_size(batch_size)
         warnings = LineWarnings()
+
+        def translate(lines: Sequence[TextRequest], first: int, completes: bool) -> Iterator[list[Translation]]:
+            return self._translation.translations(lines, batch_size, first, progress if completes else None)
+
+        division = LineDivision(self.meta.source_language, self.fits)
         for window in windows:
-            results = self._translation.translations(window, batch_size, first, progress)
+            divided = divide and not self.tokenizers.reads_vectors
+            results = division.translate(window, first, translate) if divided else translate(window, first, True)
             for line, translations in enumerate(results, start=first):
-                warnings.note_translation(line, translations[0], self.engine.limits.target)
+                warnings.note_translation(line, window[line - first][0], translations[0], self.engine.limits.target)
                 yield translations
             first += len(window)
         if self.warn_unfinished:

@@ -76,7 +76,7 @@ class WindowTranslator:
         try:
             with quietly():
                 self._translator = self._load()
-                self._faulty = FaultyLines(self._translator, job.on_error, self._notes)
+                self._faulty = FaultyLines(self._translator, job.on_error, self._notes, divides=True)
         except DragomanError as error:
             self._failure = Failure(type(error), str(error))
 
@@ -112,8 +112,8 @@ class WindowTranslator:
         hypotheses = self._faulty.translate_window(texts, request, batch_size, window.first)
         translations = []
         with in_files(shard.source):
-            for number, (best, *_) in enumerate(hypotheses, start=window.first):
-                self._notes.note_translation(number, best, self._translator.engine.limits.target)
+            for number, (text, (best, *_)) in enumerate(zip(texts, hypotheses, strict=True), start=window.first):
+                self._notes.note_translation(number, text, best, self._translator.engine.limits.target)
                 self._notes.note_guard(number, best)
                 translations.append(best.text)
         part = shard.format.part(window, translations, shard.name)

@@ -1,6 +1,6 @@
 """`FaultyLines`: translates files with lines that are not UTF-8 or exceed the model's maximum length."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, cast, get_args
 
@@ -8,8 +8,7 @@ from dragoman.base.errors import ConfigError, TooLongError
 from dragoman.base.progress import Progress
 from dragoman.data.corpora.lines import has_broken_utf8
 from dragoman.text.division import divide
-from dragoman.text.symbols import EOS
-from dragoman.translation.guard.guard import merge_outcomes
+from dragoman.translation.line_division import join_translations
 from dragoman.translation.line_warnings import LineWarnings
 from dragoman.translation.request import Request
 from dragoman.translation.reranking.choice import Choice, apply_choice
@@ -32,13 +31,15 @@ class FaultyLines:
 
     on_error: `stop` raises an error for a faulty line; `blank` leaves its translation blank; `replace` replaces invalid
     bytes with U+FFFD, and translates a line that exceeds the model's maximum length in parts. warnings: collects
-    warnings about faulty lines. choice: orders the hypotheses of each part.
+    warnings about faulty lines. choice: orders the hypotheses of each part. divides: whether lines of several sentences
+    are translated sentence by sentence, as in `Translator.translate_window`.
     """
 
     translator: Translator
     on_error: OnError = "stop"
     warnings: LineWarnings = field(default_factory=LineWarnings)
     choice: Choice | None = None
+    divides: bool = False
 
     def __post_init__(self) -> None:
         if self.on_error != "stop" and self.translator.tokenizers.reads_vectors:
@@ -77,11 +78,12 @@ class FaultyLines:
     ) -> Iterator[list[Translation]]:
         """Like `Translator.translate_window`, but a line that is too long raises an error only if on_error is stop."""
         done = 0
+        options = {"divide": True} if self.divides else {}
         while done < len(texts):
             rest = requests if isinstance(requests, Request) else requests[done:]
             try:
                 for hypotheses in self.translator.translate_window(
-                    texts[done:], rest, batch_size, first + done, progress
+                    texts[done:], rest, batch_size, first + done, progress, **options
                 ):
                     done += 1
                     yield hypotheses
@@ -113,34 +115,10 @@ class FaultyLines:
         results = self.translator.translate_window(texts, [request, *[later] * (len(parts) - 1)], batch_size, number)
         if self.choice is not None:
             results = apply_choice(self.choice, texts, results, batch_size)
-        best = [each[0] for each in results]
-        finished = all(each.finished for each in best)
-        ids = tuple(token for each in best for token in (*each.ids, *([EOS] if each.finished else [])))
-        return replace(
-            best[0],
-            text=join_parts(parts, [each.text for each in best]),
-            score=sum(each.score for each in best),
-            log_probability=sum(each.log_probability for each in best),
-            ids=ids[:-1] if finished else ids,
-            finished=finished,
-            token_log_probabilities=tuple(each for part in best for each in part.token_log_probabilities),
-            tree=None,
-            patched=any(each.patched for each in best),
-            guarded=merge_outcomes(each.guarded for each in best),
-        )
+        return join_translations(parts, [each[:1] for each in results])[0]
 
 
 def _later_request(request: Request) -> Request:
     """Return the request for parts after the first: without prefix and required phrases, with the same glossary."""
     control = None if request.control is None else replace(request.control, phrases=())
     return replace(request, prefix="", control=control)
-
-
-def join_parts(parts: Iterable[str], translations: Iterable[str]) -> str:
-    """Join the translations of parts, each with the leading and trailing whitespace of its part."""
-    texts = []
-    for part, translation in zip(parts, translations, strict=True):
-        stripped = part.strip()
-        start = part.index(stripped)
-        texts.append(part[:start] + translation.strip() + part[start + len(stripped) :])
-    return "".join(texts)

@@ -17,7 +17,7 @@ from dragoman.control.phrase import read_phrases
 from dragoman.data.corpora.lines import count_lines
 from dragoman.decode.rules.fusion import FusionConfig
 from dragoman.text.symbols import EOS
-from dragoman.translation.alignment import Aligner, align_each, format_pharaoh
+from dragoman.translation.alignment import Aligner, Alignment, align_each, format_pharaoh
 from dragoman.translation.files.faulty_lines import FaultyLines, OnError
 from dragoman.translation.files.lines import one_line, read_any_lines, read_lines, windows
 from dragoman.translation.line_warnings import LineWarnings
@@ -31,6 +31,10 @@ _CONTENTS = {
     "prefix": "must contain the start of translation n, or be blank",
     "constraints": "must contain the phrases required in translation n, or be blank",
 }
+
+
+Pairs = Sequence[tuple[str, str]]
+"""The sentences of a line, each with its translation. Their concatenations are the line and its translation."""
 
 
 class Destination(Protocol):
@@ -81,19 +85,21 @@ class AlignmentWriter:
     def write_after(
         self,
         texts: Iterable[bytes],
-        sources: Sequence[str],
-        targets: Sequence[str],
+        lines: Sequence[Pairs],
         first: int,
         warnings: LineWarnings,
         companion: Companion,
     ) -> Iterator[bytes]:
-        """Yield `texts`, then write the alignment of each source and target to the companion, such as `0-0 1-2`.
+        """Yield `texts`, then write the alignment of each line to the companion, such as `0-0 1-2`.
 
-        targets: may still grow while `texts` is consumed. first: the number of the first line. A pair that cannot be
-        aligned gets a blank line and a warning.
+        lines: the source and target of each sentence of each line; may still grow while `texts` is consumed. first: the
+        number of the first line. A line that cannot be aligned gets a blank line and a warning.
         """
         yield from texts
-        alignments = align_each(self.aligner, sources, targets, self.batch_size)
+        pairs = [pair for line in lines for pair in line]
+        sources, targets = [source.strip() for source, _ in pairs], [target.strip() for _, target in pairs]
+        results = iter(align_each(self.aligner, sources, targets, self.batch_size))
+        alignments = [_join_alignments(line, [next(results) for _ in line]) for line in lines]
         for index, alignment in enumerate(alignments):
             if alignment is None:
                 warnings.note("are too long to be aligned: their alignments are blank", first + index)
@@ -108,7 +114,8 @@ class LineTranslation:
     hypotheses written per line. scores: write the log-probability before the text. token_scores: write the tokens and
     their log-probabilities after the text. trees: receives the search trees. choice: orders the hypotheses before they
     are written. constraints: a file with the phrases that each translation must contain. alignments: writes the
-    alignment of the best hypothesis. on_error: as in `FaultyLines`.
+    alignment of the best hypothesis. on_error: as in `FaultyLines`. divide: translate lines of several sentences
+    sentence by sentence.
     """
 
     translator: Translator
@@ -124,6 +131,7 @@ class LineTranslation:
     constraints: Path | None = None
     alignments: AlignmentWriter | None = None
     on_error: OnError = "stop"
+    divide: bool = True
 
     @property
     def inputs(self) -> list[Path | None]:
@@ -152,6 +160,7 @@ class LineTranslation:
             "choice": self.choice and self.choice.settings(),
             "alignments": None if self.alignments is None else self.alignments.settings(),
             "on_error": self.on_error,
+            "divide": self.divide,
         }
 
     def progress(self, out: Destination) -> Progress:
@@ -171,7 +180,7 @@ class LineTranslation:
         errors as `Translator.translate_window`.
         """
         warnings = LineWarnings(out.counts)
-        faulty = FaultyLines(self.translator, self.on_error, warnings, self.choice)
+        faulty = FaultyLines(self.translator, self.on_error, warnings, self.choice, self.divide)
         self.translator.warn_unfinished = self.source is None
         try:
             for lines, parallel in self._windows(out):
@@ -181,10 +190,10 @@ class LineTranslation:
                 results = faulty.translate_window(window, requests, self.batch_size, first, progress)
                 if self.choice is not None:
                     results = apply_choice(self.choice, window, results, self.batch_size)
-                best: list[str] = []
+                best: list[Pairs] = []
                 texts = self._format_window(window, results, first, warnings, best)
                 if self.alignments is not None and companion is not None:
-                    texts = self.alignments.write_after(texts, window, best, first, warnings, companion)
+                    texts = self.alignments.write_after(texts, best, first, warnings, companion)
                 out.write(len(window), texts, counts)
         finally:
             warnings.report()
@@ -195,14 +204,14 @@ class LineTranslation:
         results: Iterator[list[Translation]],
         first: int,
         warnings: LineWarnings,
-        best: list[str],
+        best: list[Pairs],
     ) -> Iterator[bytes]:
-        """Yield the output of each line, and append the text of its best hypothesis to `best`."""
+        """Yield the output of each line, and append its sentences with their best translations to `best`."""
         for line, (text, hypotheses) in enumerate(zip(window, results, strict=True), start=first):
             if self.source is not None:  # the standard input may never end, so its warnings are not collected
-                warnings.note_translation(line, hypotheses[0], self.translator.engine.limits.target)
+                warnings.note_translation(line, text, hypotheses[0], self.translator.engine.limits.target)
             warnings.note_guard(line, hypotheses[0])
-            best.append(one_line(hypotheses[0].text))
+            best.append([(one, one_line(two)) for one, two in hypotheses[0].parts or [(text, hypotheses[0].text)]])
             if self.trees is not None:
                 self.trees.write(line, text, hypotheses)
             yield self._format(line, hypotheses).encode()
@@ -276,6 +285,25 @@ class LineTranslation:
             f"{self.source or 'standard input'} has {lines} line(s) and {self._parallel_files[name]} has {others}: "
             f"line n of --{name} {_CONTENTS[name]}"
         )
+
+
+def _join_alignments(line: Pairs, alignments: Sequence[Alignment | None]) -> Alignment | None:
+    """Return the alignment of a line from those of its sentences; None if one of them is missing."""
+    joined: list[tuple[int, int]] = []
+    source = target = ""
+    for pair, alignment in zip(line, alignments, strict=True):
+        if alignment is None:
+            return None
+        before = _words_before(source, pair[0]), _words_before(target, pair[1])
+        joined += [(before[0] + i, before[1] + j) for i, j in alignment]
+        source, target = source + pair[0], target + pair[1]
+    return tuple(joined)
+
+
+def _words_before(text: str, following: str) -> int:
+    """Return the number of words that end before the first word of the following text."""
+    continues = text and following and not text[-1].isspace() and not following[0].isspace()
+    return len(text.split()) - bool(continues)
 
 
 def token_columns(translation: Translation) -> list[str]:
