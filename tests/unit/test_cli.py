@@ -30,7 +30,7 @@ FROZEN = {
     "--encoding --to --tags --sample --temperature --top-k --top-p --seed --batch-size --engine "
     "--precision --device --threads --quiet -q "
     "--ensemble --language-model --fusion --rerank --mbr --constraints --glossary --keep --keep-pattern --guard "
-    "--document --format --cluster --actors --source-field --target-field",
+    "--document --format --cluster --actors --source-field --target-field --divide --no-divide",
     "generate": "model --prompt --input -i --samples --temperature --top-k --top-p --max-tokens --stop --seed "
     "--batch-size --device --threads --quiet -q",
     "tune": "model search --source --reference --out -o --reverse --language-model --ensemble --nbest --metric "
