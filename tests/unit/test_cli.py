@@ -34,24 +34,25 @@ FROZEN = {
     "generate": "model --prompt --input -i --samples --temperature --top-k --top-p --max-tokens --stop --seed "
     "--batch-size --device --threads --quiet -q",
     "tune": "model search --source --reference --out -o --reverse --language-model --ensemble --nbest --metric "
-    "--restarts --seed --to --tags --beam --length-penalty --batch-size --device --threads --quiet -q",
+    "--restarts --seed --to --tags --beam --length-penalty --batch-size --device --threads --quiet -q "
+    "--divide --no-divide",
     "score": "model --source --target --to --tags --documents --heading --stride --batch-size --device --threads "
     "--quiet -q "
     "--ensemble",
     "evaluate": "model search --reference --hypothesis --source --metric --tokenized --json --to --tags --beam "
     "--length-penalty --coverage-penalty --unknown --documents --heading --stride --batch-size --device "
     "--threads --quiet -q "
-    "--ensemble --language-model --fusion --precision-cost --test --compare --confusion",
+    "--ensemble --language-model --fusion --precision-cost --test --compare --confusion --divide --no-divide",
     "predict": "model settings --input -i --output -o --format --batch-tokens --device --threads --quiet -q",
     "average": "checkpoints --out -o --quiet -q",
     "export": "model --to --out -o --quantization --quiet -q",
     "backtranslate": "model --input -i --output -o --out --language --to --tags --method --beam --length-penalty "
     "--temperature --top-k --top-p --seed --empty --no-empty --duplicates --no-duplicates --unfinished "
     "--no-unfinished --max-tokens --copied --max-ratio --repeats --min-score --batch-size --device "
-    "--threads --quiet -q",
+    "--threads --quiet -q --divide --no-divide",
     "import": "folder --out -o --allow-pickle --quiet -q",
     "distill": "teacher settings --student --out --source --beam --choice --originals --resume --batch-size --engine "
-    "--precision --device --threads --quiet -q",
+    "--precision --device --threads --quiet -q --divide --no-divide",
     "demo": "settings --out --languages --quiet -q",
     "describe": "model --vocabulary --pairs --length --depth --json",
     "inspect": "model text --out -o --target --to --tags --device --threads --quiet -q",

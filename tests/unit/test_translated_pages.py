@@ -15,8 +15,8 @@ from dragoman.base.errors import ConfigError, DataError
 from dragoman.cli.main import main
 from dragoman.documents.document import translate_document
 from dragoman.documents.formats.union import detect_format
-from dragoman.documents.sentences import Splitter
 from dragoman.text.division import MAX_LENGTH
+from dragoman.text.sentences import Splitter
 
 pytest.importorskip("sentencex")
 

@@ -136,6 +136,7 @@ def backtranslate(
     length_penalty: float | str | None = None,
     to: str | None = None,
     tags: Iterable[str] = (),
+    divide: bool = True,
     filters: Mapping[str, Any] | None = None,
     batch_size: int = 64,
     device: str | None = None,
@@ -162,7 +163,9 @@ def backtranslate(
         translator = Translator.load(model, device, precision=None, threads=threads)
         translator.warn_unfinished = False  # the filters count truncated translations
         _check_direction(translator, language)
-        request = translator.request(beam=beam, length_penalty=length_penalty, sampling=sampling, to=to, tags=tags)
+        request = translator.request(
+            beam=beam, length_penalty=length_penalty, sampling=sampling, to=to, tags=tags, divide=divide
+        )
         counts = BackTranslation(model, text, output, request, rules, batch_size).run(translator)
         result = SyntheticPairs(output, counts, language or translator.meta.source_language)
         _warn(result)

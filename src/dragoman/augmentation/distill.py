@@ -137,6 +137,7 @@ class Distillation:
     recipe: as returned by `student_recipe`; the teacher translates the sources of its `data.train`. beam: beam size;
     None for the teacher's setting. closest: see `TeacherPairs`. originals: whether the student also learns from the
     original corpora. precision: number format of the teacher's computations; None for the format of its parameters.
+    divide: as in `Translator.request`.
     """
 
     teacher: Path
@@ -146,6 +147,7 @@ class Distillation:
     originals: bool = False
     batch_size: int = 64
     precision: str | None = None
+    divide: bool = True
 
     def check(self, resume: bool) -> None:
         """Run all checks that are possible before translation.
@@ -178,7 +180,11 @@ class Distillation:
         """Return the pairs of a corpus. Their file is named by a digest of everything that determines its contents."""
         beam = translator.search_config(beam=self.beam).beam
         request = translator.request(
-            beam=beam, nbest=beam if self.closest else 1, to=corpus.target_language, tags=corpus.tags
+            beam=beam,
+            nbest=beam if self.closest else 1,
+            to=corpus.target_language,
+            tags=corpus.tags,
+            divide=self.divide,
         )
         cleaning = self.recipe.data.cleaning
         # Copied lines are not dropped, so that the student learns to copy names as the teacher does.
@@ -217,6 +223,7 @@ def distill(
     choice: str = "best",
     originals: bool = False,
     resume: bool = False,
+    divide: bool = True,
     batch_size: int = 64,
     engine: str = "auto",
     precision: str | None = None,
@@ -230,7 +237,8 @@ def distill(
     the student's recipe, as in `train`. source: files to translate instead of the teacher's training corpora. beam:
     beam size of the teacher; by default, the size in its settings. choice: `best` for the most probable translation, or
     `closest` for the translation that is closest to the reference. originals: whether the student also learns from the
-    original corpora. resume: whether to resume an interrupted call with the same arguments. The other arguments are
+    original corpora. resume: whether to resume an interrupted call with the same arguments. divide: whether the
+    teacher translates lines of several sentences sentence by sentence. The other arguments are
     passed to `Translator.load` for the teacher, whose precision `auto` is float32 on a CPU, so that the translations do
     not depend on the processor.
 
@@ -248,7 +256,7 @@ def distill(
     with quietly(quiet):
         recipe = student_recipe(teacher, student, Path(out), sources, overrides)
         distillation = Distillation(
-            teacher, recipe, beam, choice == "closest", originals, batch_size=batch_size, precision=precision
+            teacher, recipe, beam, choice == "closest", originals, batch_size, precision, divide
         )
         distillation.check(resume)
         translator = Translator.load(teacher, device, engine, precision, threads)

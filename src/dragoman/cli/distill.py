@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dragoman.cli.groups import grouped
-from dragoman.cli.options import EngineOptions, Quiet, check_settings
+from dragoman.cli.options import Divide, EngineOptions, Quiet, check_settings
 
 
 class Choice(StrEnum):
@@ -52,6 +52,7 @@ def distill(
     ] = Choice.best,
     originals: Annotated[bool, typer.Option("--originals", help="Train on the original corpora as well.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Resume the run in --out.")] = False,
+    divide: Divide = True,
     engine_options: EngineOptions,
     quiet: Quiet = False,
 ) -> None:
@@ -74,6 +75,7 @@ def distill(
         choice=choice,
         originals=originals,
         resume=resume,
+        divide=divide,
         **asdict(engine_options),
     )
     print_result(result)

@@ -12,6 +12,7 @@ from dragoman.cli.options import (
     Beam,
     CoveragePenalty,
     Device,
+    Divide,
     DocumentsOption,
     Ensemble,
     Fusion,
@@ -104,6 +105,7 @@ def evaluate(
     unknown: Unknown = None,
     language_model: LanguageModel = None,
     fusion: Fusion = None,
+    divide: Divide = True,
     documents: DocumentsOption = None,
     heading: Heading = None,
     stride: Stride = None,
@@ -118,7 +120,7 @@ def evaluate(
     Perplexity is reported per token, word and byte. Values per word and byte are comparable between vocabularies.
     """
     from dragoman.base.errors import ConfigError, reject_options
-    from dragoman.evaluation.evaluate import evaluate
+    from dragoman.evaluation.evaluate import evaluate, options_by_name
 
     settings: dict[str, Any] = {
         "to": to,
@@ -128,6 +130,7 @@ def evaluate(
         "coverage_penalty": coverage_penalty,
         "unknown": unknown,
         "search": with_fusion(search, language_model, fusion),
+        "divide": divide,
     }
     references = reference or []
     if test is not None:
@@ -140,7 +143,7 @@ def evaluate(
     check_settings(search or [], example="search.minimum_length=3")
     if precision_cost:
         others = {"--hypothesis": hypothesis, "--metric": metric, "--tokenized": tokenized, "--ensemble": ensemble}
-        options = {f"--{name.replace('_', '-')}": value for name, value in settings.items() if name not in _TAGS}
+        options = options_by_name({name: value for name, value in settings.items() if name not in _TAGS})
         reject_options({**others, **options, "--device": device}, "without --precision-cost")
         _print_precision_cost(model, source, references, to, split_tags(tags), threads, as_json)
         return
@@ -148,8 +151,7 @@ def evaluate(
         raise ConfigError("there is no reference to compare with: give --reference FILE")
     if model is not None and _is_language_model(model):
         metric_options = {"--hypothesis": hypothesis, "--source": source, "--metric": metric, "--tokenized": tokenized}
-        options = {f"--{name.replace('_', '-')}": value for name, value in settings.items()}
-        reject_options({**metric_options, "--ensemble": ensemble, **options}, "with translations")
+        reject_options({**metric_options, "--ensemble": ensemble, **options_by_name(settings)}, "with translations")
         window_options = {"documents": documents, "heading": heading, "stride": stride, "batch_size": batch_size}
         _print_perplexities(model, references, device, threads, window_options, as_json)
         return

@@ -203,6 +203,14 @@ Precision = Annotated[
 ]
 
 
+Divide = Annotated[
+    bool,
+    typer.Option(
+        "--divide/--no-divide",
+        help="Translate lines of several sentences sentence by sentence. Models often translate only a part of a line "
+        "that is longer than those of their training data.",
+    ),
+]
 Guard = Annotated[
     bool,
     typer.Option(

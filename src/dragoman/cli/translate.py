@@ -21,6 +21,7 @@ from dragoman.cli.document import DocumentOption, EncodingOption, FormatOption, 
 from dragoman.cli.groups import grouped
 from dragoman.cli.options import (
     Constraints,
+    Divide,
     EngineOptions,
     Ensemble,
     Model,
@@ -147,14 +148,7 @@ class LineOptions:
             "--alignment-head", min=1, help="Attention head for the alignments (default: the mean of all heads)."
         ),
     ] = None
-    divide: Annotated[
-        bool,
-        typer.Option(
-            "--divide/--no-divide",
-            help="Translate lines of several sentences sentence by sentence. Models translate only a part of a line "
-            "that is longer than those they were trained on.",
-        ),
-    ] = True
+    divide: Divide = True
     sample: Annotated[bool, typer.Option("--sample", help="Sample --nbest translations instead of searching.")] = False
     rerank: Annotated[
         Path | None,
@@ -194,7 +188,6 @@ class LineOptions:
             "--alignments": self.alignments,
             "--rerank": self.rerank,
             "--mbr": self.mbr,
-            "--no-divide": None if self.divide else True,
         }
 
 
@@ -258,7 +251,10 @@ def translate(
         engine_options=engine_options,
         on_error=on_error,
         sampling=sampling_options.sampling(lines.nbest, search or ()) if lines.sample else None,
-        settings=request.settings(() if lines.sample else with_fusion(search, request.language_model, request.fusion)),
+        settings={
+            **request.settings(() if lines.sample else with_fusion(search, request.language_model, request.fusion)),
+            "divide": lines.divide,
+        },
     )
     if mode.cluster is not None:
         command.translate_on_cluster(mode.cluster)
@@ -317,6 +313,7 @@ class _Command:
             "--resume": self.files.resume or None,
             **self.lines.by_name(),
             "--sample": self.lines.sample or None,
+            "--no-divide": None if self.lines.divide else True,
         }
         reject_options(rejected, "without --document")
         options = {**asdict(self.engine_options), "attention": self.lines.attention, **self.settings}
@@ -348,7 +345,6 @@ class _Command:
             alignments=self.lines.alignments,
             attention=self.lines.attention,
             on_error=self.on_error,
-            divide=self.lines.divide,
             batch_size=self.engine_options.batch_size,
             engine=self.engine_options.engine,
             precision=self.engine_options.precision,

@@ -9,6 +9,7 @@ from dragoman.cli.options import (
     BatchSize,
     Beam,
     Device,
+    Divide,
     Ensemble,
     LengthPenalty,
     Model,
@@ -53,6 +54,7 @@ def tune(
     tags: Tags = None,
     beam: Beam = None,
     length_penalty: LengthPenalty = None,
+    divide: Divide = True,
     batch_size: BatchSize = 64,
     device: Device = None,
     threads: Threads = None,
@@ -81,5 +83,6 @@ def tune(
         beam=beam,
         length_penalty=length_penalty,
         search=search or (),
+        divide=divide,
     )
     print(tuning)

@@ -13,7 +13,8 @@ from dragoman.documents.expected_spans import Edges, ExpectedSpans, has_words
 from dragoman.documents.formats.format import Content, ParsedDocument
 from dragoman.documents.passage import Passage, Raw, iterate_passages
 from dragoman.documents.placement import render_translation
-from dragoman.documents.sentences import Sentence, Splitter, segment_passage
+from dragoman.documents.sentences import Sentence, segment_passage
+from dragoman.text.sentences import Splitter
 from dragoman.translation.alignment import Alignment, AttentionChoice, align_each
 from dragoman.translation.request import Request, TextRequest
 from dragoman.translation.translator import Translator
@@ -88,10 +89,11 @@ class DocumentPipeline:
         expected: spans that translations should contain, in addition to those that the request requires. max_tokens:
         the maximum length of a sentence; longer ones are split. None for the model's maximum length.
         """
-        self._translator, self._request, self._batch_size = translator, request, batch_size
+        self._translator, self._batch_size = translator, batch_size
+        self._request = replace(request, divide=False)  # sentences are not divided again
         self._attention, self._expected, self._max_tokens = attention, expected, max_tokens
-        self._uncontrolled = replace(request, control=None)
-        self._language = language.replace("_", "-").partition("-")[0]
+        self._uncontrolled = replace(self._request, control=None)
+        self._language = language
 
     def segment(self, parsed: ParsedDocument[Content]) -> SegmentedDocument[Content]:
         """Divide the passages of a document into sentences that fit the model.

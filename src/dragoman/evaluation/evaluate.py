@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from dragoman.base.errors import ConfigError, in_files, reject_options
-from dragoman.base.log import quietly
+from dragoman.base.log import info, quietly
 from dragoman.base.machine.device import use_threads
 from dragoman.metrics.bleu import LengthScore, TokenisedBLEU, bleu_by_length
 from dragoman.metrics.bootstrap import Comparison, paired_bootstrap
@@ -130,7 +130,8 @@ def evaluate(
     by paired bootstrap. source: the source text, which `model` requires; adds BLEU by source length. metric: keys of
     `metrics.registry.METRICS` (default: all metrics that can be computed from the texts). tokenized: a language; adds
     BLEU of lowercased, Moses-tokenised text. device, threads: as in `Translator.load`, for a model folder. settings:
-    beam, length_penalty, coverage_penalty, unknown, search, to and tags, as in `Translator.request`.
+    beam, length_penalty, coverage_penalty, unknown, search, to, tags and divide, as in `Translator.request`; the lines
+    are divided as `dragoman translate` divides them.
 
     Raises DataError for unequal numbers of lines, ConfigError for incompatible arguments, and the errors of
     `Translator`.
@@ -149,7 +150,7 @@ def evaluate(
         if model is not None and source is not None and sources is not None:
             translator = _load_translator(model, device, threads)
             with in_files(name_of(source, "source")):
-                lines = translator.translate(sources, batch_size=batch_size, **settings)
+                lines = _translate(translator, sources, batch_size, settings)
             translations.insert(0, ("model" if translator is model else _model_name(model), lines))
     scores = tuple(_score_system(name, lines, references, sources, metrics, tokenized) for name, lines in translations)
     first, *others = scores
@@ -182,8 +183,28 @@ def _check_arguments(
     if not references:
         raise ConfigError("there is no reference to compare with: give --reference FILE")
     if model is None:
-        options = {f"--{name.replace('_', '-')}": value for name, value in settings.items()}
-        reject_options(options, "with a model to translate with")
+        reject_options(options_by_name(settings), "with a model to translate with")
+
+
+def options_by_name(settings: Mapping[str, object]) -> dict[str, object]:
+    """Return settings by the names of their options. The value of an option with its default value is None."""
+    names = {name: f"--{name.replace('_', '-')}" for name in settings if name != "divide"}
+    options = {option: settings[name] for name, option in names.items()}
+    return {**options, "--no-divide": None if settings.get("divide", True) else True}
+
+
+def _translate(
+    translator: "Translator", sources: Sequence[str], batch_size: int, settings: "RequestSettings"
+) -> list[str]:
+    """Translate all sources, and report how many lines were translated sentence by sentence."""
+    best = [each[0] for each in translator.translate_nbest(sources, translator.request(**settings), batch_size)]
+    divided = sum(bool(each.parts) for each in best)
+    if divided:
+        info(
+            f"{divided:,} of {len(best):,} lines have several sentences and were translated sentence by sentence, as "
+            "`dragoman translate` does. To translate every line as a whole, use --no-divide."
+        )
+    return [each.text for each in best]
 
 
 def _model_name(model: object) -> str:

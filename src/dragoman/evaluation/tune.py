@@ -66,6 +66,7 @@ def tune(
     search: Overrides = (),
     to: str | None = None,
     tags: Iterable[str] = (),
+    divide: bool = True,
 ) -> Tuning:
     """Optimise reranking weights, like `dragoman tune`, and write them to `out`, a YAML file for `rerank`.
 
@@ -97,7 +98,7 @@ def tune(
         translator = Translator.load(model, device, precision=None, threads=threads)
         features = Features(config, translator.meta, device, threads, batch_size)
         request = translator.request(
-            nbest=nbest, beam=beam, length_penalty=length_penalty, search=search, to=to, tags=tags
+            nbest=nbest, beam=beam, length_penalty=length_penalty, search=search, to=to, tags=tags, divide=divide
         )
         with in_files(name_of(source, "source")):
             nbest_lists = translator.translate_nbest(sources, request, batch_size)

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Callable, Iterable
 
 MAX_LENGTH = 1000
-"""The maximum length of a sentence in characters. Sentences in practice and in training data are shorter."""
+"""The maximum length of a sentence in letters. Sentences in practice and in training data are shorter."""
 
 _CLAUSE_ENDS = (
     re.compile(r"[.!?…;:][\"'”’»)\]]*(?=\s)|[。！？；：]"),
@@ -38,6 +38,13 @@ def divide(text: str, fits: Callable[[str], bool]) -> list[str]:
     return parts
 
 
+def count_letters(text: str) -> int:
+    """Return the number of characters, where a Chinese, Japanese or Korean one counts as three Latin letters."""
+    if text.isascii():
+        return len(text)
+    return len(text) + 2 * sum("\u2e80" <= character <= "\ud7ff" for character in text)
+
+
 def _split_position(text: str) -> int:
     """Return the number of characters after which to divide a stripped text of at least two characters."""
     middle = len(text) // 2
@@ -49,7 +56,7 @@ def _split_position(text: str) -> int:
     spaces = [match.start() for match in _WHITESPACE.finditer(text)]
     if spaces:
         return _nearest(spaces, middle)
-    boundaries = (position for position in range(middle, len(text)) if not _is_continuation(text, position))
+    boundaries = (position for position in range(middle, len(text)) if not is_continuation(text, position))
     return next(boundaries, middle)
 
 
@@ -57,7 +64,7 @@ def _nearest(positions: Iterable[int], middle: int) -> int:
     return min(positions, key=lambda position: abs(position - middle))
 
 
-def _is_continuation(text: str, position: int) -> bool:
+def is_continuation(text: str, position: int) -> bool:
     """Return whether the character at `position` continues the preceding one, like a combining accent."""
     return (
         unicodedata.combining(text[position]) > 0

@@ -1,47 +1,125 @@
-"""`split_sentences`: splits a line into sentences."""
+"""`Splitter`: splits text into sentences."""
 
 import re
+from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import accumulate
 from typing import Any
 
-from dragoman.base.errors import ConfigError
-from dragoman.base.packages import import_optional
+import regex
 
+from dragoman.base.cancellation import until_cancelled
+from dragoman.text.division import MAX_LENGTH, count_letters, divide, is_continuation
+
+_BREAKS = re.compile(r"[\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+|\s{3,}")
+_BULLET = re.compile(r"\s*(?:(?:[-–—*+•·▪◦‣>#|]+|[(\[]?[0-9]{1,3}[.)\]]|[(\[]?[A-Za-z][)\]])\s+)*")
+_END = regex.compile(r"[.!?…;][^\w\s]{0,8}\s|[\p{STerm}--[.!?]]|[\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]|\s{3}", regex.V1)
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
-_SENTENCE_END = re.compile(r"(?:[.!?…؟।]+[\"'”’»“«)\]]*\s+(?=\S)|[。！？]+[”’」』）]*\s*(?=\S))")
-"""What can end a sentence that another one follows. Text without a match is one sentence."""
+_WINDOW = MAX_LENGTH
+"""Maximum number of characters that are passed to the library at once. Longer sentences are divided in any case."""
 
 
-def may_have_sentences(text: str) -> bool:
-    """Return whether a text may have several sentences. This takes much less time than splitting it."""
-    return _SENTENCE_END.search(text) is not None
+class Splitter:
+    """Splits text into sentences with the library sentencex. Whitespace between sentences is not part of a sentence.
 
-
-def split_sentences(text: str, language: str, required: bool = True) -> list[str]:
-    """Return the sentences of a line with the library sentencex. Their concatenation is the line.
-
-    language: a code such as `en`. Raises ConfigError if the library is missing; unless it is `required`, the text is
-    then split after punctuation that a space or a Chinese or Japanese sentence follows.
+    No sentence spans a line break, a tab, or three or more spaces. Sentences contain no bullets and list numbers, and
+    text without letters is not a sentence. oversized: the number of overlong sentences that were split.
     """
-    if not text:
-        return []
-    segment = _library(required)
-    if segment is None:
-        ends = [match.end() for match in _SENTENCE_END.finditer(text)]
-        return [text[begin:end] for begin, end in zip([0, *ends], [*ends, len(text)], strict=True)]
+
+    def __init__(
+        self,
+        language: str,
+        fits: Callable[[str], bool] | None = None,
+        trim: Callable[[str], tuple[int, int]] | None = None,
+    ) -> None:
+        """language: a language code such as `en` or `pt-BR`.
+
+        fits: returns whether a text is short enough for the model; None if all texts are. It is called with texts
+        without whitespace at either end. trim: returns the (begin, end) characters of the part of a sentence to
+        translate; None for all of it.
+        """
+        self._language = language.replace("_", "-").partition("-")[0]
+        self._fits, self._trim = fits, trim
+        self.oversized = 0
+
+    def sentences(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield the (begin, end) positions of each sentence in order, without whitespace at either end."""
+        begin = 0
+        for match in until_cancelled(_BREAKS.finditer(text)):
+            yield from self._split_line(text, begin, match.start())
+            begin = match.end()
+        yield from self._split_line(text, begin, len(text))
+
+    def _split_line(self, text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
+        if not has_letters(text[begin:end]):
+            return
+        bullet = _BULLET.match(text, begin, end)
+        begin = begin if bullet is None else bullet.end()
+        for sentence in until_cancelled(_segment(text[begin:end], self._language)):
+            parts = divide(sentence, self._is_short)
+            self.oversized += len(parts) > 1
+            for part in parts:
+                stripped = part.strip()
+                if has_letters(stripped):
+                    start = begin + part.index(stripped)
+                    first, last = (0, len(stripped)) if self._trim is None else self._trim(stripped)
+                    yield start + first, start + last
+                begin += len(part)
+
+    def _is_short(self, text: str) -> bool:
+        return count_letters(text) <= MAX_LENGTH and (self._fits is None or self._fits(text))
+
+
+def has_letters(text: str) -> bool:
+    """Return whether a text contains a letter."""
+    return any(map(str.isalpha, text))
+
+
+def may_be_divided(text: str) -> bool:
+    """Return whether a text may consist of several sentences. This takes much less time than splitting it."""
+    end = _END.search(text)
+    return end is not None and end.end() < len(text)
+
+
+def _segment(line: str, language: str) -> Iterator[str]:
+    """Yield the sentences of a line, including the whitespace between them. Their concatenation is the line.
+
+    The library takes quadratic time for some texts, such as Chinese ones. A long line is therefore split in windows,
+    each of which starts at a sentence.
+    """
+    begin = 0
+    while begin < len(line):
+        window = line[begin : begin + _WINDOW]
+        sentences = _segment_window(window, language)
+        if begin + len(window) < len(line):
+            if len(sentences) > 1:
+                sentences.pop()  # may continue after the window
+            else:
+                sentences = [window[: _last_boundary(window)]]
+        yield from sentences
+        begin += sum(map(len, sentences))
+
+
+def _segment_window(text: str, language: str) -> list[str]:
     # the library does not support lone surrogates
-    segments, begin = [], 0
-    for sentence in segment(language, _SURROGATE.sub("\ufffd", text)):
-        segments.append(text[begin : begin + len(sentence)])
-        begin += len(sentence)
-    return segments if "".join(segments) == text else [text]
+    lengths = [len(sentence) for sentence in _library()(language, _SURROGATE.sub("\ufffd", text))]
+    if sum(lengths) != len(text):
+        return [text]
+    return [text[end - length : end] for length, end in zip(lengths, accumulate(lengths), strict=True)]
+
+
+def _last_boundary(text: str) -> int:
+    """Return the number of characters up to the last space or, without one, up to the last whole character."""
+    if end := text.rfind(" ") + 1:
+        return end
+    end = len(text) - 1
+    while end > 1 and is_continuation(text, end):
+        end -= 1
+    return end
 
 
 @cache
-def _library(required: bool) -> Any:
-    try:
-        return import_optional("sentencex", "documents").segment
-    except ConfigError:
-        if required:
-            raise
-        return None
+def _library() -> Any:
+    from sentencex import segment  # only when it is needed, because most commands split no text
+
+    return segment

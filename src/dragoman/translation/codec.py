@@ -28,8 +28,8 @@ class Codec:
         self._tokenizers, self._limits = tokenizers, limits
         self.constraints = ConstraintCodec(tokenizers)
 
-    def encode_rows(self, lines: Sequence[TextRequest], first: int) -> list[Row]:
-        """Return one row per text. The row of a blank text has an empty source. first: the number of the first line.
+    def encode_rows(self, lines: Sequence[TextRequest], numbers: Sequence[int]) -> list[Row]:
+        """Return one row per text. The row of a blank text has an empty source. numbers: the line number of each text.
 
         Raises VectorError for an invalid vector, ConfigError for an unknown tag, LineError if the required phrases
         exceed the model's maximum length, or if a blank text has required phrases.
@@ -38,18 +38,18 @@ class Codec:
         tags = {each: self._source.tag_ids(each) for each in {request.tags for _, request in lines}}
         prefixes = self._prefixes([request.prefix.rstrip() for _, request in lines])
         constrained = [
-            self._constrained(first + index, text, prefixes[index], request.control)
+            self._constrained(numbers[index], text, prefixes[index], request.control)
             for index, (text, request) in until_cancelled(enumerate(lines))
         ]
         nonblank = [index for index, (text, _) in enumerate(lines) if text.strip()]
         try:
             encoded = self._source.encode_inlined([constrained[index].line for index in nonblank])
         except VectorError as error:
-            raise VectorError(first + nonblank[error.index] - 1, error.reason) from None
+            raise VectorError(numbers[nonblank[error.index]] - 1, error.reason) from None
         ids = dict(zip(nonblank, encoded, strict=True))
         return [
             Row(
-                number=first + index,
+                number=numbers[index],
                 text=text if constrained[index].line.symbols else constrained[index].line.parts[0],
                 source=_tagged(tags[request.tags], ids[index]) if index in ids else (),
                 decoding=self._decoding(decodings[request.decoding], constrained[index]),
@@ -110,9 +110,11 @@ class Codec:
     def fits(self, text: str, request: Request) -> bool:
         """Return whether the text, with its tags and placeholders, is within the model's maximum length."""
         check_cancelled()
+        if self._limits.source.positions is None:
+            return True
         if request.control is not None:  # required phrases are not part of the source
             request = replace(request, control=replace(request.control, phrases=()))
-        (row,) = self.encode_rows([(text, request)], first=1)
+        (row,) = self.encode_rows([(text, request)], [1])
         return self.has_positions_for(row.source, ())
 
     def has_positions_for(self, source: Sequence[int], target: Sequence[int]) -> bool:

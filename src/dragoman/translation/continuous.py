@@ -8,6 +8,7 @@ from dragoman.base.errors import ConfigError, DataError
 from dragoman.translation.codec import Codec
 from dragoman.translation.engine import ContinuousEngine, Engine, Row, Session
 from dragoman.translation.engines.preferred import PreferredEngine
+from dragoman.translation.line_division import LineDivision
 from dragoman.translation.request import TextRequest
 from dragoman.translation.result import Translation
 
@@ -23,12 +24,12 @@ class ContinuousTranslation:
     """Translates plain lines like `WindowTranslation`, but returns each as soon as it is completed. Must be closed.
 
     A plain line is within the model's maximum length, is supported by the engine, and has a request without control or
-    guard. All other lines need `WindowTranslation`.
+    guard, and is not translated sentence by sentence. All other lines need `WindowTranslation`.
     """
 
-    def __init__(self, engine: ContinuousEngine, codec: Codec, batch_size: int) -> None:
-        """batch_size: maximum number of lines decoded together."""
-        self._engine, self._codec, self._batch_size = engine, codec, batch_size
+    def __init__(self, engine: ContinuousEngine, codec: Codec, batch_size: int, division: LineDivision | None) -> None:
+        """batch_size: maximum number of lines decoded together. division: divides lines; None if they are no text."""
+        self._engine, self._codec, self._batch_size, self._division = engine, codec, batch_size, division
         self._session: Session | None = None
         self._numbers = count()
         self._lines: dict[int, TextRequest] = {}
@@ -86,12 +87,15 @@ class ContinuousTranslation:
         plain = [
             index
             for index, (text, request) in enumerate(lines)
-            if text.strip() and request.control is None and request.guard is None
+            if text.strip()
+            and request.control is None
+            and request.guard is None
+            and (self._division is None or not self._division.divide(text, request).spans)
         ]
         rows: dict[int, Row] = {}
         with suppress(ConfigError, DataError):  # `WindowTranslation` reports the faulty line
             for index, row in zip(
-                plain, self._codec.encode_rows([lines[each] for each in plain], first=1), strict=True
+                plain, self._codec.encode_rows([lines[each] for each in plain], [1] * len(plain)), strict=True
             ):
                 if self._codec.has_positions_for(row.source, row.prefix.ids) and self._engine.refusal(row) is None:
                     rows[index] = row

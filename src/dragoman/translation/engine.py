@@ -34,7 +34,8 @@ class ExpectedConstraints(NamedTuple):
 class Row(NamedTuple):
     """A source to translate, with all settings of its translation. The result does not depend on other rows.
 
-    number: the line number, from 1, for messages and random draws. source: the ids of `tags` tags, followed by the ids
+    number: the line number, from 1, for messages and random draws. part: the index of the text in a line that is
+    translated in parts, for random draws. source: the ids of `tags` tags, followed by the ids
     of `text`, some parts of which may be replaced by inline symbols; for vectors, a float32 array (S, n). constraints:
     enforced by the search. expected: constraints that the engine does not enforce; the caller checks them and, if they
     are not met, searches again with `constraints`.
@@ -48,6 +49,7 @@ class Row(NamedTuple):
     tags: int = 0
     constraints: tuple[Constraint, ...] = ()
     expected: ExpectedConstraints = ExpectedConstraints(())
+    part: int = 0
 
 
 class Pair(NamedTuple):

@@ -1,128 +1,146 @@
-"""`LineDivision`: translates lines of several sentences sentence by sentence.
+"""`LineDivision`: divides lines of several sentences, so that they are translated sentence by sentence.
 
 Models that are trained on sentences translate only a part of a line with several: a model of Multi30k translates pairs
 of captions with a BLEU of 14.7 as lines, and of 33.2 as sentences.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import accumulate
+from typing import NamedTuple
 
+from dragoman.control.keep import KeepRules
 from dragoman.decode.search import SearchConfig
-from dragoman.text.division import MAX_LENGTH, divide
-from dragoman.text.sentences import may_have_sentences, split_sentences
+from dragoman.text.division import MAX_LENGTH, count_letters, divide
+from dragoman.text.sentences import Splitter, may_be_divided
 from dragoman.text.symbols import EOS
 from dragoman.translation.guard.guard import merge_outcomes
-from dragoman.translation.request import Request, Sampling, TextRequest
-from dragoman.translation.result import Translation
+from dragoman.translation.request import Request, TextRequest
+from dragoman.translation.result import LinePart, Translation
 
-Translate = Callable[[Sequence[TextRequest], int, bool], Iterator[list[Translation]]]
-"""Translates lines. The arguments are the lines, the number of the first one, and whether it completes lines."""
+Span = tuple[int, int]
+"""The first character of a sentence, and the character after its last."""
+
+
+class DividedLine(NamedTuple):
+    """A line that is translated sentence by sentence or, without spans, as a whole.
+
+    spans: the sentences in order. What lies between them, such as spaces and the numbers of a list, is copied. forced:
+    whether a line of several sentences is translated as a whole because its request concerns the whole line.
+    """
+
+    text: str
+    request: Request
+    spans: Sequence[Span] = ()
+    forced: bool = False
+
+    def texts(self) -> list[TextRequest]:
+        """Return the texts to translate, with their requests."""
+        return [(self.text[begin:end], self.request) for begin, end in self.spans] or [(self.text, self.request)]
+
+    def join(self, results: Sequence[Sequence[Translation]]) -> list[Translation]:
+        """Return the translations of the line from the translations of each of its texts.
+
+        The n-th translation of a divided line consists of the n-th translation of each sentence. If a sentence has
+        fewer translations, its last one is repeated. The ids include the end of each sentence except the last; scores
+        and log-probabilities are sums.
+        """
+        if not self.spans:
+            return [replace(each, forced_whole=True) for each in results[0]] if self.forced else list(results[0])
+        ranks = range(max(map(len, results)))
+        return [self._join([each[min(rank, len(each) - 1)] for each in results]) for rank in ranks]
+
+    def _join(self, translations: Sequence[Translation]) -> Translation:
+        parts: list[LinePart] = []
+        end = 0
+        for span, translation in zip(self.spans, translations, strict=True):
+            parts += [self._copied(end, span[0]), LinePart(self.text[slice(*span)], translation.text.strip())]
+            end = span[1]
+        parts.append(self._copied(end, len(self.text)))
+        ids = tuple(token for each in translations for token in (*each.ids, *([EOS] if each.finished else [])))
+        return replace(
+            translations[0],
+            text="".join(part.translation for part in parts),
+            score=sum(each.score for each in translations),
+            log_probability=sum(each.log_probability for each in translations),
+            ids=ids[:-1] if translations[-1].finished else ids,
+            finished=all(each.finished for each in translations),
+            token_log_probabilities=tuple(value for each in translations for value in each.token_log_probabilities),
+            tree=None,
+            patched=any(each.patched for each in translations),
+            guarded=merge_outcomes(each.guarded for each in translations),
+            parts=tuple(part for part in parts if part.source),
+        )
+
+    def _copied(self, begin: int, end: int) -> LinePart:
+        return LinePart(self.text[begin:end], self.text[begin:end], is_copied=True)
 
 
 class LineDivision:
-    """Divides lines into sentences, and joins the translations.
+    """Divides lines into sentences by the rules for documents.
 
-    Lines with a prefix or required phrases stay whole, because these belong to the whole line, and so do lines whose
-    search tree is requested, and lines with a sentence that is too long for the model.
+    A line stays whole if its request has a prefix, required phrases or a search tree, because these belong to the whole
+    line, and if one of its sentences is too long for the model.
     """
 
     def __init__(self, language: str | None, fits: Callable[[str, Request], bool]) -> None:
-        """language: the source language, English if unknown. fits: whether a text is short enough for the model."""
-        self._language = (language or "en").replace("_", "-").partition("-")[0]
-        self._fits = fits
+        """language: the source language; None for English. fits: returns whether a text fits the model's positions."""
+        self._language, self._fits = language or "en", fits
+        self._splitter = Splitter(self._language)
 
-    def translate(self, lines: Sequence[TextRequest], first: int, translate: Translate) -> Iterator[list[Translation]]:
-        """Yield the translations of each line, in order. first: the number of the first line."""
-        found = [self._parts(*line) for line in lines]
-        parts = {
-            index: each for index, each in enumerate(found) if len(each) > 1 and not _needs_whole_line(lines[index][1])
-        }
-        divided = self._translate_parts(parts, lines, first, translate) if parts else {}
-        rest = [("" if index in parts else text, request) for index, (text, request) in enumerate(lines)]
-        for index, hypotheses in enumerate(translate(rest, first, True)):
-            if index in parts:
-                yield join_translations(parts[index], divided[index])
-            elif len(found[index]) > 1:
-                yield [replace(each, whole=True) for each in hypotheses]
-            else:
-                yield hypotheses
+    def divide(self, text: str, request: Request) -> DividedLine:
+        """Return a line with the sentences to translate."""
+        if not request.divide or not (may_be_divided(text) or count_letters(text) > MAX_LENGTH):
+            return DividedLine(text, request)
+        spans = _with_kept_spans(self._splitter.sentences(text), text, request)
+        if not spans:
+            spans = _divide_evenly(text, lambda part: count_letters(part) <= MAX_LENGTH)
+        if len(spans) < 2:
+            return DividedLine(text, request)
+        if _concerns_whole_line(request):
+            return DividedLine(text, request, forced=True)
+        if not all(self._fits(text[begin:end], request) for begin, end in spans):
+            return DividedLine(text, request)
+        return DividedLine(text, request, spans)
 
-    def _parts(self, text: str, request: Request) -> list[str]:
-        """Return the sentences of a line, whose concatenation is the line."""
-        if len(text) <= MAX_LENGTH and not may_have_sentences(text):
-            return [text]
-        parts: list[str] = []
-        for sentence in split_sentences(text, self._language, required=False):
-            for part in divide(sentence, lambda each: len(each) <= MAX_LENGTH):
-                if parts and not (any(map(str.isalpha, part)) and any(map(str.isalpha, parts[-1]))):
-                    parts[-1] += part
-                else:
-                    parts.append(part)
-        parts = _keep_spans(parts, text, request)
-        return parts if all(self._fits(part.strip(), request) for part in parts) else [text]
+    def divide_to_fit(self, text: str, request: Request) -> DividedLine:
+        """Return a line with parts that fit the model's positions: sentences, or, if too long, parts of sentences."""
 
-    def _translate_parts(
-        self, parts: dict[int, list[str]], lines: Sequence[TextRequest], first: int, translate: Translate
-    ) -> dict[int, list[list[Translation]]]:
-        """Return the translations of the parts of each line. Samples depend on the number of the line alone."""
-        requests = {index: [(part.strip(), lines[index][1]) for part in each] for index, each in parts.items()}
-        if any(isinstance(line[0][1].decoding, Sampling) for line in requests.values()):
-            return {index: list(translate(line, first + index, False)) for index, line in requests.items()}
-        results = translate([part for line in requests.values() for part in line], first, False)
-        return {index: [next(results) for _ in line] for index, line in requests.items()}
+        def fits(part: str) -> bool:
+            return self._fits(part, request)
+
+        spans = list(Splitter(self._language, fits).sentences(text)) if request.divide else []
+        return DividedLine(text, request, spans or _divide_evenly(text, fits))
 
 
-def _needs_whole_line(request: Request) -> bool:
-    """Return whether a request concerns the line as a whole."""
-    has_tree = isinstance(request.decoding, SearchConfig) and request.decoding.tree
-    return bool(request.prefix or has_tree or (request.control is not None and request.control.phrases))
-
-
-def _keep_spans(parts: list[str], text: str, request: Request) -> list[str]:
-    """Return the parts after joining those that divide a span which the translation must copy."""
-    if request.control is None or request.control.keep is None or len(parts) == 1:
-        return parts
-    spans = request.control.keep.find(text)
-    joined = [parts[0]]
-    for part, begin in zip(parts[1:], accumulate(map(len, parts)), strict=False):
-        if any(span.start < begin < span.end for span in spans):
-            joined[-1] += part
-        else:
-            joined.append(part)
-    return joined
-
-
-def join_translations(parts: Sequence[str], results: Sequence[Sequence[Translation]]) -> list[Translation]:
-    """Return the translations of a line: the n-th consists of the n-th translation of each part.
-
-    If a part has fewer translations, its last one is repeated. Whitespace between parts is kept. The ids include the
-    end of sentence of each part except the last; scores and log-probabilities are sums.
-    """
-    count = max(map(len, results))
-    return [
-        _join(parts, [hypotheses[min(rank, len(hypotheses) - 1)] for hypotheses in results]) for rank in range(count)
-    ]
-
-
-def _join(parts: Sequence[str], translations: Sequence[Translation]) -> Translation:
-    finished = all(each.finished for each in translations)
-    ids = tuple(token for each in translations for token in (*each.ids, *([EOS] if each.finished else [])))
-    texts = []
-    for part, translation in zip(parts, translations, strict=True):
+def _divide_evenly(text: str, fits: Callable[[str], bool]) -> list[Span]:
+    """Return parts of a text that fit, regardless of its sentences."""
+    spans, begin = [], 0
+    for part in divide(text, fits):
         stripped = part.strip()
-        start = part.index(stripped)
-        texts.append(part[:start] + translation.text.strip() + part[start + len(stripped) :])
-    return replace(
-        translations[0],
-        text="".join(texts),
-        score=sum(each.score for each in translations),
-        log_probability=sum(each.log_probability for each in translations),
-        ids=ids[:-1] if translations[-1].finished else ids,
-        finished=finished,
-        token_log_probabilities=tuple(each for part in translations for each in part.token_log_probabilities),
-        tree=None,
-        patched=any(each.patched for each in translations),
-        guarded=merge_outcomes(each.guarded for each in translations),
-        parts=tuple(zip(parts, texts, strict=True)),
-    )
+        start = begin + part.index(stripped)
+        spans.append((start, start + len(stripped)))
+        begin += len(part)
+    return spans
+
+
+def _concerns_whole_line(request: Request) -> bool:
+    has_tree = isinstance(request.decoding, SearchConfig) and request.decoding.tree
+    has_phrases = request.control is not None and bool(request.control.phrases)
+    return bool(request.prefix.strip()) or has_phrases or has_tree
+
+
+def _with_kept_spans(sentences: Iterable[Span], text: str, request: Request) -> list[Span]:
+    """Return the sentences after joining those that divide a span which the translation must copy."""
+    rules: KeepRules | None = None if request.control is None else request.control.keep
+    if rules is None:
+        return list(sentences)
+    spans = [(begin, end, True) for begin, end in sentences]
+    spans += [(span.start, span.end, False) for span in rules.find(text)]
+    joined: list[tuple[int, int, bool]] = []
+    for begin, end, is_sentence in sorted(spans):
+        if joined and begin < joined[-1][1]:
+            first, last, had_sentence = joined.pop()
+            joined.append((first, max(last, end), had_sentence or is_sentence))
+        else:
+            joined.append((begin, end, is_sentence))
+    return [(begin, end) for begin, end, has_sentence in joined if has_sentence]

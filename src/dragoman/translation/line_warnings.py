@@ -5,7 +5,8 @@ from collections.abc import Mapping
 
 from dragoman.base.log import warn
 from dragoman.models.interface import LengthLimit
-from dragoman.translation.result import Translation
+from dragoman.text.division import count_letters
+from dragoman.translation.result import LinePart, Translation
 
 _SHOWN = 10
 _SHORT_TEXT, _SHORT_RATIO = 200, 0.4
@@ -52,14 +53,14 @@ class LineWarnings:
                 "have translations that were assembled from parts, because no hypothesis met the constraints",
                 line,
             )
-
-        if best.whole:
+        if best.forced_whole:
             self.note(
                 "of several sentences were translated as a whole, because their prefix, required phrases or search "
                 "tree belong to the line",
                 line,
             )
-        if any(_is_short(*each) for each in best.parts or [(text, best.text)]):
+        parts = [part for part in best.parts if not part.is_copied] or [LinePart(text, best.text)]
+        if any(_is_short(part.source, part.translation) for part in parts):
             self.note("have translations that are much shorter than the text, so that parts may be missing", line)
 
     def note_guard(self, line: int, best: Translation) -> None:
@@ -81,10 +82,5 @@ class LineWarnings:
 def _is_short(text: str, translation: str) -> bool:
     if 3 * len(text) < _SHORT_TEXT:
         return False
-    length = _length(text)
-    return length >= _SHORT_TEXT and _length(translation) < _SHORT_RATIO * length
-
-
-def _length(text: str) -> int:
-    """Return the number of letters, where a Chinese, Japanese or Korean one counts as three."""
-    return len(text) + 2 * sum("\u2e80" <= character <= "\ud7ff" for character in text)
+    length = count_letters(text)
+    return length >= _SHORT_TEXT and count_letters(translation) < _SHORT_RATIO * length

@@ -1,6 +1,6 @@
 """`Request`: all settings of a translation."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -67,7 +67,8 @@ class Request:
 
     tags: tags that precede the source text, the tag of the target language first. prefix: the start of the translation,
     without trailing spaces; blank for no prefix. control: the requirements of the translation, or None. guard: inspects
-    the translation and repeats the search if the translation is faulty, or None.
+    the translation and repeats the search if the translation is faulty, or None. divide: whether a text of several
+    sentences is translated sentence by sentence (`LineDivision`).
     """
 
     decoding: Decoding
@@ -75,6 +76,7 @@ class Request:
     prefix: str = ""
     control: Control | None = None
     guard: Guard | None = None
+    divide: bool = True
 
     def __post_init__(self) -> None:
         """Raise ConfigError if sampling is combined with control or a guard, both of which need a search."""
@@ -94,7 +96,13 @@ class Request:
             decoding = self.decoding.model_dump(mode="json")
         control = None if self.control is None else self.control.settings()
         guard = None if self.guard is None else self.guard.settings()
-        return {"decoding": decoding, "tags": list(self.tags), "control": control, "guard": guard}
+        return {
+            "decoding": decoding,
+            "tags": list(self.tags),
+            "control": control,
+            "guard": guard,
+            "divide": self.divide,
+        }
 
     def with_details(self, token_scores: bool, tree: bool) -> "Request":
         """Return a request whose translations also contain token log-probabilities, search trees or both.
@@ -146,6 +154,7 @@ class RequestSettings(TypedDict, total=False):
     keep: Iterable[str] | None
     keep_patterns: Iterable[str]
     guard: bool
+    divide: bool
 
 
 class _SearchOverrides(Config):
@@ -207,6 +216,25 @@ def _length_penalty(value: float | str) -> dict[str, Any]:
         return {"kind": "gnmt", "alpha": float(value)}
     except ValueError:
         raise ConfigError(f"unknown length penalty '{value}': use a number (GNMT's exponent), mean or none") from None
+
+
+def resolve_requests(
+    create: Callable[..., Request],
+    requests: Requests | None,
+    prefixes: Iterable[str] | None,
+    settings: RequestSettings,
+) -> Requests:
+    """Return the requests; if they are None, create one from the settings, and one per prefix from the prefixes.
+
+    create: creates a request from settings. Raises ConfigError for requests with further settings.
+    """
+    if requests is None:
+        request = create(**settings)
+        return request if prefixes is None else (replace(request, prefix=prefix) for prefix in prefixes)
+    redundant = [name for name, value in {**settings, "prefixes": prefixes}.items() if value not in (None, ())]
+    if redundant:
+        raise ConfigError(f"a request contains all settings: leave out {', '.join(redundant)} or the requests")
+    return requests
 
 
 def check_batch_size(batch_size: int) -> None:

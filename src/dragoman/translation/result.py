@@ -3,13 +3,21 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from dragoman.decode.search_tree import SearchTree
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.translation.guard.guard import GuardOutcome
 
 Result = TypeVar("Result")
+
+
+class LinePart(NamedTuple):
+    """A part of a line that was translated sentence by sentence: a sentence, or copied text between sentences."""
+
+    source: str
+    translation: str
+    is_copied: bool = False
 
 
 @dataclass(frozen=True)
@@ -22,9 +30,10 @@ class Translation:
     sentence, in nats; empty unless requested by `token_scores`. tree: the search tree of the source text, if requested
     by `tree`. patched: True if the text was assembled from parts, because no hypothesis met the constraints; score, ids
     and the remaining fields are then those of the best hypothesis. guarded: the guard's findings in the first search's
-    best translation and in this translation; None without a guard or without findings. parts: the sentences of a line
-    that was translated sentence by sentence, each with its translation; empty for other lines. whole: whether a line of
-    several sentences was translated as a whole, because of its prefix, its required phrases or a search tree.
+    best translation and in this translation; None without a guard or without findings. parts: the parts of a line
+    that was translated sentence by sentence, whose concatenations are the line and `text`; empty for other lines.
+    forced_whole: whether a line of several sentences was translated as a whole, because of its prefix, its required
+    phrases or a search tree.
     """
 
     text: str
@@ -37,8 +46,8 @@ class Translation:
     tree: SearchTree | None = field(default=None, compare=False, repr=False)
     patched: bool = False
     guarded: GuardOutcome | None = None
-    parts: tuple[tuple[str, str], ...] = ()
-    whole: bool = False
+    parts: tuple[LinePart, ...] = ()
+    forced_whole: bool = False
 
     @cached_property
     def tokens(self) -> tuple[str, ...]:

@@ -1,7 +1,6 @@
 """`Translator`: the Python interface to a trained model, which translates, scores and aligns text."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, Unpack
@@ -43,9 +42,11 @@ from dragoman.translation.request import (
     check_pairs,
     check_texts,
     chunks,
+    resolve_requests,
     search_config,
     with_requests,
 )
+from dragoman.translation.reranking.choice import Choice
 from dragoman.translation.result import PairScore, Translation
 from dragoman.translation.source_tags import SourceTags
 from dragoman.translation.window import WindowTranslation
@@ -75,7 +76,9 @@ class Translator:
         self.own_search = dict(search or {})
         self._cached_config = lru_cache(partial(search_config, self.own_search))
         self._codec = Codec(tokenizers, engine.limits)
-        self._translation = WindowTranslation(engine, self._codec)
+        is_text = not tokenizers.reads_vectors
+        self.division = LineDivision(self.meta.source_language, self._codec.fits) if is_text else None
+        self._translation = WindowTranslation(engine, self._codec, self.division)
 
     @classmethod
     def load(
@@ -130,6 +133,7 @@ class Translator:
         keep: Iterable[str] | None = None,
         keep_patterns: Iterable[str] = (),
         guard: bool = False,
+        divide: bool = True,
     ) -> Request:
         """Return a request, which contains all settings of a translation. The model's own settings are the defaults.
 
@@ -139,8 +143,9 @@ class Translator:
         `Glossary`, its terms, or its file. keep: kinds of spans to copy unchanged (`control.keep.KINDS`, all or none);
         keep_patterns: regular expressions for further spans. guard: inspect each translation, and search again if it is
         empty, repeats a phrase, copies the source, or differs in script or numbers; `Translation.guarded` contains the
-        findings. The remaining arguments are as in `search_config`. Raises ConfigError for an invalid value, and for a
-        language or tag that the model doesn't have; DataError for an unreadable glossary.
+        findings. divide: translate a text of several sentences sentence by sentence. The remaining arguments are as in
+        `search_config`. Raises ConfigError for an invalid value, and for a language or tag that the model doesn't have;
+        DataError for an unreadable glossary.
         """
         control = Control.of(constraints, glossary, keep or (), keep_patterns)
         search_arguments = (beam, length_penalty, coverage_penalty, unknown, search or None)
@@ -155,7 +160,7 @@ class Translator:
             search=search or (),
         )
         source_tags = self.source_tags.of(to, tags)
-        return Request(decoding, source_tags, prefix, control, self._guard(source_tags) if guard else None)
+        return Request(decoding, source_tags, prefix, control, self._guard(source_tags) if guard else None, divide)
 
     def _guard(self, tags: Sequence[str]) -> Guard:
         """Return a guard for these source tags, which may name the target language."""
@@ -179,12 +184,9 @@ class Translator:
         requests: Requests | None = None,
         batch_size: int = 64,
         prefixes: Sequence[str] | None = None,
-        divide: bool = True,
         **settings: Unpack[RequestSettings],
     ) -> list[str]:
         """Return one translation per text, in order. The translation of a blank text is blank, or its prefix.
-
-        divide: translate texts of several sentences sentence by sentence (`LineDivision`).
 
         settings: as in `request`; the model's own settings are the defaults. requests: created by `request`, one for
         all texts or one per text, instead of the settings.
@@ -195,27 +197,25 @@ class Translator:
         """
         if prefixes is not None:
             check_counts(texts, prefixes, "prefixes")
-        resolved = self._resolve_requests(requests, prefixes, settings)
-        return [best[0].text for best in self.translate_nbest(texts, resolved, batch_size, divide)]
+        resolved = resolve_requests(self.request, requests, prefixes, settings)
+        return [best[0].text for best in self.translate_nbest(texts, resolved, batch_size)]
 
     def translate_nbest(
-        self, texts: Sequence[str], requests: Requests | None = None, batch_size: int = 64, divide: bool = False
+        self, texts: Sequence[str], requests: Requests | None = None, batch_size: int = 64
     ) -> list[list[Translation]]:
         """Return all requested hypotheses of each text, sorted from best to worst; samples are in the order drawn.
 
         A blank text has one hypothesis, which is its prefix or blank. requests: as in `translate`; None for the model's
-        own search settings. divide: as in `translate`; hypothesis n then consists of hypothesis n of each sentence.
+        own search settings. Hypothesis n of a text of several sentences consists of hypothesis n of each sentence.
         """
         check_texts(texts)
-        resolved = self._resolve_requests(requests, None, {})
+        resolved = resolve_requests(self.request, requests, None, {})
         if not isinstance(resolved, Request):
             resolved = list(resolved)
             check_counts(texts, resolved, "requests")
         with Progress("Translating", "texts", len(texts)) as progress:
             return list(
-                self._windows(
-                    [tuple(with_requests(texts, resolved, "requests"))], batch_size, progress=progress, divide=divide
-                )
+                self._windows([tuple(with_requests(texts, resolved, "requests"))], batch_size, progress=progress)
             )
 
     def sample(
@@ -236,13 +236,12 @@ class Translator:
         requests: Requests | None = None,
         batch_size: int = 64,
         prefixes: Iterable[str] | None = None,
-        divide: bool = True,
         **settings: Unpack[RequestSettings],
     ) -> Iterator[str]:
         """Like `translate`, but yield translations while lines are read, with a limited number of lines in memory."""
-        resolved = self._resolve_requests(requests, prefixes, settings)
+        resolved = resolve_requests(self.request, requests, prefixes, settings)
         text_requests = with_requests(lines, resolved, "requests" if prefixes is None else "prefixes")
-        for best in self._windows(chunks(text_requests, WINDOW_BATCHES * batch_size), batch_size, divide=divide):
+        for best in self._windows(chunks(text_requests, WINDOW_BATCHES * batch_size), batch_size):
             yield best[0].text
 
     def stream_nbest(
@@ -257,7 +256,7 @@ class Translator:
         requests: as in `translate_nbest`. progress: counts completed lines. Raises the same errors as
         `translate_window`, and DataError if the numbers of requests and lines differ.
         """
-        text_requests = with_requests(lines, self._resolve_requests(requests, None, {}), "requests")
+        text_requests = with_requests(lines, resolve_requests(self.request, requests, None, {}), "requests")
         return self._windows(chunks(text_requests, WINDOW_BATCHES * batch_size), batch_size, progress=progress)
 
     def translate_window(
@@ -267,19 +266,18 @@ class Translator:
         batch_size: int = 64,
         first: int = 1,
         progress: Progress | None = None,
-        divide: bool = False,
+        choice: Choice | None = None,
     ) -> Iterator[list[Translation]]:
         """Yield the hypotheses of each text, in order, as soon as all preceding texts are complete.
 
-        first: the number of the first text, for messages and sampling. progress: as in `stream_nbest`. divide: as in
-        `translate_nbest`. Raises
-        ConfigError, before any result is yielded, if the engine doesn't support a request. Raises ResourceError for a
-        text that doesn't fit into memory and DataError for a text that exceeds the model's maximum length, after the
-        results of all preceding texts have been yielded.
+        first: the number of the first text, for messages and sampling. progress: as in `stream_nbest`. choice: orders
+        the hypotheses of each sentence. Raises ConfigError, before any result is yielded, if the engine doesn't support
+        a request. Raises ResourceError for a text that doesn't fit into memory and DataError for a text that exceeds
+        the model's maximum length, after the results of all preceding texts have been yielded.
         """
         check_texts(texts)
-        text_requests = with_requests(texts, self._resolve_requests(requests, None, {}), "requests")
-        return self._windows([tuple(text_requests)], batch_size, first, progress, divide)
+        text_requests = with_requests(texts, resolve_requests(self.request, requests, None, {}), "requests")
+        return self._windows([tuple(text_requests)], batch_size, first, progress, choice)
 
     def continuous(self, batch_size: int = 64) -> ContinuousTranslation | None:
         """Start continuous batching of at most `batch_size` lines; return None if the engine doesn't support it. Close
@@ -287,11 +285,11 @@ class Translator:
         """
         check_batch_size(batch_size)
         engine = continuous_engine(self.engine)
-        return None if engine is None else ContinuousTranslation(engine, self._codec, batch_size)
+        return None if engine is None else ContinuousTranslation(engine, self._codec, batch_size, self.division)
 
     def fits(self, text: str, request: Request | None = None) -> bool:
         """Return whether a source text, with the tags of its request, is within the model's maximum length."""
-        return self.engine.limits.source.positions is None or self._codec.fits(text, request or self.request())
+        return self._codec.fits(text, request or self.request())
 
     def score(
         self,
@@ -374,20 +372,8 @@ class Translator:
         return build_inspection(source, target, engine.attention(pair.source, pair.target), engine.without_weights())
 
     def _best(self, source: str, request: Request) -> Hypothesis:
-        (row,) = self._codec.encode_rows([(source, request)], first=1)
+        (row,) = self._codec.encode_rows([(source, request)], [1])
         return self._translation.best(row)
-
-    def _resolve_requests(
-        self, requests: Requests | None, prefixes: Iterable[str] | None, settings: RequestSettings
-    ) -> Requests:
-        """Return the requests; if they are None, create requests from the settings and prefixes."""
-        if requests is None:
-            request = self.request(**settings)
-            return request if prefixes is None else (replace(request, prefix=prefix) for prefix in prefixes)
-        redundant = [name for name, value in {**settings, "prefixes": prefixes}.items() if value not in (None, ())]
-        if redundant:
-            raise ConfigError(f"a request contains all settings: leave out {', '.join(redundant)} or the requests")
-        return requests
 
     def _windows(
         self,
@@ -395,19 +381,13 @@ class Translator:
         batch_size: int,
         first: int = 1,
         progress: Progress | None = None,
-        divide: bool = False,
+        choice: Choice | None = None,
     ) -> Iterator[list[Translation]]:
         """Yield the hypotheses of each line of the windows. Finally, warn of unfinished translations."""
         check_batch_size(batch_size)
         warnings = LineWarnings()
-
-        def translate(lines: Sequence[TextRequest], first: int, completes: bool) -> Iterator[list[Translation]]:
-            return self._translation.translations(lines, batch_size, first, progress if completes else None)
-
-        division = LineDivision(self.meta.source_language, self.fits)
         for window in windows:
-            divided = divide and not self.tokenizers.reads_vectors
-            results = division.translate(window, first, translate) if divided else translate(window, first, True)
+            results = self._translation.translations(window, batch_size, first, progress, choice)
             for line, translations in enumerate(results, start=first):
                 warnings.note_translation(line, window[line - first][0], translations[0], self.engine.limits.target)
                 yield translations

@@ -76,7 +76,7 @@ class WindowTranslator:
         try:
             with quietly():
                 self._translator = self._load()
-                self._faulty = FaultyLines(self._translator, job.on_error, self._notes, divides=True)
+                self._faulty = FaultyLines(self._translator, job.on_error, self._notes)
         except DragomanError as error:
             self._failure = Failure(type(error), str(error))
 

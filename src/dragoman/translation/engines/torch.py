@@ -137,7 +137,10 @@ class TorchEngine:
 
     def _sample(self, memory: Memory, samplings: Sequence[Sampling], rows: Sequence[Row]) -> list[list[Hypothesis]]:
         configs = [sampling.config for sampling in samplings]
-        seeds = [(sampling.seed, row.number) for sampling, row in zip(samplings, rows, strict=True)]
+        seeds = [
+            (sampling.seed, row.number, *((0, row.part) if row.part else ()))  # first parts draw as whole lines do
+            for sampling, row in zip(samplings, rows, strict=True)
+        ]
         prompts = Prompts.of(self.model.decoder, memory, configs, [row.prefix.ids for row in rows])
         numbers = uniforms(seeds, samplings[0].samples, int((prompts.limits - prompts.prefix_lengths).max()))
         drawn = sample(self.model.decoder, prompts, configs, numbers)

@@ -7,11 +7,9 @@ from typing import Literal, cast, get_args
 from dragoman.base.errors import ConfigError, TooLongError
 from dragoman.base.progress import Progress
 from dragoman.data.corpora.lines import has_broken_utf8
-from dragoman.text.division import divide
-from dragoman.translation.line_division import join_translations
 from dragoman.translation.line_warnings import LineWarnings
 from dragoman.translation.request import Request
-from dragoman.translation.reranking.choice import Choice, apply_choice
+from dragoman.translation.reranking.choice import Choice
 from dragoman.translation.result import Translation
 from dragoman.translation.translator import Translator
 
@@ -31,15 +29,13 @@ class FaultyLines:
 
     on_error: `stop` raises an error for a faulty line; `blank` leaves its translation blank; `replace` replaces invalid
     bytes with U+FFFD, and translates a line that exceeds the model's maximum length in parts. warnings: collects
-    warnings about faulty lines. choice: orders the hypotheses of each part. divides: whether lines of several sentences
-    are translated sentence by sentence, as in `Translator.translate_window`.
+    warnings about faulty lines. choice: orders the hypotheses of each line, sentence or part.
     """
 
     translator: Translator
     on_error: OnError = "stop"
     warnings: LineWarnings = field(default_factory=LineWarnings)
     choice: Choice | None = None
-    divides: bool = False
 
     def __post_init__(self) -> None:
         if self.on_error != "stop" and self.translator.tokenizers.reads_vectors:
@@ -78,12 +74,11 @@ class FaultyLines:
     ) -> Iterator[list[Translation]]:
         """Like `Translator.translate_window`, but a line that is too long raises an error only if on_error is stop."""
         done = 0
-        options = {"divide": True} if self.divides else {}
         while done < len(texts):
             rest = requests if isinstance(requests, Request) else requests[done:]
             try:
                 for hypotheses in self.translator.translate_window(
-                    texts[done:], rest, batch_size, first + done, progress, **options
+                    texts[done:], rest, batch_size, first + done, progress, self.choice
                 ):
                     done += 1
                     yield hypotheses
@@ -104,18 +99,17 @@ class FaultyLines:
         return [self._translate_in_parts(text, request, batch_size, number)]
 
     def _translate_in_parts(self, text: str, request: Request, batch_size: int, number: int) -> Translation:
-        """Return the best translations of a text's parts, joined. Whitespace between parts is kept.
+        """Return the best translations of the text's parts, joined. Text between parts is kept.
 
-        The prefix and the required phrases apply to the first part. The ids include the end of sentence of each part
-        except the last.
+        The parts are sentences or, if they are too long, parts of sentences. The prefix and the required phrases apply
+        to the first part.
         """
-        later = _later_request(request)
-        parts = divide(text, lambda part: self.translator.fits(part, later))
-        texts = [part.strip() for part in parts]
-        results = self.translator.translate_window(texts, [request, *[later] * (len(parts) - 1)], batch_size, number)
-        if self.choice is not None:
-            results = apply_choice(self.choice, texts, results, batch_size)
-        return join_translations(parts, [each[:1] for each in results])[0]
+        assert self.translator.division is not None
+        line = self.translator.division.divide_to_fit(text, _later_request(request))
+        texts, requests = zip(*line.texts(), strict=True)
+        whole = [replace(each, divide=False) for each in (request, *requests[1:])]
+        results = self.translator.translate_window(texts, whole, batch_size, number, choice=self.choice)
+        return line.join([each[:1] for each in results])[0]
 
 
 def _later_request(request: Request) -> Request:

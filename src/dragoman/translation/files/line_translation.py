@@ -22,8 +22,8 @@ from dragoman.translation.files.faulty_lines import FaultyLines, OnError
 from dragoman.translation.files.lines import one_line, read_any_lines, read_lines, windows
 from dragoman.translation.line_warnings import LineWarnings
 from dragoman.translation.request import Request
-from dragoman.translation.reranking.choice import Choice, apply_choice
-from dragoman.translation.result import Translation
+from dragoman.translation.reranking.choice import Choice
+from dragoman.translation.result import LinePart, Translation
 from dragoman.translation.translator import Translator
 from dragoman.translation.tree import TreeFile
 
@@ -31,10 +31,6 @@ _CONTENTS = {
     "prefix": "must contain the start of translation n, or be blank",
     "constraints": "must contain the phrases required in translation n, or be blank",
 }
-
-
-Pairs = Sequence[tuple[str, str]]
-"""The sentences of a line, each with its translation. Their concatenations are the line and its translation."""
 
 
 class Destination(Protocol):
@@ -85,21 +81,24 @@ class AlignmentWriter:
     def write_after(
         self,
         texts: Iterable[bytes],
-        lines: Sequence[Pairs],
+        lines: Sequence[Sequence[LinePart]],
         first: int,
         warnings: LineWarnings,
         companion: Companion,
     ) -> Iterator[bytes]:
         """Yield `texts`, then write the alignment of each line to the companion, such as `0-0 1-2`.
 
-        lines: the source and target of each sentence of each line; may still grow while `texts` is consumed. first: the
-        number of the first line. A line that cannot be aligned gets a blank line and a warning.
+        lines: the parts of each line; may still grow while `texts` is consumed. first: the number of the first line. A
+        line that cannot be aligned gets a blank line and a warning.
         """
         yield from texts
-        pairs = [pair for line in lines for pair in line]
-        sources, targets = [source.strip() for source, _ in pairs], [target.strip() for _, target in pairs]
+        sentences = [part for line in lines for part in line if not part.is_copied]
+        sources, targets = [part.source for part in sentences], [part.translation for part in sentences]
         results = iter(align_each(self.aligner, sources, targets, self.batch_size))
-        alignments = [_join_alignments(line, [next(results) for _ in line]) for line in lines]
+        alignments = [
+            _join_alignments(line, [_identity(part) if part.is_copied else next(results) for part in line])
+            for line in lines
+        ]
         for index, alignment in enumerate(alignments):
             if alignment is None:
                 warnings.note("are too long to be aligned: their alignments are blank", first + index)
@@ -114,8 +113,7 @@ class LineTranslation:
     hypotheses written per line. scores: write the log-probability before the text. token_scores: write the tokens and
     their log-probabilities after the text. trees: receives the search trees. choice: orders the hypotheses before they
     are written. constraints: a file with the phrases that each translation must contain. alignments: writes the
-    alignment of the best hypothesis. on_error: as in `FaultyLines`. divide: translate lines of several sentences
-    sentence by sentence.
+    alignment of the best hypothesis. on_error: as in `FaultyLines`.
     """
 
     translator: Translator
@@ -131,7 +129,6 @@ class LineTranslation:
     constraints: Path | None = None
     alignments: AlignmentWriter | None = None
     on_error: OnError = "stop"
-    divide: bool = True
 
     @property
     def inputs(self) -> list[Path | None]:
@@ -160,7 +157,6 @@ class LineTranslation:
             "choice": self.choice and self.choice.settings(),
             "alignments": None if self.alignments is None else self.alignments.settings(),
             "on_error": self.on_error,
-            "divide": self.divide,
         }
 
     def progress(self, out: Destination) -> Progress:
@@ -180,7 +176,7 @@ class LineTranslation:
         errors as `Translator.translate_window`.
         """
         warnings = LineWarnings(out.counts)
-        faulty = FaultyLines(self.translator, self.on_error, warnings, self.choice, self.divide)
+        faulty = FaultyLines(self.translator, self.on_error, warnings, self.choice)
         self.translator.warn_unfinished = self.source is None
         try:
             for lines, parallel in self._windows(out):
@@ -188,9 +184,7 @@ class LineTranslation:
                 window, parallel = faulty.repair(lines, parallel, first)
                 requests = self._requests(parallel, first)
                 results = faulty.translate_window(window, requests, self.batch_size, first, progress)
-                if self.choice is not None:
-                    results = apply_choice(self.choice, window, results, self.batch_size)
-                best: list[Pairs] = []
+                best: list[Sequence[LinePart]] = []
                 texts = self._format_window(window, results, first, warnings, best)
                 if self.alignments is not None and companion is not None:
                     texts = self.alignments.write_after(texts, best, first, warnings, companion)
@@ -204,14 +198,15 @@ class LineTranslation:
         results: Iterator[list[Translation]],
         first: int,
         warnings: LineWarnings,
-        best: list[Pairs],
+        best: list[Sequence[LinePart]],
     ) -> Iterator[bytes]:
-        """Yield the output of each line, and append its sentences with their best translations to `best`."""
+        """Yield the output of each line, and append the parts of its best translation to `best`."""
         for line, (text, hypotheses) in enumerate(zip(window, results, strict=True), start=first):
             if self.source is not None:  # the standard input may never end, so its warnings are not collected
                 warnings.note_translation(line, text, hypotheses[0], self.translator.engine.limits.target)
             warnings.note_guard(line, hypotheses[0])
-            best.append([(one, one_line(two)) for one, two in hypotheses[0].parts or [(text, hypotheses[0].text)]])
+            parts = hypotheses[0].parts or [LinePart(text, hypotheses[0].text)]
+            best.append([part._replace(translation=one_line(part.translation)) for part in parts])
             if self.trees is not None:
                 self.trees.write(line, text, hypotheses)
             yield self._format(line, hypotheses).encode()
@@ -287,23 +282,36 @@ class LineTranslation:
         )
 
 
-def _join_alignments(line: Pairs, alignments: Sequence[Alignment | None]) -> Alignment | None:
-    """Return the alignment of a line from those of its sentences; None if one of them is missing."""
+def _identity(part: LinePart) -> Alignment:
+    return tuple((word, word) for word in range(len(part.source.split())))
+
+
+def _join_alignments(line: Sequence[LinePart], alignments: Sequence[Alignment | None]) -> Alignment | None:
+    """Return the alignment of a line from those of its parts; None if one of them is missing."""
     joined: list[tuple[int, int]] = []
-    source = target = ""
-    for pair, alignment in zip(line, alignments, strict=True):
+    source, target = _WordCounter(), _WordCounter()
+    for part, alignment in zip(line, alignments, strict=True):
         if alignment is None:
             return None
-        before = _words_before(source, pair[0]), _words_before(target, pair[1])
-        joined += [(before[0] + i, before[1] + j) for i, j in alignment]
-        source, target = source + pair[0], target + pair[1]
-    return tuple(joined)
+        words = source.add(part.source), target.add(part.translation)
+        joined += [(words[0] + i, words[1] + j) for i, j in alignment]
+    return tuple(dict.fromkeys(joined))
 
 
-def _words_before(text: str, following: str) -> int:
-    """Return the number of words that end before the first word of the following text."""
-    continues = text and following and not text[-1].isspace() and not following[0].isspace()
-    return len(text.split()) - bool(continues)
+class _WordCounter:
+    """Counts the words of a text that consists of several parts, which may divide a word."""
+
+    def __init__(self) -> None:
+        self._words, self._is_within_word = 0, False
+
+    def add(self, part: str) -> int:
+        """Add a part, and return the index of its first word."""
+        if not part:
+            return self._words
+        first = self._words - (self._is_within_word and not part[0].isspace())
+        self._words = first + len(part.split())
+        self._is_within_word = not part[-1].isspace()
+        return first
 
 
 def token_columns(translation: Translation) -> list[str]:

@@ -45,7 +45,6 @@ def translate_file(
     *,
     resume: bool = False,
     on_error: str = "stop",
-    divide: bool = True,
     quiet: bool = False,
     **settings: Unpack[FileSettings],
 ) -> TranslatedText:
@@ -54,9 +53,8 @@ def translate_file(
     Memory use does not depend on the file size. model: a folder, or several for an ensemble. source: plain text, .gz,
     .xz or .zst; None for the standard input. target: the output file, compressed according to its suffix, which exists
     only once it is complete; or a `Destination`. resume: resume an interrupted call with the same arguments. on_error:
-    how to handle lines that are not UTF-8 or exceed the model's maximum length, as in `FaultyLines`. divide: translate
-    lines of several sentences sentence by sentence, as in `Translator.translate`. settings: beam,
-    length_penalty, coverage_penalty, unknown, search, to, tags, glossary, keep, keep_patterns and guard, as in
+    how to handle lines that are not UTF-8 or exceed the model's maximum length, as in `FaultyLines`. settings: beam,
+    length_penalty, coverage_penalty, unknown, search, to, tags, glossary, keep, keep_patterns, guard and divide, as in
     `Translator.request`; and the fields of `EngineOptions` (inference engine), `HypothesisOptions` (output) and
     `LineFiles` (further files).
 
@@ -101,7 +99,6 @@ def translate_file(
             constraints=files.constraints,
             alignments=alignments,
             on_error=checked_on_error,
-            divide=divide,
         )
         if not isinstance(target, Path):
             companion = None

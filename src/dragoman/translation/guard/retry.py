@@ -72,7 +72,7 @@ class GuardRetry:
     def _row(self, number: int, text: str, request: Request) -> Row | None:
         """Return the row for a request, or None if the engine does not support the row."""
         try:
-            (row,) = self._codec.encode_rows([(text, request)], number)
+            (row,) = self._codec.encode_rows([(text, request)], [number])
             self._codec.check_length(row.number, row.source, row.prefix.ids)
         except (ConfigError, DataError):
             return None
