@@ -78,7 +78,8 @@ def test_long_lines_stop_are_divided_or_left_blank(capfd: pytest.CaptureFixture[
     assert "2 line(s) exceeding the model's maximum length were translated in parts: line 2, 5" in told.err
     scores, found = zip(*(line.split("\t") for line in told.out.split("\n")[:-1]), strict=True)
     translator = Translator.load("model", "cpu")
-    parts = divide(long, lambda part: len(translator.tokenizers.source.encode(part)) <= 23)
+    sentence, *others = long.split("  ")
+    parts = [*divide(sentence, lambda part: len(translator.tokenizers.source.encode(part)) <= 23), *others]
     alone = translator.translate([part.strip() for part in parts], beam=1)
     assert len(parts) > 10
     assert found[1] == found[4] and "".join(found[1].split()) == "".join("".join(alone).split())

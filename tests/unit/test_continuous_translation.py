@@ -48,9 +48,9 @@ def test_equals_window_translation(translator: Translator, seed: int) -> None:
     """With several searches at once, and prefixes with words that the vocabulary lacks."""
     chance = random.Random(seed)
     requests = [
-        translator.request(),
-        translator.request(beam=1),
-        translator.request(beam=4, nbest=3, length_penalty=0.6),
+        translator.request(divide=False),
+        translator.request(beam=1, divide=False),
+        translator.request(beam=4, nbest=3, length_penalty=0.6, divide=False),
         translator.request(prefix="ein Hund"),
         translator.request(prefix="ein Qxÿ"),
     ]
@@ -81,6 +81,7 @@ def test_only_plain_lines_are_accepted(translator: Translator) -> None:
         (SOURCES[1], translator.request(keep=["number"])),
         (SOURCES[1], translator.request(guard=True)),
         (SOURCES[1], translator.request(sampling=Sampling())),
+        ("A dog. A man.", translator.request()),
         (SOURCES[1], translator.request(search={"coverage_penalty": 0.2})),
         (" ".join(SOURCES * 9), translator.request()),
     ]

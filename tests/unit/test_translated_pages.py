@@ -114,9 +114,9 @@ def test_a_model_without_alignments_or_language_says_so(capsys: pytest.CaptureFi
 
 
 def test_a_missing_library_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sentencex", None)
+    monkeypatch.setitem(sys.modules, "markdown_it", None)
     with pytest.raises(ConfigError, match=r"pip install 'dragoman\[documents\]'"):
-        translated("A dog", "text")
+        translated("A dog", "markdown")
 
 
 @pytest.fixture

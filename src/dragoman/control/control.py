@@ -88,12 +88,9 @@ class Control:
     def requirements(self, text: str) -> Requirements:
         """Return the requirements on the translation of a text. Terms inside kept spans are ignored."""
         spans = () if self.keep is None else tuple(self.keep.find(text))
-        terms: list[Match] = []
-        if self.glossary is not None:
-            ends = [0, *(span.end for span in spans)]
-            starts = [*(span.start for span in spans), len(text)]
-            for start, end in zip(ends, starts, strict=True):
-                terms += self.glossary.find(text, start, end)
+        ends = [0, *(span.end for span in spans)]
+        starts = [*(span.start for span in spans), len(text)]
+        terms = [] if self.glossary is None else self.glossary.find(text, zip(ends, starts, strict=True))
         return Requirements(text, self.phrases, tuple(terms), spans, self.keep)
 
     def settings(self) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """`Glossary`: a dictionary of terms and their required translations."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -98,22 +98,35 @@ class Glossary:
             raise DataError(f"{path} has no terms: a glossary must have lines of source TAB target")
         return Glossary(entries)
 
-    def find(self, text: str, start: int = 0, end: int | None = None) -> list[Match]:
-        """Return the terms in text[start:end], from left to right, without overlaps."""
-        units = [unit for unit in split_units(text) if unit[0] >= start and (end is None or unit[1] <= end)]
-        entries, number = [], 0
+    def find(self, text: str, parts: Iterable[tuple[int, int]] | None = None) -> list[Match]:
+        """Return the terms in a text, from left to right, without overlaps.
+
+        parts: the (start, end) characters of the parts to search, in order; None for the whole text.
+        """
+        units, matches, number = list(split_units(text)), list[Match](), 0
+        for start, end in [(0, len(text))] if parts is None else parts:
+            while number < len(units) and units[number][0] < start:
+                number += 1
+            first = number
+            while number < len(units) and units[number][1] <= end:
+                number += 1
+            matches += self._find_in_units(text, units[first:number])
+        return matches
+
+    def _find_in_units(self, text: str, units: Sequence[tuple[int, int]]) -> Iterator[Match]:
+        number = 0
         while number < len(units):
             match, count = self._longest(text, units, number)
             if match is not None:
-                entries.append(match)
+                yield match
             number += max(1, count)
-        return entries
 
     def _longest(self, text: str, units: Sequence[tuple[int, int]], number: int) -> tuple[Match | None, int]:
         """Return the longest term that starts at unit `number`, or None, and its number of units."""
         best: tuple[Match | None, int] = None, 0
         node, first = self._root, units[number][0]
-        for count, (begin, end) in enumerate(units[number:], start=1):
+        for count in range(1, len(units) - number + 1):
+            begin, end = units[number + count - 1]
             children = node.children.get(_fold_unit(text[begin:end]))
             if children is None:
                 break

@@ -70,7 +70,7 @@ class Terminology:
         source_spans, target_spans: parts of both sides that are replaced with placeholders; terms do not overlap them.
         """
         ends, starts = [0, *(end for _, end in source_spans)], [*(start for start, _ in source_spans), len(source)]
-        matches = [match for gap in zip(ends, starts, strict=True) for match in self.glossary.find(source, *gap)]
+        matches = self.glossary.find(source, zip(ends, starts, strict=True))
         used = list(target_spans)
         forms = (self._find_form(match, target, used) for match in matches)
         return [

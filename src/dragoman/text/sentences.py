@@ -16,7 +16,7 @@ _BULLET = re.compile(r"\s*(?:(?:[-–—*+•·▪◦‣>#|]+|[(\[]?[0-9]{1,3}[.
 _END = regex.compile(r"[.!?…;][^\w\s]{0,8}\s|[\p{STerm}--[.!?]]|[\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]|\s{3}", regex.V1)
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _WINDOW = MAX_LENGTH
-"""Maximum number of characters that are passed to the library at once. Longer sentences are divided in any case."""
+"""Maximum number of characters that are passed to the library at once."""
 
 
 class Splitter:
@@ -84,20 +84,21 @@ def may_be_divided(text: str) -> bool:
 def _segment(line: str, language: str) -> Iterator[str]:
     """Yield the sentences of a line, including the whitespace between them. Their concatenation is the line.
 
-    The library takes quadratic time for some texts, such as Chinese ones. A long line is therefore split in windows,
-    each of which starts at a sentence.
+    The library takes quadratic time for some texts, such as Chinese ones. A long line is therefore split in windows.
     """
-    begin = 0
+    start = begin = 0  # of the sentence, and of the window
     while begin < len(line):
         window = line[begin : begin + _WINDOW]
         sentences = _segment_window(window, language)
-        if begin + len(window) < len(line):
-            if len(sentences) > 1:
-                sentences.pop()  # may continue after the window
-            else:
-                sentences = [window[: _last_boundary(window)]]
-        yield from sentences
-        begin += sum(map(len, sentences))
+        if begin + len(window) < len(line):  # the last sentence may continue after the window
+            if len(sentences) == 1:
+                begin += _last_boundary(window)
+                continue
+            sentences.pop()
+        for sentence in sentences:
+            begin += len(sentence)
+            yield line[start:begin]
+            start = begin
 
 
 def _segment_window(text: str, language: str) -> list[str]:

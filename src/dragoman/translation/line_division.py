@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from dragoman.control.keep import KeepRules
 from dragoman.decode.search import SearchConfig
 from dragoman.text.division import MAX_LENGTH, count_letters, divide
 from dragoman.text.sentences import Splitter, may_be_divided
@@ -91,7 +90,7 @@ class LineDivision:
         """Return a line with the sentences to translate."""
         if not request.divide or not (may_be_divided(text) or count_letters(text) > MAX_LENGTH):
             return DividedLine(text, request)
-        spans = _with_kept_spans(self._splitter.sentences(text), text, request)
+        spans = _without_divided_spans(self._splitter.sentences(text), text, request)
         if not spans:
             spans = _divide_evenly(text, lambda part: count_letters(part) <= MAX_LENGTH)
         if len(spans) < 2:
@@ -129,13 +128,13 @@ def _concerns_whole_line(request: Request) -> bool:
     return bool(request.prefix.strip()) or has_phrases or has_tree
 
 
-def _with_kept_spans(sentences: Iterable[Span], text: str, request: Request) -> list[Span]:
-    """Return the sentences after joining those that divide a span which the translation must copy."""
-    rules: KeepRules | None = None if request.control is None else request.control.keep
-    if rules is None:
+def _without_divided_spans(sentences: Iterable[Span], text: str, request: Request) -> list[Span]:
+    """Return the sentences after joining those that divide a span to copy or a term of the glossary."""
+    if request.control is None:
         return list(sentences)
+    requirements = request.control.requirements(text)
     spans = [(begin, end, True) for begin, end in sentences]
-    spans += [(span.start, span.end, False) for span in rules.find(text)]
+    spans += [(span.start, span.end, False) for span in (*requirements.spans, *requirements.terms)]
     joined: list[tuple[int, int, bool]] = []
     for begin, end, is_sentence in sorted(spans):
         if joined and begin < joined[-1][1]:
