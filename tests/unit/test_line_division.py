@@ -57,6 +57,14 @@ def sentences(line: str, request: Request = PLAIN, language: str = "en", longest
         ("ur", "یہ ایک ہے۔ یہ دو ہے۔", ["یہ ایک ہے۔", "یہ دو ہے۔"]),
         ("am", "ሰላም። እንዴት ነህ።", ["ሰላም።", "እንዴት ነህ።"]),
         ("el", "Τι κάνεις; Καλά.", ["Τι κάνεις;", "Καλά."]),
+        (
+            "ja",
+            "「行くの？」と彼は言った。「行く。」とても良い。",
+            ["「行くの？」と彼は言った。", "「行く。」", "とても良い。"],
+        ),
+        ("km", "សួស្តី។ អ្នកសុខ។", ["សួស្តី។", "អ្នកសុខ។"]),
+        ("en", "'A dog,' said he. 'It ran.'", ["'A dog,' said he.", "'It ran.'"]),
+        ("en", "He said “It ran. It fell.” and left.", ["He said “It ran. It fell.” and left."]),
         ("en", "", [""]),
         ("en", " \t ", [" \t "]),
         ("en", " no end ", [" no end "]),
@@ -66,6 +74,15 @@ def sentences(line: str, request: Request = PLAIN, language: str = "en", longest
 )
 def test_lines_are_divided_into_sentences(language: str, line: str, expected: list[str]) -> None:
     assert sentences(line, language=language) == expected
+
+
+@pytest.mark.parametrize(("opening", "closing"), ['""', "“”", "()", "„“", "«»"])
+def test_long_quotations_are_divided(opening: str, closing: str) -> None:
+    first, second = "A man in a blue shirt is standing on a long ladder.", "Two dogs are running over the green grass."
+    line = f"{opening}{' '.join([first, second] * 30)}{closing}"
+    assert sentences(line) == [opening + first, *[second, first] * 29, second + closing]
+    sentence = "犬が走って男が静かに歩いている。"
+    assert sentences(f"「{sentence * 9}」") == ["「" + sentence, *[sentence] * 7, sentence + "」"]
 
 
 @pytest.mark.parametrize("line", ["a dog and two men " * 900, "a" * 5000, "犬が走って" * 400, "12 345 " * 900])

@@ -2,21 +2,16 @@
 
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
-from itertools import accumulate
-from typing import Any
 
 import regex
 
 from dragoman.base.cancellation import until_cancelled
-from dragoman.text.division import MAX_LENGTH, count_letters, divide, is_continuation
+from dragoman.text.division import MAX_LENGTH, count_letters, divide
+from dragoman.text.sentence_library import segment
 
 _BREAKS = re.compile(r"[\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+|\s{3,}")
 _BULLET = re.compile(r"\s*(?:(?:[-–—*+•·▪◦‣>#|]+|[(\[]?[0-9]{1,3}[.)\]]|[(\[]?[A-Za-z][)\]])\s+)*")
 _END = regex.compile(r"[.!?…;][^\w\s]{0,8}\s|[\p{STerm}--[.!?]]|[\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]|\s{3}", regex.V1)
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
-_WINDOW = MAX_LENGTH
-"""Maximum number of characters that are passed to the library at once."""
 
 
 class Splitter:
@@ -55,7 +50,7 @@ class Splitter:
             return
         bullet = _BULLET.match(text, begin, end)
         begin = begin if bullet is None else bullet.end()
-        for sentence in until_cancelled(_segment(text[begin:end], self._language)):
+        for sentence in until_cancelled(segment(text[begin:end], self._language)):
             parts = divide(sentence, self._is_short)
             self.oversized += len(parts) > 1
             for part in parts:
@@ -79,48 +74,3 @@ def may_be_divided(text: str) -> bool:
     """Return whether a text may consist of several sentences. This takes much less time than splitting it."""
     end = _END.search(text)
     return end is not None and end.end() < len(text)
-
-
-def _segment(line: str, language: str) -> Iterator[str]:
-    """Yield the sentences of a line, including the whitespace between them. Their concatenation is the line.
-
-    The library takes quadratic time for some texts, such as Chinese ones. A long line is therefore split in windows.
-    """
-    start = begin = 0  # of the sentence, and of the window
-    while begin < len(line):
-        window = line[begin : begin + _WINDOW]
-        sentences = _segment_window(window, language)
-        if begin + len(window) < len(line):  # the last sentence may continue after the window
-            if len(sentences) == 1:
-                begin += _last_boundary(window)
-                continue
-            sentences.pop()
-        for sentence in sentences:
-            begin += len(sentence)
-            yield line[start:begin]
-            start = begin
-
-
-def _segment_window(text: str, language: str) -> list[str]:
-    # the library does not support lone surrogates
-    lengths = [len(sentence) for sentence in _library()(language, _SURROGATE.sub("\ufffd", text))]
-    if sum(lengths) != len(text):
-        return [text]
-    return [text[end - length : end] for length, end in zip(lengths, accumulate(lengths), strict=True)]
-
-
-def _last_boundary(text: str) -> int:
-    """Return the number of characters up to the last space or, without one, up to the last whole character."""
-    if end := text.rfind(" ") + 1:
-        return end
-    end = len(text) - 1
-    while end > 1 and is_continuation(text, end):
-        end -= 1
-    return end
-
-
-@cache
-def _library() -> Any:
-    from sentencex import segment  # only when it is needed, because most commands split no text
-
-    return segment
