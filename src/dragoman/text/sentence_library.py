@@ -61,8 +61,8 @@ def _segment_window(text: str, language: str) -> list[str]:
 def _corrected(sentences: Iterable[str]) -> list[str]:
     """Return the sentences with corrected boundaries.
 
-    Opening quotation marks belong to the following sentence, closing ones to the preceding sentence. A Japanese quotation before a particle does not end a
-    sentence, whereas the Khmer full stop does.
+    Opening quotation marks belong to the following sentence, closing ones to the preceding sentence. A Japanese
+    quotation before a particle does not end a sentence, whereas the Khmer full stop does.
     """
     corrected: list[str] = []
     opening = ""
