@@ -128,7 +128,7 @@ def requests(way: Way, sentences: Sequence[Sentence], beam: int) -> list[Request
 def at_first(translator: Translator, texts: Sequence[str], asked: Sequence[Request]) -> list[str]:
     """Return the results of the first search, with the spans restored at their symbols."""
     codec, engine = translator._codec, translator.engine
-    rows = codec.encode_rows(list(zip(texts, asked, strict=True)), 1)
+    rows = codec.encode_rows(list(zip(texts, asked, strict=True)), range(1, len(texts) + 1))
     best = {place: found[0] for place, found in engine.hypotheses(rows, 64)}
     return [
         codec.decode(best[place], row.expected.constraints or row.constraints).text for place, row in enumerate(rows)

@@ -135,7 +135,7 @@ def evaluate(
     references = reference or []
     if test is not None:
         given = {"--reference": reference, "--hypothesis": hypothesis, "--source": source, "--metric": metric}
-        options = {f"--{name.replace('_', '-')}": value for name, value in settings.items() if name != "search"}
+        options = options_by_name({name: value for name, value in settings.items() if name != "search"})
         reject_options({**given, "--tokenized": tokenized, "--ensemble": ensemble, **options}, "without --test")
         _print_label_measures(model, compare or [], test, search or [], confusion, device, threads, as_json)
         return

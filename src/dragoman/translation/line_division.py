@@ -134,7 +134,8 @@ def _without_divided_spans(sentences: Iterable[Span], text: str, request: Reques
         return list(sentences)
     requirements = request.control.requirements(text)
     spans = [(begin, end, True) for begin, end in sentences]
-    spans += [(span.start, span.end, False) for span in (*requirements.spans, *requirements.terms)]
+    spans += [(span.start, span.end, False) for span in requirements.spans]
+    spans += [(term.start, term.end, False) for term in requirements.terms]
     joined: list[tuple[int, int, bool]] = []
     for begin, end, is_sentence in sorted(spans):
         if joined and begin < joined[-1][1]:
