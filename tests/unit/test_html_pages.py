@@ -229,3 +229,10 @@ def test_numeric_references_may_have_many_digits(reference: str, text: str) -> N
 
 def test_a_reference_with_a_million_digits_is_one_character() -> None:
     assert translated("<p>A &#" + "9" * 1_000_000 + "; dog</p>", upper) == "<p>A \ufffd DOG</p>"
+
+
+def test_blanks_in_keywords_take_linear_time() -> None:
+    page = "<meta name=keywords content='a, two dogs ,c" + " " * 20_000 + "b'>"
+    start = time.process_time()
+    assert translated(page).startswith("<meta name=keywords content='A, DOGS TWO ,C ")
+    assert time.process_time() - start < 3  # quadratic time would be 10 s

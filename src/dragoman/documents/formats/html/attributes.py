@@ -97,7 +97,7 @@ def _with_target(raw: str, languages: Languages, write_language: WriteLanguage) 
 
 def _add_passages(parts: list[str | Passage], raw: str, quoted: bool, is_list: bool) -> None:
     """Add the value of an attribute. is_list: whether commas separate its texts."""
-    for piece in re.split(r"(\s*[,;]\s*)", raw) if is_list else [raw]:
+    for piece in re.split(r"([,;]\s*)", raw) if is_list else [raw]:
         builder = PassageBuilder(escape_attribute if quoted else escape_unquoted)
         add_text(builder, piece, in_attribute=True)
         builder.finish(parts.append)
