@@ -234,5 +234,5 @@ def test_a_reference_with_a_million_digits_is_one_character() -> None:
 def test_blanks_in_keywords_take_linear_time() -> None:
     page = "<meta name=keywords content='a, two dogs ,c" + " " * 20_000 + "b'>"
     start = time.process_time()
-    assert translated(page).startswith("<meta name=keywords content='A, DOGS TWO ,C ")
+    assert translated(page).startswith("<meta name=keywords content='A, DOGS TWO ,B C'")
     assert time.process_time() - start < 3  # quadratic time would be 10 s
