@@ -10,17 +10,20 @@ import pytest
 import torch
 
 from dragoman.base.errors import ConfigError
-from dragoman.base.settings.config import Config
+from dragoman.base.settings.config import Config, kinds, union_members
 from dragoman.base.settings.load import load_settings, read_document
 from dragoman.base.settings.yaml import parse_yaml
 from dragoman.lecture.choices import choices
+from dragoman.models.heads import HeadConfig
 from dragoman.models.seq2seq import PRESETS
 from dragoman.nn import scorers
+from dragoman.tasks.kinds import TASKS
 from dragoman.tasks.translation.config import TranslationRun
+from dragoman.training.task import RunConfig
 
 PAGE = (Path(__file__).parents[2] / "docs" / "variants.md").read_text(encoding="utf-8")
 REFUSED = "## Incompatible settings"
-SNIPPET = re.compile(r"`(\{?(?:data|text|model|train|search|auxiliary_tasks): .*?)`")
+SNIPPET = re.compile(r"`(\{?(?:task|data|text|model|train|search|auxiliary_tasks): .*?)`")
 # A recipe also needs these.
 REST = ("data={train: {tsv: corpus.tsv}, valid: {tsv: corpus.tsv}}", "out=run")
 # Levels whose default means "chosen from other settings" or "none", and groups that every recipe has.
@@ -40,10 +43,12 @@ GOOD = [each for each in snippets(PAGE) if each not in snippets(section(PAGE, RE
 BAD = snippets(section(PAGE, REFUSED))
 
 
-def load(snippet: str, folder: Path) -> TranslationRun:
+def load(snippet: str, folder: Path) -> RunConfig:
     path = folder / "recipe.yaml"
     path.write_text(snippet + "\n", encoding="utf-8")
-    return load_settings(path, REST, TranslationRun)
+    kind = parse_yaml(snippet, "the page").content.get("task", {}).get("kind", "translation")
+    rest = REST if kind == "translation" else ("data={train: train.tsv, valid: valid.tsv}", "out=run")
+    return load_settings(path, rest, TASKS[kind].run)
 
 
 @pytest.mark.parametrize("snippet", GOOD)
@@ -111,6 +116,11 @@ def wanted() -> frozenset[tuple[str, str]]:
 def test_every_kind_is_on_the_page() -> None:
     assert sorted(wanted() - shown(PAGE)) == []
     assert {("scorer", "additive"), ("positions", "alibi"), ("subword", "unigram")} <= wanted()
+
+
+def test_heads_are_on_the_page() -> None:
+    assert {("head", kind) for each in union_members(HeadConfig) for kind in kinds(each)} <= shown(PAGE)
+    assert {("task", "classification"), ("class_weights", "balanced"), ("pooling", "max")} <= shown(PAGE)
 
 
 def test_presets_are_on_the_page() -> None:
