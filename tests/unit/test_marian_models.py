@@ -56,7 +56,7 @@ def _inside(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_command_line_translates_with_an_imported_model(root: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (root / "texts").write_text("\n".join(lines("source")[:4]) + "\n\n", encoding="utf-8")
-    assert main(["translate", "ours", "--to", "fr", "-i", "texts", "--threads", "1"]) == 0
+    assert main(["translate", "ours", "--to", "fr", "-i", "texts", "--no-divide", "--threads", "1"]) == 0
     out = capfd.readouterr().out.split("\n")
     tokenizer = their_tokenizer(root / "theirs")
     given = tokenizer([f">>fr<<{text}" for text in lines("source")[:4]], return_tensors="pt", padding=True)
