@@ -1,7 +1,7 @@
 """`LineDivision`: divides lines of several sentences, so that they are translated sentence by sentence.
 
 Models that are trained on sentences translate only a part of a line with several: a model of Multi30k translates pairs
-of captions with a BLEU of 14.7 as lines, and of 33.2 as sentences.
+of captions with a BLEU of 14.8 as lines, and of 31.9 as sentences.
 """
 
 from collections.abc import Callable, Iterable, Sequence
