@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dragoman.base.errors import DataError
 
+_SUFFIX = ".zip"
 _ZIP = b"PK\x03\x04"
 _MAX_LISTED_MEMBERS = 10
 
@@ -14,14 +15,15 @@ _MAX_LISTED_MEMBERS = 10
 def open_file(path: Path) -> BufferedReader:
     """Open a file, or a member of a .zip archive if the path continues into the archive.
 
-    If an archive contains a single file, the path of the archive is sufficient. Raises OSError if the file cannot be
-    opened, and DataError if the member does not exist, is encrypted, or must be chosen.
+    If an archive contains a single file, the path of the archive is sufficient. Files with other suffixes are not
+    opened as archives, because documents such as .docx are archives too. Raises OSError if the file cannot be opened,
+    and DataError if the member does not exist, is encrypted, or must be chosen.
     """
     archive = archive_of(path)
     if archive is not None:
         return _open_member(archive, path.relative_to(archive).as_posix())
     file = path.open("rb")
-    if not file.peek(4).startswith(_ZIP):
+    if path.suffix != _SUFFIX or not file.peek(4).startswith(_ZIP):
         return file
     file.close()
     return _open_member(path, None)
@@ -31,7 +33,7 @@ def archive_of(path: Path) -> Path | None:
     """Return the .zip archive into which a path continues; None for any other path."""
     if path.exists():
         return None
-    return next((parent for parent in path.parents if parent.suffix == ".zip" and parent.is_file()), None)
+    return next((parent for parent in path.parents if parent.suffix == _SUFFIX and parent.is_file()), None)
 
 
 def _open_member(archive: Path, name: str | None) -> BufferedReader:
