@@ -57,7 +57,7 @@ def test_all_forms_of_a_recipe_mean_the_same(tmp_path: Path, overrides: Override
         ({"train.max_steps": 0}, "train.max_steps: should be greater than or equal to 1, not 0 (WHERE)"),
         ({"train.schedule.kind": "square"}, "train.schedule.kind: unknown kind 'square' (WHERE): expected one of"),
         ({"data.train.7.weight": 1}, "data.train.7.weight (WHERE): data.train is a list of length 2"),
-        ({"task.kind": "tagging"}, "task.kind: unknown kind 'tagging' (WHERE): expected one of"),
+        ({"task.kind": "astrology"}, "task.kind: unknown kind 'astrology' (WHERE): expected one of"),
     ],
 )
 def test_errors_are_those_of_the_command_line(tmp_path: Path, overrides: dict[str, Any], message: str) -> None:
