@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dragoman.data.labelled.examples import Answer, Question
 from dragoman.models.heads import SpanHeadConfig
-from dragoman.prediction.answering import AnswerFinder, best_span
+from dragoman.prediction.answering import AnswerFinder, best_spans
 from dragoman.prediction.inputs import encode_words, join_texts, word_inputs
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizer import Tokenizer
@@ -115,7 +115,7 @@ def test_the_best_span_is_that_of_a_search_through_all_spans(
     logits: Sequence[tuple[float, float]], longest: int
 ) -> None:
     values = np.array(logits, np.float32)
-    score, first, last = best_span(values, longest)
+    score, first, last = best_spans(values, longest)[0]
     spans = [(i, j) for i in range(len(values)) for j in range(i, min(len(values), i + longest))]
     best = max(float(values[i, 0]) + float(values[j, 1]) for i, j in spans)
     assert (first, last) in spans

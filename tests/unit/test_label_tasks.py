@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from dragoman import Predictor, evaluate_labels, predict, train
+from dragoman.data.labelled.corpus import QuestionCorpusConfig
+from dragoman.data.labelled.read import read_questions
+from dragoman.prediction.report import compare_with_labels
 
 MACHINE = {"device": "cpu", "precision": "float32", "threads": 1, "schedule": {"kind": "cosine", "peak": 0.01}}
 ENCODER = {"kind": "transformer", "layers": 1, "heads": 2, "feedforward": 64}
@@ -66,6 +69,63 @@ def test_answers_are_found(answering: Path, tmp_path: Path) -> None:
     for line in (tmp_path / "answers.jsonl").read_text().splitlines():
         entry = json.loads(line)
         assert entry["answer"] == answers[entry["id"]] and {"start", "end", "score", "no_answer"} <= entry.keys()
+
+
+def test_the_threshold_is_the_best_on_the_validation_set(answering: Path) -> None:
+    meta = json.loads((answering / "meta.json").read_text())
+    assert all(score["metric"] != "threshold" for score in meta["scores"])
+    valid = read_questions(QuestionCorpusConfig(path=answering.parent / "valid.json"))
+    predictor = Predictor.load(answering)
+    predictor.predict(valid)
+
+    def f1(threshold: float) -> float:
+        (answering / "meta.json").write_text(json.dumps({**meta, "threshold": threshold}))
+        predictions = Predictor.load(answering).predict(valid)
+        return float(compare_with_labels(predictor.head, valid, predictions, samples=0)["f1"].value or 0)
+
+    try:
+        best = f1(meta["threshold"])
+        tried = [f1(meta["threshold"] + shift) for shift in (-20, -5, -2, -1, -0.5, 0.5, 1, 2, 5, 20)]
+    finally:
+        (answering / "meta.json").write_text(json.dumps(meta))
+    assert best >= max(tried) and best > min(tried)
+
+
+def test_the_best_answers_are_written_in_bert_s_format(answering: Path, tmp_path: Path) -> None:
+    source = write_questions(tmp_path / "test.json", 10, 4)
+    for name in ("squad", "squad_nbest"):
+        predict(answering, source, tmp_path / name, format=name, quiet=True)  # type: ignore[arg-type]
+    answers, lists = (json.loads((tmp_path / name).read_text()) for name in ("squad", "squad_nbest"))
+    for identifier, answer in answers.items():
+        entries = lists[identifier]
+        assert 1 < len(entries) <= 21 and len({each["text"] for each in entries}) == len(entries)
+        assert sum(each["probability"] for each in entries) == pytest.approx(1)
+        scores = [each["start_logit"] + each["end_logit"] for each in entries]
+        assert scores == sorted(scores, reverse=True)
+        assert answer in (next(each["text"] for each in entries if each["text"]), "")
+
+
+def test_answers_out_of_reach_are_counted_before_training(
+    answering: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = {
+        "task": {"kind": "question_answering"},
+        "data": {"train": str(answering.parent / "valid.json"), "valid": str(answering.parent / "valid.json")},
+        "model": {
+            "preset": "mean",
+            "width": 8,
+            "head": {"longest": 1},  # of a span head, which the task determines
+        },
+        "text": {"subword": {"kind": "character"}},
+        "train": {"max_steps": 1, **MACHINE},
+        "out": str(tmp_path / "run"),
+    }
+    train(recipe, quiet=True)
+    entries = [each.answers for each in read_questions(QuestionCorpusConfig(path=answering.parent / "valid.json"))]
+    expected = sum(bool(answers) for answers in entries)  # every colour has more than one letter
+    warning = " ".join(capsys.readouterr().err.split())
+    assert f"the answers of {expected} of 60 training questions cannot be predicted" in warning
+    assert "longer than model.head.longest, which is 1 tokens. The first is q" in warning
 
 
 def test_numbers_are_predicted(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ def write_texts(path: Path, count: int, seed: int, labels: tuple[str, str] = ("T
 
 
 def train_classifier(folder: Path, **changes: Any) -> Path:
+    folder.mkdir(exist_ok=True)
     recipe = {
         "task": {"kind": "classification"},
         "data": {
@@ -58,6 +60,28 @@ def test_labels_are_predicted_by_name(predictor: Predictor) -> None:
     assert animal.as_json()["label"] == "Tier, groß" and dish.as_json()["label"] == "Speise"
     assert animal.as_json()["probabilities"].keys() == {"Speise", "Tier, groß"}
     assert sum(animal.as_json()["probabilities"].values()) == pytest.approx(1)
+
+
+def test_the_card_has_the_numbers_of_labels_and_the_baseline(folder: Path) -> None:
+    card = (folder / "README.md").read_text()
+    lines = (folder.parent / "train.tsv").read_text().splitlines()
+    count = sum(line.endswith("Tier, groß") for line in lines)
+    assert re.search(rf"\| Tier, groß \| {count} \| \d+ \|", card)
+    assert re.search(r"\| accuracy \| [\d.]+ \| [\d.]+ to [\d.]+ \| \d+\.\d+ \|", card)
+    assert "always" in card and "| Seed | 1 |" in card
+    assert card.index("## Labels") < card.index("## Use")
+
+
+def test_one_predicted_class_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rare = [
+        write_texts(tmp_path / name, 40, seed, ("the same",) * 2) for name, seed in (("train.tsv", 1), ("v.tsv", 2))
+    ]
+    for path in rare:
+        path.write_text(f"{path.read_text()}a cake\tother\n")
+    data = {"train": str(rare[0]), "valid": str(rare[1])}
+    train_classifier(tmp_path / "other", data=data, train={"max_steps": 4, "validate_every": 40, **MACHINE})
+    warning = " ".join(capsys.readouterr().err.split())
+    assert "on the validation set: all predictions are 'the same', so the model does not distinguish" in warning
 
 
 def test_a_string_is_one_text(predictor: Predictor) -> None:

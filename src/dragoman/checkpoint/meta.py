@@ -68,6 +68,9 @@ class Meta(Config):
     data: dict[str, str] = Field(
         {}, description="Fingerprints of the data sets that the model was trained on, by name."
     )
+    threshold: float | None = Field(
+        None, description="Score of having no answer above which a model gives none, chosen on the validation set."
+    )
     embeddings: dict[str, float] = Field(
         {},
         description="Share of the source's and of the target's vocabulary whose vectors were initialised from a file.",
@@ -80,6 +83,8 @@ def dump_meta(meta: Meta) -> str:
     for name in ("embeddings", "target_languages", "tags", "teacher"):
         if not content[name]:
             del content[name]  # versions of dragoman without this field can then read the folder
+    if meta.threshold is None:
+        del content["threshold"]
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 

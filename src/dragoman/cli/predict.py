@@ -34,7 +34,8 @@ def predict(
         typer.Option(
             "--format",
             help="jsonl: one JSON object per example. tsv: number and prediction, as in GLUE. conll: one word per line "
-            "with its tag in the last column. squad: a JSON object with the answer of each question.",
+            "with its tag in the last column. squad: a JSON object with the answer of each question. squad_nbest: "
+            "the best answers of each question, with probabilities.",
         ),
     ] = "jsonl",
     batch_tokens: Annotated[

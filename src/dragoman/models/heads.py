@@ -113,9 +113,10 @@ class SpanHeadConfig(Config):
     no_answer: bool | None = Field(
         None, description="Whether a question may have no answer. null: whether the training data has such questions."
     )
-    threshold: float = Field(
-        0.0,
-        description="No answer is given if the score of having no answer exceeds the best answer's by more than this.",
+    threshold: float | None = Field(
+        None,
+        description="No answer is given if the score of having no answer exceeds the best answer's by more than this. "
+        "null: the value with the best F1 on the validation set, which is stored in meta.json.",
     )
 
     def build(self, width: int) -> "SpanHead":

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dragoman.data.labelled.examples import Answer, Question
 from dragoman.models.heads import SpanHeadConfig
+from dragoman.prediction.classification import softmax
 from dragoman.prediction.inputs import ModelInput
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizer import Tokenizer
@@ -17,13 +18,33 @@ _NO_ANSWER = 0
 """Position of BOS, which stands for "no answer" (Devlin et al. 2019, section 4.3)."""
 
 
+_CANDIDATES = 20
+"""Number of answers that are returned for each question, as in BERT's script `run_squad.py`."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A possible answer: the text between the characters `start` and `end` of the context, with its logits."""
+
+    text: str
+    start: int
+    end: int
+    start_logit: float
+    end_logit: float
+
+    @property
+    def score(self) -> float:
+        """The sum of the logits of the first and the last token."""
+        return self.start_logit + self.end_logit
+
+
 @dataclass(frozen=True)
 class AnswerPrediction:
     """The predicted answer.
 
     answer: the text between the characters `start` and `end` of the context; empty for no answer. score: the sum of
     the logits of its first and last token. no_answer: the score of "no answer" minus `score`; None if the model always
-    answers.
+    answers. candidates: the best answers with different texts, best first, regardless of whether one is given.
     """
 
     answer: str
@@ -31,11 +52,27 @@ class AnswerPrediction:
     end: int
     score: float
     no_answer: float | None
+    candidates: tuple[Candidate, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return the prediction as JSON types."""
         values = {"answer": self.answer, "start": self.start, "end": self.end, "score": self.score}
         return values if self.no_answer is None else {**values, "no_answer": self.no_answer}
+
+    def nbest(self) -> list[dict[str, Any]]:
+        """Return the best answers in the format of `nbest_predictions.json` of BERT's script `run_squad.py`.
+
+        The empty text stands for no answer. The probabilities are those among these answers.
+        """
+        rows = [(each.text, each.start_logit, each.end_logit) for each in self.candidates]
+        if self.no_answer is not None:
+            rows.append(("", self.no_answer + self.score, 0.0))
+        rows = sorted(rows, key=lambda row: -(row[1] + row[2])) or [("", 0.0, 0.0)]
+        probabilities = softmax(np.array([start + end for _, start, end in rows], np.float32))
+        return [
+            {"text": text, "probability": float(probability), "start_logit": start, "end_logit": end}
+            for (text, start, end), probability in zip(rows, probabilities, strict=True)
+        ]
 
 
 class AnswerFinder:
@@ -44,9 +81,15 @@ class AnswerFinder:
     A context that does not fit into an input is divided into overlapping inputs, so that every token is covered.
     """
 
-    def __init__(self, tokenizer: Tokenizer, head: SpanHeadConfig, limit: int | None) -> None:
-        """limit: maximum number of tokens of an input. A question may take half of it; a longer one is cut."""
+    def __init__(
+        self, tokenizer: Tokenizer, head: SpanHeadConfig, limit: int | None, threshold: float | None = None
+    ) -> None:
+        """limit: maximum number of tokens of an input. A question may take half of it; a longer one is cut.
+
+        threshold: the threshold that was chosen on the validation set, which `head.threshold` overrides.
+        """
         self._tokenizer, self._head, self._limit = tokenizer, head, limit
+        self._threshold = (threshold or 0.0) if head.threshold is None else head.threshold
 
     def encode(self, examples: Sequence[Question]) -> list[list[ModelInput]]:
         """Return the inputs of each question: BOS, question, EOS, a part of the context, EOS."""
@@ -91,19 +134,46 @@ class AnswerFinder:
         self, example: Question, inputs: Sequence[ModelInput], outputs: Sequence[NDArray[np.float32]]
     ) -> AnswerPrediction:
         """Return the answer with the highest score over all inputs. outputs: logits (S, 2) of each input's tokens."""
-        best, span, nothing = -np.inf, (0, 0), np.inf
+        nothing = min(float(logits[_NO_ANSWER].sum()) for logits in outputs)
+        candidates = self._candidates(example, inputs, outputs)
+        if not candidates:
+            return AnswerPrediction("", 0, 0, 0.0, nothing if self._head.no_answer else None)
+        best = candidates[0]
+        missing = nothing - best.score if self._head.no_answer else None
+        if missing is not None and missing > self._threshold:
+            return AnswerPrediction("", 0, 0, best.score, missing, candidates)
+        return AnswerPrediction(best.text, best.start, best.end, best.score, missing, candidates)
+
+    def _candidates(
+        self, example: Question, inputs: Sequence[ModelInput], outputs: Sequence[NDArray[np.float32]]
+    ) -> tuple[Candidate, ...]:
+        """Return the best answers with different texts, best first."""
+        found: list[tuple[float, int, int, float, float]] = []
         for each, logits in zip(inputs, outputs, strict=True):
-            nothing = min(nothing, float(logits[_NO_ANSWER].sum()))
-            if each.places:
-                score, first, last = best_span(logits[list(each.places)], self._head.longest)
-                if score > best:
-                    best, span = score, (each.first + first, each.first + last)
-        missing = nothing - best if self._head.no_answer else None
-        if best == -np.inf or (missing is not None and missing > self._head.threshold):
-            return AnswerPrediction("", 0, 0, best if np.isfinite(best) else 0.0, missing)
-        spans = self._tokenizer.spans(example.context)
-        start, end = spans[span[0]][0], spans[span[1]][1]
-        return AnswerPrediction(example.context[start:end], start, max(start, end), best, missing)
+            rows = logits[list(each.places)]
+            for score, first, last in best_spans(rows, self._head.longest, _CANDIDATES) if each.places else ():
+                found.append(
+                    (score, each.first + first, each.first + last, float(rows[first, 0]), float(rows[last, 1]))
+                )
+        found.sort(key=lambda entry: -entry[0])
+        spans = self._tokenizer.spans(example.context) if found else []
+        candidates: dict[str, Candidate] = {}
+        for _, first, last, start_logit, end_logit in found:
+            start, end = spans[first][0], max(spans[first][0], spans[last][1])
+            text = example.context[start:end]
+            candidates.setdefault(text, Candidate(text, start, end, start_logit, end_logit))
+        return tuple(candidates.values())[:_CANDIDATES]
+
+    def obstacle(self, example: Question, inputs: Sequence[ModelInput]) -> str | None:
+        """Return why the model cannot give the first answer of a question; None if it can."""
+        if example.impossible or not example.answers:
+            return None
+        first, last = answer_tokens(self._tokenizer.spans(example.context), example.answers[0])
+        if last - first >= self._head.longest:
+            return f"longer than model.head.longest, which is {self._head.longest} tokens"
+        if all(target == (_NO_ANSWER, _NO_ANSWER) for target in self.target(example, inputs)):
+            return "not contained in any input: raise data.length"
+        return None
 
 
 def answer_tokens(spans: Sequence[tuple[int, int]], answer: Answer) -> tuple[int, int]:
@@ -113,14 +183,21 @@ def answer_tokens(spans: Sequence[tuple[int, int]], answer: Answer) -> tuple[int
     return (inside[0], inside[-1]) if inside else (0, 0)
 
 
-def best_span(logits: NDArray[np.float32], longest: int) -> tuple[float, int, int]:
-    """Return the best span of at most `longest` tokens: its score, first and last token.
+def best_spans(logits: NDArray[np.float32], longest: int, count: int = 1) -> list[tuple[float, int, int]]:
+    """Return the `count` best spans of at most `longest` tokens, best first: score, first and last token.
 
-    logits: (N, 2), of the first and of the last token. The score is the sum of both.
+    logits: (N, 2), of the first and of the last token. The score is the sum of both. Of equal scores, the first span is
+    better. Fewer spans are returned if there are not so many.
     """
     scores = logits[:, None, 0].astype(np.float64) + logits[None, :, 1]
     length = np.arange(len(logits))[None, :] - np.arange(len(logits))[:, None]
     scores[(length < 0) | (length >= longest)] = -np.inf
-    place = int(scores.argmax())
-    first, last = divmod(place, len(logits))
-    return float(scores[first, last]), first, last
+    flat = scores.ravel()
+    if count == 1:
+        places = np.array([flat.argmax()])
+    else:
+        limit = np.partition(flat, max(0, len(flat) - count))[max(0, len(flat) - count)]
+        places = np.flatnonzero(flat >= limit)
+        places = places[np.argsort(-flat[places], kind="stable")][:count]
+    spans = [(float(flat[place]), *divmod(int(place), len(logits))) for place in places]
+    return [span for span in spans if span[0] > -np.inf]

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import Any, Literal, TextIO, get_args
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.files import atomic_file
@@ -23,10 +23,11 @@ from dragoman.prediction.readers import Prediction
 from dragoman.prediction.regression import ValuePrediction
 from dragoman.prediction.tagging import TagPrediction
 
-OutputFormat = Literal["jsonl", "tsv", "conll", "squad"]
-OUTPUT_FORMATS: tuple[OutputFormat, ...] = ("jsonl", "tsv", "conll", "squad")
+OutputFormat = Literal["jsonl", "tsv", "conll", "squad", "squad_nbest"]
+OUTPUT_FORMATS: tuple[OutputFormat, ...] = get_args(OutputFormat)
 _WINDOW = 1024
 """Number of examples that are predicted before their predictions are written."""
+_SQUAD = ("squad", "squad_nbest")
 _TAGGED_SUFFIXES = (".conll", ".conllu", ".iob", ".bio")
 
 
@@ -49,7 +50,7 @@ def predict(
     a file, which is written when all predictions are complete, or an open file, which is written line by line.
     settings: the settings of the corpus, such as `{"columns.text": "review"}`. format: jsonl: one JSON object per
     example. tsv: number and prediction, as in GLUE. conll: the words, with the predicted tag in the last column. squad:
-    one JSON object with the answer of each question.
+    one JSON object with the answer of each question. squad_nbest: one with the best answers of each question.
 
     Raises ConfigError for a format that does not fit the model, DataError if the file cannot be read, and the errors of
     `Predictor.load`.
@@ -93,6 +94,7 @@ def _check_format(predictor: Predictor, output_format: str) -> None:
         "tsv": (ClassificationHeadConfig, RegressionHeadConfig),
         "conll": (TaggingHeadConfig,),
         "squad": (SpanHeadConfig,),
+        "squad_nbest": (SpanHeadConfig,),
     }
     if output_format in required and not isinstance(predictor.head, required[output_format]):
         raise ConfigError(
@@ -106,15 +108,15 @@ def _write(
 ) -> int:
     if output_format == "tsv":
         file.write("index\tprediction\n")
-    answers: dict[str, str] = {}
+    answers: dict[str, Any] = {}
     with Progress("Predicting", "examples", len(examples)) as progress:
         for number, (example, prediction) in enumerate(_predictions(predictor, examples, batch_tokens)):
-            if output_format == "squad" and isinstance(prediction, AnswerPrediction):
-                answers[example.id] = prediction.answer
+            if output_format in _SQUAD and isinstance(prediction, AnswerPrediction):
+                answers[example.id] = prediction.answer if output_format == "squad" else prediction.nbest()
             else:
                 file.write(_format(number, example, prediction, output_format))
             progress.update(number + 1)
-    if output_format == "squad":
+    if output_format in _SQUAD:
         file.write(json.dumps(answers, ensure_ascii=False, indent=1) + "\n")
     return len(examples)
 

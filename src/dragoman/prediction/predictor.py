@@ -51,7 +51,7 @@ class Predictor:
         limits = [limit for limit in (length, model.limit.positions) if limit is not None]
         self.limit = min(limits, default=None)
         """Maximum number of tokens of an input, with special symbols; None: unlimited."""
-        self._reader = reader_of(head, tokenizer, self.limit)
+        self._reader = reader_of(head, tokenizer, self.limit, self.meta.threshold)
 
     @classmethod
     def load(cls, folder: str | Path, device: str | None = None) -> "Predictor":

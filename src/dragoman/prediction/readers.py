@@ -43,12 +43,15 @@ class HeadReader(Protocol):
         ...
 
 
-def reader_of(head: HeadConfig, tokenizer: Tokenizer, limit: int | None) -> HeadReader:
-    """Return the reader of a head. limit: maximum number of tokens of an input; None: unlimited."""
+def reader_of(head: HeadConfig, tokenizer: Tokenizer, limit: int | None, threshold: float | None = None) -> HeadReader:
+    """Return the reader of a head.
+
+    limit: maximum number of tokens of an input; None: unlimited. threshold: as in `AnswerFinder`.
+    """
     if isinstance(head, ClassificationHeadConfig):
         return TextClassifier(tokenizer, head, limit)
     if isinstance(head, RegressionHeadConfig):
         return TextRegressor(tokenizer, head, limit)
     if isinstance(head, TaggingHeadConfig):
         return WordTagger(tokenizer, head, limit)
-    return AnswerFinder(tokenizer, head, limit)
+    return AnswerFinder(tokenizer, head, limit, threshold)

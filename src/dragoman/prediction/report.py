@@ -3,10 +3,25 @@
 from collections.abc import Sequence
 from typing import Any
 
+from dragoman.data.labelled.examples import Question
+from dragoman.metrics.labels.answers import answer_f1, best_threshold
 from dragoman.metrics.labels.report import Report
 from dragoman.metrics.labels.scoring import answer_report, classification_report, regression_report, tagging_report
 from dragoman.models.heads import ClassificationHeadConfig, HeadConfig, RegressionHeadConfig, TaggingHeadConfig
+from dragoman.prediction.answering import AnswerPrediction
 from dragoman.prediction.regression import label_value
+
+
+def choose_threshold(examples: Sequence[Question], predictions: Sequence[AnswerPrediction]) -> float | None:
+    """Return the score of having no answer above which giving none yields the best F1; None if all are answered."""
+    scores = [each.no_answer for each in predictions]
+    if all(example.answers for example in examples) or any(score is None for score in scores):
+        return None
+    texts = [each.candidates[0].text if each.candidates else "" for each in predictions]
+    answers = [[] if each.impossible else [answer.text for answer in each.answers] for each in examples]
+    f1 = [answer_f1(text, correct, "2.0") for text, correct in zip(texts, answers, strict=True)]
+    known = [score for score in scores if score is not None]
+    return best_threshold(f1, texts, list(map(bool, answers)), known).threshold
 
 
 def compare_with_labels(

@@ -95,12 +95,13 @@ class Job(ABC):
 
     run: the settings; `prepare` sets the ones that depend on the data. start: the model of `train.start`, or None.
     notes: results of `initialise` that are stored with the run. tasks: names of the tasks whose batches are mixed in an
-    update; a single empty name if there is only one task.
+    update; a single empty name if there is only one task. unit: name of the units over which the loss is a mean.
     """
 
     run: Any
     notes: Mapping[str, float]
     tasks: tuple[str, ...] = ("",)
+    unit: str = "target tokens"
     _dumped: tuple[Any, str] = (None, "")
 
     def __init__(self, run: Any, start: Start | None = None) -> None:

@@ -2,7 +2,7 @@
 
 import inspect
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -64,11 +64,12 @@ def known_settings(config: Any) -> list[str]:
     return list(dict.fromkeys(_setting_names(config, "", 0)))
 
 
-def fill_kinds(config: Any, settings: Any) -> Any:
+def fill_kinds(config: Any, settings: Any, inherited: Mapping[str, str] | None = None) -> Any:
     """Add the default `kind` to groups that belong to a union and have no `kind`.
 
     The default is the kind of the field's default value. If that value is null, the field can define a kind with
-    `json_schema_extra={"kind": …}`. The `default_kinds` of a class take precedence over both.
+    `json_schema_extra={"kind": …}`. The `default_kinds` of a class take precedence over both. They may also be those of
+    nested groups, with dotted names. inherited: the default kinds from enclosing groups, which take precedence.
     """
     if not isinstance(settings, dict):
         return settings
@@ -76,7 +77,8 @@ def fill_kinds(config: Any, settings: Any) -> Any:
     if len(groups) != 1:
         return settings
     filled = dict(settings)
-    defaults = groups[0].default_kinds(settings) if hasattr(groups[0], "default_kinds") else {}
+    own = groups[0].default_kinds(settings) if hasattr(groups[0], "default_kinds") else {}
+    defaults = {**own, **(inherited or {})}
     unions = union_members_by_field(groups[0])
     for name, value in settings.items():
         if name not in unions or not isinstance(value, dict):
@@ -85,7 +87,8 @@ def fill_kinds(config: Any, settings: Any) -> Any:
         if len(unions[name]) > 1 and tag is not None:
             value = {"kind": tag, **value}
         matches = [member for member in unions[name] if value.get("kind") in (None, *kinds(member))]
-        filled[name] = fill_kinds(matches[0], value) if len(matches) == 1 else value
+        below = {key.removeprefix(f"{name}."): kind for key, kind in defaults.items() if key.startswith(f"{name}.")}
+        filled[name] = fill_kinds(matches[0], value, below) if len(matches) == 1 else value
     return filled
 
 

@@ -42,6 +42,11 @@ class LabelledRun(RunConfig):
     text: TextConfig = Field(TextConfig(), description="Subwords and the vocabulary.")
     model: EncoderOnlyConfig = Field(description="Model architecture.")
 
+    @classmethod
+    def default_kinds(cls, settings: dict[str, Any]) -> dict[str, str]:
+        """Return the kind of the head, so that recipes can omit it."""
+        return {"model.head": cls.head}
+
     @model_validator(mode="before")
     @classmethod
     def _choose_head(cls, values: Any) -> Any:

@@ -4,6 +4,7 @@ import hashlib
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from dragoman.base.errors import ConfigError
-from dragoman.base.log import info, warn
+from dragoman.base.log import info, quietly, warn
 from dragoman.checkpoint.meta import Meta
 from dragoman.data.batches.labelled import NO_LABEL, LabelledBatch, collate_labelled
 from dragoman.data.batches.plan import BatchPlan, plan_epoch
@@ -22,10 +23,12 @@ from dragoman.models.encoder_only import EncoderOnly
 from dragoman.models.heads import HeadConfig
 from dragoman.models.parts import count_parameters
 from dragoman.prediction.inputs import ModelInput
+from dragoman.prediction.predictor import Predictor
 from dragoman.prediction.readers import reader_of
 from dragoman.prediction.report import compare_with_labels
 from dragoman.tasks.corpus_job import activation_bytes
 from dragoman.tasks.labelled.body import load_body
+from dragoman.tasks.labelled.card import write_card_section
 from dragoman.tasks.labelled.config import LabelledRun
 from dragoman.tasks.labelled.objective import LabelObjective
 from dragoman.tasks.labelled.validator import LabelledValidator
@@ -33,7 +36,7 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers, train_tokenizers
 from dragoman.training.objectives.objective import Objective
 from dragoman.training.task import Content, Job
-from dragoman.training.validation import Validation
+from dragoman.training.validation import Measure, Validation
 
 Row = tuple[ModelInput, Any]
 """An input of the model, with its target."""
@@ -56,6 +59,8 @@ class LabelledJob(Job):
         self._tokenizers = started.tokenizers
         super().__init__(started.run, started.start)
 
+    unit = "labels"
+
     # Defined by the task:
 
     @abstractmethod
@@ -74,9 +79,20 @@ class LabelledJob(Job):
     def build_objective(self, rows: Sequence[Row]) -> LabelObjective:
         """Return the objective. rows: the training rows."""
 
+    def labels(self, example: Any) -> Sequence[str]:
+        """Return the class labels of an example, which the model card counts."""
+        return ()
+
     def choose_metric(self, metric: str) -> str:
         """Return the metric that selects the best checkpoint. metric: the metric of the settings."""
         return metric
+
+    def further_measures(self, examples: Sequence[Any], predictions: Sequence[Any]) -> Sequence[Measure]:
+        """Return further measures of the predictions of the held-out examples, such as a threshold."""
+        return ()
+
+    def check_inputs(self, examples: Sequence[Any], inputs: Sequence[Sequence[ModelInput]], name: str) -> None:
+        """Report examples that the model cannot predict correctly. name: name of the examples in messages."""
 
     # The interface of the training loop:
 
@@ -105,6 +121,7 @@ class LabelledJob(Job):
         self._reader = reader_of(model.head, self.tokenizer, self._limit())
         self._rows = self._encode(self.train, "training")
         self._valid_inputs = self._reader.encode(self.valid)
+        self.check_inputs(self.valid, self._valid_inputs, "validation")
         self._valid_rows = self._with_targets(self.valid, self._valid_inputs, known=False)
         unknown = sum(_count_labels(target, NO_LABEL) for _, target in self._valid_rows)
         if unknown:
@@ -134,6 +151,7 @@ class LabelledJob(Job):
             )
         if divided := sum(len(group) > 1 for group in inputs):
             info(f"Data: {divided:,} of {len(examples):,} {name} examples are divided into several inputs.")
+        self.check_inputs(examples, inputs, name)
         return self._with_targets(examples, inputs)
 
     def _with_targets(
@@ -231,7 +249,24 @@ class LabelledJob(Job):
             lambda numbers: collate_rows(rows, numbers),
             self.objective(device),
             lambda examples, predictions: compare_with_labels(self.run.model.head, examples, predictions, samples=0),
+            self.further_measures,
         )
+
+    def measure(self, folder: Path) -> None:
+        """Add measures with intervals and a baseline, and the numbers of labels, to the model card."""
+        predictor = Predictor.load(folder, self.run.train.device)
+        with quietly():
+            predictions = predictor.predict(self.valid)
+        report = compare_with_labels(predictor.head, self.valid, predictions)
+        for text in report.warnings.values():
+            warn(f"on the validation set: {text}")
+        facts = [("Seed", str(self.run.train.seed)), ("Training examples", f"{len(self.train):,}")]
+        if self.run.train.start is not None:
+            facts.append(("Initialised from", str(self.run.train.start)))
+        labels = tuple(
+            [label for example in each for label in self.labels(example)] for each in (self.train, self.valid)
+        )
+        write_card_section(folder, report, self.run.data.names("valid"), (labels[0], labels[1]), facts)
 
     def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:
         """Return the model's metadata, including language, licence and fingerprints of the examples."""

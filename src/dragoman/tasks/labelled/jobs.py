@@ -5,11 +5,16 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean, pstdev
 
 from dragoman.base.errors import DataError
+from dragoman.base.log import warn
+from dragoman.checkpoint.meta import Meta
 from dragoman.data.labelled.examples import LabelledText, Question, TaggedSentence
 from dragoman.data.labelled.read import read_labelled, read_questions, read_tagged
 from dragoman.metrics.labels.spans import has_span_tags
 from dragoman.models.heads import ClassificationHeadConfig, RegressionHeadConfig, SpanHeadConfig, TaggingHeadConfig
+from dragoman.prediction.answering import AnswerFinder, AnswerPrediction
+from dragoman.prediction.inputs import ModelInput
 from dragoman.prediction.regression import label_value
+from dragoman.prediction.report import choose_threshold
 from dragoman.tasks.labelled.config import AnsweringRun, ClassificationRun, RegressionRun, TaggingRun
 from dragoman.tasks.labelled.job import LabelledJob, Row
 from dragoman.tasks.labelled.objective import (
@@ -20,6 +25,7 @@ from dragoman.tasks.labelled.objective import (
     span_loss,
     squared_error,
 )
+from dragoman.training.validation import Measure, Validation
 
 
 class ClassificationJob(LabelledJob):
@@ -41,6 +47,10 @@ class ClassificationJob(LabelledJob):
         """Return the settings with the labels of the training data."""
         labels = head.labels or sorted_labels(str(example.label) for example in self.train)
         return head.model_copy(update={"labels": labels})
+
+    def labels(self, example: LabelledText) -> Sequence[str]:
+        """Return the label."""
+        return (str(example.label),)
 
     def build_objective(self, rows: Sequence[Row]) -> LabelObjective:
         """Return the cross-entropy of the classes."""
@@ -106,6 +116,10 @@ class TaggingJob(LabelledJob):
             return metric
         return "conlleval_f1" if has_span_tags(self.run.model.head.labels or ()) else "accuracy"  # type: ignore[union-attr]
 
+    def labels(self, example: TaggedSentence) -> Sequence[str]:
+        """Return the tags."""
+        return example.tags or ()
+
     def build_objective(self, rows: Sequence[Row]) -> LabelObjective:
         """Return the cross-entropy of the tags."""
         counts = Counter(label for _, target in rows for label in target)
@@ -136,6 +150,36 @@ class AnsweringJob(LabelledJob):
     def build_objective(self, rows: Sequence[Row]) -> LabelObjective:
         """Return the cross-entropy of the first and the last token of each answer."""
         return LabelObjective(span_loss)
+
+    def check_inputs(self, examples: Sequence[Question], inputs: Sequence[Sequence[ModelInput]], name: str) -> None:
+        """Count the questions whose answer the model cannot give. See `LabelledJob.check_inputs`."""
+        reader = self._reader
+        assert isinstance(reader, AnswerFinder), "the task has a span head"
+        obstacles = [reader.obstacle(example, group) for example, group in zip(examples, inputs, strict=True)]
+        for obstacle, count in Counter(each for each in obstacles if each is not None).items():
+            first = examples[obstacles.index(obstacle)].id
+            warn(
+                f"the answers of {count:,} of {len(examples):,} {name} questions cannot be predicted, because they are "
+                f"{obstacle}. The first is {first}"
+            )
+
+    def further_measures(
+        self, examples: Sequence[Question], predictions: Sequence[AnswerPrediction]
+    ) -> Sequence[Measure]:
+        """Return the threshold of having no answer that yields the best F1."""
+        threshold = choose_threshold(examples, predictions)
+        return () if threshold is None else (Measure("threshold", "threshold", threshold, None, "", 4),)
+
+    def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:
+        """Return the model's metadata, with the threshold that was chosen on the validation set."""
+        meta = super().meta(step, validation, averaged_steps)
+        chosen = () if validation is None else [each.value for each in validation.measures if each.key == "threshold"]
+        return meta.model_copy(
+            update={
+                "threshold": next(iter(chosen), None),
+                "scores": tuple(score for score in meta.scores if score.metric != "threshold"),
+            }
+        )
 
 
 def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:

@@ -20,12 +20,15 @@ from dragoman.training.validation import Measure, Validation
 Judge = Callable[[Sequence[Any], Sequence[Prediction]], Report]
 """A function that compares the predictions of examples with their labels."""
 
+FurtherMeasures = Callable[[Sequence[Any], Sequence[Any]], Sequence[Measure]]
+"""A function that returns further measures of the predictions of examples."""
+
 
 class LabelledValidator:
     """Validates a model on examples, which are encoded only once.
 
     inputs: the inputs of each example. collate: makes a batch of the inputs with these indices, counted over all
-    examples. judge: compares predictions with labels.
+    examples. judge: compares predictions with labels. further: returns further measures.
     """
 
     def __init__(
@@ -37,9 +40,10 @@ class LabelledValidator:
         collate: Callable[[Sequence[int]], LabelledBatch],
         objective: Objective,
         judge: Judge,
+        further: FurtherMeasures,
     ) -> None:
         self._model, self._reader, self._examples, self._inputs = model, reader, examples, inputs
-        self._collate, self._objective, self._judge = collate, objective, judge
+        self._collate, self._objective, self._judge, self._further = collate, objective, judge, further
         self._lengths = [len(each.ids) for group in inputs for each in group]
 
     @torch.no_grad()
@@ -58,9 +62,11 @@ class LabelledValidator:
                 predictions.append((number, self._reader.predict(self._examples[number], inputs, outputs_of)))
             progress.update(len(own))
         gathered = dict(pair for part in runtime.ranks.gather(predictions) for pair in part)
-        report = self._judge(self._examples, [gathered[number] for number in range(len(self._examples))])
+        ordered = [gathered[number] for number in range(len(self._examples))]
+        report = self._judge(self._examples, ordered)
         loss = Measure("loss", "loss", self._loss(runtime), "lower", "", 4)
-        return Validation((*map(_convert, report.measures), loss), time.monotonic() - started)
+        measures = (*map(_convert, report.measures), *self._further(self._examples, ordered), loss)
+        return Validation(measures, time.monotonic() - started)
 
     def _loss(self, runtime: Runtime) -> float:
         total = labels = 0.0

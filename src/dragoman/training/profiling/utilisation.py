@@ -34,12 +34,12 @@ class Utilisation:
         """
         return self.flops_per_token * tokens_per_second / (self.rate * self.devices)
 
-    def describe(self) -> str:
-        """Return `rate` and `flops_per_token` as text."""
+    def describe(self, unit: str = "target token") -> str:
+        """Return `rate` and `flops_per_token` as text. unit: name of a target token in the message."""
         times = f"{self.devices} times " if self.devices > 1 else ""
         return (
             f"MFU is relative to {times}{self.rate / 1e9:,.0f} GFLOP/s, measured with a large matrix product; "
-            f"{self.flops_per_token / 1e6:,.1f} MFLOP per target token"
+            f"{self.flops_per_token / 1e6:,.1f} MFLOP per {unit}"
         )
 
 

@@ -55,11 +55,14 @@ class Reporter:
         unlogged: PendingSums,
         utilisation: Utilisation | None = None,
         ranks: int = 1,
+        unit: str = "target tokens",
     ) -> None:
+        """unit: name of the units over which the loss is a mean."""
+        self.unit, self._short = unit, unit.rpartition(" ")[2]
         self.folder, self.log_every, self.unlogged = folder, log_every, unlogged
         self.utilisation, self.ranks = utilisation, ranks
         if utilisation is not None:
-            info(utilisation.describe())
+            info(utilisation.describe(unit.removesuffix("s")))
         self._truncate_log(step)
         self._log = (folder / LOG_FILE).open("a", encoding="utf-8")
         self._since = time.monotonic()
@@ -101,7 +104,7 @@ class Reporter:
         time_left, end = _time_left(status), status.horizon.end
         self._progress.update(
             step,
-            f"step {step:,}{'' if end is None else f' of {end:,}'} · epoch {epoch} · {speed:,.0f} tokens/s"
+            f"step {step:,}{'' if end is None else f' of {end:,}'} · epoch {epoch} · {speed:,.0f} {self._short}/s"
             f"{time_left} · loss {result.loss:.3f}{shown}",  # `shown` is last, because narrow terminals cut off the end
             end,
         )
@@ -125,7 +128,7 @@ class Reporter:
         if not self._progress.live:
             info(
                 f"step {step} · epoch {epoch} · loss {line['loss']:.4f} · learning rate {status.learning_rate:.2e} · "
-                f"{speed:,.0f} target tokens/s{shown}{time_left}"
+                f"{speed:,.0f} {self.unit}/s{shown}{time_left}"
             )
         sums.steps = sums.tokens = 0
         sums.seconds = sums.loss = sums.norm = 0.0

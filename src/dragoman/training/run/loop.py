@@ -134,7 +134,7 @@ class _Loop:
         if not self.ranks.is_main:
             return NullReporter(progress.unlogged)
         folder, size = self.session.out, self.ranks.size
-        return Reporter(folder, every, progress.step, progress.unlogged, self.utilisation, size)
+        return Reporter(folder, every, progress.step, progress.unlogged, self.utilisation, size, self.job.unit)
 
     def _epoch(self, interruption: Interruption, report: Reporter) -> None:
         progress, config = self.progress, self.config
