@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dragoman.documents.document import translate_document
     from dragoman.evaluation.evaluate import evaluate
     from dragoman.evaluation.evaluate_labels import evaluate_labels
+    from dragoman.evaluation.minimal_pairs import evaluate_pairs
     from dragoman.evaluation.score import score
     from dragoman.evaluation.tune import tune
     from dragoman.exchange.formats import export, import_model
@@ -56,6 +57,7 @@ __all__ = [
     "draw_positions",
     "evaluate",
     "evaluate_labels",
+    "evaluate_pairs",
     "export",
     "import_model",
     "measure_precision_cost",
@@ -89,6 +91,7 @@ _MODULES = {
     "draw_positions": "lecture.draw_positions",
     "evaluate": "evaluation.evaluate",
     "evaluate_labels": "evaluation.evaluate_labels",
+    "evaluate_pairs": "evaluation.minimal_pairs",
     "export": "exchange.formats",
     "import_model": "exchange.formats",
     "measure_precision_cost": "tasks.translation.precision_cost",

@@ -84,6 +84,15 @@ def evaluate(
             "such as columns.text=review.",
         ),
     ] = None,
+    pairs: Annotated[
+        Path | None,
+        typer.Option(
+            "--pairs",
+            help="Minimal pairs, one JSON object per line, for a language model or a masked language model: the share "
+            "of pairs whose first text is more probable. The keys are those of BLiMP, or KEY=VALUE arguments such as "
+            "good=right bad=wrong.",
+        ),
+    ] = None,
     compare: Annotated[
         list[Path] | None,
         typer.Option(
@@ -114,8 +123,8 @@ def evaluate(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Compute BLEU, chrF and TER with their signatures, the perplexity of a language model on --reference, or the
-    accuracy, F1 or correlation of predicted labels on --test.
+    """Compute BLEU, chrF and TER with their signatures, the perplexity of a language model on --reference, its accuracy
+    on --pairs, or the accuracy, F1 or correlation of predicted labels on --test.
 
     Perplexity is reported per token, word and byte. Values per word and byte are comparable between vocabularies.
     """
@@ -133,10 +142,16 @@ def evaluate(
         "divide": divide,
     }
     references = reference or []
-    if test is not None:
+    if test is not None or pairs is not None:
+        option = "--pairs" if test is None else "--test"
         given = {"--reference": reference, "--hypothesis": hypothesis, "--source": source, "--metric": metric}
         options = options_by_name({name: value for name, value in settings.items() if name != "search"})
-        reject_options({**given, "--tokenized": tokenized, "--ensemble": ensemble, **options}, "without --test")
+        reject_options({**given, "--tokenized": tokenized, "--ensemble": ensemble, **options}, f"without {option}")
+    if pairs is not None:
+        reject_options({"--test": test, "--compare": compare, "--confusion": confusion}, "without --pairs")
+        _print_pair_accuracy(model, pairs, search or [], device, threads, as_json)
+        return
+    if test is not None:
         _print_label_measures(model, compare or [], test, search or [], confusion, device, threads, as_json)
         return
     reject_options({"--compare": compare, "--confusion": confusion}, "with --test")
@@ -220,6 +235,19 @@ def _print_label_measures(
         from dragoman.inspect.pictures.confusion import draw_confusion
 
         draw_confusion(matrix, confusion)
+    print(_format_json(result.as_json()) if as_json else result)
+
+
+def _print_pair_accuracy(
+    model: Path | None, pairs: Path, settings: Sequence[str], device: str | None, threads: int | None, as_json: bool
+) -> None:
+    """Print the accuracy of a model on minimal pairs."""
+    from dragoman.base.errors import ConfigError
+    from dragoman.evaluation.minimal_pairs import evaluate_pairs
+
+    if model is None:
+        raise ConfigError("--pairs evaluates a model: name its folder")
+    result = evaluate_pairs(model, pairs, settings, device=device, threads=threads)
     print(_format_json(result.as_json()) if as_json else result)
 
 

@@ -42,11 +42,15 @@ def predict(
         int,
         typer.Option("--batch-tokens", min=1, help="Number of tokens per batch; does not affect the predictions."),
     ] = 4096,
+    fills: Annotated[
+        int, typer.Option("--fills", min=1, help="Number of tokens that a masked language model gives per <mask>.")
+    ] = 5,
     device: Device = None,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Predict the class of each text, a number, the tags of its words, or the answer to a question.
+    """Predict the class of each text, a number, the tags of its words, the answer to a question, or the tokens at each
+    <mask>.
 
     There is one prediction for each example, in the same order.
     """
@@ -64,4 +68,5 @@ def predict(
         batch_tokens=batch_tokens,
         device=device,
         threads=threads,
+        fills=fills,
     )

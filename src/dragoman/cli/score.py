@@ -38,7 +38,8 @@ def score(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Print one log-probability (nats) per pair or document to stdout, and the total perplexity to stderr."""
+    """Print one log-probability (nats) per pair or document to stdout, and the total perplexity to stderr. A masked
+    language model gives pseudo-log-likelihoods."""
     from dragoman.base.log import info
     from dragoman.evaluation.score import score
 

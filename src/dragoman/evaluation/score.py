@@ -1,4 +1,4 @@
-"""`score` computes log-probabilities of translations, or of documents under a language model."""
+"""`score` computes log-probabilities of translations, or of documents under a language model or a masked one."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,10 +12,12 @@ from dragoman.base.settings.load import parse_settings
 from dragoman.data.corpora.corpus import TextCorpusConfig
 from dragoman.data.corpora.documents import read_texts
 from dragoman.metrics.text_score import TextScore
+from dragoman.models.kinds import PREDICTION_MODEL
 from dragoman.translation.files.lines import Lines, name_of, read_parallel
 
 if TYPE_CHECKING:
     from dragoman.generation.language_model import LanguageModel
+    from dragoman.prediction.predictor import Predictor
     from dragoman.translation.translator import Translator
 
 LINE = "line"
@@ -26,18 +28,27 @@ class Scores:
     """Scores under a model.
 
     each: scores of all pairs or documents, in order. total: their sum, with perplexities. unit: `pairs` or `documents`.
+    pseudo: whether the scores are pseudo-log-likelihoods of a masked language model.
     """
 
     each: tuple[TextScore, ...]
     total: TextScore
     unit: str
+    pseudo: bool = False
 
     def __str__(self) -> str:
-        return f"{len(self.each)} {self.unit}, {self.total}"
+        total = self.total
+        if not self.pseudo:
+            return f"{len(self.each)} {self.unit}, {total}"
+        return (
+            f"{len(self.each)} {self.unit}, pseudo-log-likelihood {total.log_probability:.2f} nats; pseudo-perplexity "
+            f"per token {total.per_token:.3f} ({total.tokens} tokens), per word {total.per_word:.3f} ({total.words} "
+            "words)"
+        )
 
 
 def score(
-    model: "str | Path | Sequence[str | Path] | Translator | LanguageModel",
+    model: "str | Path | Sequence[str | Path] | Translator | LanguageModel | Predictor",
     target: Lines,
     source: Lines | None = None,
     *,
@@ -53,6 +64,8 @@ def score(
 ) -> Scores:
     """Compute log-probabilities (nats) of `target` given `source`, or of documents under a language model.
 
+    A masked language model computes pseudo-log-likelihoods, see `Predictor.score`.
+
     The results are those of `dragoman score`. The total includes perplexities per token, word and byte.
 
     model: a model folder, several folders as an ensemble, or a loaded model; its kind must support scoring. target,
@@ -64,9 +77,17 @@ def score(
     Raises ConfigError for incompatible arguments, DataError for unequal numbers of lines, and the errors of the model.
     """
     from dragoman.generation.language_model import LanguageModel
+    from dragoman.prediction.predictor import Predictor
 
     use_threads(threads)
     with quietly(quiet):
+        if isinstance(model, Predictor) or (isinstance(model, str | Path) and is_prediction_folder(Path(model))):
+            given = {"--source": source, "--to": to, "--tags": list(tags)}
+            reject_options(given, "with a translation model")
+            reject_options({"--stride": stride}, "with a language model that reads in one direction")
+            texts = _read_documents(target, documents, heading)
+            predictor = model if isinstance(model, Predictor) else Predictor.load(model, device)
+            return _sum_scores(predictor.score(texts), "documents", pseudo=True)
         if isinstance(model, LanguageModel) or (
             isinstance(model, str | Path) and is_language_model_folder(Path(model))
         ):
@@ -78,6 +99,16 @@ def score(
         if source is None:
             raise ConfigError(f"{model} is a translation model: give the source sentences with --source FILE")
         return _score_pairs(model, target, source, to, list(tags), batch_size, device, threads)
+
+
+def is_prediction_folder(folder: Path) -> bool:
+    """Return True if the model in a folder is an encoder with a head, which only a masked language model scores with.
+
+    Raises ModelError if the kind of model does not support scoring.
+    """
+    from dragoman.exchange.ctranslate2.folder import check_model_kind
+
+    return check_model_kind(folder, "score") == PREDICTION_MODEL
 
 
 def is_language_model_folder(folder: Path) -> bool:
@@ -123,5 +154,5 @@ def _read_documents(target: Lines, kind: str | None, heading: str | None) -> lis
     return read_texts(parse_settings(settings, TextCorpusConfig, "documents"))
 
 
-def _sum_scores(scores: Sequence[TextScore], unit: str) -> Scores:
-    return Scores(tuple(scores), TextScore.total(scores), unit)
+def _sum_scores(scores: Sequence[TextScore], unit: str, pseudo: bool = False) -> Scores:
+    return Scores(tuple(scores), TextScore.total(scores), unit, pseudo)

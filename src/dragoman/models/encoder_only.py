@@ -18,6 +18,7 @@ from dragoman.models.settings import PresetSettings
 from dragoman.models.transformer import TransformerEncoderConfig
 from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, token_table
+from dragoman.nn.normalisation import NormConfig
 from dragoman.nn.positions.union import PositionsConfig
 from dragoman.text.symbols import BOS
 from dragoman.text.tokenizers import VocabularySizes
@@ -29,6 +30,20 @@ def _transformer(width: int, layers: int, **settings: Any) -> dict[str, Any]:
     return {"width": width, "encoder": encoder, "dropout": 0.1, "positions": {"kind": "rotary"}, **settings}
 
 
+def _bert(width: int, layers: int, heads: int) -> dict[str, Any]:
+    norm = {"kind": "layer", "epsilon": 1e-12}
+    stack = {"layers": layers, "heads": heads, "feedforward": 4 * width, "norm": "post", "normalisation": norm}
+    return {
+        "width": width,
+        "encoder": {"kind": "transformer", **stack, "activation": "gelu"},
+        "dropout": 0.1,
+        "positions": {"kind": "learned", "limit": 512},
+        "segments": 2,
+        "scale_embeddings": False,
+        "embedding_norm": norm,
+    }
+
+
 PRESETS: dict[str, dict[str, Any]] = {
     # The sizes of BERT-Tiny, Mini, Small and Medium (Turc et al. 2019), with pre-norm and rotary positions, which
     # are trained more easily on little text.
@@ -36,6 +51,10 @@ PRESETS: dict[str, dict[str, Any]] = {
     "mini": _transformer(256, 4),
     "small": _transformer(512, 4),
     "medium": _transformer(512, 8),
+    # The sizes and the structure of BERT base and large (Devlin et al. 2019, section 3), for the import of weights and
+    # for comparisons.
+    "base": _bert(768, 12, 12),
+    "large": _bert(1024, 24, 16),
     "rnn": {
         "width": 256,
         "encoder": {"kind": "recurrent", "cell": "lstm", "layers": 1},
@@ -60,7 +79,8 @@ class EncoderOnlyConfig(PresetSettings):
     preset: str | None = Field(
         "auto",
         description="Preset that provides values for omitted settings: tiny (2 layers of width 128), mini (4 of 256), "
-        "small (4 of 512), medium (8 of 512), rnn (a bidirectional LSTM), mean (the mean of the embeddings, without "
+        "small (4 of 512), medium (8 of 512), base (12 of 768) and large (24 of 1024) with the structure of BERT, rnn "
+        "(a bidirectional LSTM), mean (the mean of the embeddings, without "
         "layers), or auto, which selects a preset by the number of examples.",
     )
     width: int = Field(128, ge=2, description="Model width d: size of embeddings and layer inputs.")
@@ -83,6 +103,11 @@ class EncoderOnlyConfig(PresetSettings):
         "(BERT). 0: none.",
     )
     scale_embeddings: bool = Field(True, description="Multiply token vectors by √d before positions are added.")
+    embedding_norm: NormConfig | None = Field(
+        None,
+        description="Normalisation of the sum of token, position and segment vectors (BERT). null: none.",
+        json_schema_extra={"kind": "layer"},
+    )
     head: HeadConfig = Field(ClassificationHeadConfig(), description="Head, which the task determines.")
 
     def with_stored_choices(self, stored: Self) -> Self:
@@ -113,17 +138,19 @@ class EncoderOnly(nn.Module):
         if config.segments:
             segments = nn.Embedding(config.segments, width)
             nn.init.normal_(segments.weight, std=width**-0.5)
+        table = token_table(size, width)
         embedding = Embedding(
-            token_table(size, width),
+            table,
             scheme.build_embedding(width),
             config.dropout.embedding,
             config.scale_embeddings,
             segments,
+            None if config.embedding_norm is None else config.embedding_norm.build(width),
         )
         self.limit = LengthLimit("source", embedding.positions.limit, "model.positions.limit")
         with prefix_errors("encoder"):
             self.encoder = config.encoder.build(SideContext(embedding, width, config.dropout, scheme))
-        self.head = config.head.build(width)
+        self.head = config.head.build(width, table)
         initialise_linear_layers(self)
 
     @property
@@ -133,14 +160,18 @@ class EncoderOnly(nn.Module):
 
     def trial(self, length: int) -> Trial:
         """Return the model inputs for a text of `length` tokens."""
-        device = self.head.output.weight.device
+        device = next(self.parameters()).device
         tokens = torch.full((1, length), BOS, dtype=torch.int64, device=device)
         return Trial((tokens, torch.ones_like(tokens, dtype=torch.bool)))
 
-    def encode(self, tokens: Tensor, mask: Tensor) -> Memory:
-        """Return the states of tokens (B, S) int64; mask is (B, S) bool, False at padding."""
-        return self.encoder(tokens, mask)  # type: ignore[no-any-return]
+    def encode(self, tokens: Tensor, mask: Tensor, packed: bool = False) -> Memory:
+        """Return the states of tokens (B, S) int64; mask is (B, S) bool, False at padding.
 
-    def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        """Return the outputs of the head. The arguments are those of `encode`."""
-        return self.head(self.encode(tokens, mask))  # type: ignore[no-any-return]
+        packed: whether a row may contain several documents, each of which starts with BOS. Only encoders that pack
+        documents (`EncoderFamily.packs_documents`) support this.
+        """
+        return self.encoder(tokens, mask, packed) if packed else self.encoder(tokens, mask)  # type: ignore[no-any-return]
+
+    def forward(self, tokens: Tensor, mask: Tensor, packed: bool = False) -> Any:
+        """Return the outputs of the head, usually a tensor. The arguments are those of `encode`."""
+        return self.head(self.encode(tokens, mask, packed))

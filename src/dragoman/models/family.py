@@ -41,11 +41,13 @@ class ProjectedOutput:
 
     def at(self, positions: Tensor) -> Predictions:
         """Return the predictions at `positions` (see `Output.logits`), differentiable."""
-        return Predictions(_at(self.hidden, positions), self.projection.weight, self.projection.bias)
+        return Predictions(at_positions(self.hidden, positions), self.projection.weight, self.projection.bias)
 
     def logits(self, positions: Tensor | None = None) -> Tensor:
         """See `Output`; differentiable."""
-        return to_at_least_float32(self.projection(self.hidden if positions is None else _at(self.hidden, positions)))
+        return to_at_least_float32(
+            self.projection(self.hidden if positions is None else at_positions(self.hidden, positions))
+        )
 
     def last_logits(self) -> Tensor:
         """See `Output`; differentiable."""
@@ -62,7 +64,8 @@ class ProjectedOutput:
         )
 
 
-def _at(values: Tensor, positions: Tensor) -> Tensor:
+def at_positions(values: Tensor, positions: Tensor) -> Tensor:
+    """Return the rows (N, d) of values (R, T, d) at `positions` (see `Output.logits`)."""
     return values[positions] if positions.dtype == torch.bool else values.flatten(0, 1).index_select(0, positions)
 
 
@@ -127,7 +130,15 @@ class Family(Config):
 
 
 class EncoderFamily(Family):
-    """The base class of encoder configs."""
+    """The base class of encoder configs.
+
+    packs_documents: whether a row may contain several documents that do not attend to each other. If so, the encoder
+    has a third argument `packed`.
+    """
+
+    @property
+    def packs_documents(self) -> bool:
+        return False
 
     def build(self, context: SideContext) -> Encoder:
         """Build an nn.Module that implements `Encoder`. Raises ConfigError for incompatible settings."""

@@ -1,5 +1,6 @@
 """Heads: the last layers of a model that predicts labels from the states of an encoder."""
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import torch
@@ -7,8 +8,12 @@ from pydantic import Field, field_validator
 from torch import Tensor, nn
 
 from dragoman.base.settings.config import Config
+from dragoman.models.family import Predictions, at_positions
 from dragoman.models.interface import Memory
 from dragoman.nn.dropout import Dropout
+from dragoman.nn.embedding import Projection
+from dragoman.nn.feedforward import FUNCTIONS
+from dragoman.nn.normalisation import LayerNormConfig, NormConfig
 from dragoman.nn.precision import to_at_least_float32
 
 _UNKNOWN_LABELS = 2
@@ -67,8 +72,8 @@ class ClassificationHeadConfig(_LabelledHead, _TextHead):
 
     kind: Literal["classification"] = "classification"
 
-    def build(self, width: int) -> "TextHead":
-        """Build the head for states of this width."""
+    def build(self, width: int, table: nn.Embedding) -> "TextHead":
+        """Build the head for states of this width. table: the token vectors (V, d), which this head does not use."""
         return TextHead(width, self.classes, self)
 
 
@@ -86,8 +91,8 @@ class RegressionHeadConfig(_TextHead):
         description="Factor of each prediction. null: the standard deviation of the training labels.",
     )
 
-    def build(self, width: int) -> "RegressionHead":
-        """Build the head for states of this width."""
+    def build(self, width: int, table: nn.Embedding) -> "RegressionHead":
+        """Build the head for states of this width. table: the token vectors (V, d), which this head does not use."""
         return RegressionHead(width, self)
 
 
@@ -96,8 +101,8 @@ class TaggingHeadConfig(_LabelledHead):
 
     kind: Literal["tagging"] = "tagging"
 
-    def build(self, width: int) -> "TokenHead":
-        """Build the head for states of this width."""
+    def build(self, width: int, table: nn.Embedding) -> "TokenHead":
+        """Build the head for states of this width. table: the token vectors (V, d), which this head does not use."""
         return TokenHead(width, self.classes, self.dropout)
 
 
@@ -119,13 +124,37 @@ class SpanHeadConfig(Config):
         "null: the value with the best F1 on the validation set, which is stored in meta.json.",
     )
 
-    def build(self, width: int) -> "SpanHead":
-        """Build the head for states of this width."""
+    def build(self, width: int, table: nn.Embedding) -> "SpanHead":
+        """Build the head for states of this width. table: the token vectors (V, d), which this head does not use."""
         return SpanHead(width, 2, self.dropout)
 
 
+class MaskedLanguageModelHeadConfig(Config):
+    """The token at each masked position: logits Ev + b for the token vectors E (Devlin et al. 2019, section 3.1).
+
+    YAML: `head: {kind: masked_language_model}`.
+    """
+
+    kind: Literal["masked_language_model"] = "masked_language_model"
+    transform: bool = Field(
+        True,
+        description="Add a layer of width d with an activation and a normalisation before the projection to the "
+        "vocabulary, as in BERT. false: the states are projected directly.",
+    )
+    activation: Literal["relu", "gelu", "swish"] = Field("gelu", description="Activation of the added layer.")
+    normalisation: NormConfig = Field(LayerNormConfig(), description="Normalisation after the added layer.")
+
+    def build(self, width: int, table: nn.Embedding) -> "MaskedLanguageModelHead":
+        """Build the head for states of this width. table: the token vectors (V, d), which the projection shares."""
+        return MaskedLanguageModelHead(width, table, self)
+
+
 HeadConfig = Annotated[
-    ClassificationHeadConfig | RegressionHeadConfig | TaggingHeadConfig | SpanHeadConfig,
+    ClassificationHeadConfig
+    | RegressionHeadConfig
+    | TaggingHeadConfig
+    | SpanHeadConfig
+    | MaskedLanguageModelHeadConfig,
     Field(discriminator="kind"),
 ]
 """The union of all heads. To add a head, add its config to this union."""
@@ -184,6 +213,49 @@ class SpanHead(TokenHead):
     def forward(self, memory: Memory) -> Tensor:
         """Return logits (B, S, 2), −∞ at padding."""
         return super().forward(memory).masked_fill(~memory.mask.unsqueeze(2), -torch.inf)
+
+
+class MaskedLanguageModelHead(nn.Module):
+    """Predicts tokens from states. It is computed only at the positions that `MaskedOutput` is asked for."""
+
+    timed = (("transformed", "head"),)
+
+    def __init__(self, width: int, table: nn.Embedding, config: MaskedLanguageModelHeadConfig) -> None:
+        super().__init__()
+        self.transform = nn.Linear(width, width) if config.transform else None
+        self.norm = config.normalisation.build(width) if config.transform else None
+        self.activation = FUNCTIONS[config.activation]
+        self.projection = Projection(table.weight, biased=True)
+
+    def transformed(self, states: Tensor) -> Tensor:
+        """Return the vectors (N, d) that are projected to the vocabulary, for states (N, d)."""
+        if self.transform is None or self.norm is None:
+            return states
+        return self.norm(self.activation(self.transform(states)))  # type: ignore[no-any-return]
+
+    def forward(self, memory: Memory) -> "MaskedOutput":
+        """Return an output whose logits are computed on demand."""
+        return MaskedOutput(memory.states, self)
+
+
+@dataclass(frozen=True)
+class MaskedOutput:
+    """The predictions of a masked language model, computed on demand. states: (B, S, d)."""
+
+    states: Tensor
+    head: MaskedLanguageModelHead
+
+    def at(self, positions: Tensor) -> Predictions:
+        """Return the predictions at `positions`, (B, S) bool or (N,) int64 indices of the flattened tokens."""
+        projection = self.head.projection
+        return Predictions(
+            self.head.transformed(at_positions(self.states, positions)), projection.weight, projection.bias
+        )
+
+    def logits(self, positions: Tensor | None = None) -> Tensor:
+        """Return the logits (N, V) at `positions`, in float32 or wider. None: at all positions, (B, S, V)."""
+        states = self.states if positions is None else at_positions(self.states, positions)
+        return to_at_least_float32(self.head.projection(self.head.transformed(states)))
 
 
 def pool(memory: Memory, pooling: str) -> Tensor:

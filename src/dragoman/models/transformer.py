@@ -13,6 +13,7 @@ from dragoman.models.layered import LayeredDecoder, Step
 from dragoman.nn.attention.interface import Attention
 from dragoman.nn.attention.soft import SoftAttentionConfig
 from dragoman.nn.attention.union import CausalAttentionConfig, SelfAttentionConfig, SourceAttentionConfig
+from dragoman.nn.embedding import document_starts
 from dragoman.nn.feedforward import Activation, FeedForward
 from dragoman.nn.mask import Mask
 from dragoman.nn.mixture import ExpertsConfig, Mixture
@@ -68,6 +69,11 @@ class TransformerEncoderConfig(_Layers, EncoderFamily):
 
     attention: SelfAttentionConfig = Field(SoftAttentionConfig(), description="Self-attention mechanism.")
 
+    @property
+    def packs_documents(self) -> bool:
+        """See `EncoderFamily`: with attention that compares all pairs of tokens."""
+        return self.attention.masks_pairs
+
     def build(self, context: SideContext) -> "TransformerEncoder":
         """Build the embeddings and layers."""
         return TransformerEncoder(self, context)
@@ -119,10 +125,14 @@ class TransformerEncoder(nn.Module):
         self.layers = nn.ModuleList(EncoderLayer(config, context) for _ in range(config.layers))
         self.norm = final_norm(context.width, config.norm, config.normalisation)
 
-    def forward(self, tokens: Tensor, mask: Tensor) -> Memory:
-        """Encode tokens (B, S) int64 with mask (B, S) bool as states (B, S, d)."""
-        padding = Mask.padding(mask)
-        states = self.embedding(tokens, mask=mask)
+    def forward(self, tokens: Tensor, mask: Tensor, packed: bool = False) -> Memory:
+        """Encode tokens (B, S) int64 with mask (B, S) bool as states (B, S, d).
+
+        packed: whether a row may contain several documents, each of which starts with BOS. No token attends to another
+        document.
+        """
+        padding = Mask.documents(document_starts(tokens), mask) if packed else Mask.padding(mask)
+        states = self.embedding(tokens, mask=mask, packed=packed)
         for layer in self.layers:
             states = layer(states, padding, mask)
         return Memory(self.norm(states, mask), mask)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.positions.scheme import PositionEmbedding
-from dragoman.text.symbols import EOS
+from dragoman.text.symbols import BOS, EOS
 
 
 class VectorProjection(nn.Module):
@@ -43,37 +43,60 @@ class Embedding(nn.Module):
         dropout: float,
         scaled: bool = True,
         segments: nn.Embedding | None = None,
+        norm: nn.Module | None = None,
     ) -> None:
-        """segments: vectors of the segments of an input, such as the two texts of a pair; None for no such vectors."""
+        """segments: vectors of the segments of an input, such as the two texts of a pair; None for no such vectors.
+
+        norm: normalises the sum of all vectors, before dropout; None for no normalisation.
+        """
         super().__init__()
         self.tokens = tokens
         self.positions = positions
         self.segments = segments
+        self.norm = norm
         self.dropout = Dropout(dropout)
         self.scale = sqrt(tokens.embedding_dim) if scaled else 1.0
 
     def forward(
-        self, tokens: Tensor, start: int = 0, mask: Tensor | None = None, left_padding: Tensor | None = None
+        self,
+        tokens: Tensor,
+        start: int = 0,
+        mask: Tensor | None = None,
+        left_padding: Tensor | None = None,
+        packed: bool = False,
     ) -> Tensor:
         """Embed tokens (B, T) int64 or vectors (B, T, n) that start at position `start` → (B, T, d).
 
         mask: (B, T) bool, False at padding; required by position schemes that depend on the length of the text.
         left_padding: (B,) int64, number of padding positions before the first token of each row. Positions are counted
-        from that token.
+        from that token. packed: whether a row may contain several documents. A document starts with BOS, and its
+        positions and segments are counted from there.
         """
         vectors = self.tokens(tokens) * self.scale
+        starts = document_starts(tokens) if packed else None
         if self.segments is not None:
-            vectors = vectors + self.segments(segment_numbers(tokens, self.segments.num_embeddings))
-        return self.dropout(self.positions.embed(vectors, start, mask, left_padding))  # type: ignore[no-any-return]
+            vectors = vectors + self.segments(segment_numbers(tokens, self.segments.num_embeddings, starts))
+        vectors = self.positions.embed(vectors, start, mask, left_padding if starts is None else starts)
+        return self.dropout(vectors if self.norm is None else self.norm(vectors, mask))  # type: ignore[no-any-return]
 
 
-def segment_numbers(tokens: Tensor, segments: int) -> Tensor:
+def document_starts(tokens: Tensor) -> Tensor:
+    """Return the position (B, T) int64 of the BOS at or before each token (B, T); 0 if there is none."""
+    positions = torch.arange(tokens.size(1), device=tokens.device)
+    return torch.where(tokens == BOS, positions, 0).cummax(1).values
+
+
+def segment_numbers(tokens: Tensor, segments: int, starts: Tensor | None = None) -> Tensor:
     """Return the number (B, T) int64 of the segment of each token (B, T), from 0 to segments − 1.
 
-    A segment ends with EOS. If there are more, the last number stands for all further segments.
+    A segment ends with EOS. If there are more, the last number stands for all further segments. starts: (B, T) int64,
+    the first position of the document of each token; None if each row is one document.
     """
     ends = tokens == EOS
-    return (ends.cumsum(1) - ends.to(torch.int64)).clamp_max(segments - 1)
+    numbers = ends.cumsum(1) - ends.to(torch.int64)
+    if starts is not None:
+        numbers = numbers - numbers.gather(1, starts)
+    return numbers.clamp_max(segments - 1)
 
 
 def token_table(size: int, width: int) -> nn.Embedding:

@@ -10,12 +10,13 @@ from dragoman.nn.dropout import Dropout
 
 Activation = Literal["relu", "gelu", "swish", "swiglu"]
 
-_FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": functional.relu,
     "gelu": functional.gelu,
     "swish": functional.silu,
     "swiglu": functional.silu,
 }
+"""The activation functions by name."""
 
 
 class FeedForward(nn.Module):
@@ -32,7 +33,7 @@ class FeedForward(nn.Module):
         self.inner = nn.Linear(width, inner)
         self.outer = nn.Linear(inner, width)
         self.gate = nn.Linear(width, inner) if activation == "swiglu" else None
-        self.activation = _FUNCTIONS[activation]
+        self.activation = FUNCTIONS[activation]
         self.dropout = Dropout(dropout)
 
     def forward(self, states: Tensor, mask: Tensor | None = None) -> Tensor:

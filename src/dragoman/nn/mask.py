@@ -52,6 +52,14 @@ class Mask:
         allowed = edges[None, None] if edges.dim() == 2 else edges[:, None]
         return Mask(allowed if tokens is None else allowed & tokens[:, None, None, :], tokens)
 
+    @staticmethod
+    def documents(starts: Tensor, tokens: Tensor) -> "Mask":
+        """Return the mask of rows with several documents: a token attends to the tokens of its own document.
+
+        starts: (B, S) int64, the first position of the document of each token. tokens: (B, S) bool, False at padding.
+        """
+        return Mask.graph(starts[:, :, None] == starts[:, None, :], tokens)
+
     def token_mask(self, kind: str) -> Tensor:
         """Return the tokens (B, S) bool, False at padding, of a mask that hides only padding.
 

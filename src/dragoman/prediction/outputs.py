@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from dragoman.data.batches.batch import pad
 from dragoman.models.encoder_only import EncoderOnly
@@ -18,13 +19,21 @@ TOKENS = 4096
 def compute_outputs(
     model: EncoderOnly, inputs: Sequence[ModelInput], device: torch.device, tokens: int = TOKENS
 ) -> list[NDArray[np.float32]]:
-    """Return the outputs of the head for each input, without padding, in order. The model is in evaluation mode."""
+    """Return the outputs of the head for each input, without padding, in order. The model is in evaluation mode.
+
+    The outputs of a masked language model are the logits (places, V) at the places of an input.
+    """
     outputs: list[NDArray[np.float32]] = [np.zeros(0, np.float32)] * len(inputs)
     for rows in length_batches([len(each.ids) for each in inputs], tokens):
         ids, mask = pad([np.asarray(inputs[row].ids) for row in rows])
-        results = model(ids.to(device), mask.to(device)).float().cpu().numpy()
-        for row, result in zip(rows, results, strict=True):
-            outputs[row] = result[: len(inputs[row].ids)] if result.ndim > 1 else result
+        results = model(ids.to(device), mask.to(device))
+        if isinstance(results, Tensor):
+            for row, result in zip(rows, results.float().cpu().numpy(), strict=True):
+                outputs[row] = result[: len(inputs[row].ids)] if result.ndim > 1 else result
+            continue
+        for index, row in enumerate(rows):
+            places = index * ids.size(1) + torch.tensor(inputs[row].places, dtype=torch.int64)
+            outputs[row] = results.logits(places.to(device)).float().cpu().numpy()
     return outputs
 
 

@@ -19,7 +19,7 @@ from dragoman.prediction.answering import AnswerPrediction
 from dragoman.prediction.classification import ClassPrediction
 from dragoman.prediction.outputs import TOKENS
 from dragoman.prediction.predictor import Predictor
-from dragoman.prediction.readers import Prediction
+from dragoman.prediction.readers import FILLS, Prediction
 from dragoman.prediction.regression import ValuePrediction
 from dragoman.prediction.tagging import TagPrediction
 
@@ -41,6 +41,7 @@ def predict(
     batch_tokens: int = TOKENS,
     device: str | None = None,
     threads: int | None = None,
+    fills: int = FILLS,
     quiet: bool = False,
 ) -> int:
     """Write the prediction for each example of a file in input order, like `dragoman predict`. Returns their number.
@@ -50,14 +51,15 @@ def predict(
     a file, which is written when all predictions are complete, or an open file, which is written line by line.
     settings: the settings of the corpus, such as `{"columns.text": "review"}`. format: jsonl: one JSON object per
     example. tsv: number and prediction, as in GLUE. conll: the words, with the predicted tag in the last column. squad:
-    one JSON object with the answer of each question. squad_nbest: one with the best answers of each question.
+    one JSON object with the answer of each question. squad_nbest: one with the best answers of each question. fills:
+    number of tokens that a masked language model predicts for each `<mask>` of a text.
 
     Raises ConfigError for a format that does not fit the model, DataError if the file cannot be read, and the errors of
     `Predictor.load`.
     """
     with quietly(quiet):
         use_threads(threads)
-        predictor = model if isinstance(model, Predictor) else Predictor.load(model, device)
+        predictor = model if isinstance(model, Predictor) else Predictor.load(model, device, fills)
         _check_format(predictor, format)
         examples = read_examples(predictor, source, settings)
         if not isinstance(output, str | Path):

@@ -17,12 +17,21 @@ from dragoman.base.settings.load import parse_settings
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.data.labelled.examples import LabelledText, Question, TaggedSentence
+from dragoman.metrics.text_score import TextScore
 from dragoman.models.encoder_only import EncoderOnly, EncoderOnlyConfig
-from dragoman.models.heads import ClassificationHeadConfig, HeadConfig, RegressionHeadConfig, TaggingHeadConfig
+from dragoman.models.heads import (
+    ClassificationHeadConfig,
+    HeadConfig,
+    MaskedLanguageModelHeadConfig,
+    RegressionHeadConfig,
+    TaggingHeadConfig,
+)
 from dragoman.prediction.inputs import ModelInput
 from dragoman.prediction.outputs import TOKENS, compute_outputs
-from dragoman.prediction.readers import Prediction, reader_of
+from dragoman.prediction.pseudo_likelihood import pseudo_log_likelihoods
+from dragoman.prediction.readers import FILLS, Prediction, reader_of
 from dragoman.prediction.tagging import TagPrediction, tagged_sentence
+from dragoman.text.symbols import UNK
 from dragoman.text.tokenizer import Tokenizer
 
 Text = str | Sequence[str] | Mapping[str, str] | LabelledText | TaggedSentence | Question
@@ -41,37 +50,43 @@ class Predictor:
         head: HeadConfig,
         length: int | None = None,
         meta: Meta | None = None,
+        fills: int = FILLS,
     ) -> None:
         """model: the model, which is set to evaluation mode and runs on the device of its parameters.
 
-        length: maximum number of tokens of an input in training; None: the model's number of positions.
+        length: maximum number of tokens of an input in training; None: the model's number of positions. fills: number
+        of tokens that a masked language model predicts for each masked position. Raises ConfigError if it is below 1.
         """
+        if fills < 1:
+            raise ConfigError(f"the number of tokens per <mask> must be at least 1, not {fills}")
         self.model, self.tokenizer, self.head = model.eval(), tokenizer, head
         self.meta = meta or Meta(step=0)
         limits = [limit for limit in (length, model.limit.positions) if limit is not None]
         self.limit = min(limits, default=None)
         """Maximum number of tokens of an input, with special symbols; None: unlimited."""
-        self._reader = reader_of(head, tokenizer, self.limit, self.meta.threshold)
+        self._reader = reader_of(head, tokenizer, self.limit, self.meta.threshold, fills)
 
     @classmethod
-    def load(cls, folder: str | Path, device: str | None = None) -> "Predictor":
+    def load(cls, folder: str | Path, device: str | None = None, fills: int = FILLS) -> "Predictor":
         """Read a model folder.
 
-        device: cpu, cuda or cuda:N (default: a GPU if there is one). Raises ModelError if the path is not a model
-        folder, if the folder is damaged, and if its model has no head; ConfigError for an unknown device.
+        device: cpu, cuda or cuda:N (default: a GPU if there is one). fills: as in the constructor. Raises
+        ModelError if the path is not a model folder, if the folder is damaged, and if its model has no head;
+        ConfigError for an unknown device.
         """
         keep_large_tensors_on_heap()
-        return cls.of(load_model_folder(Path(folder), choose_device(device or "auto"), "predict"))
+        return cls.of(load_model_folder(Path(folder), choose_device(device or "auto"), "predict"), fills)
 
     @classmethod
-    def of(cls, loaded: LoadedModel) -> "Predictor":
+    def of(cls, loaded: LoadedModel, fills: int = FILLS) -> "Predictor":
         """Return a predictor from the contents of a model folder. Raises ModelError for damaged settings."""
         config = parse_settings(loaded.config["model"], EncoderOnlyConfig, "the model section of config.yaml")
         data = loaded.config.get("data")
-        length = data.get("length") if isinstance(data, Mapping) else None
+        name = "block" if isinstance(config.head, MaskedLanguageModelHeadConfig) else "length"
+        length = data.get(name) if isinstance(data, Mapping) else None
         if length is not None and not isinstance(length, int):
-            raise ModelError(f"data.length in the model's config.yaml is {length!r}, not a number of tokens")
-        return cls(loaded.model, loaded.tokenizers.source, config.head, length, loaded.meta)
+            raise ModelError(f"data.{name} in the model's config.yaml is {length!r}, not a number of tokens")
+        return cls(loaded.model, loaded.tokenizers.source, config.head, length, loaded.meta, fills)
 
     @property
     def device(self) -> torch.device:
@@ -107,11 +122,32 @@ class Predictor:
         ]
         return [self._restore_text(text, prediction) for text, prediction in zip(texts, predictions, strict=True)]
 
+    def score(self, texts: Sequence[str], *, batch_tokens: int = TOKENS) -> list[TextScore]:
+        """Return the pseudo-log-likelihood of each text, in order. Only masked language models can score texts.
+
+        Each token is masked in turn and predicted from all others (Salazar et al. 2020). The end of a text is not
+        predicted. batch_tokens: as in `predict`. Raises ModelError for another head, DataError for invalid Unicode.
+        """
+        if isinstance(texts, str):
+            raise TypeError("texts must be a list of strings, not one string")
+        if not isinstance(self.head, MaskedLanguageModelHeadConfig):
+            raise ModelError(
+                f"the model has a head of kind {self.head.kind}; it cannot score texts: use a model that was trained "
+                "with task.kind=masked_language_model"
+            )
+        ids = self.tokenizer.encode_batch(texts)
+        with _memory_errors():
+            sums = pseudo_log_likelihoods(self.model, self.tokenizer, ids, self.limit, batch_tokens)
+        return [
+            TextScore(each, len(tokens), len(text.split()), len(text.encode()), tokens.count(UNK))
+            for text, tokens, each in zip(texts, ids, sums, strict=True)
+        ]
+
     def _example(self, text: Text, number: int) -> Any:
         """Return an input as an example. Raises ConfigError if it has the wrong form. number: its number."""
         if isinstance(text, LabelledText | TaggedSentence | Question):
             return text
-        if isinstance(self.head, ClassificationHeadConfig | RegressionHeadConfig):
+        if isinstance(self.head, ClassificationHeadConfig | RegressionHeadConfig | MaskedLanguageModelHeadConfig):
             if isinstance(text, str):
                 return LabelledText((text,))
             if not isinstance(text, Mapping) and len(text) == 2:

@@ -6,9 +6,16 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.models.heads import ClassificationHeadConfig, HeadConfig, RegressionHeadConfig, TaggingHeadConfig
+from dragoman.models.heads import (
+    ClassificationHeadConfig,
+    HeadConfig,
+    MaskedLanguageModelHeadConfig,
+    RegressionHeadConfig,
+    TaggingHeadConfig,
+)
 from dragoman.prediction.answering import AnswerFinder
 from dragoman.prediction.classification import TextClassifier
+from dragoman.prediction.filling import MaskFiller
 from dragoman.prediction.inputs import ModelInput
 from dragoman.prediction.regression import TextRegressor
 from dragoman.prediction.tagging import WordTagger
@@ -43,11 +50,20 @@ class HeadReader(Protocol):
         ...
 
 
-def reader_of(head: HeadConfig, tokenizer: Tokenizer, limit: int | None, threshold: float | None = None) -> HeadReader:
+FILLS = 5
+"""Default number of tokens that are predicted for each masked position."""
+
+
+def reader_of(
+    head: HeadConfig, tokenizer: Tokenizer, limit: int | None, threshold: float | None = None, fills: int = FILLS
+) -> HeadReader:
     """Return the reader of a head.
 
-    limit: maximum number of tokens of an input; None: unlimited. threshold: as in `AnswerFinder`.
+    limit: maximum number of tokens of an input; None: unlimited. threshold: as in `AnswerFinder`. fills: number of
+    tokens per masked position.
     """
+    if isinstance(head, MaskedLanguageModelHeadConfig):
+        return MaskFiller(tokenizer, limit, fills)
     if isinstance(head, ClassificationHeadConfig):
         return TextClassifier(tokenizer, head, limit)
     if isinstance(head, RegressionHeadConfig):

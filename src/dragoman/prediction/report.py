@@ -3,11 +3,18 @@
 from collections.abc import Sequence
 from typing import Any
 
+from dragoman.base.errors import ConfigError
 from dragoman.data.labelled.examples import Question
 from dragoman.metrics.labels.answers import answer_f1, best_threshold
 from dragoman.metrics.labels.report import Report
 from dragoman.metrics.labels.scoring import answer_report, classification_report, regression_report, tagging_report
-from dragoman.models.heads import ClassificationHeadConfig, HeadConfig, RegressionHeadConfig, TaggingHeadConfig
+from dragoman.models.heads import (
+    ClassificationHeadConfig,
+    HeadConfig,
+    MaskedLanguageModelHeadConfig,
+    RegressionHeadConfig,
+    TaggingHeadConfig,
+)
 from dragoman.prediction.answering import AnswerPrediction
 from dragoman.prediction.regression import label_value
 
@@ -29,8 +36,14 @@ def compare_with_labels(
 ) -> Report:
     """Return the measures of a head's predictions for labelled examples.
 
-    samples: number of bootstrap samples for the intervals; 0: no intervals. Raises DataError for invalid labels.
+    samples: number of bootstrap samples for the intervals; 0: no intervals. Raises DataError for invalid labels,
+    and ConfigError for a masked language model, whose texts have no labels.
     """
+    if isinstance(head, MaskedLanguageModelHeadConfig):
+        raise ConfigError(
+            "a masked language model predicts tokens, not labels: score texts with `dragoman score`, or minimal pairs "
+            "with `dragoman evaluate --pairs`"
+        )
     if isinstance(head, ClassificationHeadConfig):
         gold = [str(example.label) for example in examples]
         return classification_report(gold, [each.label for each in predictions], samples=samples)

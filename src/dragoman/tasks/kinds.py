@@ -11,6 +11,8 @@ from dragoman.tasks.labelled.config import AnsweringRun, ClassificationRun, Regr
 from dragoman.tasks.labelled.jobs import AnsweringJob, ClassificationJob, RegressionJob, TaggingJob
 from dragoman.tasks.language_model.config import LanguageModelRun
 from dragoman.tasks.language_model.job import LanguageModelJob
+from dragoman.tasks.masked_language_model.config import MaskedLanguageModelRun
+from dragoman.tasks.masked_language_model.job import MaskedLanguageModelJob
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.multitask import open_translation
 from dragoman.training.task import Job, OpenJob, RunConfig
@@ -61,6 +63,14 @@ LANGUAGE_MODEL = register(
         "language_model",
         LanguageModelRun,
         LanguageModelJob,
+        ("data={train: {text: corpus.txt}, valid: {text: corpus.txt}}", "out=run"),
+    )
+)
+MASKED_LANGUAGE_MODEL = register(
+    TaskKind(
+        "masked_language_model",
+        MaskedLanguageModelRun,
+        MaskedLanguageModelJob,
         ("data={train: {text: corpus.txt}, valid: {text: corpus.txt}}", "out=run"),
     )
 )

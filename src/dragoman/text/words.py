@@ -1,6 +1,7 @@
 """Words of a text, divided at whitespace or by the class of their characters, in any script."""
 
 from bisect import bisect_right
+from collections.abc import Sequence
 
 import regex
 
@@ -33,6 +34,8 @@ WORD_CHARACTER = rf"[[\p{{L}}\p{{M}}\p{{N}}_\u200C\u200D]--[{_UNSPACED_SCRIPTS}]
 
 _CHARACTER = regex.compile(WORD_CHARACTER, regex.V1)
 _UNSPACED = regex.compile(rf"[{_UNSPACED_SCRIPTS}\u3000-\u303F\uFF01-\uFF60]", regex.V1)
+_NO_TEXT = b"\xff"
+"""A byte that UTF-8 does not contain, in place of a token without text."""
 _UNITS = regex.compile(rf"{WORD_CHARACTER}+|\s+|.", regex.V1 | regex.DOTALL)
 
 
@@ -60,3 +63,23 @@ def split_units(text: str) -> list[tuple[int, int]]:
     In scripts without spaces, each character is a separate unit.
     """
     return [match.span() for match in _UNITS.finditer(text)]
+
+
+def number_words(surfaces: Sequence[bytes]) -> list[int]:
+    """Return the number of the unit of `split_units` to which each token of a text belongs.
+
+    surfaces: the UTF-8 bytes of each token in order, with the spaces between words. A token belongs to the unit of its
+    first byte that is not a space, and a token of spaces to the unit that follows it. Tokens without bytes, such as
+    special symbols, are units of their own.
+    """
+    parts = [surface or _NO_TEXT for surface in surfaces]
+    text = b"".join(parts).decode("utf-8", "surrogateescape")  # an excerpt may start within a character
+    units: list[int] = []
+    for number, (start, end) in enumerate(split_units(text)):
+        units += [number] * len(text[start:end].encode("utf-8", "surrogateescape"))
+    numbers, start = [], 0
+    for part in parts:
+        first = start + len(part) - len(part.lstrip())
+        numbers.append(units[min(first, len(units) - 1)])
+        start += len(part)
+    return numbers

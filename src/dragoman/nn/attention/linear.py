@@ -1,7 +1,7 @@
 """Linear attention: a product of features replaces the softmax kernel, so that keys can be summed in advance."""
 
 from contextlib import AbstractContextManager
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -32,6 +32,8 @@ class LinearAttentionConfig(Config):
 
     YAML: `encoder: {attention: {kind: linear}}`; `attention` and `cross_attention` of the decoder are set the same way.
     """
+
+    masks_pairs: ClassVar[bool] = False
 
     kind: Literal["linear"] = "linear"
     combine: Literal["project", "concatenate"] = Field(

@@ -1,7 +1,7 @@
 """Multi-head soft attention: the mean of the values, weighted by the match of their keys with the query."""
 
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import torch
 from pydantic import Field
@@ -35,6 +35,9 @@ Normaliser = Literal["softmax", "sum"]
 
 class SoftAttentionConfig(Config):
     """Multi-head attention: each head returns a weighted mean of all values (Vaswani et al. 2017, section 3.2)."""
+
+    masks_pairs: ClassVar[bool] = True
+    """Whether the mask may hide any pair of tokens, as in a graph (`Mask.graph`)."""
 
     kind: Literal["soft"] = "soft"
     scorer: ScorerConfig = Field(ScaledDotConfig(), description="Function that scores a key for a query.")

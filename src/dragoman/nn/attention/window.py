@@ -1,6 +1,6 @@
 """Sliding-window attention: soft attention over neighbouring tokens, computed in blocks instead of over all pairs."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -27,6 +27,8 @@ class WindowAttentionConfig(SoftAttentionConfig):
 
     YAML: `encoder: {attention: {kind: window, window: 64}}`
     """
+
+    masks_pairs: ClassVar[bool] = False
 
     kind: Literal["window"] = "window"  # type: ignore[assignment]
     window: int = Field(

@@ -99,5 +99,6 @@ def _vectors(
         )
     if left_padding is None:
         return encoding(start, embeddings.size(-2), mask).to(embeddings.dtype)  # type: ignore[no-any-return]
-    positions = torch.arange(start, start + embeddings.size(-2), device=left_padding.device) - left_padding[:, None]
+    offsets = left_padding if left_padding.dim() == 2 else left_padding[:, None]
+    positions = torch.arange(start, start + embeddings.size(-2), device=left_padding.device) - offsets
     return encoding(0, end, None).to(embeddings.dtype)[positions.clamp_min(0)]  # type: ignore[no-any-return]

@@ -47,8 +47,8 @@ class PositionEmbedding(nn.Module):
         """Add positions to the embeddings (B, T, d) of tokens at positions start … start+T−1: (B, T, d).
 
         mask: (B, T) bool, False at padding, or None. Schemes that need the length of a text require a mask of the whole
-        text. left_padding: (B,) int64, subtracted from the positions of each row. Negative positions are padding, for
-        which the result is undefined.
+        text. left_padding: (B,) or (B, T) int64, subtracted from the positions of each row or token. Negative positions
+        are padding, for which the result is undefined.
         """
         return embeddings
 

@@ -1,17 +1,16 @@
 """The settings of runs that train a model to predict labels: classification, regression, tagging, answers."""
 
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from dragoman.base.settings.config import Config
 from dragoman.data.batches.plan import BatchConfig
 from dragoman.data.labelled.corpus import LabelledCorpora, QuestionCorpora, TaggedCorpora
-from dragoman.models.encoder_only import EncoderOnlyConfig
+from dragoman.tasks.head_run import HeadRun
 from dragoman.tasks.labelled.objective import ClassObjectiveConfig
-from dragoman.text.tokenizers import TextConfig
 from dragoman.training.config import LoopConfig
-from dragoman.training.task import RunConfig, Task
+from dragoman.training.task import Task
 
 
 class LabelledDataConfig(Config):
@@ -33,39 +32,10 @@ class LabelledDataConfig(Config):
         return ", ".join(map(str, value if isinstance(value, tuple) else (value,)))
 
 
-class LabelledRun(RunConfig):
-    """Base class of the runs that train a model with a head. The task determines the head."""
-
-    head: ClassVar[str]
+class LabelledRun(HeadRun):
+    """Base class of the runs that train a model on labelled examples."""
 
     data: LabelledDataConfig = Field(description="Examples and batches.")
-    text: TextConfig = Field(TextConfig(), description="Subwords and the vocabulary.")
-    model: EncoderOnlyConfig = Field(description="Model architecture.")
-
-    @classmethod
-    def default_kinds(cls, settings: dict[str, Any]) -> dict[str, str]:
-        """Return the kind of the head, so that recipes can omit it."""
-        return {"model.head": cls.head}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _choose_head(cls, values: Any) -> Any:
-        """Set the kind of the head, which the task determines."""
-        if not isinstance(values, dict):
-            return values
-        model = values.get("model", {})
-        if isinstance(model, dict) and isinstance(model.get("head", {}), dict):
-            model = {**model, "head": {"kind": cls.head, **model.get("head", {})}}
-        return {**values, "model": model}
-
-    @model_validator(mode="after")
-    def _check_head(self) -> Self:
-        if self.model.head.kind != self.head:
-            raise ValueError(
-                f"model.head.kind is {self.model.head.kind}, but this task needs a head of kind {self.head}: remove "
-                "model.head.kind, or choose another task.kind"
-            )
-        return self
 
     def with_stored_choices(self, stored: Self) -> Self:
         """Return the settings, with those that depend on the data copied from the stored run."""

@@ -26,8 +26,8 @@ from dragoman.prediction.inputs import ModelInput
 from dragoman.prediction.predictor import Predictor
 from dragoman.prediction.readers import reader_of
 from dragoman.prediction.report import compare_with_labels
+from dragoman.tasks.body import fill_body, load_body
 from dragoman.tasks.corpus_job import activation_bytes
-from dragoman.tasks.labelled.body import load_body
 from dragoman.tasks.labelled.card import write_card_section
 from dragoman.tasks.labelled.config import LabelledRun
 from dragoman.tasks.labelled.objective import LabelObjective
@@ -171,15 +171,8 @@ class LabelledJob(Job):
     def initialise(self, model: nn.Module) -> Mapping[str, float]:
         """Copy the parts of `train.start`. A head with other labels, or for another task, is new."""
         if self.start is not None:
-            excluded = {} if self._same_head() else {"head": "for another task or other labels"}
-            self.start.fill(model, self.tokenizers, self.model_settings, excluded)
+            fill_body(self.start, model, self.run, self.tokenizers)
         return {}
-
-    def _same_head(self) -> bool:
-        assert self.start is not None
-        stored = dict(self.start.loaded.config["model"]).get("head") or {}
-        own = self.run.model.head.model_dump(mode="json")
-        return all(stored.get(name) == own.get(name) for name in ("kind", "labels"))
 
     def outline(self, model: nn.Module) -> str:
         """Return one line with the preset and the numbers of parameters, vocabulary entries and examples."""

@@ -7,6 +7,8 @@ those of the folder, unless the recipe sets them.
 from collections.abc import Mapping
 from typing import Any
 
+from torch import nn
+
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import parse_settings
 from dragoman.checkpoint.folder import CONFIG
@@ -16,12 +18,12 @@ from dragoman.models.kinds import parse_model
 from dragoman.models.language_model import LanguageModelConfig
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.models.settings import ModelSettings
-from dragoman.tasks.labelled.config import LabelledRun
+from dragoman.tasks.head_run import HeadRun
 from dragoman.tasks.start import StartedRun
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 
 
-def load_body(run: LabelledRun) -> StartedRun:
+def load_body(run: HeadRun) -> StartedRun:
     """Read the model folder `train.start`, if it is set, and complete the `model` and `text` sections from it.
 
     Raises ConfigError if the folder's model has no part that a model with a head could use, ModelError if the folder
@@ -42,6 +44,22 @@ def load_body(run: LabelledRun) -> StartedRun:
     tokenizer = start.loaded.text.target if isinstance(stored, LanguageModelConfig) else start.loaded.text.source
     run = run.model_copy(update={"text": TextConfig(subword=text.subword)})
     return StartedRun(run, start, Tokenizers(tokenizer, tokenizer))
+
+
+def fill_body(start: Start, model: nn.Module, run: HeadRun, tokenizers: Tokenizers) -> None:
+    """Copy the parts of `train.start` into a new model. A head with other labels, or for another task, stays new."""
+    excluded = {} if has_same_head(start, run) else {"head": _OTHER_HEAD, "head.projection": _OTHER_HEAD}
+    start.fill(model, tokenizers, run.model.model_dump(mode="json"), excluded)
+
+
+_OTHER_HEAD = "for another task or other labels"
+
+
+def has_same_head(start: Start, run: HeadRun) -> bool:
+    """Return whether the model in `train.start` predicts the same labels as the model of the run."""
+    stored = dict(start.loaded.config["model"]).get("head") or {}
+    own = run.model.head.model_dump(mode="json")
+    return all(stored.get(name) == own.get(name) for name in ("kind", "labels"))
 
 
 def body_settings(model: ModelSettings) -> dict[str, Any]:

@@ -1,0 +1,151 @@
+"""Batches of a masked language model: texts with masked tokens, one or more documents per row."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dragoman.data.batches.batch import TargetBatch, pad
+from dragoman.data.batches.epoch import EpochRows, Part
+from dragoman.data.batches.labelled import NO_LABEL
+from dragoman.data.batches.masking import Masker
+from dragoman.data.batches.plan import BatchPlan
+from dragoman.data.dataset import Sentences
+from dragoman.text.symbols import BOS, EOS
+
+SPECIAL = 2
+"""Number of special symbols of a document, BOS and EOS."""
+
+
+@dataclass(frozen=True)
+class MaskedBatch(TargetBatch):
+    """B rows of masked documents, padded on the right. A document starts with BOS and ends with EOS.
+
+    inputs: (B, S) int64, the tokens that the model reads. labels: (B, S) int64, the original token where it has to be
+    predicted, otherwise NO_LABEL. target_mask: (B, S) bool, True at these tokens. mask: (B, S) bool, False at padding.
+    packed: whether a row may contain several documents. rows: the dataset row of the first document of each row.
+    """
+
+    mask: Tensor
+    packed: bool = False
+
+    @property
+    def model_inputs(self) -> tuple[Any, ...]:
+        """The arguments of the model: tokens, mask, and whether the rows are packed."""
+        return self.inputs, self.mask, self.packed
+
+    def _part(self, rows: slice) -> Self:
+        width = int(self.mask[rows].sum(1).max())
+        return replace(
+            self,
+            inputs=self.inputs[rows, :width],
+            labels=self.labels[rows, :width],
+            target_mask=self.target_mask[rows, :width],
+            target_tokens=int(self.target_mask[rows].sum()),
+            mask=self.mask[rows, :width],
+            rows=self.rows[rows],
+        )
+
+
+@dataclass(frozen=True)
+class MaskedCollator:
+    """Makes batches from excerpts of documents, as `TextDataset.take` and `excerpts` return them.
+
+    epoch: number of the epoch, which determines the masks together with the rows. length: maximum number of tokens of a
+    row with several documents; None: one document per row.
+    """
+
+    masker: Masker
+    epoch: int = 0
+    length: int | None = None
+
+    def __call__(self, excerpts: Sentences | Sequence[Sequence[int]], rows: Sequence[int]) -> MaskedBatch:
+        """Return a batch. rows: dataset row of each excerpt. At least one token is predicted if there is any text."""
+        if not isinstance(excerpts, Sentences):
+            excerpts = Sentences.of(excerpts)
+        texts = [content(ids) for ids in np.split(excerpts.ids.astype(np.int64), np.cumsum(excerpts.lengths)[:-1])]
+        draws = [self.masker.mask(ids, self.epoch, row) for ids, row in zip(texts, rows, strict=True)]
+        attempt = 0
+        while not any(draw.predicted.any() for draw in draws) and any(map(len, texts)) and attempt < _ATTEMPTS:
+            attempt += 1
+            draws = [self.masker.mask(ids, self.epoch, row, attempt) for ids, row in zip(texts, rows, strict=True)]
+        inputs = [np.concatenate([[BOS], draw.ids, [EOS]]) for draw in draws]
+        labels = [
+            np.concatenate([[NO_LABEL], np.where(draw.predicted, ids, NO_LABEL), [NO_LABEL]])
+            for ids, draw in zip(texts, draws, strict=True)
+        ]
+        numbers = list(rows)
+        if self.length is not None:
+            groups = list(fill_rows([len(each) for each in inputs], self.length))
+            inputs = [np.concatenate([inputs[number] for number in group]) for group in groups]
+            labels = [np.concatenate([labels[number] for number in group]) for group in groups]
+            numbers = [rows[group[0]] for group in groups]
+        ids, mask = pad(inputs)
+        targets = torch.full(ids.shape, NO_LABEL, dtype=torch.int64)
+        targets[mask] = torch.from_numpy(np.concatenate(labels))
+        predicted = targets != NO_LABEL
+        return MaskedBatch(
+            inputs=ids,
+            labels=targets,
+            target_mask=predicted,
+            target_tokens=int(predicted.sum()),
+            rows=tuple(int(number) for number in numbers),
+            mask=mask,
+            packed=self.length is not None,
+        )
+
+
+_ATTEMPTS = 1000
+
+
+def content(excerpt: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the tokens of an excerpt of a document, without the preceding token and without the EOS at its end."""
+    ids = excerpt[1:]
+    return ids[:-1] if len(ids) and ids[-1] == EOS else ids
+
+
+def fill_rows(lengths: Sequence[int], limit: int) -> Iterator[list[int]]:
+    """Divide documents into rows in order. Yields the indices of the documents of each row.
+
+    lengths: number of tokens of each document. limit: maximum number of tokens of a row with several documents.
+    """
+    row: list[int] = []
+    size = 0
+    for number, length in enumerate(lengths):
+        if row and size + length > limit:
+            yield row
+            row, size = [], 0
+        row.append(number)
+        size += length
+    if row:
+        yield row
+
+
+def plan_packed(
+    lengths: NDArray[np.int32], tokens: int, limit: int, seed: int, epoch: int, parts: Sequence[Part]
+) -> BatchPlan:
+    """Put every excerpt of an epoch, in random order, into a batch of rows with several documents.
+
+    lengths: (N, 1), numbers of tokens without special symbols. tokens: maximum number of tokens of a batch with
+    padding. limit: maximum number of tokens of a row. For other arguments, see `plan_epoch`. `MaskedCollator` divides
+    the excerpts of a batch into the same rows.
+    """
+    rows = EpochRows(parts, seed, epoch)
+    blocks = [rows.block(number) for number in range(len(rows))]
+    order = np.concatenate(
+        [np.random.default_rng((seed, epoch, number)).permutation(block) for number, block in enumerate(blocks)]
+    )
+    sizes = lengths[order, 0].astype(np.int64) + SPECIAL
+    groups = list(fill_rows(sizes.tolist(), limit))
+    count = max(1, tokens // limit)
+    batches, padded = [], 0
+    for start in range(0, len(groups), count):
+        batch = groups[start : start + count]
+        widest = max(int(sizes[group[0] : group[-1] + 1].sum()) for group in batch)
+        padded += widest * len(batch)
+        batches.append(order[batch[0][0] : batch[-1][-1] + 1])
+    return BatchPlan(batches, (1 - float(sizes.sum()) / padded,))

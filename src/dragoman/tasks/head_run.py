@@ -1,0 +1,46 @@
+"""`HeadRun`, the base class of runs that train a model with a head."""
+
+from typing import Any, ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from dragoman.models.encoder_only import EncoderOnlyConfig
+from dragoman.text.tokenizers import TextConfig
+from dragoman.training.task import RunConfig
+
+
+class HeadRun(RunConfig):
+    """Base class of the runs that train a model with a head.
+
+    head: the kind of the head, which the task determines.
+    """
+
+    head: ClassVar[str]
+
+    text: TextConfig = Field(TextConfig(), description="Subwords and the vocabulary.")
+    model: EncoderOnlyConfig = Field(description="Model architecture.")
+
+    @classmethod
+    def default_kinds(cls, settings: dict[str, Any]) -> dict[str, str]:
+        """Return the kind of the head, so that recipes can omit it."""
+        return {"model.head": cls.head}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _choose_head(cls, values: Any) -> Any:
+        """Set the kind of the head."""
+        if not isinstance(values, dict):
+            return values
+        model = values.get("model", {})
+        if isinstance(model, dict) and isinstance(model.get("head", {}), dict):
+            model = {**model, "head": {"kind": cls.head, **model.get("head", {})}}
+        return {**values, "model": model}
+
+    @model_validator(mode="after")
+    def _check_head(self) -> Self:
+        if self.model.head.kind != self.head:
+            raise ValueError(
+                f"model.head.kind is {self.model.head.kind}, but this task needs a head of kind {self.head}: remove "
+                "model.head.kind, or choose another task.kind"
+            )
+        return self

@@ -1,0 +1,172 @@
+"""`MaskedLanguageModelJob`, the data, model, loss, validation and model folder of a run with masked tokens."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from dragoman.base.errors import ConfigError
+from dragoman.checkpoint.meta import Meta
+from dragoman.data.batches.loader import Loader
+from dragoman.data.batches.masked import SPECIAL, MaskedBatch, MaskedCollator, plan_packed
+from dragoman.data.batches.masking import MASK, Masker
+from dragoman.data.batches.plan import BatchPlan
+from dragoman.data.corpora.documents import read_texts
+from dragoman.data.corpora.readers import check_readable
+from dragoman.data.preparation.prepare import prepare_texts
+from dragoman.models.assembly import resolve_scheme
+from dragoman.models.encoder_only import EncoderOnly, EncoderOnlyConfig
+from dragoman.models.parts import count_parameters
+from dragoman.tasks.body import fill_body, load_body
+from dragoman.tasks.corpus_job import CorpusJob, activation_bytes
+from dragoman.tasks.language_model.job import load_vocabulary
+from dragoman.tasks.language_model.validator import HeldOutText
+from dragoman.tasks.masked_language_model.config import MaskedLanguageModelRun
+from dragoman.tasks.masked_language_model.validator import MaskedTextValidator, MaskedValidationSets
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.tokenizers import Tokenizers
+from dragoman.training.objectives.objective import LossContext, Objective
+from dragoman.training.validation import Measure, Validation
+
+_VALIDATION_SEED = 0
+
+
+class MaskedLanguageModelJob(CorpusJob):
+    """The job of a run that trains a masked language model."""
+
+    special = SPECIAL
+    run: MaskedLanguageModelRun
+
+    def __init__(self, run: MaskedLanguageModelRun) -> None:
+        check_readable(*run.data.corpora)
+        run, tokenizers = load_vocabulary(run)
+        self._held_out = [HeldOutText(str(corpus), read_texts(corpus)) for corpus in run.data.valid_sets]
+        started = load_body(run)
+        tokenizers = tokenizers or started.tokenizers
+        run = started.run
+        if tokenizers is None:
+            tags = tuple(dict.fromkeys([*run.text.tags, MASK]))
+            run = run.model_copy(update={"text": run.text.model_copy(update={"tags": tags})})
+        else:
+            tokenizers = tokenizers.with_tags(tuple(dict.fromkeys([*tokenizers.tags, MASK])))
+        self._tokenizers: Tokenizers | None = tokenizers
+        super().__init__(run, started.start)
+
+    def prepare(self) -> None:
+        """Prepare the corpora as token shards, and choose the preset by the number of excerpts."""
+        data = self.run.data
+        self.prepared = prepare_texts(
+            data.corpora,
+            data.cleaning,
+            self._tokenizers or self.run.text,
+            self.run.out.parent / "prepared",
+            data.block - SPECIAL,
+            temperature=data.temperature,
+            sample=data.vocabulary_sample,
+        )
+        self.resolve_settings(None, self.examples)
+        if data.pack:
+            _check_packing(self.run.model)
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of the text."""
+        return self.prepared.tokenizers.source
+
+    def build(self) -> nn.Module:
+        """Build the model. Raises ConfigError if `data.block` exceeds the model's number of positions."""
+        model, block = self.run.model.build_for(self.tokenizers.sizes), self.run.data.block
+        if model.limit.positions is not None and block > model.limit.positions:
+            raise ConfigError(
+                f"data.block is {block} tokens, but the model has {model.limit.positions} positions "
+                f"({model.limit.setting}): lower data.block, or raise {model.limit.setting}"
+            )
+        return model
+
+    def initialise(self, model: nn.Module) -> Mapping[str, float]:
+        """Copy the parts of `train.start`. A head for another task is replaced by a new one."""
+        if self.start is not None:
+            fill_body(self.start, model, self.run, self.tokenizers)
+        return {}
+
+    def outline(self, model: nn.Module) -> str:
+        """Return one line with the preset and the numbers of parameters, vocabulary entries and tokens."""
+        tokens = int(self.lengths.sum(dtype=np.int64))
+        return (
+            f"{self.run.model.preset or 'own'} · {count_parameters(model):,} parameters · vocabulary "
+            f"{self.tokenizer.size:,} · {tokens:,} tokens in {self.examples:,} excerpts"
+        )
+
+    @property
+    def validation_texts(self) -> list[list[str]]:
+        """The documents of each validation set."""
+        return [held_out.documents for held_out in self._held_out]
+
+    def activation_bytes(self, model: Any, tokens: int, free: int) -> int:
+        """Estimate the memory of a forward pass. A packed row has up to `data.block` tokens."""
+        longest = self.run.data.block if self.run.data.pack else int(self.lengths.max()) + SPECIAL
+        return activation_bytes(model, tokens, longest, free)
+
+    def flops_per_target_token(self) -> float:
+        """Return the FLOPs of an update divided by its number of masked tokens."""
+        return super().flops_per_target_token() / self.run.data.masking.rate
+
+    def plan(self, epoch: int) -> BatchPlan:
+        """Plan the batches of an epoch: excerpts of similar length, or packed rows of excerpts in random order."""
+        data = self.run.data
+        if not data.pack:
+            return super().plan(epoch)
+        parts = self.prepared.parts
+        return plan_packed(self.lengths, self.batch_tokens, data.block, self.run.train.seed, epoch, parts)
+
+    def padding(self, plan: BatchPlan) -> str:
+        """Return a note on the share of padding."""
+        return f"padding is {plan.padding_waste[-1]:.1%}"
+
+    def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Loader[MaskedBatch]:
+        """Return batches that a thread reads and masks. The masks depend on seed, epoch and row."""
+        data = self.run.data
+        collate = MaskedCollator(self._masker(self.run.train.seed), epoch, data.block if data.pack else None)
+        return Loader(self.prepared.dataset, plan, start, None, epoch, pin, collate)
+
+    def _masker(self, seed: int) -> Masker:
+        return Masker(self.run.data.masking, self.tokenizer, seed)
+
+    def objective(self, device: torch.device) -> Objective:
+        """Build `train.objective`."""
+        dataset = self.prepared.dataset
+        return self.run.train.objective.build(LossContext(self.tokenizer, dataset.target_counts, device))
+
+    def validator(self, model: EncoderOnly, device: torch.device) -> MaskedValidationSets:
+        """Return a validator that computes loss, perplexity and accuracy of masked tokens on each validation set."""
+        masker, block = self._masker(_VALIDATION_SEED), self.run.data.block
+        return MaskedValidationSets(
+            {text.name: MaskedTextValidator(text, self.tokenizer, masker, block, model) for text in self._held_out}
+        )
+
+    def card_measures(self, validation: Validation) -> list[tuple[str, Measure]]:
+        """Return perplexity and accuracy."""
+        return [(measure.name, measure) for measure in validation.measures if measure.key != "loss"]
+
+    def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:
+        """Return the model's metadata. The language is that of the source."""
+        meta = super().meta(step, validation, averaged_steps)
+        return meta.model_copy(update={"source_language": meta.target_language, "target_language": None})
+
+
+def _check_packing(model: EncoderOnlyConfig) -> None:
+    """Raise ConfigError if the encoder cannot keep the documents of a row apart."""
+    encoder = model.encoder
+    if not encoder.packs_documents:
+        raise ConfigError(
+            f"data.pack needs attention that compares all pairs of tokens, but model.encoder is of kind "
+            f"{encoder.kind}: set data.pack=false, or use a Transformer with attention of kind soft"
+        )
+    scheme = resolve_scheme(model.positions, encoder, "encoder")
+    if scheme.needs_length:
+        raise ConfigError(
+            f"data.pack: positions of kind {scheme.kind} depend on the length of the text: set data.pack=false, or "  # type: ignore[attr-defined]
+            "choose another kind of positions"
+        )
