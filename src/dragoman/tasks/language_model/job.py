@@ -1,7 +1,7 @@
 """`LanguageModelJob`, the data, model, loss, validation and model folder of a language-model run."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -24,8 +24,10 @@ from dragoman.tasks.start import load_start
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 from dragoman.training.objectives.objective import LossContext, Objective
+from dragoman.training.task import RunConfig
 from dragoman.training.validation import Measure, Validation
 
+R = TypeVar("R", bound=RunConfig)
 _TRIAL = (4, 1)
 """Lengths in tokens of the excerpts in a trial batch."""
 _TOKEN = 4
@@ -128,17 +130,18 @@ class LanguageModelJob(CorpusJob):
         return [("perplexity", measure) for measure in validation.measures if measure.better is None]
 
 
-def load_vocabulary(run: LanguageModelRun) -> tuple[LanguageModelRun, Tokenizers | None]:
+def load_vocabulary(run: R) -> tuple[R, Tokenizers | None]:
     """Read the vocabulary of `data.vocabulary_of`, if it is set, and complete the `text` section from it.
 
     Raises ConfigError if the run's `text` section contradicts the folder's, ModelError if it is not a model folder.
     """
-    folder = run.data.vocabulary_of
+    settings: Any = run
+    folder = settings.data.vocabulary_of
     if folder is None:
         return run, None
     section = read_config(folder).get("text") or {}
     subword = parse_settings(section, TextConfig, f"in the text section of {folder}").subword
-    if run.text not in (TextConfig(), TextConfig(subword=subword)):
+    if settings.text not in (TextConfig(), TextConfig(subword=subword)):
         raise ConfigError(f"data.vocabulary_of uses the vocabulary of {folder}: remove the text section")
     target = Tokenizers.load(folder).target
     return run.model_copy(update={"text": TextConfig(subword=subword)}), Tokenizers(target, target)

@@ -51,7 +51,7 @@ class MaskedTextValidator:
                 with runtime.autocast():
                     output = self._model(*batch.model_inputs)
                     positions = batch.target_mask.flatten().nonzero()[:, 0]
-                    for part in positions.split(_CHUNK):
+                    for part in torch.split(positions, _CHUNK):
                         logits, labels = output.logits(part), batch.labels.flatten()[part]
                         total += float(functional.cross_entropy(logits, labels, reduction="sum"))
                         correct += int((logits.argmax(1) == labels).sum())
