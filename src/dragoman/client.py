@@ -4,17 +4,22 @@ import asyncio
 import random
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from itertools import islice
 from types import TracebackType
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 from dragoman.base.errors import DragomanError
 from dragoman.base.packages import import_optional
+
+T = TypeVar("T")
+
+Input = str | Mapping[str, Any]
+"""A text whose labels are predicted: a string, or a mapping as in `Client.predict`."""
 
 RETRIED_STATUSES = frozenset((429, 502, 503, 504))
 """Status codes after which the same request may succeed later."""
@@ -92,7 +97,7 @@ class _Requests:
             message = content.get("error") if isinstance(content, dict) else None
             raise ServerError(f"{self._url}: {message or f'status {response.status_code}'}", response.status_code)
         if content is None:
-            raise ServerError(f"{self._url} does not respond like a translation server", response.status_code)
+            raise ServerError(f"{self._url} does not respond like a dragoman server", response.status_code)
         return content
 
     def _connection_error(self, error: Exception) -> ServerError:
@@ -140,6 +145,26 @@ class Client(_Requests):
             "POST", "/v1/translate", {"text": payload, "target": target, "source": source, **settings}
         )
         return response  # type: ignore[no-any-return]
+
+    @overload
+    def predict(self, text: Input, model: str | None = ...) -> dict[str, Any]: ...
+    @overload
+    def predict(self, text: list[Any] | tuple[Any, ...], model: str | None = ...) -> list[dict[str, Any]]: ...
+    def predict(self, text: Input | list[Any] | tuple[Any, ...], model: str | None = None) -> Any:
+        """Predict the labels of a text, or of several texts in order, with a prediction model of the server.
+
+        text: a string; a mapping with the keys `text` and `pair`, `words`, or `question` and `context`; or a list of
+        them. model: its name; None: the only prediction model. Each prediction is a mapping as `dragoman predict`
+        writes it; a text of a list that has no prediction has only the key `error`. Raises ServerError as `translate`.
+        """
+        is_single = isinstance(text, str | Mapping)
+        payload = text if is_single else list(text)
+        response = self._request("POST", "/v1/predict", {"text": payload, "model": model})
+        return response["predictions"][0] if is_single else response["predictions"]
+
+    def models(self) -> list[dict[str, Any]]:
+        """Return the models of the server, each with `name`, `kind`, and its languages or labels."""
+        return (self._request("GET", "/v1/models", None))["models"]  # type: ignore[no-any-return]
 
     def detect(self, text: str) -> list[dict[str, Any]]:
         """Return the possible languages of a text, most probable first, with `language` and `confidence` (0 to 100)."""
@@ -205,6 +230,21 @@ class AsyncClient(_Requests):
         fields = {"text": payload, "target": target, "source": source, **settings}
         return await self._request("POST", "/v1/translate", fields)  # type: ignore[no-any-return]
 
+    @overload
+    async def predict(self, text: Input, model: str | None = ...) -> dict[str, Any]: ...
+    @overload
+    async def predict(self, text: list[Any] | tuple[Any, ...], model: str | None = ...) -> list[dict[str, Any]]: ...
+    async def predict(self, text: Input | list[Any] | tuple[Any, ...], model: str | None = None) -> Any:
+        """See `Client.predict`."""
+        is_single = isinstance(text, str | Mapping)
+        payload = text if is_single else list(text)
+        response = await self._request("POST", "/v1/predict", {"text": payload, "model": model})
+        return response["predictions"][0] if is_single else response["predictions"]
+
+    async def models(self) -> list[dict[str, Any]]:
+        """See `Client.models`."""
+        return (await self._request("GET", "/v1/models", None))["models"]  # type: ignore[no-any-return]
+
     async def detect(self, text: str) -> list[dict[str, Any]]:
         """See `Client.detect`."""
         return await self._request("POST", "/detect", {"q": text})  # type: ignore[no-any-return]
@@ -266,17 +306,39 @@ def translate_lines(
     def translate(batch: list[str]) -> list[str]:
         return client.translate(batch, target, source, **settings)
 
+    for text in _map_batches(translate, lines, lines_per_request, parallel):
+        yield " ".join(text.split("\n"))
+
+
+def predict_lines(
+    lines: Iterable[str], client: Client, model: str | None = None, lines_per_request: int = 32, parallel: int = 4
+) -> Iterator[dict[str, Any]]:
+    """Yield the prediction for each line in order. Lines are read as needed.
+
+    The arguments are those of `Client.predict` and `translate_lines`. Raises ServerError after yielding the predictions
+    for all lines before the failed request.
+    """
+
+    def predict(batch: list[str]) -> list[dict[str, Any]]:
+        return client.predict(batch, model)
+
+    return _map_batches(predict, lines, lines_per_request, parallel)
+
+
+def _map_batches(
+    function: Callable[[list[str]], list[T]], lines: Iterable[str], lines_per_request: int, parallel: int
+) -> Iterator[T]:
+    """Yield the results of a function for batches of lines, in order. Some batches are processed concurrently."""
     lines = iter(lines)
-    pending: deque[Future[list[str]]] = deque()
+    pending: deque[Future[list[T]]] = deque()
     with ThreadPoolExecutor(parallel) as pool:
         try:
             while True:
                 while len(pending) < parallel and (batch := list(islice(lines, lines_per_request))):
-                    pending.append(pool.submit(translate, batch))
+                    pending.append(pool.submit(function, batch))
                 if not pending:
                     return
-                for text in pending.popleft().result():
-                    yield " ".join(text.split("\n"))
+                yield from pending.popleft().result()
         finally:
             for each in pending:
                 each.cancel()

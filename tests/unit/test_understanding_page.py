@@ -3,11 +3,16 @@
 import json
 import re
 import shlex
+import signal
+import time
 from pathlib import Path
 
+import httpx
 import pytest
 from documented import ROOT, _command
+from training_runs import Server
 
+from dragoman import Client
 from dragoman.cli.main import main
 
 REQUESTS = {
@@ -41,19 +46,33 @@ def test_every_command_exists(page: str) -> None:
     assert [reason for line in listed if "data.train" not in line for reason in _command(line)] == []
 
 
-def test_three_commands_from_a_table_to_predictions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_three_commands_from_a_table_to_a_served_classifier(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write_requests(tmp_path)
-    first = commands(PAGES["README.md"])[:3]
-    assert first == commands(PAGES["docs/understanding.md"])[:3]
-    outputs = []
-    for command in first:
-        assert main([*shlex.split(command)[1:], "--quiet"]) == 0
-        outputs.append(capsys.readouterr().out)
-    assert re.search(r"baseline: always '(sehr zufrieden|Frage zur Lieferung|Rückgabe oder Umtausch)'", outputs[1])
-    predictions = [json.loads(line) for line in outputs[2].splitlines()]
+    train, evaluate, serve = commands(PAGES["README.md"])[:3]
+    assert [train, evaluate, serve] == commands(PAGES["docs/understanding.md"])[:3]
+    assert main([*shlex.split(train)[1:], "--quiet"]) == 0
+    capsys.readouterr()
+    assert main([*shlex.split(evaluate)[1:], "--quiet"]) == 0
+    assert re.search(r"baseline: always '(" + "|".join(REQUESTS) + ")'", capsys.readouterr().out)
+    (predict,) = [
+        line for line in commands(PAGES["docs/understanding.md"]) if line.startswith("dragoman predict runs")
+    ][:1]
+    assert main([*shlex.split(predict)[1:], "--quiet"]) == 0
+    predictions = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [each["id"] for each in predictions] == ["1", "2", "3"]
     assert [predictions[number]["label"] for number in (0, 2)] == ["Frage zur Lieferung", "sehr zufrieden"]
     assert set(predictions[1]["probabilities"]) == set(REQUESTS)
+
+    process = server.start(tmp_path, *shlex.split(serve)[1:], "--port", "0")
+    while not (address := re.search(r"listening at (\S+)", process.said)):
+        assert process.is_alive, process.said
+        time.sleep(0.02)
+    with Client(address[1]) as client:
+        assert client.predict("Wo bleibt mein Paket?")["label"] == "Frage zur Lieferung"
+    metrics = httpx.get(f"{address[1]}/metrics").text
+    assert 'dragoman_predicted_texts_total{model="requests"} 1.0' in metrics and 'task="classification"' in metrics
+    process.kill(signal.SIGTERM)
+    assert process.wait() == 0, process.said

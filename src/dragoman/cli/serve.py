@@ -10,14 +10,15 @@ from dragoman.cli.options import Device, Engine, Precision, Threads
 
 def serve(
     models: Annotated[
-        list[Path] | None, typer.Argument(metavar="[MODEL]...", help="Folders of trained or exported models.")
+        list[Path] | None, typer.Argument(metavar="[MODEL]...", help="Folders of translation and prediction models.")
     ] = None,
     languages: Annotated[
         list[str] | None,
         typer.Option(
             "--languages",
             metavar="en-de",
-            help="Source and target language of each model, in order, if the model folders do not specify them.",
+            help="Source and target language of each translation model, in order, if the model folders do not specify "
+            "them.",
         ),
     ] = None,
     host: Annotated[str | None, typer.Option("--host", help="Address of the server (default: 127.0.0.1).")] = None,
@@ -40,8 +41,11 @@ def serve(
         ),
     ] = None,
 ) -> None:
-    """Serve translations with a web page and an HTTP API that is compatible with LibreTranslate."""
+    """Serve translations with a web page and an HTTP API that is compatible with LibreTranslate, and predicted labels
+    at /v1/predict.
+    """
     from dragoman.base.errors import ConfigError
+    from dragoman.serving.served_predictors import is_prediction_model
     from dragoman.serving.server import serve
 
     options = {
@@ -54,12 +58,15 @@ def serve(
         "engine.workers": workers,
     }
     settings: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
-    if languages and len(languages) != len(models or []):
-        raise ConfigError(f"{len(languages)} --languages for {len(models or [])} models: give one for each model")
-    if models:
-        settings["models"] = [
-            _model(path, languages[index] if languages else None) for index, path in enumerate(models)
-        ]
+    if languages:
+        listed = [(path, is_prediction_model(path)) for path in models or ()]
+        count = sum(not predicts for _, predicts in listed)
+        if len(languages) != count:
+            raise ConfigError(f"{len(languages)} --languages for {count} translation models: give one for each model")
+        pairs = iter(languages)
+        settings["models"] = [_model(path, None if predicts else next(pairs)) for path, predicts in listed]
+    elif models:
+        settings["models"] = [_model(path, None) for path in models]
     serve(config, settings)
 
 

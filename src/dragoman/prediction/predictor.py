@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from dragoman.models.heads import (
     HeadConfig,
     MaskedLanguageModelHeadConfig,
     RegressionHeadConfig,
+    SpanHeadConfig,
     TaggingHeadConfig,
 )
 from dragoman.prediction.inputs import ModelInput
@@ -38,6 +39,25 @@ Text = str | Sequence[str] | Mapping[str, str] | LabelledText | TaggedSentence |
 """One input of a predictor: a text; a pair of texts, a question and its context, or the words of a sentence; the fields
 `question` and `context` of a question; or an example.
 """
+
+
+@dataclass(frozen=True)
+class EncodedText:
+    """A text as an example of the model's task, and its inputs to the model."""
+
+    text: Text
+    example: Any
+    inputs: Sequence[ModelInput]
+
+    @property
+    def tokens(self) -> int:
+        """Number of tokens of all inputs."""
+        return sum(len(each.ids) for each in self.inputs)
+
+    @property
+    def cut(self) -> int:
+        """Number of tokens that no input contains."""
+        return sum(each.cut for each in self.inputs)
 
 
 class Predictor:
@@ -110,17 +130,25 @@ class Predictor:
             texts = [texts]
         if batch_tokens < 1:
             raise ConfigError(f"a batch must have at least 1 token, not {batch_tokens}")
+        encoded = self.encode(texts, first=first)
+        self._warn_of_cuts(encoded, first)
+        return self.predict_encoded(encoded, batch_tokens=batch_tokens)
+
+    def encode(self, texts: Sequence[Text], *, first: int = 1) -> list[EncodedText]:
+        """Return the inputs of the model for each text, in order. The arguments and errors are those of `predict`."""
         examples = [self._example(text, number) for number, text in enumerate(texts, first)]
         inputs = self._reader.encode(examples)
-        self._warn_of_cuts(inputs, first)
-        flat = [each for group in inputs for each in group]
+        return [EncodedText(*each) for each in zip(texts, examples, inputs, strict=True)]
+
+    def predict_encoded(self, encoded: Sequence[EncodedText], *, batch_tokens: int = TOKENS) -> list[Prediction]:
+        """Return the prediction for each text that `encode` returned, in order."""
         with _memory_errors():
+            flat = [each for one in encoded for each in one.inputs]
             outputs = iter(compute_outputs(self.model, flat, self.device, batch_tokens))
         predictions = [
-            self._reader.predict(example, group, [next(outputs) for _ in group])
-            for example, group in zip(examples, inputs, strict=True)
+            self._reader.predict(one.example, one.inputs, [next(outputs) for _ in one.inputs]) for one in encoded
         ]
-        return [self._restore_text(text, prediction) for text, prediction in zip(texts, predictions, strict=True)]
+        return [self._restore_text(one.text, each) for one, each in zip(encoded, predictions, strict=True)]
 
     def score(self, texts: Sequence[str], *, batch_tokens: int = TOKENS) -> list[TextScore]:
         """Return the pseudo-log-likelihood of each text, in order. Only masked language models can score texts.
@@ -146,7 +174,10 @@ class Predictor:
     def _example(self, text: Text, number: int) -> Any:
         """Return an input as an example. Raises ConfigError if it has the wrong form. number: its number."""
         if isinstance(text, LabelledText | TaggedSentence | Question):
-            return text
+            if isinstance(text, _example_type(self.head)):
+                return text
+            expected, found = _FORMS[_example_type(self.head)], _FORMS[type(text)]
+            raise ConfigError(f"text {number}: expected {expected}, not {found}, because the head is {self.head.kind}")
         if isinstance(self.head, ClassificationHeadConfig | RegressionHeadConfig | MaskedLanguageModelHeadConfig):
             if isinstance(text, str):
                 return LabelledText((text,))
@@ -170,9 +201,8 @@ class Predictor:
             return replace(prediction, text=text, offsets=tagged_sentence(text)[1])
         return prediction
 
-    def _warn_of_cuts(self, inputs: Sequence[Sequence[ModelInput]], first: int) -> None:
-        cut = {number: sum(each.cut for each in group) for number, group in enumerate(inputs, first)}
-        cut = {number: tokens for number, tokens in cut.items() if tokens}
+    def _warn_of_cuts(self, encoded: Sequence[EncodedText], first: int) -> None:
+        cut = {number: each.cut for number, each in enumerate(encoded, first) if each.cut}
         if cut:
             number, tokens = next(iter(cut.items()))
             others = f" and {len(cut) - 1:,} other texts" if len(cut) > 1 else ""
@@ -180,6 +210,21 @@ class Predictor:
                 f"text {number}{others} longer than the model's {self.limit:,} tokens: {tokens:,} tokens at the end of "
                 f"text {number} are not used"
             )
+
+
+_FORMS = {
+    LabelledText: "a text or a pair of texts",
+    TaggedSentence: "the words of a sentence",
+    Question: "a question and a context",
+}
+"""The forms of inputs, for messages."""
+
+
+def _example_type(head: HeadConfig) -> type[LabelledText] | type[TaggedSentence] | type[Question]:
+    """Return the type of the examples of a head."""
+    if isinstance(head, TaggingHeadConfig):
+        return TaggedSentence
+    return Question if isinstance(head, SpanHeadConfig) else LabelledText
 
 
 @contextmanager

@@ -87,7 +87,14 @@ class AccessConfig(Config):
 class ModelConfig(Config):
     """A model to serve."""
 
-    path: Path = Field(description="Model folder, or a folder written by `dragoman export`.")
+    path: Path = Field(
+        description="Folder of a translation model, a prediction model, or a model written by `dragoman export`."
+    )
+    name: str | None = Field(
+        None,
+        min_length=1,
+        description="Name of the model in metrics and in requests to /v1/predict; null: the name of the folder.",
+    )
     source: str | None = Field(None, description="Code of the source language; null: the code stored in the folder.")
     target: str | None = Field(None, description="Code of the target language; null: the code stored in the folder.")
 

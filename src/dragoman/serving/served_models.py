@@ -67,7 +67,7 @@ class ServedModel:
         Raises ModelError and ConfigError as `load_translator` does, and ConfigError if the languages are unknown.
         """
         self._config, self._engine, self._queue, self._aligner = config, engine, queue, aligner
-        self._version = _folder_version(config.path)
+        self._version = folder_version(config.path)
         self.translator, backend, control_backend = self._load()
         self.source, self.targets = _languages(config, self.translator)
         self.batcher = Batcher(backend, queue, listener, max(1, engine.workers), control_backend)
@@ -96,6 +96,16 @@ class ServedModel:
                     return chosen.reason
         return f"{precision}: the default of the engine"
 
+    @property
+    def description(self) -> dict[str, str]:
+        """The properties that are reported as metrics."""
+        return {
+            "source": self.source,
+            "targets": ",".join(self.targets),
+            "precision": self.precision,
+            "reason": self.precision_reason,
+        }
+
     def tag_for(self, target: str) -> str | None:
         """Return the `to` argument of a request for a target language; None if the model has only one."""
         return target if target in self.translator.source_tags.languages else None
@@ -105,7 +115,7 @@ class ServedModel:
 
         Raises ModelError and ConfigError if loading fails. The old model is then served until the folder changes again.
         """
-        version = _folder_version(self._config.path)
+        version = folder_version(self._config.path)
         if version == self._version:
             return False
         self._version = version
@@ -158,7 +168,7 @@ def _languages(config: ModelConfig, translator: Translator) -> tuple[str, tuple[
     return source, targets
 
 
-def _folder_version(folder: Path) -> tuple[tuple[str, int, int, int], ...]:
+def folder_version(folder: Path) -> tuple[tuple[str, int, int, int], ...]:
     """Return a value that changes when a model folder is rewritten or replaced; empty while the folder is missing."""
     files = []
     for path in sorted(folder.glob("*")):
@@ -225,6 +235,8 @@ class Directions:
         """Return the steps that translate `source` into `target`. Raises RequestError for an unserved direction."""
         if (route := self._routes.get((source, target))) is not None:
             return route
+        if not self._routes:
+            raise RequestError("this server does not translate: its models predict labels (/v1/predict)")
         for code in (source, target):
             if code not in self.languages:
                 raise RequestError(f"{code} is not supported: this server supports {', '.join(self.languages)}")

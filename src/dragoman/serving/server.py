@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from math import ceil
@@ -20,6 +21,7 @@ from dragoman.serving.batcher import BatchStatistics
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.control_defaults import ControlDefaults
 from dragoman.serving.served_models import Directions, ServedModel, short_names
+from dragoman.serving.served_predictors import Predictors, ServedPredictor, is_prediction_model
 from dragoman.serving.service import Service
 from dragoman.translation.alignment import Aligner
 
@@ -88,7 +90,8 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
     from dragoman.serving.http.connection import Connection
     from dragoman.serving.http.metrics import Metrics
 
-    metrics, service, access = Metrics(), Service(config.limits, ControlDefaults(config)), Access(config.access)
+    metrics, access = Metrics(), Access(config.access)
+    service = Service(config.limits, ControlDefaults(config), config.queue, metrics.record_predictions)
 
     class Server(uvicorn.Server):
         """A server without signal handlers. Those of uvicorn end the process before queued requests are answered."""
@@ -127,15 +130,18 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
             loop.add_signal_handler(number, shut_down)
         serving = asyncio.create_task(server.serve([listening]))
         models: list[ServedModel] = []
+        predictors: list[ServedPredictor] = []
         try:
-            await _load(models, config, metrics, aligner)
+            await _load(models, predictors, config, metrics, aligner)
             directions = Directions(models, config.pivots)
-            service.open(directions)
+            service.open(directions, Predictors(predictors))
+            for predictor in predictors:
+                info(f"predicting with {predictor.name} ({predictor.predictor.head.kind})")
             for source in directions.sources:
                 info(f"translating from {source} into {', '.join(directions.targets(source))}")
             info(f"listening at {url}")
             tasks = (
-                asyncio.create_task(_reload_changed(models, metrics, config.reload_seconds)),
+                asyncio.create_task(_reload_changed([*models, *predictors], metrics, config.reload_seconds)),
                 asyncio.create_task(_release_memory()),
             )
             await serving
@@ -148,15 +154,32 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
             await asyncio.gather(*(asyncio.to_thread(model.close, _ABORT_SECONDS) for model in models))
 
 
-async def _load(models: list[ServedModel], config: ServeConfig, metrics: "Metrics", aligner: Aligner | None) -> None:
-    """Load each configured model and append it to `models`, so that the caller can close them after an error."""
-    names = short_names([model_config.path for model_config in config.models])
+async def _load(
+    models: list[ServedModel],
+    predictors: list[ServedPredictor],
+    config: ServeConfig,
+    metrics: "Metrics",
+    aligner: Aligner | None,
+) -> None:
+    """Load each configured model and append it to a list, so that the caller can close the models after an error.
+
+    Raises ConfigError if two models have the same name.
+    """
+    folders = short_names([model_config.path for model_config in config.models])
+    names = [each.name or folder for each, folder in zip(config.models, folders, strict=True)]
+    if repeated := [name for name, count in Counter(names).items() if count > 1]:
+        raise ConfigError(f"two models are named {repeated[0]!r}: change `name` of one of them in serve.yaml")
     for model_config, name in zip(config.models, names, strict=True):
 
         def listener(batch: BatchStatistics, name: str = name) -> None:
             metrics.record_batch(name, batch, config.queue.batch_tokens)
 
         info(f"loading {model_config.path}")
+        if is_prediction_model(model_config.path):
+            predictor = await asyncio.to_thread(ServedPredictor, model_config, config.engine, name)
+            metrics.watch_predictor(name, predictor)
+            predictors.append(predictor)
+            continue
         model = await asyncio.to_thread(ServedModel, model_config, config.engine, config.queue, listener, aligner)
         metrics.watch(name, model)
         models.append(model)
@@ -173,7 +196,7 @@ async def _release_memory() -> None:
         smallest = min(smallest, resident_memory())
 
 
-async def _reload_changed(models: Sequence[ServedModel], metrics: "Metrics", seconds: float) -> None:
+async def _reload_changed(models: Sequence[ServedModel | ServedPredictor], metrics: "Metrics", seconds: float) -> None:
     """Reload models whose folders have changed. If reloading fails, warn and continue to serve the old model."""
     while seconds:
         await asyncio.sleep(seconds)

@@ -1,8 +1,8 @@
 """`Service`: translates texts for the routes, independent of their protocols."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -15,14 +15,16 @@ from dragoman.documents.languages import Languages
 from dragoman.documents.passage import iterate_passages
 from dragoman.documents.pipeline import DocumentPipeline, SegmentedDocument
 from dragoman.documents.sentences import Sentence
-from dragoman.serving.config import LimitsConfig, ServeConfig
+from dragoman.serving.config import LimitsConfig, QueueConfig, ServeConfig
 from dragoman.serving.control_defaults import ControlDefaults, Defaults
 from dragoman.serving.detection.detector import Detector
 from dragoman.serving.errors import Overloaded, RequestError, TimedOut, TooLarge
 from dragoman.serving.fair_executor import FairExecutor
+from dragoman.serving.prediction_job import BatchListener, PredictedText, PredictionJob, PredictionQueue
 from dragoman.serving.queue import Hypotheses
 from dragoman.serving.sentence_decoder import SentenceDecoder, hypothesis_text
 from dragoman.serving.served_models import Directions, Step
+from dragoman.serving.served_predictors import Predictors
 from dragoman.serving.translation_job import OnSentence, TranslatedSentence, TranslatedText, TranslationJob
 from dragoman.translation.alignment import Alignment
 from dragoman.translation.request import Request
@@ -49,19 +51,33 @@ _TOKENISED_SENTENCES = 1000
 class Service:
     """Translates texts for many clients concurrently. Requests are rejected until the service is opened."""
 
-    def __init__(self, limits: LimitsConfig | None = None, defaults: ControlDefaults | None = None) -> None:
-        """limits, defaults: None for those of an empty `serve.yaml`."""
+    def __init__(
+        self,
+        limits: LimitsConfig | None = None,
+        defaults: ControlDefaults | None = None,
+        queue: QueueConfig | None = None,
+        listener: BatchListener = lambda model, batch: None,
+    ) -> None:
+        """limits, defaults: None for those of an empty `serve.yaml`. queue: limits the waiting predictions.
+
+        listener: receives measurements of predictions.
+        """
         self._limits, self._defaults = limits or LimitsConfig(), defaults or ControlDefaults(ServeConfig())
-        self._opened: tuple[Directions, Detector] | None = None
+        self._opened: tuple[Directions, Detector, Predictors] | None = None
         self._text_threads = FairExecutor(_THREADS, "preparing texts")
         self._document_threads = FairExecutor(_THREADS, "preparing documents")
+        self._prediction_threads = FairExecutor(1, "predicting labels")
+        queue = queue or QueueConfig()
+        self._prediction_queue = PredictionQueue(
+            queue.most_tokens, queue.batch_tokens, self._prediction_threads.run, listener
+        )
         self._timeouts: set[asyncio.Timeout] = set()
         self._is_aborted = False
         self.is_shutting_down = False
 
-    def open(self, directions: Directions) -> None:
-        """Start to accept requests."""
-        self._opened = directions, Detector(directions.languages)
+    def open(self, directions: Directions, predictors: Predictors | None = None) -> None:
+        """Start to accept requests. predictors: the prediction models, if any."""
+        self._opened = directions, Detector(directions.languages), predictors or Predictors()
 
     def check_ready(self) -> None:
         """Raise Overloaded if the service cannot translate further texts in time.
@@ -90,6 +106,12 @@ class Service:
         """End the threads that prepare texts, once their functions have ended."""
         self._text_threads.close()
         self._document_threads.close()
+        self._prediction_threads.close()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the models are loaded."""
+        return self._opened is not None
 
     @property
     def directions(self) -> Directions:
@@ -97,12 +119,17 @@ class Service:
         return self._ready[0]
 
     @property
+    def predictors(self) -> Predictors:
+        """The prediction models. Raises Overloaded before the service is open."""
+        return self._ready[2]
+
+    @property
     def detector(self) -> Detector:
         """A detector of the source and target languages. Raises Overloaded before the service is open."""
         return self._ready[1]
 
     @property
-    def _ready(self) -> tuple[Directions, Detector]:
+    def _ready(self) -> tuple[Directions, Detector, Predictors]:
         if self._opened is None:
             raise Overloaded("the models are being loaded", retry_after=5)
         return self._opened
@@ -134,21 +161,35 @@ class Service:
         if not route:
             return [TranslatedText(text, (), ()) for text in job.texts]
         seconds = self._limits.file_seconds if job.is_document else self._limits.seconds
+        async with self._limited(seconds, "translation"):
+            pivots: list[Any] | None = None
+            for step in route[:-1]:
+                plain = replace(job, alternatives=0, align=False)
+                job = replace(job, reserve=None)  # a text is charged once, regardless of the number of steps
+                pivots = [translation.text for translation in await self._run(step, plain, pivots)]
+            last = replace(job, align=job.align and len(route) == 1)
+            return await self._run(route[-1], last, pivots, on_sentence)
+
+    async def predict(self, job: PredictionJob) -> list[PredictedText | RequestError]:
+        """Predict the labels of each text, in order. Cancelling this coroutine ends the computation.
+
+        Raises the errors of `PredictionQueue.predict`, TimedOut, and Overloaded if the server is shutting down.
+        """
+        async with self._limited(self._limits.seconds, "prediction"):
+            return await self._prediction_queue.predict(job)
+
+    @asynccontextmanager
+    async def _limited(self, seconds: float, name: str) -> AsyncIterator[None]:
+        """Limit the time of a request. name: what takes the time, for the message of TimedOut."""
         timeout = asyncio.timeout(0.0 if self._is_aborted else seconds)
         self._timeouts.add(timeout)
         try:
             async with timeout:
-                pivots: list[Any] | None = None
-                for step in route[:-1]:
-                    plain = replace(job, alternatives=0, align=False)
-                    job = replace(job, reserve=None)  # a text is charged once, regardless of the number of steps
-                    pivots = [translation.text for translation in await self._run(step, plain, pivots)]
-                last = replace(job, align=job.align and len(route) == 1)
-                return await self._run(route[-1], last, pivots, on_sentence)
+                yield
         except TimeoutError:
             if self._is_aborted:
                 raise Overloaded("the server is shutting down: send the request again", retry_after=5) from None
-            raise TimedOut(f"the translation took longer than {seconds:g} seconds", retry_after=1) from None
+            raise TimedOut(f"the {name} took longer than {seconds:g} seconds", retry_after=1) from None
         finally:
             self._timeouts.discard(timeout)
 

@@ -16,7 +16,7 @@ from dragoman.serving.access.access import Access
 from dragoman.serving.access.metrics_access import MetricsAccess
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.errors import RequestError
-from dragoman.serving.http import files, libretranslate, page, v1
+from dragoman.serving.http import files, libretranslate, page, predictions, v1
 from dragoman.serving.http.gate import Gate
 from dragoman.serving.http.hosts import HostCheck
 from dragoman.serving.http.metrics import Metrics, RequestObserver, write_log_entry
@@ -33,7 +33,7 @@ def application(service: Service, access: Access, config: ServeConfig, metrics: 
     app = FastAPI(
         title="dragoman",
         version=library_versions()["dragoman"],
-        description="Machine translation.",
+        description="Machine translation, and prediction of labels.",
         docs_url=None,
         redoc_url=None,
     )
@@ -41,8 +41,9 @@ def application(service: Service, access: Access, config: ServeConfig, metrics: 
     app.include_router(libretranslate.routes(service, gate, config))
     app.include_router(files.routes(service, gate, config))
     app.include_router(v1.routes(service, gate, config))
+    app.include_router(predictions.routes(service, gate, config))
     app.include_router(_operation_routes(service, gate, metrics))
-    app.include_router(page.routes())
+    app.include_router(page.routes(service))
     app.add_middleware(RequestLine)
     app.add_middleware(OriginCheck, public_url=PublicUrl(config), allowed=config.access.allowed_origins)
     if config.access.allowed_origins:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from dragoman.documents.formats.union import EXTENSIONS, get_format
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.detection.languages import language_name
-from dragoman.serving.errors import Forbidden, RequestError
+from dragoman.serving.errors import Forbidden, NotFound, RequestError
 from dragoman.serving.http.gate import Gate, KeyFields
 from dragoman.serving.http.requests import (
     AUTO,
@@ -154,6 +154,8 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         detections = await service.prepare(caller.name, partial(service.detector.detect, text), is_document=False)
         found = [DetectedLanguage(confidence=confidence, language=code) for code, confidence in detections]
         # clients expect at least one language
+        if not service.directions.sources:
+            raise NotFound("this server has no languages: its models predict labels (/v1/predict)")
         return found or [detect_language(service.detector, text, service.directions.sources)]
 
     @router.post("/suggest", **describe_route(SuggestFields))
@@ -189,6 +191,8 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         """Return settings for web pages."""
         await gate.enter(request, KeyFields)
         directions = service.directions
+        if not directions.sources:
+            raise NotFound("this server has no languages: its models predict labels (/v1/predict)")
         source = directions.sources[0]
         first = directions.targets(source)[0]
         return Settings(

@@ -13,7 +13,9 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dragoman.serving.batcher import BatchStatistics
+from dragoman.serving.prediction_job import PredictionBatch
 from dragoman.serving.served_models import ServedModel
+from dragoman.serving.served_predictors import ServedPredictor
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _SHARES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1)
@@ -53,14 +55,17 @@ class Metrics:
         """The names of the watched models by identity."""
         self._info = Info(
             "dragoman_model",
-            "Languages and precision of a model. reason: why the precision was chosen.",
+            "Languages or task, and precision of a model. reason: why the precision was chosen.",
             by_model,
             registry=self.registry,
         )
         self._sentences = Counter("dragoman_sentences", "Translated sentences.", by_model, registry=self.registry)
-        self._tokens = Counter("dragoman_source_tokens", "Translated source tokens.", by_model, registry=self.registry)
+        self._predicted = Counter(
+            "dragoman_predicted_texts", "Texts whose labels were predicted.", by_model, registry=self.registry
+        )
+        self._tokens = Counter("dragoman_source_tokens", "Processed source tokens.", by_model, registry=self.registry)
         self._computing = Counter(
-            "dragoman_computing_seconds", "Seconds to translate a batch.", by_model, registry=self.registry
+            "dragoman_computing_seconds", "Seconds to process a batch.", by_model, registry=self.registry
         )
         self._fill = Histogram(
             "dragoman_batch_fill",
@@ -106,16 +111,20 @@ class Metrics:
         self._names[id(model)] = name
         self.describe(model)
 
-    def describe(self, model: ServedModel) -> None:
-        """Report the languages and the precision of a watched model, also after it was reloaded."""
-        self._info.labels(self._names[id(model)]).info(
-            {
-                "source": model.source,
-                "targets": ",".join(model.targets),
-                "precision": model.precision,
-                "reason": model.precision_reason,
-            }
-        )
+    def record_predictions(self, model: str, batch: PredictionBatch) -> None:
+        """Record texts whose labels were predicted."""
+        self._predicted.labels(model).inc(batch.texts)
+        self._tokens.labels(model).inc(batch.tokens)
+        self._computing.labels(model).inc(batch.seconds)
+
+    def watch_predictor(self, name: str, model: ServedPredictor) -> None:
+        """Describe a prediction model."""
+        self._names[id(model)] = name
+        self.describe(model)
+
+    def describe(self, model: ServedModel | ServedPredictor) -> None:
+        """Report the properties of a watched model, also after it was reloaded."""
+        self._info.labels(self._names[id(model)]).info(model.description)
 
     def text(self) -> bytes:
         """Return the metrics in Prometheus's text format."""

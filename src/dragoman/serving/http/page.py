@@ -7,6 +7,9 @@ from typing import NamedTuple
 from fastapi import APIRouter, Request, Response
 from starlette.exceptions import HTTPException
 
+from dragoman.serving.errors import NotFound
+from dragoman.serving.service import Service
+
 _MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -33,13 +36,18 @@ class _File(NamedTuple):
     etag: str
 
 
-def routes() -> APIRouter:
-    """Return the routes GET / and /page/NAME. All files are loaded in advance, so no other file is accessible."""
+def routes(service: Service) -> APIRouter:
+    """Return the routes GET / and /page/NAME. All files are loaded in advance, so no other file is accessible.
+
+    A server that only predicts labels has no page.
+    """
     router, page_files = APIRouter(include_in_schema=False), _read_files()
 
     @router.get("/")
     async def page(request: Request) -> Response:
         """Return the translation page."""
+        if service.is_open and not service.directions.models:
+            raise NotFound("this server predicts labels and has no page: use POST /v1/predict, described at /spec")
         return _respond(request, page_files["index.html"])
 
     @router.get("/page/{name}")

@@ -106,10 +106,14 @@ def check_forms(field: str, forms: str | Sequence[str], limits: LimitsConfig) ->
         raise RequestError(f"Invalid request: {field}: a phrase must be a single line and must not be blank")
 
 
-def check_texts(texts: Sequence[str], limits: LimitsConfig, field: str = "q") -> None:
-    """Raise RequestError for too many texts or too many characters. field: the name of the field that contains them."""
-    if len(texts) > limits.texts:
-        raise RequestError(f"Invalid request: {field}: {len(texts)} texts, but a list has at most {limits.texts}")
+def check_texts(texts: Sequence[str], limits: LimitsConfig, field: str = "q", count: int | None = None) -> None:
+    """Raise RequestError for too many texts or too many characters.
+
+    field: the name of the field that contains them. count: the number of texts if some consist of several strings.
+    """
+    count = len(texts) if count is None else count
+    if count > limits.texts:
+        raise RequestError(f"Invalid request: {field}: {count} texts, but a list has at most {limits.texts}")
     if (size := sum(map(len, texts))) > limits.characters:
         raise RequestError(
             f"Invalid request: {field}: {size:,} characters, but a request has at most {limits.characters:,}"

@@ -1,0 +1,123 @@
+"""`PredictionJob`: the texts of a request whose labels are predicted, and the computation of their labels."""
+
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from dragoman.base.cancellation import until_cancelled
+from dragoman.base.errors import ConfigError, DataError
+from dragoman.prediction.predictor import EncodedText, Predictor, Text
+from dragoman.prediction.readers import Prediction
+from dragoman.serving.access.quota import Reservation
+from dragoman.serving.errors import QueueFull, RequestError
+from dragoman.serving.served_predictors import ServedPredictor
+
+
+@dataclass(frozen=True)
+class PredictedText:
+    """The prediction for a text. cut: number of tokens at its end that were not read."""
+
+    prediction: Prediction
+    cut: int
+
+
+@dataclass(frozen=True)
+class PredictionBatch:
+    """Measurements of a request for metrics."""
+
+    texts: int
+    tokens: int
+    seconds: float
+
+
+Run = Callable[[str, Callable[[], Any]], Awaitable[Any]]
+"""Calls a function in a thread, in turn with those of other clients. The string is the name of the client."""
+
+
+class BatchListener(Protocol):
+    """Receives measurements. model: the name of the model."""
+
+    def __call__(self, model: str, batch: PredictionBatch) -> None:
+        """Record a batch."""
+        ...
+
+
+@dataclass(frozen=True)
+class PredictionJob:
+    """Texts to predict labels of. The forms of a text are those of `Predictor.predict`.
+
+    model: the model. reserve: reserves tokens of the client's quota; raises TooManyRequests. client: its name.
+    """
+
+    model: ServedPredictor
+    texts: Sequence[Text]
+    reserve: Callable[[int], Reservation]
+    client: str
+
+
+class PredictionQueue:
+    """Admits jobs until the queue holds the maximum number of tokens."""
+
+    def __init__(self, max_tokens: int, batch_tokens: int, run: Run, listener: BatchListener) -> None:
+        self._max_tokens, self._batch_tokens, self._run, self._listener = max_tokens, batch_tokens, run, listener
+        self.tokens = 0
+        """Number of tokens that are waiting or in progress."""
+
+    async def predict(self, job: PredictionJob) -> list[PredictedText | RequestError]:
+        """Return the prediction for each text, in order. An error that concerns a single text is in its place.
+
+        Raises RequestError if all texts have the wrong form, TooManyRequests, and QueueFull. If the calling coroutine
+        is cancelled, so is the computation, after its current batch.
+        """
+        predictor = job.model.predictor  # which a reload does not change during the request
+        encoded = await self._run(job.client, lambda: _encode(predictor, job.texts))
+        valid = [each for each in encoded if isinstance(each, EncodedText)]
+        errors = [each for each in encoded if isinstance(each, RequestError)]
+        if errors and not valid:
+            raise errors[0]
+        tokens = sum(each.tokens for each in valid)
+        reservation = job.reserve(tokens)
+        if self.tokens and self.tokens + tokens > self._max_tokens:
+            reservation.cancel()
+            raise QueueFull("the queue is full: try again later", retry_after=1)
+        self.tokens += tokens
+        try:
+            predictions, seconds = await self._run(job.client, lambda: self._predict(predictor, valid))
+        finally:
+            self.tokens -= tokens
+        self._listener(job.model.name, PredictionBatch(len(valid), tokens, seconds))
+        results = iter(predictions)
+        return [each if isinstance(each, RequestError) else PredictedText(next(results), each.cut) for each in encoded]
+
+    def _predict(self, predictor: Predictor, encoded: Sequence[EncodedText]) -> tuple[list[Prediction], float]:
+        """Return the predictions, and the seconds that they took."""
+        started = time.perf_counter()
+        predictions: list[Prediction] = []
+        for part in until_cancelled(_parts(encoded, self._batch_tokens)):
+            predictions += predictor.predict_encoded(part, batch_tokens=self._batch_tokens)
+        return predictions, time.perf_counter() - started
+
+
+def _parts(encoded: Sequence[EncodedText], tokens: int) -> Iterator[Sequence[EncodedText]]:
+    """Yield consecutive texts of at least `tokens` tokens, except for the last part."""
+    start = size = 0
+    for end, each in enumerate(encoded, 1):
+        size += each.tokens
+        if size >= tokens or end == len(encoded):
+            yield encoded[start:end]
+            start, size = end, 0
+
+
+def _encode(predictor: Predictor, texts: Sequence[Text]) -> list[EncodedText | RequestError]:
+    """Encode all texts together, or one by one if one of them has an error."""
+    try:
+        return list(predictor.encode(texts))
+    except (ConfigError, DataError):
+        encoded: list[EncodedText | RequestError] = []
+        for number, text in until_cancelled(list(enumerate(texts, 1))):
+            try:
+                encoded += predictor.encode([text], first=number)
+            except (ConfigError, DataError) as error:
+                encoded.append(RequestError(str(error)))
+        return encoded

@@ -1,0 +1,96 @@
+"""`ServedPredictor`: a loaded prediction model. `Predictors`: all prediction models of a server, by name."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dragoman.base.errors import ConfigError
+from dragoman.base.machine.device import use_threads
+from dragoman.checkpoint.folder import folder_kind
+from dragoman.exchange.ctranslate2.folder import is_exported
+from dragoman.prediction.predictor import Predictor
+from dragoman.serving.config import EngineConfig, ModelConfig
+from dragoman.serving.errors import NotFound, RequestError
+from dragoman.serving.served_models import folder_version
+
+
+class ServedPredictor:
+    """A prediction model that is loaded and can be reloaded without interrupting the service.
+
+    name: its name in requests and metrics. It runs in the server process, in float32.
+    """
+
+    def __init__(self, config: ModelConfig, engine: EngineConfig, name: str) -> None:
+        """Load the model.
+
+        Raises ModelError and ConfigError as `Predictor.load` does, and ConfigError for settings that apply only to
+        translation models.
+        """
+        if config.source is not None or config.target is not None:
+            raise ConfigError(f"{config.path} predicts labels and has no languages: remove `source` and `target`")
+        if engine.precision not in ("auto", "float32", None):
+            raise ConfigError(
+                f"{config.path} predicts labels, which is possible only in float32: remove engine.precision"
+            )
+        self.name, self._config, self._engine = name, config, engine
+        self._version = folder_version(config.path)
+        use_threads(engine.threads)
+        self.predictor = Predictor.load(config.path, engine.device)
+
+    @property
+    def description(self) -> dict[str, str]:
+        """The properties that are reported as metrics."""
+        return {"task": self.predictor.head.kind, "labels": str(len(self.predictor.labels)), "precision": "float32"}
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the properties for clients as JSON types."""
+        return {
+            "name": self.name,
+            "kind": "prediction",
+            "task": self.predictor.head.kind,
+            "labels": list(self.predictor.labels),
+        }
+
+    def reload(self) -> bool:
+        """Reload the model if its folder has changed, and return whether it has.
+
+        Raises ModelError and ConfigError if loading fails. The old model is then served until the folder changes again.
+        """
+        version = folder_version(self._config.path)
+        if version == self._version:
+            return False
+        self._version = version
+        self.predictor = Predictor.load(self._config.path, self._engine.device)
+        return True
+
+
+class Predictors(Mapping[str, ServedPredictor]):
+    """The prediction models of a server by name."""
+
+    def __init__(self, models: Sequence[ServedPredictor] = ()) -> None:
+        self._models = {model.name: model for model in models}
+
+    def __getitem__(self, name: str) -> ServedPredictor:
+        return self._models[name]
+
+    def __iter__(self) -> Any:
+        return iter(self._models)
+
+    def __len__(self) -> int:
+        return len(self._models)
+
+    def choose(self, name: str | None) -> ServedPredictor:
+        """Return the model with a name, or the only model if it is None. Raises RequestError if there is none."""
+        listed = ", ".join(self._models)
+        if not self._models:
+            raise NotFound("this server has no prediction model")
+        if name is None and len(self._models) > 1:
+            raise RequestError(f"Invalid request: model: this server has several models: name one of {listed}")
+        if name is not None and name not in self._models:
+            raise NotFound(f"there is no prediction model of this name: this server has {listed}")
+        return next(iter(self._models.values())) if name is None else self._models[name]
+
+
+def is_prediction_model(folder: Path) -> bool:
+    """Return whether a model folder predicts labels. Raises ModelError if the path is not a model folder."""
+    return not is_exported(folder) and "predict" in folder_kind(folder).verbs

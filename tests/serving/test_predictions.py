@@ -1,0 +1,243 @@
+"""The route /v1/predict: labels of texts from one or several models, with the limits of all routes."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import torch
+from scripted_server import FREE, asked, listening
+
+from dragoman import Client, Predictor
+from dragoman.checkpoint.folder import write_model_folder
+from dragoman.checkpoint.meta import Meta
+from dragoman.checkpoint.tensors import model_parameters
+from dragoman.cli.main import main
+from dragoman.client import AsyncClient, ServerError
+from dragoman.data.labelled.examples import LabelledText, TaggedSentence
+from dragoman.models.encoder_only import EncoderOnlyConfig
+from dragoman.serving.config import ServeConfig
+from dragoman.serving.served_models import Directions
+from dragoman.serving.served_predictors import Predictors, ServedPredictor
+from dragoman.serving.service import Service
+from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
+
+HEADS: dict[str, dict[str, Any]] = {
+    "requests": {"kind": "classification", "labels": ["Frage zur Lieferung", "sehr zufrieden"]},
+    "tags": {"kind": "tagging", "labels": ["O", "B-PER", "I-PER"]},
+    "answers": {"kind": "span", "no_answer": False},
+    "scores": {"kind": "regression", "offset": 2.5, "scale": 1.0},
+}
+TEXTS = ["Wo ist mein Paket?", "", "Danke, alles bestens! " * 5, "😀 ok"]
+"""Words of each tokenizer."""
+
+
+def tokenizers() -> Tokenizers:
+    return train_tokenizers(TextConfig.model_validate({"subword": {"kind": "character"}}), TEXTS, TEXTS)
+
+
+def write_predictor(folder: Path, head: str, seed: int = 1, **data: Any) -> Path:
+    """Write a model folder with random parameters."""
+    torch.manual_seed(seed)
+    encoder = {"kind": "transformer", "layers": 1, "heads": 2, "feedforward": 16}
+    config = EncoderOnlyConfig.model_validate({"preset": None, "width": 8, "encoder": encoder, "head": HEADS[head]})
+    text = tokenizers()
+    model = config.build_for(text.sizes)
+    settings = {"task": {"kind": "classification"}, "model": config.model_dump(mode="json"), "data": data}
+    write_model_folder(folder, model_parameters(model), json.dumps(settings), text, Meta(step=1))
+    return folder
+
+
+@contextmanager
+def served(folders: dict[str, Path], **settings: Any) -> Iterator[Service]:
+    """A service with these prediction models."""
+    models = [{"path": str(path), "name": name} for name, path in folders.items()]
+    values = {"models": models, "log": False, "access": FREE, "hosts": ["server"], **settings}
+    config = ServeConfig.model_validate(values)
+    measured: list[tuple[str, int, int]] = []
+    service = Service(
+        config.limits,
+        None,
+        config.queue,
+        lambda model, batch: measured.append((model, batch.texts, batch.tokens)),
+    )
+    predictors = [ServedPredictor(each, config.engine, str(each.name)) for each in config.models]
+    service.open(Directions([], config.pivots), Predictors(predictors))
+    service.config, service.measured = config, measured  # type: ignore[attr-defined]
+    try:
+        yield service
+    finally:
+        service.close()
+
+
+def predicted(service: Service, **body: Any) -> httpx.Response:
+    return asked(service, lambda client: client.post("/v1/predict", json=body))  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return {name: write_predictor(tmp_path_factory.mktemp(name) / name, name) for name in HEADS}
+
+
+def test_predictions_equal_those_of_the_predictor(folders: dict[str, Path]) -> None:
+    expected = [each.as_json() for each in Predictor.load(folders["requests"]).predict(TEXTS)]
+    with served({"requests": folders["requests"]}) as service:
+        answer = predicted(service, text=TEXTS).json()
+        assert answer["model"] == "requests"
+        for one, other in zip(answer["predictions"], expected, strict=True):
+            assert one["label"] == other["label"] and list(one["probabilities"]) == HEADS["requests"]["labels"]
+            assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-5)
+        single = predicted(service, text=TEXTS[0], model="requests").json()["predictions"]
+        assert len(single) == 1 and single[0]["label"] == expected[0]["label"]
+        assert predicted(service, text=[]).json()["predictions"] == []
+        tokens = sum(each.tokens for each in Predictor.load(folders["requests"]).encode(TEXTS))
+        assert service.measured[0] == ("requests", 4, tokens)  # type: ignore[attr-defined]
+
+
+def test_pairs_words_and_questions(folders: dict[str, Path]) -> None:
+    words, question = ["Frau", "Anna", "ist"], {"question": "Wo?", "context": "Das Paket ist da."}
+    with served(folders) as service:
+        pair = predicted(service, model="scores", text={"text": "Wo", "pair": "da"}).json()["predictions"][0]
+        tags = predicted(service, model="tags", text={"words": words}).json()["predictions"][0]
+        answer = predicted(service, model="answers", text=question).json()["predictions"][0]
+        models = asked(service, lambda client: client.get("/v1/models")).json()["models"]
+    (expected,) = Predictor.load(folders["scores"]).predict([LabelledText(("Wo", "da"))])
+    assert pair["value"] == pytest.approx(expected.as_json()["value"], abs=1e-5)
+    (expected,) = Predictor.load(folders["tags"]).predict([TaggedSentence(tuple(words))])
+    assert tags["tags"] == expected.as_json()["tags"] and tags["words"] == words
+    assert answer["answer"] == question["context"][answer["start"] : answer["end"]] != ""
+    assert [each["name"] for each in models] == list(HEADS)
+    assert models[0] == {
+        "kind": "prediction",
+        "task": "classification",
+        "name": "requests",
+        "labels": HEADS["requests"]["labels"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "reason"),
+    [
+        ({"text": "a"}, 400, "name one of requests, tags, answers, scores"),
+        ({"text": "a", "model": "none"}, 404, "no prediction model of this name"),
+        ({"text": "a", "model": "answers"}, 400, "expected a question and a context"),
+        ({"text": {"words": ["a"]}, "model": "requests"}, 400, "expected a text or a pair of texts"),
+        ({"text": {"text": "a", "pair": "b", "third": "c"}, "model": "requests"}, 400, "Invalid request"),
+        ({"text": 7, "model": "requests"}, 400, "Invalid request"),
+        ({"text": "a", "model": "requests", "beam": 3}, 400, "beam"),
+        ({"model": "requests"}, 400, "text"),
+        ({"text": ["a"] * 3, "model": "requests"}, 400, "3 texts, but a list has at most 2"),
+        ({"text": {"text": "a" * 60, "pair": "b" * 60}, "model": "requests"}, 400, "120 characters"),
+    ],
+)
+def test_invalid_requests_are_explained(
+    folders: dict[str, Path], body: dict[str, Any], status: int, reason: str
+) -> None:
+    with served(folders, limits={"texts": 2, "characters": 100}) as service:
+        answer = predicted(service, **body)
+    assert answer.status_code == status and reason in answer.json()["error"], answer.text
+
+
+def test_an_error_of_one_text_is_in_its_place(folders: dict[str, Path]) -> None:
+    with served({"requests": folders["requests"]}) as service:
+        good, bad, other = predicted(service, text=["a", {"words": ["a"]}, "b"]).json()["predictions"]
+    assert list(bad) == ["error"] and "text 2: expected a text or a pair" in bad["error"]
+    assert "label" in good and "label" in other
+
+
+def test_cut_texts_are_reported(tmp_path: Path) -> None:
+    folder = write_predictor(tmp_path / "short", "requests", length=12)
+    with served({"short": folder}) as service:
+        short, long = predicted(service, text=["a" * 10, "a" * 17]).json()["predictions"]
+    assert "cut" not in short and long["cut"] == 7
+
+
+def test_quotas_count_tokens(folders: dict[str, Path]) -> None:
+    access = {"tokens_per_minute": 40, "requests_per_minute": 10, "loopback_quotas": True}
+    with served({"requests": folders["requests"]}, access=access) as service:
+
+        async def work(client: httpx.AsyncClient) -> list[httpx.Response]:
+            return [await client.post("/v1/predict", json={"text": "a" * 18}) for _ in range(3)]
+
+        answers = asked(service, work)
+    assert [each.status_code for each in answers] == [200, 200, 429] and answers[2].headers["retry-after"]
+
+
+def test_a_full_queue_and_a_slow_prediction(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    original = Predictor.predict_encoded
+
+    def slowly(self: Predictor, *arguments: Any, **options: Any) -> Any:
+        time.sleep(0.3)
+        return original(self, *arguments, **options)
+
+    monkeypatch.setattr(Predictor, "predict_encoded", slowly)
+    with served({"requests": folders["requests"]}, queue={"most_tokens": 30}, limits={"seconds": 0.2}) as service:
+
+        async def work(client: httpx.AsyncClient) -> list[httpx.Response]:
+            return list(await asyncio.gather(*(client.post("/v1/predict", json={"text": "a" * 20}) for _ in range(2))))
+
+        answers = asked(service, work)
+    assert {each.status_code for each in answers} == {503}
+    reasons = {each.json()["error"] for each in answers}
+    assert reasons == {"the queue is full: try again later", "the prediction took longer than 0.2 seconds"}
+
+
+def test_a_server_without_translators(folders: dict[str, Path]) -> None:
+    async def work(client: httpx.AsyncClient) -> list[httpx.Response]:
+        return [
+            await client.get("/languages"),
+            await client.get("/health/ready"),
+            await client.get("/"),
+            await client.get("/frontend/settings"),
+            await client.post("/detect", json={"q": "a"}),
+            await client.post("/v1/translate", json={"text": "a", "target": "de"}),
+            await client.post("/translate", json={"q": "a", "source": "en", "target": "de"}),
+        ]
+
+    with served({"requests": folders["requests"]}) as service:
+        languages, ready, *others = asked(service, work)
+    assert languages.json() == [] and ready.status_code == 200
+    assert all(each.status_code in (400, 404) and "predict" in each.json()["error"] for each in others), [
+        each.text for each in others
+    ]
+
+
+def test_a_changed_folder_is_reloaded(folders: dict[str, Path], tmp_path: Path) -> None:
+    config = ServeConfig.model_validate({"models": [{"path": str(write_predictor(tmp_path / "m", "requests"))}]})
+    served_model = ServedPredictor(config.models[0], config.engine, "m")
+    before = served_model.predictor
+    assert not served_model.reload() and served_model.predictor is before
+    for path in (tmp_path / "m").iterdir():
+        path.unlink()
+    write_predictor(tmp_path / "m", "requests", seed=2)
+    assert served_model.reload() and served_model.predictor is not before
+
+
+def test_clients(folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    expected = [each.as_json()["label"] for each in Predictor.load(folders["requests"]).predict(TEXTS)]
+    with served({"requests": folders["requests"]}) as service, listening(service) as url:
+        with Client(url) as client:
+            assert [each["label"] for each in client.predict(TEXTS)] == expected
+            assert client.predict(TEXTS[0])["label"] == expected[0]
+            assert client.predict({"text": "a", "pair": "b"})["label"] in HEADS["requests"]["labels"]
+            assert client.models()[0]["task"] == "classification"
+            with pytest.raises(ServerError, match="expected a text or a pair"):
+                client.predict({"words": ["a"]})
+
+        async def several() -> list[dict[str, Any]]:
+            async with AsyncClient(url) as other:
+                return list(await asyncio.gather(*map(other.predict, TEXTS)))
+
+        assert [each["label"] for each in asyncio.run(several())] == expected
+        (tmp_path / "texts.txt").write_text("\n".join(TEXTS) + "\n")
+        assert main(["client", url, "--predict", "-i", str(tmp_path / "texts.txt"), "--quiet"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert [json.loads(line)["label"] for line in lines] == expected
+        assert main(["client", url, "--predict", "--target", "de"]) != 0
+        assert main(["client", url]) != 0
+        assert "use --target, or --predict" in " ".join(capsys.readouterr().err.split())
