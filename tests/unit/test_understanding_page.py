@@ -66,6 +66,7 @@ def test_three_commands_from_a_table_to_a_served_classifier(
     assert [predictions[number]["label"] for number in (0, 2)] == ["Frage zur Lieferung", "sehr zufrieden"]
     assert set(predictions[1]["probabilities"]) == set(REQUESTS)
 
+    (tmp_path / "stderr").write_text("")
     process = server.start(tmp_path, *shlex.split(serve)[1:], "--port", "0")
     while not (address := re.search(r"listening at (\S+)", process.said)):
         assert process.is_alive, process.said

@@ -187,7 +187,7 @@ def best_spans(logits: NDArray[np.float32], longest: int, count: int = 1) -> lis
     """Return the `count` best spans of at most `longest` tokens, best first: score, first and last token.
 
     logits: (N, 2), of the first and of the last token. The score is the sum of both. Of equal scores, the first span is
-    better. Fewer spans are returned if there are not so many.
+    better. Fewer spans are returned if no others are possible.
     """
     scores = logits[:, None, 0].astype(np.float64) + logits[None, :, 1]
     length = np.arange(len(logits))[None, :] - np.arange(len(logits))[:, None]
