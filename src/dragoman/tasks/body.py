@@ -14,6 +14,7 @@ from dragoman.base.settings.load import parse_settings
 from dragoman.checkpoint.folder import CONFIG
 from dragoman.checkpoint.start import Start
 from dragoman.models.encoder_only import EncoderOnlyConfig
+from dragoman.models.heads import HeadConfig
 from dragoman.models.kinds import parse_model
 from dragoman.models.language_model import LanguageModelConfig
 from dragoman.models.seq2seq import ModelConfig
@@ -48,17 +49,17 @@ def load_body(run: HeadRun) -> StartedRun:
 
 def fill_body(start: Start, model: nn.Module, run: HeadRun, tokenizers: Tokenizers) -> None:
     """Copy the parts of `train.start` into a new model. A head with other labels, or for another task, stays new."""
-    excluded = {} if has_same_head(start, run) else {"head": _OTHER_HEAD, "head.projection": _OTHER_HEAD}
+    excluded = {} if has_same_head(start, run.model.head) else {"head": _OTHER_HEAD, "head.projection": _OTHER_HEAD}
     start.fill(model, tokenizers, run.model.model_dump(mode="json"), excluded)
 
 
 _OTHER_HEAD = "for another task or other labels"
 
 
-def has_same_head(start: Start, run: HeadRun) -> bool:
-    """Return whether the model in `train.start` predicts the same labels as the model of the run."""
+def has_same_head(start: Start, head: HeadConfig) -> bool:
+    """Return whether the model in `train.start` has a head of the same kind, with the same labels."""
     stored = dict(start.loaded.config["model"]).get("head") or {}
-    own = run.model.head.model_dump(mode="json")
+    own = head.model_dump(mode="json")
     return all(stored.get(name) == own.get(name) for name in ("kind", "labels"))
 
 

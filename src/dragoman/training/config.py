@@ -57,6 +57,30 @@ class LoopConfig(Config):
         description="Parts to copy from `start`, such as encoder, encoder.embedding or decoder.projection. null: all "
         "parts that fit.",
     )
+    freeze: tuple[str, ...] = Field(
+        (),
+        description="Parts of the model that are not trained, such as encoder or encoder.embedding, each with all "
+        "parts inside it.",
+    )
+    unfreeze_every: int | None = Field(
+        None,
+        ge=1,
+        description="Gradual unfreezing: only the head is trained at first, and one more layer from the top after "
+        "every period of this many epochs; the embeddings are last. null: all layers are trained from the beginning.",
+    )
+    layer_decay: float = Field(
+        1.0,
+        gt=0,
+        le=1,
+        description="Factor of the learning rate from each layer to the one below. The top layer has the full rate, "
+        "and the embeddings the lowest.",
+    )
+    head_rate: float | None = Field(
+        None,
+        gt=0,
+        description="Learning rate of the head, as a multiple of the schedule's. null: 10 for a new head on a body "
+        "from `start`, otherwise 1.",
+    )
     seed: int = Field(
         1, ge=0, description="Random seed for initial parameters, batch order, dropout and subword sampling."
     )
@@ -130,10 +154,16 @@ class LoopConfig(Config):
         return {"schedule": "cosine"} if any(settings.get(limit) is not None for limit in _LIMITS) else {}
 
     def resolve(self, width: int) -> Self:
-        """Return the settings with `schedule` and `dropout_epochs` set. width: the model width d."""
+        """Return the settings with `schedule`, `dropout_epochs` and `head_rate` set. width: the model width d."""
         averaged = self.ema is not None and self.start is None  # fine-tuning needs a decaying rate
         schedule = self.schedule or default_schedule(width, self.limited, averaged)
-        return self.model_copy(update={"schedule": schedule, "dropout_epochs": self.dropout_epochs or 0.0})
+        return self.model_copy(
+            update={
+                "schedule": schedule,
+                "dropout_epochs": self.dropout_epochs or 0.0,
+                "head_rate": self.head_rate or 1.0,
+            }
+        )
 
     @model_validator(mode="before")
     @classmethod
@@ -158,6 +188,15 @@ class LoopConfig(Config):
             raise ValueError(
                 "train.start_parts requires train.start, the model folder to copy parts from: set train.start, or "
                 "remove train.start_parts"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_unfreezing(self) -> "LoopConfig":
+        if self.unfreeze_every is not None and self.start is None:
+            raise ValueError(
+                "train.unfreeze_every trains the head of a body first, so it requires train.start, the model folder "
+                "with the body: set train.start, or remove train.unfreeze_every"
             )
         return self
 

@@ -10,7 +10,10 @@ from dragoman.data.labelled.corpus import LabelledCorpora, QuestionCorpora, Tagg
 from dragoman.tasks.head_run import HeadRun
 from dragoman.tasks.labelled.objective import ClassObjectiveConfig
 from dragoman.training.config import LoopConfig
+from dragoman.training.optimisers.schedule import ConstantConfig, LinearConfig
 from dragoman.training.task import Task
+
+_BODY_PEAK = 0.04
 
 
 class LabelledDataConfig(Config):
@@ -48,6 +51,23 @@ class LabelledRun(HeadRun):
         )
 
 
+class LabelledLoopConfig(LoopConfig):
+    """The training loop: limits, intervals, optimisation. At least one limit, or `patience`, ends the run."""
+
+    def resolve(self, width: int) -> Self:
+        """Return the settings with automatic values set. A trained body gets a lower learning rate than a new one.
+
+        The peak falls with the width d as in published settings: 3e-4 at d = 128 and 5e-5 at d = 768 (Turc et al. 2019;
+        Devlin et al. 2019, appendix A.3).
+        """
+        settings = self
+        if self.start is not None and self.schedule is None:
+            peak = _BODY_PEAK / width
+            schedule = LinearConfig(peak=peak, warmup=0.1) if self.limited else ConstantConfig(peak=peak, warmup=100)
+            settings = self.model_copy(update={"schedule": schedule})
+        return super(LabelledLoopConfig, settings).resolve(width)
+
+
 class ClassificationTask(Task):
     """Classification of texts, or of pairs of texts. YAML: `task: {kind: classification}`."""
 
@@ -63,7 +83,7 @@ class LabelledTextsConfig(LabelledDataConfig):
     )
 
 
-class ClassificationLoopConfig(LoopConfig):
+class ClassificationLoopConfig(LabelledLoopConfig):
     """The training loop: limits, intervals, optimisation. At least one limit, or `patience`, ends the run."""
 
     metric: Literal["accuracy", "macro_f1", "weighted_f1", "matthews", "loss"] = Field(
@@ -88,7 +108,7 @@ class RegressionTask(Task):
     kind: Literal["regression"] = "regression"
 
 
-class RegressionLoopConfig(LoopConfig):
+class RegressionLoopConfig(LabelledLoopConfig):
     """The training loop: limits, intervals, optimisation. At least one limit, or `patience`, ends the run."""
 
     metric: Literal["pearson", "spearman", "loss"] = Field(
@@ -124,7 +144,7 @@ class TaggedDataConfig(LabelledDataConfig):
     )
 
 
-class TaggingLoopConfig(LoopConfig):
+class TaggingLoopConfig(LabelledLoopConfig):
     """The training loop: limits, intervals, optimisation. At least one limit, or `patience`, ends the run."""
 
     metric: Literal["auto", "accuracy", "conlleval_f1", "strict_f1", "loss"] = Field(
@@ -160,7 +180,7 @@ class QuestionsConfig(LabelledDataConfig):
     )
 
 
-class AnsweringLoopConfig(LoopConfig):
+class AnsweringLoopConfig(LabelledLoopConfig):
     """The training loop: limits, intervals, optimisation. At least one limit, or `patience`, ends the run."""
 
     metric: Literal["f1", "exact_match", "loss"] = Field(

@@ -26,7 +26,7 @@ from dragoman.prediction.inputs import ModelInput
 from dragoman.prediction.predictor import Predictor
 from dragoman.prediction.readers import reader_of
 from dragoman.prediction.report import compare_with_labels
-from dragoman.tasks.body import fill_body, load_body
+from dragoman.tasks.body import fill_body, has_same_head, load_body
 from dragoman.tasks.corpus_job import activation_bytes
 from dragoman.tasks.labelled.card import write_card_section
 from dragoman.tasks.labelled.config import LabelledRun
@@ -38,6 +38,7 @@ from dragoman.training.objectives.objective import Objective
 from dragoman.training.task import Content, Job
 from dragoman.training.validation import Measure, Validation
 
+_NEW_HEAD_RATE = 10.0
 Row = tuple[ModelInput, Any]
 """An input of the model, with its target."""
 
@@ -116,7 +117,9 @@ class LabelledJob(Job):
             self._tokenizers = train_tokenizers(text, iter(()), chain.from_iterable(map(self.texts, self.train)))
         model = run.model.resolve(len(self.train)).model_copy(update={"head": self.resolve_head(run.model.head)})
         data = run.data.model_copy(update={"batch": run.data.batch.with_size(len(self.train))})
-        train = run.train.model_copy(update={"metric": self.choose_metric(run.train.metric)})
+        train = run.train.model_copy(
+            update={"metric": self.choose_metric(run.train.metric), "head_rate": self._head_rate(model.head)}
+        )
         self.run = run.model_copy(update={"model": model, "data": data, "train": train})
         self._reader = reader_of(model.head, self.tokenizer, self._limit())
         self._rows = self._encode(self.train, "training")
@@ -127,6 +130,12 @@ class LabelledJob(Job):
         if unknown:
             warn(f"{unknown:,} labels of {data.names('valid')} do not occur in the training data and count as wrong")
         self._lengths = np.array([[len(each.ids)] for each, _ in self._rows], np.int32)
+
+    def _head_rate(self, head: HeadConfig) -> float:
+        """Return `train.head_rate`, by default 10 for a new head on a trained body."""
+        if self.run.train.head_rate is not None:
+            return self.run.train.head_rate
+        return 1.0 if self.start is None or has_same_head(self.start, head) else _NEW_HEAD_RATE
 
     def _limit(self) -> int | None:
         """Return the maximum number of tokens of an input: `data.length` or the model's number of positions."""

@@ -66,6 +66,8 @@ class Muon(torch.optim.AdamW):
         self.momentum, self.decay, self.precision = config.momentum, config.weight_decay, precision
         self.matrices = sorted(matrices, key=_shape)  # equal shapes are orthogonalised as one batch
         self.threads = threads
+        self.factors: dict[nn.Parameter, float] = {}
+        """Factors of the learning rate of matrices (`layers.set_rate_factors`), 1 by default."""
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Set the gradients of all parameters to None, never to zeros."""
@@ -87,17 +89,18 @@ class Muon(torch.optim.AdamW):
     @torch.no_grad()
     def _update(self, matrices: Sequence[nn.Parameter]) -> None:
         """Update matrices that are sorted by shape."""
-        rate = float(self.param_groups[0]["lr"])
+        first = self.param_groups[0]
+        base = float(first["lr"]) / float(first.get("factor", 1.0))
         for shape, group in groupby(matrices, _shape):
             same_shape = list(group)
             updates = orthogonal(
                 torch.stack([gather_full(self._direction(matrix)) for matrix in same_shape]), self.precision
             )
-            scale = rate * _ADAM_RMS * sqrt(max(shape))
             for matrix, update in zip(same_shape, updates, strict=True):
+                rate = base * self.factors.get(matrix, 1.0)
                 if self.decay:
                     matrix.mul_(1 - rate * self.decay)
-                matrix.sub_(local_shard(update.to(matrix.dtype), matrix), alpha=scale)
+                matrix.sub_(local_shard(update.to(matrix.dtype), matrix), alpha=rate * _ADAM_RMS * sqrt(max(shape)))
 
     def _direction(self, matrix: nn.Parameter) -> Tensor:
         """Update M and return the Nesterov momentum (1 − μ)G + μM."""

@@ -139,6 +139,8 @@ class _Loop:
     def _epoch(self, interruption: Interruption, report: Reporter) -> None:
         progress, config = self.progress, self.config
         plan = self._plan(progress.epoch)
+        if self.session.unfreezing is not None:
+            self.session.unfreezing.apply(progress.epoch)
 
         def load(plan: BatchPlan, start: int) -> Iterable[Batch]:
             pin = self.session.engine.runtime.device.type == "cuda"

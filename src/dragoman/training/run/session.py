@@ -16,6 +16,7 @@ from dragoman.training.config import LoopConfig
 from dragoman.training.machine.compilation import uncompiled
 from dragoman.training.machine.journal import Journal
 from dragoman.training.optimisers.average import ParameterAverage
+from dragoman.training.optimisers.layers import GradualUnfreezing
 from dragoman.training.profiling.utilisation import Utilisation, measure_rate
 from dragoman.training.progress.progress import RunProgress
 from dragoman.training.ranks.parallel import SingleProcess
@@ -29,13 +30,15 @@ from dragoman.training.validation import Validation
 class Session:
     """A run that is ready to start or to continue.
 
-    model: the module to train. average: the moving average of its parameters, or None. snapshot: the snapshot to resume
-    from, or None. limits_changed: whether the snapshot was written with other limits.
+    model: the module to train. unfreezing: selects the layers that an epoch trains; None for all layers. average: the
+    moving average of the parameters, or None. snapshot: the snapshot to resume from, or None. limits_changed: whether
+    the snapshot was written with other limits.
     """
 
     job: Job
     model: nn.Module
     engine: Engine
+    unfreezing: GradualUnfreezing | None
     average: ParameterAverage | None
     validator: Validator
     store: CheckpointStore

@@ -20,6 +20,7 @@ from dragoman.training.machine.journal import Journal
 from dragoman.training.machine.precision import PRECISIONS, choose_precision, warn_of_slow_products
 from dragoman.training.machine.threads import build_threads
 from dragoman.training.optimisers.average import ParameterAverage
+from dragoman.training.optimisers.layers import GradualUnfreezing, freeze_parts, rate_factors, set_rate_factors
 from dragoman.training.ranks.group import open_ranks, restarted
 from dragoman.training.ranks.parallel import ParallelSettings, build_parallel
 from dragoman.training.ranks.ranks import Ranks, Runtime
@@ -97,6 +98,9 @@ def _inspect_inputs(job: Job, resume: bool, ranks: Ranks, stack: ExitStack) -> P
         job.run = _choose_machine_settings(job, ranks)
     torch.manual_seed(job.run.train.seed)
     model = job.build().to(ranks.device)
+    freeze_parts(model, job.run.train.freeze)
+    if job.run.train.unfreeze_every is not None and ranks.distributed:
+        raise ConfigError("train.unfreeze_every supports a single process: remove it, or start one process")
     journal = Journal(config.out / "training" / "decisions.jsonl", owned=ranks.is_main)
     snapshot = store.latest_training() if stored is not None else None
     limits_changed, job.notes = False, journal.get(NOTES, 0) or {}
@@ -149,11 +153,14 @@ def _build_session(prepared: PreparedRun, ranks: Ranks, stack: ExitStack) -> Ses
         compile_layers(model, ranks.device)
     precision = choose_precision(config.precision, ranks.device)
     optimiser = config.optimiser.build(model, precision, threads)
+    set_rate_factors(optimiser, rate_factors(model, config.layer_decay, config.head_rate or 1.0))
+    unfreeze_every = config.unfreeze_every
     runtime = Runtime(ranks.device, precision, ranks)
     return Session(
         job=job,
         model=model,
         engine=Engine(config, parallel, optimiser, runtime, prepared.journal, threads),
+        unfreezing=None if unfreeze_every is None else GradualUnfreezing(model, unfreeze_every),
         average=ParameterAverage(model, config.ema) if config.ema is not None else None,
         validator=job.validator(parallel.model, ranks.device),
         store=prepared.store,

@@ -22,6 +22,7 @@ from dragoman.training.machine.journal import Journal
 from dragoman.training.machine.precision import LossScale
 from dragoman.training.machine.threads import Threads
 from dragoman.training.objectives.objective import Loss, TrainingPoint
+from dragoman.training.optimisers.layers import set_rate
 from dragoman.training.profiling.profile import NullProfiler
 from dragoman.training.ranks.parallel import SingleProcess, gather_full
 from dragoman.training.ranks.ranks import Runtime
@@ -231,8 +232,7 @@ class Engine:
 
     def _apply_gradients(self, learning_rate: float, step: int) -> None:
         """Apply the optimiser's step."""
-        for group in self.optimiser.param_groups:
-            group["lr"] = learning_rate
+        set_rate(self.optimiser, learning_rate)
         try:
             self.optimiser.step()
         except (RuntimeError, MemoryError) as error:
