@@ -11,7 +11,7 @@ import torch
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config, kinds, union_members
-from dragoman.base.settings.load import load_settings, read_document
+from dragoman.base.settings.load import all_overrides, load_settings, read_document
 from dragoman.base.settings.yaml import parse_yaml
 from dragoman.lecture.choices import choices
 from dragoman.models.heads import HeadConfig
@@ -24,8 +24,6 @@ from dragoman.training.task import RunConfig
 PAGE = (Path(__file__).parents[2] / "docs" / "variants.md").read_text(encoding="utf-8")
 REFUSED = "## Incompatible settings"
 SNIPPET = re.compile(r"`(\{?(?:task|data|text|model|train|search|auxiliary_tasks): .*?)`")
-# A recipe also needs these.
-REST = ("data={train: {tsv: corpus.tsv}, valid: {tsv: corpus.tsv}}", "out=run")
 # Levels whose default means "chosen from other settings" or "none", and groups that every recipe has.
 UNNAMED = {("data", "set"), ("cleaning", "set")}
 
@@ -47,8 +45,10 @@ def load(snippet: str, folder: Path) -> RunConfig:
     path = folder / "recipe.yaml"
     path.write_text(snippet + "\n", encoding="utf-8")
     kind = parse_yaml(snippet, "the page").content.get("task", {}).get("kind", "translation")
-    rest = REST if kind == "translation" else ("data={train: train.tsv, valid: valid.tsv}", "out=run")
-    return load_settings(path, rest, TASKS[kind].run)
+    data, *others = TASKS[kind].placeholders
+    corpora = parse_yaml(data.removeprefix("data="), "a task").content  # in addition to the data of the snippet
+    rest = {f"data.{name}": corpus for name, corpus in corpora.items()}
+    return load_settings(path, all_overrides(rest, others), TASKS[kind].run)
 
 
 @pytest.mark.parametrize("snippet", GOOD)
