@@ -143,6 +143,11 @@ class MaskedLanguageModelHeadConfig(Config):
     )
     activation: Literal["relu", "gelu", "swish"] = Field("gelu", description="Activation of the added layer.")
     normalisation: NormConfig = Field(LayerNormConfig(), description="Normalisation after the added layer.")
+    next_sentence: bool = Field(
+        False,
+        description="Also predict whether the second text of a pair continues the first, from the state of the first "
+        "symbol and a layer tanh(Wx + b). The task sets it if train.next_sentence is positive.",
+    )
 
     def build(self, width: int, table: nn.Embedding) -> "MaskedLanguageModelHead":
         """Build the head for states of this width. table: the token vectors (V, d), which the projection shares."""
@@ -225,6 +230,8 @@ class MaskedLanguageModelHead(nn.Module):
         self.transform = nn.Linear(width, width) if config.transform else None
         self.norm = config.normalisation.build(width) if config.transform else None
         self.activation = FUNCTIONS[config.activation]
+        self.pooler = nn.Linear(width, width) if config.next_sentence else None
+        self.next_sentence = nn.Linear(width, 2) if config.next_sentence else None
         self.projection = Projection(table.weight, biased=True)
 
     def transformed(self, states: Tensor) -> Tensor:
@@ -251,6 +258,12 @@ class MaskedOutput:
         return Predictions(
             self.head.transformed(at_positions(self.states, positions)), projection.weight, projection.bias
         )
+
+    def next_sentence_logits(self, positions: Tensor) -> Tensor:
+        """Return the logits (N, 2) of "does not continue" and "continues" at `positions`, (B, S) bool, of N BOS."""
+        pooler, output = self.head.pooler, self.head.next_sentence
+        assert pooler is not None and output is not None, "the head predicts next sentences"
+        return to_at_least_float32(output(torch.tanh(pooler(at_positions(self.states, positions)))))
 
     def logits(self, positions: Tensor | None = None) -> Tensor:
         """Return the logits (N, V) at `positions`, in float32 or wider. None: at all positions, (B, S, V)."""

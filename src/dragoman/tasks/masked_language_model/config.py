@@ -1,9 +1,9 @@
 """`MaskedLanguageModelRun`, the settings of a run that trains a masked language model."""
 
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from dragoman.data.batches.masking import MaskingConfig
 from dragoman.tasks.head_run import HeadRun
@@ -55,6 +55,13 @@ class MaskedLanguageModelLoopConfig(LoopConfig):
     objective: LanguageModelObjectiveConfig = Field(
         TextCrossEntropyConfig(), description="Training objective, computed at the masked tokens."
     )
+    next_sentence: float = Field(
+        0.0,
+        ge=0,
+        description="Weight of next-sentence prediction (Devlin et al. 2019, section 3.1): each excerpt is divided "
+        "into two texts, of which the second is replaced by text of another document in half of the cases, and the "
+        "model predicts whether it was. 0: excerpts are not divided.",
+    )
 
 
 class MaskedLanguageModelRun(HeadRun):
@@ -65,6 +72,30 @@ class MaskedLanguageModelRun(HeadRun):
     task: MaskedLanguageModelTask = Field(description="Task to learn.")
     data: MaskedDataConfig = Field(description="Corpora, cleaning, masking, batches.")
     train: MaskedLanguageModelLoopConfig = Field(MaskedLanguageModelLoopConfig(), description="Training loop.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _predict_next_sentences(cls, values: Any) -> Any:
+        """Add the classifier of next sentences to the head if `train.next_sentence` is positive."""
+        train = values.get("train") if isinstance(values, dict) else None
+        model = values.get("model", {}) if isinstance(values, dict) else None
+        if not isinstance(train, dict) or not train.get("next_sentence") or not isinstance(model, dict):
+            return values
+        head = model.get("head", {})
+        return (
+            {**values, "model": {**model, "head": {"next_sentence": True, **head}}}
+            if isinstance(head, dict)
+            else values
+        )
+
+    @model_validator(mode="after")
+    def _check_next_sentences(self) -> Self:
+        if self.train.next_sentence and not getattr(self.model.head, "next_sentence", False):
+            raise ValueError(
+                "train.next_sentence needs a head that predicts next sentences: remove model.head.next_sentence=false, "
+                "or set train.next_sentence=0"
+            )
+        return self
 
     def with_stored_choices(self, stored: Self) -> Self:
         """Return the settings, with an automatic preset and batch size copied from the stored run."""

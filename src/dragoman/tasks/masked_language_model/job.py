@@ -5,14 +5,16 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from dragoman.base.errors import ConfigError
 from dragoman.checkpoint.meta import Meta
 from dragoman.data.batches.loader import Loader
-from dragoman.data.batches.masked import SPECIAL, MaskedBatch, MaskedCollator, plan_packed
+from dragoman.data.batches.masked import SPECIAL, MaskedBatch, MaskedCollator, content, plan_packed
 from dragoman.data.batches.masking import MASK, Masker
 from dragoman.data.batches.plan import BatchPlan
+from dragoman.data.batches.sentence_pairs import PairMaker
 from dragoman.data.corpora.documents import read_texts
 from dragoman.data.corpora.readers import check_readable
 from dragoman.data.preparation.prepare import prepare_texts
@@ -24,6 +26,7 @@ from dragoman.tasks.corpus_job import CorpusJob, activation_bytes
 from dragoman.tasks.language_model.job import load_vocabulary
 from dragoman.tasks.language_model.validator import HeldOutText
 from dragoman.tasks.masked_language_model.config import MaskedLanguageModelRun
+from dragoman.tasks.masked_language_model.objective import NextSentenceObjective
 from dragoman.tasks.masked_language_model.validator import MaskedTextValidator, MaskedValidationSets
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
@@ -62,13 +65,18 @@ class MaskedLanguageModelJob(CorpusJob):
             data.cleaning,
             self._tokenizers or self.run.text,
             self.run.out.parent / "prepared",
-            data.block - SPECIAL,
+            data.block - self._special,
             temperature=data.temperature,
             sample=data.vocabulary_sample,
         )
         self.resolve_settings(None, self.examples)
         if data.pack:
             _check_packing(self.run.model)
+
+    @property
+    def _special(self) -> int:
+        """Number of special symbols of an excerpt. A pair has an EOS after each text."""
+        return SPECIAL + bool(self.run.train.next_sentence)
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -119,7 +127,8 @@ class MaskedLanguageModelJob(CorpusJob):
         if not data.pack:
             return super().plan(epoch)
         parts = self.prepared.parts
-        return plan_packed(self.lengths, self.batch_tokens, data.block, self.run.train.seed, epoch, parts)
+        seed, special = self.run.train.seed, self._special
+        return plan_packed(self.lengths, self.batch_tokens, data.block, seed, epoch, parts, special)
 
     def padding(self, plan: BatchPlan) -> str:
         """Return a note on the share of padding."""
@@ -128,8 +137,21 @@ class MaskedLanguageModelJob(CorpusJob):
     def batches(self, plan: BatchPlan, start: int, epoch: int, pin: bool) -> Loader[MaskedBatch]:
         """Return batches that a thread reads and masks. The masks depend on seed, epoch and row."""
         data = self.run.data
-        collate = MaskedCollator(self._masker(self.run.train.seed), epoch, data.block if data.pack else None)
+        length = data.block if data.pack else None
+        collate = MaskedCollator(self._masker(self.run.train.seed), epoch, length, self._pairs())
         return Loader(self.prepared.dataset, plan, start, None, epoch, pin, collate)
+
+    def _pairs(self) -> PairMaker | None:
+        """Return the divider of excerpts for next-sentence prediction, or None if it is disabled."""
+        if not self.run.train.next_sentence:
+            return None
+        dataset = self.prepared.dataset
+        documents = np.concatenate([part.lines + (number << 40) for number, part in enumerate(dataset.parts)])
+
+        def read(row: int) -> NDArray[np.int64]:
+            return content(dataset.take(np.array([row]))[0].ids.astype(np.int64))
+
+        return PairMaker(self.tokenizer, read, documents, self.run.train.seed)
 
     def _masker(self, seed: int) -> Masker:
         return Masker(self.run.data.masking, self.tokenizer, seed)
@@ -137,13 +159,21 @@ class MaskedLanguageModelJob(CorpusJob):
     def objective(self, device: torch.device) -> Objective:
         """Build `train.objective`."""
         dataset = self.prepared.dataset
-        return self.run.train.objective.build(LossContext(self.tokenizer, dataset.target_counts, device))
+        train = self.run.train
+        tokens = train.objective.build(LossContext(self.tokenizer, dataset.target_counts, device))
+        if not train.next_sentence:
+            return tokens
+        per_pair = self.run.data.masking.rate * float(self.lengths.mean())
+        return NextSentenceObjective(tokens, train.next_sentence, per_pair)
 
     def validator(self, model: EncoderOnly, device: torch.device) -> MaskedValidationSets:
         """Return a validator that computes loss, perplexity and accuracy of masked tokens on each validation set."""
-        masker, block = self._masker(_VALIDATION_SEED), self.run.data.block
+        masker, block, train = self._masker(_VALIDATION_SEED), self.run.data.block, self.run.train
         return MaskedValidationSets(
-            {text.name: MaskedTextValidator(text, self.tokenizer, masker, block, model) for text in self._held_out}
+            {
+                text.name: MaskedTextValidator(text, self.tokenizer, masker, block, model, bool(train.next_sentence))
+                for text in self._held_out
+            }
         )
 
     def card_measures(self, validation: Validation) -> list[tuple[str, Measure]]:

@@ -11,9 +11,11 @@ from torch.nn import functional
 
 from dragoman.base.progress import Progress
 from dragoman.data.batches.batch import excerpts
-from dragoman.data.batches.masked import SPECIAL, MaskedCollator
+from dragoman.data.batches.labelled import NO_LABEL
+from dragoman.data.batches.masked import SPECIAL, MaskedCollator, content
 from dragoman.data.batches.masking import Masker
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
+from dragoman.data.batches.sentence_pairs import PairMaker
 from dragoman.tasks.language_model.validator import HeldOutText
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.ranks.ranks import Runtime
@@ -27,23 +29,28 @@ _CHUNK = 1024
 class MaskedTextValidator:
     """Validates a model on the excerpts of one validation set, which are masked only once.
 
-    block: maximum number of tokens of a row.
+    block: maximum number of tokens of a row. pairs: whether the model also predicts next sentences.
     """
 
-    def __init__(self, held_out: HeldOutText, tokenizer: Tokenizer, masker: Masker, block: int, model: Any) -> None:
+    def __init__(
+        self, held_out: HeldOutText, tokenizer: Tokenizer, masker: Masker, block: int, model: Any, pairs: bool = False
+    ) -> None:
         self._model = model
         documents = tokenizer.encode_batch(held_out.documents)
-        rows = [each for ids in documents for each in excerpts(ids, block - SPECIAL)]
+        divided = [excerpts(ids, block - SPECIAL - pairs) for ids in documents]
+        rows = [each for parts in divided for each in parts]
+        owners = [number for number, parts in enumerate(divided) for _ in parts]
         lengths = np.array([[len(each) - 1] for each in rows], np.int32)
         plan = plan_epoch(lengths, _BATCH, seed=0, epoch=0, special=SPECIAL)
-        collate = MaskedCollator(masker)
+        maker = PairMaker(tokenizer, lambda row: content(np.array(rows[row])), owners, 0) if pairs else None
+        collate = MaskedCollator(masker, pairs=maker)
         self._batches = [collate([rows[row] for row in batch], batch.tolist()) for batch in plan.batches]
 
     @torch.no_grad()
     def run(self, runtime: Runtime) -> Validation:
         """Validate the current model. Several ranks share the batches, and all return the same result."""
         started = time.monotonic()
-        total = correct = tokens = 0.0
+        total = correct = tokens = right = pairs = 0.0
         batches = self._batches[runtime.ranks.rank :: runtime.ranks.size]
         with Progress("Validating", "batches", len(batches)) as progress:
             for number, batch in enumerate(batches, 1):
@@ -55,10 +62,16 @@ class MaskedTextValidator:
                         logits, labels = output.logits(part), batch.labels.flatten()[part]
                         total += float(functional.cross_entropy(logits, labels, reduction="sum"))
                         correct += int((logits.argmax(1) == labels).sum())
+                    if batch.continues is not None:
+                        places = batch.continues != NO_LABEL
+                        choices = output.next_sentence_logits(places).argmax(1)
+                        right += int((choices == batch.continues[places]).sum())
+                        pairs += len(choices)
                 tokens += batch.target_tokens
                 progress.update(number)
-        total, correct, tokens = runtime.ranks.sum([total, correct, tokens])
-        return Validation(measures(total / tokens, 100 * correct / tokens), time.monotonic() - started)
+        total, correct, tokens, right, pairs = runtime.ranks.sum([total, correct, tokens, right, pairs])
+        values = [total / tokens, 100 * correct / tokens, *([100 * right / pairs] if pairs else [])]
+        return Validation(measures(*values), time.monotonic() - started)
 
 
 class MaskedValidationSets:
@@ -73,17 +86,28 @@ class MaskedValidationSets:
         results = {name: validator.run(runtime) for name, validator in self._validators.items()}
         if len(results) == 1:
             return next(iter(results.values()))
-        means = [_mean([each[key].value for each in results.values()]) for key in ("loss", "accuracy")]
+        keys = [each.key for each in next(iter(results.values())).measures if each.key != "perplexity"]
+        means = [_mean([each[key].value for each in results.values()]) for key in keys]
         return Validation(measures(*means), sum(each.seconds for each in results.values()), results)
 
 
-def measures(loss: float, accuracy: float) -> tuple[Measure, ...]:
-    """Return the measures of a validation. loss: cross-entropy per masked token (nats). accuracy: in percent."""
+def measures(loss: float, accuracy: float, next_sentence: float | None = None) -> tuple[Measure, ...]:
+    """Return the measures of a validation.
+
+    loss: cross-entropy per masked token (nats). accuracy: in percent. next_sentence: accuracy of next-sentence
+    prediction in percent; None without it.
+    """
+    others = () if next_sentence is None else (_next_sentence(next_sentence),)
     return (
         Measure("loss", "loss", loss, "lower", digits=4),
         Measure("perplexity", "perplexity of masked tokens", exp(min(loss, 700.0)), None),
         Measure("accuracy", "accuracy of masked tokens", accuracy, "higher"),
+        *others,
     )
+
+
+def _next_sentence(accuracy: float) -> Measure:
+    return Measure("next_sentence", "accuracy of next sentences", accuracy, "higher")
 
 
 def _mean(values: Sequence[float]) -> float:
