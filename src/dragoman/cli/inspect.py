@@ -1,4 +1,4 @@
-"""`dragoman inspect`: save attention weights as pictures and arrays."""
+"""`dragoman inspect`: save attention weights, and the relevance of words, as pictures and arrays."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,16 +8,31 @@ import typer
 from dragoman.cli.options import Device, Model, Quiet, Tags, Threads, To, split_tags
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dragoman.inspect.inspection import Inspection
 
 
 def inspect(
     model: Model,
-    text: Annotated[str, typer.Argument(help="Source sentence or, for a language model, the text to inspect.")],
+    text: Annotated[
+        str,
+        typer.Argument(
+            help="Source sentence; the text to inspect, for a language model or a model that predicts labels; or the "
+            "question."
+        ),
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write; it must not exist.")],
     target: Annotated[
         str | None,
         typer.Option("--target", help="Translation to inspect (default: the model's translation)."),
+    ] = None,
+    pair: Annotated[
+        str | None, typer.Option("--pair", help="Second text of a pair, or the context of a question.")
+    ] = None,
+    word: Annotated[
+        int | None,
+        typer.Option("--word", min=1, help="Number of the word whose predicted tag is explained (default: a span's)."),
     ] = None,
     to: To = None,
     tags: Tags = None,
@@ -25,27 +40,31 @@ def inspect(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Save the attention weights of all layers and heads as heat maps (PNG, SVG), arrays (.npz) and an HTML page."""
+    """Save the attention weights of all layers and heads as heat maps (PNG, SVG), arrays (.npz) and an HTML page.
+
+    For a model that predicts labels, also save the relevance of each word for the predicted label.
+    """
     from dragoman.base.errors import reject_options
     from dragoman.base.log import info, warn
     from dragoman.base.machine.device import use_threads
     from dragoman.exchange.ctranslate2.folder import check_model_kind
-    from dragoman.generation.language_model import LanguageModel
     from dragoman.inspect.inspection import PAGE, check_output_folder
     from dragoman.inspect.pictures.figure import find_fonts
-    from dragoman.translation.translator import Translator
+    from dragoman.prediction.predictor import Predictor
 
     use_threads(threads)
     check_output_folder(out)
-    if not check_model_kind(model, "inspect").reads_source:
+    kind = check_model_kind(model, "inspect")
+    if "predict" in kind.verbs:
         reject_options({"--target": target, "--to": to, "--tags": tags}, "with a translation model")
-        inspection = LanguageModel.load(model, device, "inspect").inspect(text)
+        predictor = Predictor.load(model, device)
+        inspection = predictor.inspect(text if pair is None else (text, pair), word=word)
     else:
-        translator = Translator.load(model, device, engine="torch")
-        inspection = translator.inspect(text, target, to=to, tags=split_tags(tags))
+        reject_options({"--pair": pair, "--word": word}, "with a model that predicts labels")
+        inspection = _inspect_text(model, kind.reads_source, text, target, to, split_tags(tags), device)
     files = inspection.save(out)
     _print_summary(inspection)
-    if missing := find_fonts("".join(token for tokens in inspection.tokens.values() for token in tokens)).missing:
+    if missing := find_fonts("".join(_words(inspection))).missing:
         warn(
             f"PNG files show boxes for {' '.join(sorted(missing)[:20])}, because no installed font contains these "
             "characters: install a font, such as Noto Sans CJK, or use the SVG files, which browsers display correctly"
@@ -53,14 +72,49 @@ def inspect(
     info(f"wrote {len(files)} files to {out}. Open {out / PAGE} in a browser")
 
 
+def _inspect_text(
+    model: Path,
+    reads_source: bool,
+    text: str,
+    target: str | None,
+    to: str | None,
+    tags: list[str],
+    device: str | None,
+) -> "Inspection":
+    """Return the inspection of a text by a translation model or a language model."""
+    from dragoman.base.errors import reject_options
+    from dragoman.generation.language_model import LanguageModel
+    from dragoman.translation.translator import Translator
+
+    if not reads_source:
+        reject_options({"--target": target, "--to": to, "--tags": tags or None}, "with a translation model")
+        return LanguageModel.load(model, device, "inspect").inspect(text)
+    return Translator.load(model, device, engine="torch").inspect(text, target, to=to, tags=tags)
+
+
+def _words(inspection: "Inspection") -> "Iterator[str]":
+    """Yield all tokens and words of the pictures."""
+    for tokens in inspection.tokens.values():
+        yield from tokens
+    for text in inspection.relevance.texts if inspection.relevance else ():
+        yield from text.words
+
+
 def _print_summary(inspection: "Inspection") -> None:
     """Print the inspected texts, and the size of each kind of attention or the reason for its absence."""
     if inspection.source is not None:
         print(f"source  {inspection.source}")
-    print(f"{'text' if inspection.source is None else 'target'}  {inspection.target}")
+    name = "text" if inspection.source is None else "target" if inspection.relevance is None else "label"
+    print(f"{name}  {inspection.target}")
     for kind, maps in inspection.kinds.items():
         heads, queries, keys = maps[0].weights.shape
         print(f"{kind:<24}  layers {len(maps)}  heads {heads}  tokens {queries} × {keys}")
+    if (relevance := inspection.relevance) is not None:
+        print(f"{'relevance':<24}  {relevance.output} = {relevance.value:.4f}")
+        for text in relevance.texts:
+            largest = sorted(zip(text.values, text.words, strict=True), key=lambda entry: -abs(entry[0]))[:8]
+            listed = "  ".join(f"{word} {value:+.3f}" for value, word in largest)
+            print(f"{text.name:<24}  {listed}")
     for line in inspection.absent:
         kind, _, reason = line.partition(": ")
         print(f"{kind:<24}  {reason}")

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
 from dragoman.data.batches.batch import collate, pad
@@ -50,15 +51,19 @@ class AttentionMap:
         return np.asarray(self.weights.mean(0))
 
 
-def without_weights(model: Model) -> list[str]:
+def without_weights(model: Model | nn.Module, kinds: Sequence[str] | None = None) -> list[str]:
     """List the kinds of attention without weights, each with the reason.
+
+    kinds: the kinds to consider; None: all that the model could have.
 
     A kind has no weights if the side has no such layers, or if their mechanism has no weights per token.
     """
     modules = {name: module for name, module in model.named_modules() if name}
     attentions = {name: module for name, module in modules.items() if isinstance(module, Attention)}
     lines = []
-    for kind in KINDS if "encoder" in modules else ("decoder.self_attention",):
+    if kinds is None:
+        kinds = KINDS if "encoder" in modules else ("decoder.self_attention",)
+    for kind in kinds:
         side, _, suffix = kind.partition(".")
         layers = [module for name, module in attentions.items() if name.split(".")[0] == side and name.endswith(suffix)]
         reasons = dict.fromkeys(module.weightless for module in layers if module.weightless is not None)
@@ -77,17 +82,22 @@ def capture(model: Model, target: Sequence[int], source: Sequence[int] | None = 
     other families have only `cross_attention`. In a decoder's weights, row t belongs to the prediction of the token
     that follows input token t.
     """
-    names: dict[nn.Module, str] = {module: name for name, module in model.named_modules()}
     device = next(model.parameters()).device
     source_inputs = () if source is None else tuple(each.to(device) for each in pad([source], after=(EOS,)))
     inputs = torch.tensor([[BOS, *target]], device=device)
     was_training = model.training
     model.eval()
     try:
-        with torch.inference_mode(), recording() as weights:
-            model(*source_inputs, inputs)
+        return record_weights(model, *source_inputs, inputs)
     finally:
         model.train(was_training)
+
+
+def record_weights(model: Any, *inputs: Tensor) -> dict[str, np.ndarray]:
+    """Run the model, which is in evaluation mode, on one row, and return all attention weights by module path."""
+    names: dict[nn.Module, str] = {module: name for name, module in model.named_modules()}
+    with torch.inference_mode(), recording() as weights:
+        model(*inputs)
     return {names[module]: torch.cat(calls, 2)[0].float().cpu().numpy() for module, calls in weights.items()}
 
 

@@ -13,8 +13,9 @@ import numpy as np
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.files import atomic_folder
 from dragoman.inspect.attention import KINDS, AttentionMap
+from dragoman.inspect.relevance import Relevance
 
-ARRAYS, INDEX, PAGE = "attention.npz", "index.json", "index.html"
+ARRAYS, INDEX, PAGE, RELEVANCE = "attention.npz", "index.json", "index.html", "relevance"
 
 MAX_TOKENS = 512
 """Maximum number of tokens per side.
@@ -28,13 +29,15 @@ class Inspection:
     """The weights of all attention layers during the prediction of `target`.
 
     source: the source text; None for a language model. target: the predicted text. maps: one map per attention layer,
-    encoder layers first. absent: kinds of attention without weights, with the reasons.
+    encoder layers first. absent: kinds of attention without weights, with the reasons. relevance: the relevance of the
+    words, for a model that predicts labels; `source` is then the text, and `target` the predicted label.
     """
 
     source: str | None
     target: str
     maps: tuple[AttentionMap, ...]
     absent: tuple[str, ...] = ()
+    relevance: Relevance | None = None
 
     @cached_property
     def kinds(self) -> dict[str, list[AttentionMap]]:
@@ -59,10 +62,12 @@ class Inspection:
     def arrays(self) -> dict[str, np.ndarray]:
         """The weights (heads, T, S) float32 by layer name, such as `decoder.layers.0.cross_attention`.
 
-        The dictionary also contains the arrays of `tokens` as `tokens.source`, `tokens.target` and `tokens.read`.
+        The dictionary also contains the arrays of `tokens` as `tokens.source`, `tokens.target` and `tokens.read`, and
+        those of the relevance (see `Relevance.arrays`).
         """
         weights = {each.name: each.weights for each in self.maps}
-        return weights | {f"tokens.{name}": np.array(tokens) for name, tokens in self.tokens.items()}
+        relevance = {} if self.relevance is None else self.relevance.arrays
+        return weights | {f"tokens.{name}": np.array(tokens) for name, tokens in self.tokens.items()} | relevance
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write pictures (PNG and SVG), `attention.npz`, `index.json` and `index.html`; returns the paths of the files.
@@ -72,6 +77,7 @@ class Inspection:
         """
         # a local import, because importing matplotlib takes a second
         from dragoman.inspect.pictures.attention import draw_attention, draw_overview
+        from dragoman.inspect.pictures.relevance import draw_relevance
 
         folder = Path(folder)
         check_output_folder(folder)
@@ -81,6 +87,8 @@ class Inspection:
                     draw_overview(maps, *(temporary / name for name in _picture_files(kind)))
                 for each in maps:
                     draw_attention(each, *(temporary / name for name in _picture_files(_base_name(each, maps))))
+            if self.relevance is not None:
+                draw_relevance(self.relevance, *(temporary / name for name in _picture_files(RELEVANCE)))
             np.savez_compressed(temporary / ARRAYS, **self.arrays)  # type: ignore[arg-type]
             (temporary / INDEX).write_text(json.dumps(self.index(), ensure_ascii=False, indent=1) + "\n", "utf-8")
             (temporary / PAGE).write_text(build_page(self.index()), "utf-8")
@@ -119,6 +127,11 @@ class Inspection:
             "tokens": self.tokens,
             "kinds": kinds,
             "absent": list(self.absent),
+            **(
+                {}
+                if self.relevance is None
+                else {"relevance": {**self.relevance.as_json(), "pictures": list(_picture_files(RELEVANCE))}}
+            ),
             "arrays": ARRAYS,
         }
 
@@ -186,15 +199,26 @@ def build_page(index: dict[str, Any]) -> str:
             f'<p><a href="{svg}"><img src="{png}" alt="all layers and heads of {kind["kind"]}"></a></p>\n'
             f"<ul>\n{items}</ul>"
         )
+    if "relevance" in index:
+        parts.append(_relevance_section(index["relevance"]))
     if index["absent"]:
         parts.append(
             f"<h2>Not available</h2>\n<ul>{''.join(f'<li>{escape(each)}</li>' for each in index['absent'])}</ul>"
         )
     parts.append(f'<p>All weights: <a href="{index["arrays"]}">{index["arrays"]}</a></p>')
-    body = "\n".join(parts)
+    body, title = "\n".join(parts), "Attention and relevance" if "relevance" in index else "Attention"
     return (
-        '<!DOCTYPE html>\n<html lang="en">\n<meta charset="utf-8">\n<title>Attention</title>\n'
-        f"<style>{_STYLE}</style>\n<h1>Attention</h1>\n{body}\n</html>\n"
+        f'<!DOCTYPE html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{title}</title>\n'
+        f"<style>{_STYLE}</style>\n<h1>{title}</h1>\n{body}\n</html>\n"
+    )
+
+
+def _relevance_section(relevance: dict[str, Any]) -> str:
+    png, svg = relevance["pictures"]
+    return (
+        f"<h2>Relevance of the words</h2>\n<p>Gradient × input of the {escape(relevance['output'])}, which is "
+        f"{relevance['value']:.3f}. Blue words raise it, and orange words lower it. The words and the special symbols "
+        f'sum to {relevance["sum"]:.3f}.</p>\n<p><a href="{svg}"><img src="{png}" alt="relevance of each word"></a></p>'
     )
 
 

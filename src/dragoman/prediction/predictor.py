@@ -17,6 +17,7 @@ from dragoman.base.settings.load import parse_settings
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.data.labelled.examples import LabelledText, Question, TaggedSentence
+from dragoman.inspect.inspection import Inspection
 from dragoman.metrics.text_score import TextScore
 from dragoman.models.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.heads import (
@@ -28,6 +29,7 @@ from dragoman.models.heads import (
     TaggingHeadConfig,
 )
 from dragoman.prediction.inputs import ModelInput
+from dragoman.prediction.inspection import inspect_prediction
 from dragoman.prediction.outputs import TOKENS, compute_outputs
 from dragoman.prediction.pseudo_likelihood import pseudo_log_likelihoods
 from dragoman.prediction.readers import FILLS, Prediction, reader_of
@@ -170,6 +172,20 @@ class Predictor:
             TextScore(each, len(tokens), len(text.split()), len(text.encode()), tokens.count(UNK))
             for text, tokens, each in zip(texts, ids, sums, strict=True)
         ]
+
+    def inspect(self, text: Text, *, word: int | None = None) -> Inspection:
+        """Return the attention weights for a text, and the relevance of each of its words for the predicted label.
+
+        The relevance is gradient × input (see `Relevance`). word: for a tagger, the number of the word, counted from 1,
+        whose tag is explained (default: the first word of the first span). Raises the errors of `predict` and of
+        `inspect_prediction`.
+        """
+        encoded = self.encode([text])
+        (prediction,) = self.predict_encoded(encoded)
+        with _memory_errors():
+            return inspect_prediction(
+                self.model, self.tokenizer, self.labels, encoded[0].example, encoded[0].inputs, prediction, word
+            )
 
     def _example(self, text: Text, number: int) -> Any:
         """Return an input as an example. Raises ConfigError if it has the wrong form. number: its number."""

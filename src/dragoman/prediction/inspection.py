@@ -1,0 +1,201 @@
+"""The inspection of a prediction: the attention weights, and the words that carried the label."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dragoman.base.errors import ConfigError, ModelError
+from dragoman.data.labelled.examples import LabelledText, Question, TaggedSentence
+from dragoman.inspect.attention import END, START, AttentionMap, record_weights, without_weights
+from dragoman.inspect.inspection import Inspection, check_not_blank, check_token_count
+from dragoman.inspect.relevance import Relevance, RelevantText, gradient_times_input, sum_over_words
+from dragoman.models.encoder_only import EncoderOnly
+from dragoman.prediction.answering import AnswerPrediction
+from dragoman.prediction.classification import ClassPrediction
+from dragoman.prediction.inputs import ModelInput, encode_words
+from dragoman.prediction.readers import Prediction
+from dragoman.prediction.regression import ValuePrediction
+from dragoman.prediction.tagging import TagPrediction, split_words
+from dragoman.text.symbols import BOS, EOS
+from dragoman.text.tokenizer import Tokenizer
+
+_KIND = "encoder.self_attention"
+
+
+@dataclass(frozen=True)
+class _Output:
+    """An output of the model to explain: the input that contains it, its indices, which are summed, and a description.
+
+    label: the predicted label as text.
+    """
+
+    row: ModelInput
+    indices: tuple[tuple[int, ...], ...]
+    description: str
+    label: str
+
+    def select(self, outputs: Any) -> Tensor:
+        """Return the scalar from the outputs of the model for one row."""
+        return torch.stack([outputs[(0, *index)] for index in self.indices]).sum()
+
+
+def inspect_prediction(
+    model: EncoderOnly,
+    tokenizer: Tokenizer,
+    labels: Sequence[str],
+    example: Any,
+    inputs: Sequence[ModelInput],
+    prediction: Prediction,
+    word: int | None = None,
+) -> Inspection:
+    """Return the attention weights for an example, and the relevance of its words for the prediction.
+
+    labels: names of the classes. word: number of the word, counted from 1, whose tag is explained; None: the first word
+    of the first span, or the first word. Raises ConfigError for a word that does not exist or for a model without tags,
+    DataError for a blank or too long text, and ModelError for a head whose predictions cannot be explained.
+    """
+    if word is not None and not isinstance(prediction, TagPrediction):
+        raise ConfigError("a word can be chosen only for a model that predicts tags: leave out --word")
+    texts = _texts(example)
+    for text in texts:
+        check_not_blank(text, "text")
+    output = _output(model, labels, inputs, prediction, word, tokenizer, example)
+    check_token_count(len(output.row.ids))
+    device = next(model.parameters()).device
+    tokens = torch.tensor([output.row.ids], device=device)
+    arguments = (tokens, torch.ones_like(tokens, dtype=torch.bool))
+    names = _token_names(tokenizer, output.row)
+    maps = [AttentionMap(name, weights, names, names) for name, weights in record_weights(model, *arguments).items()]
+    value, products = gradient_times_input(model, arguments, output.select)
+    relevance = _relevance(tokenizer, example, output, value, products)
+    absent = without_weights(model, (_KIND,))
+    return Inspection(" / ".join(texts), output.label, tuple(maps), tuple(absent), relevance)
+
+
+def _texts(example: Any) -> tuple[str, ...]:
+    """Return the texts of an example."""
+    if isinstance(example, TaggedSentence):
+        return (" ".join(example.words),)
+    return (example.question, example.context) if isinstance(example, Question) else tuple(example.texts)
+
+
+def _output(
+    model: EncoderOnly,
+    labels: Sequence[str],
+    inputs: Sequence[ModelInput],
+    prediction: Prediction,
+    word: int | None,
+    tokenizer: Tokenizer,
+    example: Any,
+) -> _Output:
+    if isinstance(prediction, ClassPrediction):
+        number = list(labels).index(prediction.label)
+        return _Output(inputs[0], ((number,),), f"logit of {prediction.label!r}", prediction.label)
+    if isinstance(prediction, ValuePrediction):
+        return _Output(inputs[0], ((),), "predicted value", f"{prediction.value:.6g}")
+    if isinstance(prediction, TagPrediction):
+        index = _tagged_word(prediction) if word is None else word - 1
+        if not 0 <= index < len(prediction.words):
+            raise ConfigError(f"there is no word {word}: the text has {len(prediction.words)} words")
+        row = next(each for each in inputs if each.first <= index < each.first + len(each.places))
+        tag = prediction.tags[index]
+        place = row.places[index - row.first]
+        shown = f"{prediction.words[index]!r} (word {index + 1})"
+        return _Output(row, ((place, list(labels).index(tag)),), f"logit of {tag!r} for {shown}", f"{tag} for {shown}")
+    if isinstance(prediction, AnswerPrediction):
+        return _answer_output(inputs, prediction, tokenizer, example)
+    raise ModelError("the predictions of this model cannot be explained: inspect a model that predicts labels")
+
+
+def _tagged_word(prediction: TagPrediction) -> int:
+    """Return the index of the first word of the first span, or 0."""
+    spans = prediction.spans
+    return next(
+        (number for number, (start, _) in enumerate(prediction.offsets) if spans and start == spans[0].start), 0
+    )
+
+
+def _answer_output(
+    inputs: Sequence[ModelInput], prediction: AnswerPrediction, tokenizer: Tokenizer, example: Question
+) -> _Output:
+    """Return the output for the chosen span: the sum of the logits of its first and of its last token."""
+    if not prediction.answer:
+        return _Output(inputs[0], ((0, 0), (0, 1)), "score of having no answer", "no answer")
+    spans = tokenizer.spans(example.context)
+    inside = [number for number, (start, end) in enumerate(spans) if start < prediction.end and end > prediction.start]
+    first, last = inside[0], inside[-1]
+    row = next(each for each in inputs if each.first <= first and last < each.first + len(each.places))
+    places = row.places[first - row.first], row.places[last - row.first]
+    return _Output(row, ((places[0], 0), (places[1], 1)), f"score of {prediction.answer!r}", prediction.answer)
+
+
+def _token_names(tokenizer: Tokenizer, row: ModelInput) -> tuple[str, ...]:
+    """Return a readable name of each token of an input."""
+    names: list[str] = []
+    for segment in _segments(row.ids):
+        names += [*tokenizer.pieces(row.ids[slice(*segment)]), END]
+    return (START, *names)
+
+
+def _segments(ids: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the start and end of the tokens of each text in an input, without the special symbols."""
+    segments, start = [], 1 if ids[0] == BOS else 0
+    for position, token in enumerate(ids):
+        if token == EOS:
+            segments.append((start, position))
+            start = position + 1
+    return segments
+
+
+def _relevance(tokenizer: Tokenizer, example: Any, output: _Output, value: float, products: np.ndarray) -> Relevance:
+    """Return the relevance of each word, given gradient × input of each token."""
+    segments = _segments(output.row.ids)
+    texts: list[RelevantText] = []
+    covered = 0.0
+    for name, text, spans, (start, end) in _spans(tokenizer, example, output.row, segments):
+        units = spans if isinstance(example, TaggedSentence) else split_words(text)
+        words, sums, _ = sum_over_words(spans, products[start:end].tolist(), units)
+        texts.append(RelevantText(name, tuple(text[first:last] for first, last in words), tuple(sums)))
+        covered += sum(sums)
+    return Relevance(output.description, value, tuple(texts), float(products.sum()) - covered)
+
+
+def _spans(
+    tokenizer: Tokenizer, example: Any, row: ModelInput, segments: Sequence[tuple[int, int]]
+) -> list[tuple[str, str, list[tuple[int, int]], tuple[int, int]]]:
+    """Return the name and the text of each segment, and the characters of each of its tokens."""
+    if isinstance(example, TaggedSentence):
+        return [("", " ".join(example.words), _word_spans(tokenizer, example, row), segments[0])]
+    if isinstance(example, Question):
+        context = tokenizer.spans(example.context)[row.first :]
+        spans = [tokenizer.spans(example.question), context]
+        names = ["question", "context"]
+    else:
+        assert isinstance(example, LabelledText)
+        spans = [tokenizer.spans(text) for text in example.texts]
+        names = [""] if len(spans) == 1 else ["first text", "second text"]
+    return [
+        (name, text, own[: end - start], (start, end))
+        for name, text, own, (start, end) in zip(names, _texts(example), spans, segments, strict=True)
+    ]
+
+
+def _word_spans(tokenizer: Tokenizer, example: TaggedSentence, row: ModelInput) -> list[tuple[int, int]]:
+    """Return the characters of the word of each token in the sentence."""
+    (ids,) = encode_words(tokenizer, [example.words])
+    room = len(row.ids) - 2
+    lengths = [min(len(each), room) for each in ids]
+    start, before = row.first, row.places[0] - 1
+    while before > 0:
+        start -= 1
+        before -= lengths[start]
+    offset = sum(len(word) + 1 for word in example.words[:start])
+    spans: list[tuple[int, int]] = []
+    for word, length in zip(example.words[start:], lengths[start:], strict=True):
+        spans += [(offset, offset + len(word))] * length
+        offset += len(word) + 1
+    return spans[:room]
