@@ -11,6 +11,7 @@ from dragoman.base.settings.load import PYTHON, Overrides, Source, all_overrides
 from dragoman.base.settings.reference import Section, sections, select
 from dragoman.checkpoint.folder import CONFIG
 from dragoman.tasks.kinds import TASKS, TRANSLATION, TaskKind, open_job
+from dragoman.tasks.seeds import train_seeds
 from dragoman.training.run.loop import TrainingResult, run
 from dragoman.training.task import RunConfig
 
@@ -31,13 +32,17 @@ def train(
     recipe: a YAML file, nested settings in the same format, or a run config (`TranslationRun`, `LanguageModelRun`). If
     `resume` is set, it may also be the folder of an interrupted run. overrides: values by dotted key, such as
     `{"train.max_minutes": 5}`, which replace those of the recipe. resume: continue the run in the folder `out`, if
-    there is one. profile: measure the time of each part of the first updates.
+    there is one. profile: measure the time of each part of the first updates. For several `seeds`, the result is a
+    `SeedResults`.
 
     After Ctrl-C, the current update is completed, everything is saved, and Interrupted is raised. Raises ConfigError
     for invalid settings and for a folder that contains another run, DataError, ResourceError and DivergenceError.
     """
     with quietly(quiet):
-        return run(load_recipe(recipe, overrides), open_job, resume=resume, profile=profile)
+        config = load_recipe(recipe, overrides)
+        if config.seeds > 1:
+            return train_seeds(config, lambda each: run(each, open_job, resume=resume, profile=profile))
+        return run(config, open_job, resume=resume, profile=profile)
 
 
 def load_recipe(recipe: Recipe, overrides: Overrides) -> Any:

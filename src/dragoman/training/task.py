@@ -76,6 +76,12 @@ class RunConfig(Config):
     task: Task = Field(description="Task to learn.")
     train: LoopConfig = Field(LoopConfig(), description="Training loop.")
     out: Path = Field(description="Folder of the run; at the end of training, it is a model folder.")
+    seeds: int = Field(
+        1,
+        ge=1,
+        description="Number of runs with different seeds: train.seed, train.seed + 1, …. Several runs are written to "
+        "the folders seed-N of `out`, and the means and standard deviations of their validation measures are reported.",
+    )
 
     def with_stored_choices(self, stored: Self) -> Self:
         """Return the settings, with the settings that depend on the data copied from the stored run."""

@@ -1,0 +1,100 @@
+"""`train_seeds` trains the same recipe with several seeds, and summarises the validation measures."""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import NamedTuple
+
+from dragoman.base.errors import ConfigError
+from dragoman.base.files import atomic_write
+from dragoman.base.log import info
+from dragoman.base.settings.load import dump_settings
+from dragoman.checkpoint.folder import CONFIG
+from dragoman.training.run.loop import TrainingResult
+from dragoman.training.task import RunConfig
+from dragoman.training.validation import Measure
+
+SEEDS_FILE = "seeds.json"
+
+
+class SeedMeasure(NamedTuple):
+    """A measure over several seeds. values: one value per seed. deviation: the sample standard deviation (n − 1)."""
+
+    measure: Measure
+    values: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """The mean over the seeds."""
+        return fmean(self.values)
+
+    @property
+    def deviation(self) -> float:
+        """The sample standard deviation."""
+        return stdev(self.values)
+
+    def __str__(self) -> str:
+        digits = self.measure.digits
+        listed = ", ".join(f"{value:.{digits}f}" for value in self.values)
+        return f"{self.measure.name} = {self.mean:.{digits}f} ± {self.deviation:.{digits}f} ({listed})"
+
+
+@dataclass(frozen=True)
+class SeedResults(TrainingResult):
+    """The results of runs with several seeds. The inherited fields are those of the best run on the validation set.
+
+    seeds: the result of each run by its seed.
+    """
+
+    seeds: Mapping[int, TrainingResult] = field(default_factory=dict)
+
+    @property
+    def measures(self) -> tuple[SeedMeasure, ...]:
+        """The measures over all seeds."""
+        results = [result.validation for result in self.seeds.values()]
+        return tuple(
+            SeedMeasure(measure, tuple(each[measure.key].value for each in results)) for measure in results[0].measures
+        )
+
+    def __str__(self) -> str:
+        lines = [f"{len(self.seeds)} seeds ({', '.join(map(str, self.seeds))}); on the validation set, mean ± sd"]
+        lines += [f"  {measure}" for measure in self.measures]
+        return "\n".join([*lines, f"{self.folder}: the best of these models"])
+
+
+def train_seeds(config: RunConfig, train: Callable[[RunConfig], TrainingResult]) -> SeedResults:
+    """Train the seeds `train.seed`, `train.seed` + 1, … in folders seed-N of `out`, and write `seeds.json` there.
+
+    train: trains one run, or resumes it. Raises ConfigError if there are several processes, and the errors of `train`.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ConfigError("seeds: several seeds are trained by one process: start the command without torchrun")
+    config.out.mkdir(parents=True, exist_ok=True)
+    atomic_write(config.out / CONFIG, dump_settings(config))
+    results = {}
+    for number in range(config.seeds):
+        seed = config.train.seed + number
+        info(f"Seed {seed} ({number + 1} of {config.seeds}):")
+        settings = config.train.model_copy(update={"seed": seed})
+        folder = config.out / f"seed-{seed}"
+        results[seed] = train(config.model_copy(update={"train": settings, "out": folder, "seeds": 1}))
+    best = max(results.values(), key=lambda result: result.validation.score(config.train.metric))
+    summary = SeedResults(
+        best.folder, best.step, best.validation, best.reason, best.history, first=best.first, seeds=results
+    )
+    atomic_write(config.out / SEEDS_FILE, json.dumps(_as_json(summary), indent=1) + "\n")
+    return summary
+
+
+def _as_json(summary: SeedResults) -> dict[str, object]:
+    return {
+        "seeds": list(summary.seeds),
+        "best": Path(summary.folder).name,
+        "measures": {
+            each.measure.key: {"mean": each.mean, "sd": each.deviation, "values": list(each.values)}
+            for each in summary.measures
+        },
+    }
