@@ -1,4 +1,4 @@
-"""An encoder-only classifier that is not part of the package trains, resumes, is described and has a card."""
+"""An encoder-only classifier with its own kind of model and task trains, resumes, is described and has a card."""
 
 import sys
 from collections.abc import Iterator
@@ -62,7 +62,7 @@ class Classifier(nn.Module):
 
 
 class ClassificationRun(RunConfig):
-    task: Task = Task(kind="classification")
+    task: Task = Task(kind="dog_counting")
     model: ClassifierConfig
 
 
@@ -105,7 +105,7 @@ class ClassificationJob(Job):
 
 
 register(ModelKind("classifier", ClassifierConfig, "classifier", ("source",), "labels", frozenset({"predict"}), "it"))
-kinds.register(kinds.TaskKind("classification", ClassificationRun, ClassificationJob))
+kinds.register(kinds.TaskKind("dog_counting", ClassificationRun, ClassificationJob))
 
 
 def recipe(start: str) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def recipe(start: str) -> dict[str, Any]:
     rhythm = {"max_steps": 120, "validate_every": 40, "checkpoint_every": 20, "log_every": 10, "metric": "accuracy"}
     machine = {"device": "cpu", "precision": "float32", "threads": 1, "schedule": {"kind": "cosine", "peak": 0.02}}
     sections = {"model": {"encoder": encoder}, "train": {**rhythm, **machine, "start": start}}
-    return {"task": {"kind": "classification"}, **sections, "out": RUN}
+    return {"task": {"kind": "dog_counting"}, **sections, "out": RUN}
 
 
 def test_learns_resumes_bit_for_bit_is_described_and_has_a_card(server: Server, tmp_path: Path) -> None:
