@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 from dragoman import Predictor, evaluate_labels, predict, train
+from dragoman.base.errors import DataError
 from dragoman.data.labelled.corpus import QuestionCorpusConfig
+from dragoman.data.labelled.examples import TaggedSentence
 from dragoman.data.labelled.read import read_questions
 from dragoman.prediction.report import compare_with_labels
 
@@ -148,3 +151,61 @@ def test_numbers_are_predicted(tmp_path: Path) -> None:
     assert report["pearson"].value > 0.95
     (prediction,) = Predictor.load(tmp_path / "run").predict("good good good film film film")
     assert prediction.as_json()["value"] == pytest.approx(3.7, abs=0.3)
+
+
+def write_tagged(path: Path, count: int, seed: int) -> Path:
+    """Write sentences of one repeated word, whose tags depend only on the second column."""
+    draw = np.random.default_rng(seed)
+    tags = {"NN": "B-NP", ",": "O", "``": "O", "<DT>": "B-VP"}
+    rows = [[f"word {pos} {tags[pos]}" for pos in draw.choice(list(tags), 5)] for _ in range(count)]
+    path.write_text("\n\n".join("\n".join(row) for row in rows) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("encoder", [ENCODER, {"kind": "causal", "decoder": ENCODER}])
+def test_a_tagger_reads_parts_of_speech(encoder: dict[str, Any], tmp_path: Path) -> None:
+    corpora = {
+        name: {"path": str(write_tagged(tmp_path / f"{name}.conll", count, seed)), "features": [2]}
+        for name, count, seed in (("train", 150, 1), ("valid", 20, 2))
+    }
+    recipe = {
+        "task": {"kind": "tagging"},
+        "data": {**corpora, "batch": {"tokens": 512}},
+        "text": {"subword": {"kind": "word"}},
+        "model": {"preset": None, "width": 16, "encoder": encoder, "dropout": 0.0},
+        "train": {"max_steps": 80, "validate_every": 80, **MACHINE, "schedule": {"kind": "cosine", "peak": 0.03}},
+        "out": str(tmp_path / "run"),
+    }
+    train(recipe, quiet=True)
+    report = evaluate_labels(tmp_path / "run", tmp_path / "valid.conll", ["features=[2]"], quiet=True).reports[0]
+    assert report["accuracy"].value > 85  # about 50 from the words alone
+    stored = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
+    assert stored["train"]["metric"] == "conlleval_f1"
+    assert stored["model"]["head"]["features"] == 1 and stored["model"]["head"]["scheme"] == "IOB2"
+    with pytest.raises(
+        DataError, match=r"reads 1 further columns of each word, but the sentence has 0.*features=\[2\]"
+    ):
+        evaluate_labels(tmp_path / "run", tmp_path / "valid.conll", quiet=True)
+    tagger = Predictor.load(tmp_path / "run")
+    new = TaggedSentence(("word", "word"), features=(("new", ","),))
+    assert tagger.predict([new])[0].as_json()["tags"][1] == "O"
+    relevance = tagger.inspect(new, word=2).relevance
+    assert relevance is not None and relevance.texts[0].words == ("word", "word")
+
+
+def test_a_scheme_that_cannot_be_recognised_is_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "mixed.conll"
+    path.write_text("a I-X\nb O\nc B-X\n\na I-X\nb O\nc B-X\n")
+    recipe: dict[str, Any] = {
+        "task": {"kind": "tagging"},
+        "data": {"train": str(path), "valid": str(path)},
+        "text": {"subword": {"kind": "character"}},
+        "model": {"preset": "mean", "width": 8},
+        "train": {"max_steps": 1, **MACHINE},
+        "out": str(tmp_path / "run"),
+    }
+    with pytest.raises(DataError, match=r"neither IOB2 .* nor IOB1 .*model\.head\.scheme"):
+        train(recipe, quiet=True)
+    train({**recipe, "model": {**recipe["model"], "head": {"scheme": "IOB2"}}}, quiet=True)
+    signatures = {each.signature for each in evaluate_labels(tmp_path / "run", path, quiet=True).reports[0].measures}
+    assert "F1|strict|IOB2" in signatures

@@ -100,6 +100,17 @@ class TaggingHeadConfig(_LabelledHead):
     """One of C classes for each word, from the state of its first token. YAML: `head: {kind: tagging}`."""
 
     kind: Literal["tagging"] = "tagging"
+    features: int | None = Field(
+        None,
+        ge=0,
+        description="Number of further columns that the model reads, such as parts of speech: each value is a symbol "
+        "before the tokens of its word. null: the number of columns in `features` of the training data.",
+    )
+    scheme: Literal["IOB1", "IOB2", "IOBES", "BILOU", "words"] | None = Field(
+        None,
+        description="Scheme in which the tags mark spans, for the measures. words: the tags mark no spans. null: "
+        "recognised from the tags of the training data; tags that fit no scheme are an error.",
+    )
 
     def build(self, width: int, table: nn.Embedding) -> "TokenHead":
         """Build the head for states of this width. table: the token vectors (V, d), which this head does not use."""

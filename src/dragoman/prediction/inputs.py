@@ -50,11 +50,13 @@ def encode_words(tokenizer: Tokenizer, sentences: Sequence[Sequence[str]]) -> li
     return [[next(encoded) or [UNK] for _ in words] for words in sentences]
 
 
-def word_inputs(words: Sequence[Sequence[int]], limit: int | None) -> Iterator[ModelInput]:
+def word_inputs(words: Sequence[Sequence[int]], limit: int | None, leading: int = 0) -> Iterator[ModelInput]:
     """Yield the inputs of a sentence, given the ids of each of its words. Each word is predicted in exactly one input.
 
     A sentence that does not fit into `limit` tokens is divided into overlapping inputs. In the overlap, a word belongs
     to the input in which it has more context. The tokens of a word beyond the limit are left out.
+
+    leading: number of ids of each word before its first token, which is the place of the word.
     """
     room = None if limit is None else limit - 2
     cut = 0 if room is None else sum(max(0, len(ids) - room) for ids in words)
@@ -71,7 +73,7 @@ def word_inputs(words: Sequence[Sequence[int]], limit: int | None) -> Iterator[M
         ids, places = [BOS], []
         for index in range(start, end):
             if owned <= index < until:
-                places.append(len(ids))
+                places.append(min(len(ids) + leading, len(ids) + len(words[index]) - 1))
             ids += words[index]
         yield ModelInput((*ids, EOS), tuple(places), owned, cut)
         if last:

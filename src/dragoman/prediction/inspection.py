@@ -16,10 +16,10 @@ from dragoman.inspect.relevance import Relevance, RelevantText, gradient_times_i
 from dragoman.models.encoder_only import EncoderOnly
 from dragoman.prediction.answering import AnswerPrediction
 from dragoman.prediction.classification import ClassPrediction
-from dragoman.prediction.inputs import ModelInput, encode_words
+from dragoman.prediction.inputs import ModelInput
 from dragoman.prediction.readers import Prediction
 from dragoman.prediction.regression import ValuePrediction
-from dragoman.prediction.tagging import TagPrediction, split_words
+from dragoman.prediction.tagging import TagPrediction, encode_tagged, split_words
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizer import Tokenizer
 
@@ -186,10 +186,11 @@ def _spans(
 
 def _word_spans(tokenizer: Tokenizer, example: TaggedSentence, row: ModelInput) -> list[tuple[int, int]]:
     """Return the characters of the word of each token in the sentence."""
-    (ids,) = encode_words(tokenizer, [example.words])
+    features = len(example.features)
+    (ids,) = encode_tagged(tokenizer, [example], features)
     room = len(row.ids) - 2
     lengths = [min(len(each), room) for each in ids]
-    start, before = row.first, row.places[0] - 1
+    start, before = row.first, row.places[0] - 1 - features
     while before > 0:
         start -= 1
         before -= lengths[start]

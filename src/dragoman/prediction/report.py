@@ -1,13 +1,14 @@
 """The comparison of predictions with labels, for every kind of head."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from dragoman.base.errors import ConfigError
 from dragoman.data.labelled.examples import Question
 from dragoman.metrics.labels.answers import answer_f1, best_threshold
 from dragoman.metrics.labels.report import Report
 from dragoman.metrics.labels.scoring import answer_report, classification_report, regression_report, tagging_report
+from dragoman.metrics.labels.spans import Scheme
 from dragoman.models.heads import (
     ClassificationHeadConfig,
     HeadConfig,
@@ -53,7 +54,11 @@ def compare_with_labels(
         )
     if isinstance(head, TaggingHeadConfig):
         tags, words = [list(each.tags) for each in examples], [list(each.words) for each in examples]
-        return tagging_report(tags, [list(each.tags) for each in predictions], words=words, samples=samples)
+        scheme: Scheme | Literal["auto"] | None = "auto" if head.scheme is None else None
+        if head.scheme is not None and head.scheme != "words":
+            scheme = head.scheme
+        predicted = [list(each.tags) for each in predictions]
+        return tagging_report(tags, predicted, scheme=scheme, words=words, samples=samples)
     answers = [[] if each.impossible else [answer.text for answer in each.answers] for each in examples]
     scores = [each.no_answer for each in predictions]
     return answer_report(

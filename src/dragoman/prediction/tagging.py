@@ -4,15 +4,18 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.base.errors import DataError
 from dragoman.data.labelled.examples import TaggedSentence
 from dragoman.metrics.labels.spans import Scheme, find_spans, has_span_tags
 from dragoman.models.heads import TaggingHeadConfig
 from dragoman.prediction.classification import label_number, softmax
 from dragoman.prediction.inputs import ModelInput, encode_words, word_inputs
+from dragoman.text.symbols import UNK
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.words import split_units
 
@@ -63,6 +66,31 @@ class TagPrediction:
         }
 
 
+def feature_symbol(column: int, value: str) -> str:
+    """Return the tag of the vocabulary that stands for a feature of a word. column: number of the column, from 0."""
+    return f"feature{column}:{quote(value)}"  # tags contain no blanks, commas or angle brackets
+
+
+def encode_tagged(tokenizer: Tokenizer, sentences: Sequence[TaggedSentence], features: int) -> list[list[list[int]]]:
+    """Return the ids of each word of each sentence: one symbol for each of its features, and its tokens.
+
+    A value that does not occur in the training data is UNK. Raises DataError if a sentence has another number of
+    features.
+    """
+    numbers = dict(zip(tokenizer.tags, tokenizer.tag_ids(tokenizer.tags), strict=True))
+    encoded = encode_words(tokenizer, [sentence.words for sentence in sentences])
+    for sentence, words in zip(sentences, encoded, strict=True):
+        if len(sentence.features) != features:
+            raise DataError(
+                f"the model reads {features} further columns of each word, but the sentence has "
+                f"{len(sentence.features)}: set `features` to the numbers of these columns, as in features=[2]"
+            )
+        for column, values in reversed(list(enumerate(sentence.features))):
+            for ids, value in zip(words, values, strict=True):
+                ids.insert(0, numbers.get(feature_symbol(column, value), UNK))
+    return encoded
+
+
 def span_scheme(tags: Sequence[str]) -> Scheme:
     """Return the scheme of tags that mark spans. IOB1 and IOB2 mark the same spans in the convention of conlleval."""
     prefixes = {tag[:2] for tag in tags}
@@ -88,13 +116,13 @@ class WordTagger:
     def __init__(self, tokenizer: Tokenizer, head: TaggingHeadConfig, limit: int | None) -> None:
         """limit: maximum number of tokens of an input; longer sentences are divided into several inputs."""
         self._tokenizer, self._limit = tokenizer, limit
-        self.labels = head.labels or ()
+        self.labels, self._features = head.labels or (), head.features or 0
         self._numbers = {label: number for number, label in enumerate(self.labels)}
 
     def encode(self, examples: Sequence[TaggedSentence]) -> list[list[ModelInput]]:
         """Return the inputs of each sentence."""
-        words = encode_words(self._tokenizer, [example.words for example in examples])
-        return [list(word_inputs(each, self._limit)) for each in words]
+        words = encode_tagged(self._tokenizer, examples, self._features)
+        return [list(word_inputs(each, self._limit, self._features)) for each in words]
 
     def target(self, example: TaggedSentence, inputs: Sequence[ModelInput], known: bool = True) -> list[list[int]]:
         """Return the number of the tag at each place of each input. See `HeadReader.target`."""

@@ -1,9 +1,10 @@
 """The routes `/v1/predict`, which predicts labels of texts, and `/v1/models`, which lists the models."""
 
-from typing import Any
+from itertools import chain
+from typing import Any, Self
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from dragoman.data.labelled.examples import LabelledText, Question, TaggedSentence
 from dragoman.prediction.predictor import Text
@@ -25,11 +26,21 @@ class PairField(BaseModel):
 
 
 class WordsField(BaseModel):
-    """The words of a sentence, for a tagger."""
+    """The words of a sentence, for a tagger.
+
+    features: further columns that the model reads, such as parts of speech, each with one value per word.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
     words: list[str]
+    features: list[list[str]] = []
+
+    @model_validator(mode="after")
+    def _check_lengths(self) -> Self:
+        if any(len(column) != len(self.words) for column in self.features):
+            raise ValueError("each column of features has one value per word")
+        return self
 
 
 class QuestionField(BaseModel):
@@ -113,7 +124,7 @@ def _strings(field: TextField) -> list[str]:
     if isinstance(field, str):
         return [field]
     if isinstance(field, WordsField):
-        return field.words
+        return [*field.words, *chain.from_iterable(field.features)]
     return list(field.model_dump().values())
 
 
@@ -122,7 +133,7 @@ def _text(field: TextField) -> Text:
     if isinstance(field, str):
         return field
     if isinstance(field, WordsField):
-        return TaggedSentence(tuple(field.words))
+        return TaggedSentence(tuple(field.words), features=tuple(map(tuple, field.features)))
     if isinstance(field, PairField):
         return LabelledText((field.text, field.pair))
     return Question("", field.question, field.context)

@@ -84,8 +84,15 @@ class LabelledJob(Job):
         """Return the class labels of an example, which the model card counts."""
         return ()
 
-    def choose_metric(self, metric: str) -> str:
-        """Return the metric that selects the best checkpoint. metric: the metric of the settings."""
+    def symbols(self) -> Sequence[str]:
+        """Return the tags that the vocabulary needs."""
+        return ()
+
+    def choose_metric(self, metric: str, head: Any) -> str:
+        """Return the metric that selects the best checkpoint.
+
+        metric: the metric of the settings. head: the settings of the head that `resolve_head` returned.
+        """
         return metric
 
     def further_measures(self, examples: Sequence[Any], predictions: Sequence[Any]) -> Sequence[Measure]:
@@ -115,10 +122,15 @@ class LabelledJob(Job):
             subword = run.text.subword.with_size(len(self.train))
             text = run.text.model_copy(update={"subword": subword, "shared": True})
             self._tokenizers = train_tokenizers(text, iter(()), chain.from_iterable(map(self.texts, self.train)))
+        if symbols := self.symbols():
+            self._tokenizers = self._tokenizers.with_tags([*self._tokenizers.tags, *symbols])
         model = run.model.resolve(len(self.train)).model_copy(update={"head": self.resolve_head(run.model.head)})
         data = run.data.model_copy(update={"batch": run.data.batch.with_size(len(self.train))})
         train = run.train.model_copy(
-            update={"metric": self.choose_metric(run.train.metric), "head_rate": self._head_rate(model.head)}
+            update={
+                "metric": self.choose_metric(run.train.metric, model.head),
+                "head_rate": self._head_rate(model.head),
+            }
         )
         self.run = run.model_copy(update={"model": model, "data": data, "train": train})
         self._reader = reader_of(model.head, self.tokenizer, self._limit())

@@ -9,12 +9,13 @@ from dragoman.base.log import warn
 from dragoman.checkpoint.meta import Meta
 from dragoman.data.labelled.examples import LabelledText, Question, TaggedSentence
 from dragoman.data.labelled.read import read_labelled, read_questions, read_tagged
-from dragoman.metrics.labels.spans import has_span_tags
+from dragoman.metrics.labels.spans import detect_scheme, has_span_tags
 from dragoman.models.heads import ClassificationHeadConfig, RegressionHeadConfig, SpanHeadConfig, TaggingHeadConfig
 from dragoman.prediction.answering import AnswerFinder, AnswerPrediction
 from dragoman.prediction.inputs import ModelInput
 from dragoman.prediction.regression import label_value
 from dragoman.prediction.report import choose_threshold
+from dragoman.prediction.tagging import feature_symbol
 from dragoman.tasks.labelled.config import AnsweringRun, ClassificationRun, RegressionRun, TaggingRun
 from dragoman.tasks.labelled.job import LabelledJob, Row
 from dragoman.tasks.labelled.objective import (
@@ -108,13 +109,37 @@ class TaggingJob(LabelledJob):
     def resolve_head(self, head: TaggingHeadConfig) -> TaggingHeadConfig:
         """Return the settings with the tags of the training data."""
         labels = head.labels or sorted_labels(tag for example in self.train for tag in example.tags or ())
-        return head.model_copy(update={"labels": labels})
+        features = len(self.train[0].features) if head.features is None else head.features
+        scheme = self._scheme(labels) if head.scheme is None else head.scheme
+        return head.model_copy(update={"labels": labels, "features": features, "scheme": scheme})
 
-    def choose_metric(self, metric: str) -> str:
+    def _scheme(self, labels: Sequence[str]) -> str:
+        """Return the scheme of the tags. Raises DataError if they fit no scheme."""
+        if "O" not in labels and not has_span_tags(labels):
+            return "words"
+        try:
+            return detect_scheme(example.tags for example in self.train if example.tags)
+        except DataError as error:
+            raise DataError(
+                f"{error}. The scheme of {self.run.data.names('train')} is model.head.scheme; words: the tags mark no "
+                "spans"
+            ) from None
+
+    def symbols(self) -> Sequence[str]:
+        """Return a tag for each value of each further column."""
+        found = {
+            feature_symbol(column, value)
+            for example in self.train
+            for column, values in enumerate(example.features)
+            for value in values
+        }
+        return sorted(found)
+
+    def choose_metric(self, metric: str, head: TaggingHeadConfig) -> str:
         """Return span F1 for tags that mark spans, otherwise accuracy, unless a metric is set."""
         if metric != "auto":
             return metric
-        return "conlleval_f1" if has_span_tags(self.run.model.head.labels or ()) else "accuracy"  # type: ignore[union-attr]
+        return "accuracy" if head.scheme == "words" else "conlleval_f1"
 
     def labels(self, example: TaggedSentence) -> Sequence[str]:
         """Return the tags."""
