@@ -25,6 +25,7 @@ def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
         "Architecture": ", ".join(_outline(model)) if isinstance(model, Mapping) else UNKNOWN,
         **({"Tags of source texts": ", ".join(meta.tags)} if meta.tags else {}),
         **({"Distilled from": meta.teacher} if meta.teacher else {}),
+        **({"Imported": meta.origin} if meta.origin else {}),
         **_word_vectors(meta, model),
         "Made with": ", ".join(f"{name} {number}" for name, number in meta.libraries.items()) or UNKNOWN,
     }

@@ -60,6 +60,7 @@ class Meta(Config):
     )
     tags: tuple[str, ...] = Field((), description="Other source tags that the model was trained with.")
     teacher: str = Field("", description="Model that produced the training targets, if any.")
+    origin: str = Field("", description="Model of another program that was imported, with its file's SHA-256, if any.")
     licence: str | None = Field(None, description="Licence of the parameters, as an SPDX identifier.")
     scores: tuple[Score, ...] = Field((), description="Scores of the model.")
     libraries: dict[str, str] = Field(
@@ -80,7 +81,7 @@ class Meta(Config):
 def dump_meta(meta: Meta) -> str:
     """Return the text of `meta.json`."""
     content = meta.model_dump(mode="json")
-    for name in ("embeddings", "target_languages", "tags", "teacher"):
+    for name in ("embeddings", "target_languages", "tags", "teacher", "origin"):
         if not content[name]:
             del content[name]  # versions of dragoman without this field can then read the folder
     if meta.threshold is None:

@@ -104,6 +104,14 @@ def evaluate(
     confusion: Annotated[
         Path | None, typer.Option("--confusion", help="With --test, also draw the confusion matrix as a PNG file.")
     ] = None,
+    vectors: Annotated[
+        bool,
+        typer.Option(
+            "--vectors",
+            help="With --test, correlate the cosine of the vectors of the two texts of each pair with the labels, "
+            "instead of predicting labels.",
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object instead of text.")] = False,
     ensemble: Ensemble = None,
     to: To = None,
@@ -148,13 +156,14 @@ def evaluate(
         options = options_by_name({name: value for name, value in settings.items() if name != "search"})
         reject_options({**given, "--tokenized": tokenized, "--ensemble": ensemble, **options}, f"without {option}")
     if pairs is not None:
-        reject_options({"--test": test, "--compare": compare, "--confusion": confusion}, "without --pairs")
+        others = {"--compare": compare, "--confusion": confusion, "--vectors": vectors or None}
+        reject_options({"--test": test, **others}, "without --pairs")
         _print_pair_accuracy(model, pairs, search or [], device, threads, as_json)
         return
     if test is not None:
-        _print_label_measures(model, compare or [], test, search or [], confusion, device, threads, as_json)
+        _print_label_measures(model, compare or [], test, search or [], confusion, vectors, device, threads, as_json)
         return
-    reject_options({"--compare": compare, "--confusion": confusion}, "with --test")
+    reject_options({"--compare": compare, "--confusion": confusion, "--vectors": vectors or None}, "with --test")
     check_settings(search or [], example="search.minimum_length=3")
     if precision_cost:
         others = {"--hypothesis": hypothesis, "--metric": metric, "--tokenized": tokenized, "--ensemble": ensemble}
@@ -217,6 +226,7 @@ def _print_label_measures(
     test: Path,
     settings: Sequence[str],
     confusion: Path | None,
+    vectors: bool,
     device: str | None,
     threads: int | None,
     as_json: bool,
@@ -227,7 +237,7 @@ def _print_label_measures(
 
     if model is None:
         raise ConfigError("--test evaluates a model: name its folder")
-    result = evaluate_labels([model, *others], test, settings, device=device, threads=threads)
+    result = evaluate_labels([model, *others], test, settings, vectors=vectors, device=device, threads=threads)
     if confusion is not None:
         matrix = result.reports[0].confusion
         if matrix is None:

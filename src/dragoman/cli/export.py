@@ -14,6 +14,7 @@ class Format(StrEnum):
 
     ctranslate2 = "ctranslate2"
     marian = "marian"
+    bert = "bert"
 
 
 class Quantization(StrEnum):
@@ -32,7 +33,12 @@ class Quantization(StrEnum):
 def export(
     model: Model,
     to: Annotated[
-        Format, typer.Option("--to", help="Target format: ctranslate2, or marian for Hugging Face's MarianMTModel.")
+        Format,
+        typer.Option(
+            "--to",
+            help="Target format: ctranslate2; marian, for Hugging Face's MarianMTModel; or bert, for its BertModel and "
+            "the classes with a head.",
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write; it must not exist.")],
     quantization: Annotated[
@@ -48,6 +54,8 @@ def export(
     export(model, out, to, quantization=quantization)
     if to is Format.marian:
         info(f"converted {model} to {out} for Hugging Face's MarianMTModel and MarianTokenizer")
+    elif to is Format.bert:
+        info(f"converted {model} to {out} for Hugging Face's classes of BERT")
     else:
         number_format = (quantization or Quantization.float32).value
         info(

@@ -10,7 +10,11 @@ from dragoman.cli.options import Quiet
 
 def import_model(
     folder: Annotated[
-        Path, typer.Argument(help="Local Hugging Face folder of a Marian model, such as an OPUS-MT model.")
+        Path,
+        typer.Argument(
+            help="Local Hugging Face folder of a Marian model, such as an OPUS-MT model, or of a BERT model, with or "
+            "without a head."
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Model folder to write; it must not exist.")],
     allow_pickle: Annotated[
@@ -23,7 +27,8 @@ def import_model(
 ) -> None:
     """Convert a model from another program, with its parameters and vocabularies, to a model folder."""
     from dragoman.base.log import info
+    from dragoman.checkpoint.folder import folder_kind
     from dragoman.exchange.formats import import_model
 
     import_model(folder, out, allow_pickle=allow_pickle)
-    info(f"converted {folder} to {out}. Use it with `dragoman translate {out}`")
+    info(f"converted {folder} to {out}. Use it with {folder_kind(out).use}")

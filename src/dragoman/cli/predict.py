@@ -38,6 +38,14 @@ def predict(
             "the best answers of each question, with probabilities.",
         ),
     ] = "jsonl",
+    vectors: Annotated[
+        bool,
+        typer.Option(
+            "--vectors",
+            help="Write the vector of each text instead of predictions: the mean of its states, scaled to length 1. As "
+            "JSON objects, or as an array if the name of --output ends in .npy.",
+        ),
+    ] = False,
     batch_tokens: Annotated[
         int,
         typer.Option("--batch-tokens", min=1, help="Number of tokens per batch; does not affect the predictions."),
@@ -65,6 +73,7 @@ def predict(
         written,
         settings or (),
         format=cast("OutputFormat", output_format),
+        vectors=vectors,
         batch_tokens=batch_tokens,
         device=device,
         threads=threads,

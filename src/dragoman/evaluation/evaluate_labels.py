@@ -11,9 +11,12 @@ from dragoman.base.machine.device import use_threads
 from dragoman.base.settings.load import Overrides
 from dragoman.metrics.bootstrap import Comparison
 from dragoman.metrics.labels.report import Report, compare
+from dragoman.metrics.labels.scoring import similarity_report
 from dragoman.prediction.predict import read_examples
 from dragoman.prediction.predictor import Predictor
+from dragoman.prediction.regression import label_value
 from dragoman.prediction.report import compare_with_labels
+from dragoman.prediction.vectors import read_texts, similarities
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,7 @@ def evaluate_labels(
     test: str | Path,
     settings: Overrides = (),
     *,
+    vectors: bool = False,
     device: str | None = None,
     threads: int | None = None,
     quiet: bool = False,
@@ -66,8 +70,9 @@ def evaluate_labels(
     """Compare the predictions of one or more models with the labels of a test set, like `dragoman evaluate --test`.
 
     test: a file in any format of a labelled corpus. settings: the settings of the corpus, such as
-    `{"columns.text": "review"}`. Raises ConfigError if the models have different kinds of heads, DataError if the file
-    cannot be read or lacks labels, and the errors of `Predictor.load`.
+    `{"columns.text": "review"}`. vectors: compare the cosine of the vectors of the two texts of each pair with the
+    labels, which are numbers, instead of predictions; the models need no head. Raises ConfigError if the models have
+    different kinds of heads, DataError if the file cannot be read or lacks labels, and the errors of `Predictor.load`.
     """
     listed = [models] if isinstance(models, str | Path | Predictor) else list(models)
     with quietly(quiet):
@@ -76,12 +81,16 @@ def evaluate_labels(
         kinds: set[str] = set()
         for number, model in enumerate(listed, 1):
             predictor = model if isinstance(model, Predictor) else Predictor.load(model, device)
-            kinds.add(predictor.head.kind)
+            kinds.add("vectors" if vectors else predictor.head.kind)
             if len(kinds) > 1:
                 raise ConfigError(
                     f"the models have heads of different kinds ({', '.join(sorted(kinds))}): compare models of one kind"
                 )
             names.append(f"model {number}" if isinstance(model, Predictor) else str(model))
+            if vectors:
+                pairs = read_texts(test, settings, labelled=True)
+                reports.append(similarity_report(list(map(label_value, pairs)), similarities(predictor, pairs)))
+                continue
             examples = read_examples(predictor, test, settings, labelled=True)
             reports.append(compare_with_labels(predictor.head, examples, predictor.predict(examples)))
     comparisons = [tuple(compare(reports[0], other)) for other in reports[1:]]

@@ -14,13 +14,18 @@ import torch
 from dragoman.base.errors import ConfigError, ModelError, reject_options
 from dragoman.base.log import quietly
 from dragoman.base.settings.yaml import dump_yaml
-from dragoman.checkpoint.folder import load_model_folder, write_model_folder
+from dragoman.checkpoint.folder import check_serves, load_model_folder, write_model_folder
+from dragoman.exchange.bert.conversion import read_bert, write_bert
 from dragoman.exchange.ctranslate2.folder import Quantization
 from dragoman.exchange.ctranslate2.folder import export as export_to_ctranslate2
 from dragoman.exchange.huggingface import CONFIG, ImportedModel, check_folder, read_json
 from dragoman.exchange.marian.conversion import read_marian, write_marian
+from dragoman.models.kinds import PREDICTION_MODEL, TRANSLATION_MODEL, ModelKind
 
-READERS: Mapping[str, Callable[[Path, Mapping[str, Any], bool], ImportedModel]] = {"marian": read_marian}
+READERS: Mapping[str, Callable[[Path, Mapping[str, Any], bool], ImportedModel]] = {
+    "marian": read_marian,
+    "bert": read_bert,
+}
 """Functions that convert a Hugging Face folder, by `model_type`.
 
 Their arguments are the folder, the content of its `config.json`, and `allow_pickle`.
@@ -28,7 +33,9 @@ Their arguments are the folder, the content of its `config.json`, and `allow_pic
 
 
 def import_model(folder: str | Path, out: str | Path, *, allow_pickle: bool = False, quiet: bool = False) -> Path:
-    """Convert a Marian model in Hugging Face format, such as OPUS-MT, to the model folder `out`; returns `out`.
+    """Convert a Marian model, such as OPUS-MT, or a BERT model in Hugging Face format to the model folder `out`.
+
+    Returns `out`.
 
     Parameters keep their dtype. allow_pickle: read parameters from a pickle file if the folder has no other file of
     parameters. Raises ModelError if the folder is damaged or its model type is not supported, and ConfigError if `out`
@@ -61,14 +68,16 @@ def export(
 ) -> Path:
     """Convert a model folder to a format of another program, in the new folder `out`; returns `out`.
 
-    to: `ctranslate2`, whose folders `Translator.load` can also load, or `marian`, for Hugging Face's MarianMTModel.
-    quantization: the storage type of weights in CTranslate2 (default: float32). Raises ModelError for a model that the
-    other program cannot compute, and ConfigError if `out` exists or the format is unknown.
+    to: `ctranslate2`, whose folders `Translator.load` can also load, `marian`, for Hugging Face's MarianMTModel, or
+    `bert`, for Hugging Face's BertModel and its classes with a head. quantization: the storage type of weights in
+    CTranslate2 (default: float32). Raises ModelError for a model that the other program cannot compute, and ConfigError
+    if `out` exists or the format is unknown.
     """
     model, out = Path(model), Path(out)
     if to not in WRITERS:
         raise ConfigError(f"unknown format {to!r}: expected one of {', '.join(WRITERS)}")
     with quietly(quiet):
+        _check_kind(model, to)
         WRITERS[to](model, out, quantization)
     return out
 
@@ -87,14 +96,41 @@ def _write_marian(model: Path, out: Path, quantization: str | None) -> None:
     write_marian(model, out)
 
 
+def _write_bert(model: Path, out: Path, quantization: str | None) -> None:
+    reject_options({"--quantization": quantization}, "with --to ctranslate2")
+    _check_new(out)
+    write_bert(model, out)
+
+
 WRITERS: Mapping[str, Callable[[Path, Path, str | None], None]] = {
     "ctranslate2": _write_ctranslate2,
     "marian": _write_marian,
+    "bert": _write_bert,
 }
 """Functions that write a new folder, by format.
 
 Their arguments are the model folder, the new folder, and the quantization (None for the default).
 """
+
+
+_KINDS: Mapping[str, ModelKind] = {
+    "ctranslate2": TRANSLATION_MODEL,
+    "marian": TRANSLATION_MODEL,
+    "bert": PREDICTION_MODEL,
+}
+"""The kind of model that each format represents."""
+
+
+def _check_kind(model: Path, to: str) -> None:
+    """Raise ModelError unless the model is of the kind that the format represents."""
+    kind = check_serves(model, "export")
+    if kind is not _KINDS[to]:
+        others = [name for name, each in _KINDS.items() if each is kind]
+        raise ModelError(
+            f"{model} is {kind.noun}, but the format {to} is for {_KINDS[to].title}s: use --to {' or '.join(others)}"
+            if others
+            else f"{model} {kind.refusal('export')}"
+        )
 
 
 def _check_new(out: Path) -> None:

@@ -132,7 +132,7 @@ class EncoderOnly(nn.Module):
 
     def __init__(self, config: EncoderOnlyConfig, size: int) -> None:
         super().__init__()
-        width = config.width
+        self.width = width = config.width
         scheme = resolve_scheme(config.positions, config.encoder, "encoder")
         segments = None
         if config.segments:

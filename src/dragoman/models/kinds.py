@@ -119,7 +119,7 @@ PREDICTION_MODEL = register(
         title="prediction model",
         sides=("source",),
         activity="predicts labels of",
-        verbs=frozenset({"predict", "score", "inspect"}),
+        verbs=frozenset({"predict", "score", "inspect", "export"}),
         use="`dragoman predict`, or `Predictor.load` in Python",
         example="`dragoman predict FOLDER < texts.txt`, or in Python `dragoman.Predictor.load(FOLDER).predict([…])`",
     )

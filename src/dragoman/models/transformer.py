@@ -32,7 +32,10 @@ class _Layers(Config):
     heads: int = Field(8, ge=1, description="Number of attention heads h; must divide the model width (paper: 8).")
     attention: CausalAttentionConfig = Field(SoftAttentionConfig(), description="Self-attention mechanism.")
     feedforward: int = Field(2048, ge=1, description="Inner width of the feed-forward network d_ff (paper: 2048).")
-    activation: Activation = Field("relu", description="Feed-forward activation: relu (paper), gelu, swish or swiglu.")
+    activation: Activation = Field(
+        "relu",
+        description="Feed-forward activation: relu (paper), gelu, gelu_tanh (approximated by tanh), swish or swiglu.",
+    )
     experts: ExpertsConfig | None = Field(
         None,
         description="Mixture of experts: several feed-forward networks, a few of which process each token. null: one "

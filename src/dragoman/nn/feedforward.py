@@ -8,11 +8,18 @@ from torch.nn import functional
 
 from dragoman.nn.dropout import Dropout
 
-Activation = Literal["relu", "gelu", "swish", "swiglu"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "swish", "swiglu"]
+
+
+def gelu_tanh(states: Tensor) -> Tensor:
+    """Return x/2 · (1 + tanh(√(2/π) · (x + 0.044715x³))), an approximation of GELU (Hendrycks & Gimpel 2016)."""
+    return functional.gelu(states, approximate="tanh")
+
 
 FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": functional.relu,
     "gelu": functional.gelu,
+    "gelu_tanh": gelu_tanh,
     "swish": functional.silu,
     "swiglu": functional.silu,
 }
@@ -22,7 +29,8 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 class FeedForward(nn.Module):
     """FFN(x) = activation(xW₁ + b₁)W₂ + b₂ (Vaswani et al. 2017, equation 2), with dropout after the activation.
 
-    swish: swish(z) = z·σ(z) (Ramachandran et al. 2017).
+    gelu: z·Φ(z), exact; gelu_tanh: its approximation by tanh, as in GPT-2. swish: swish(z) = z·σ(z) (Ramachandran et
+    al. 2017).
     swiglu: FFN(x) = (swish(xW₁ + b₁) ⊙ (xW₃ + b₃))W₂ + b₂ (Shazeer 2020, equation 6, with biases).
     """
 

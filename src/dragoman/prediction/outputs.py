@@ -1,21 +1,23 @@
 """The computation of a model's outputs for many inputs, in batches of similar length."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional
 
 from dragoman.data.batches.batch import pad
 from dragoman.models.encoder_only import EncoderOnly
+from dragoman.nn.precision import to_at_least_float32
 from dragoman.prediction.inputs import ModelInput
 
 TOKENS = 4096
 """Maximum number of tokens of a batch, with padding."""
 
 
-@torch.no_grad()
 def compute_outputs(
     model: EncoderOnly, inputs: Sequence[ModelInput], device: torch.device, tokens: int = TOKENS
 ) -> list[NDArray[np.float32]]:
@@ -23,10 +25,34 @@ def compute_outputs(
 
     The outputs of a masked language model are the logits (places, V) at the places of an input.
     """
+    return _compute(model, inputs, device, tokens)
+
+
+def compute_vectors(
+    model: EncoderOnly, inputs: Sequence[ModelInput], device: torch.device, tokens: int = TOKENS
+) -> NDArray[np.float32]:
+    """Return the vector of each input, (N, d), in order: the summary of its states, scaled to length 1.
+
+    The summary is the mean of the states of all tokens with special symbols, or the last state of a recurrent or causal
+    encoder. The model is in evaluation mode.
+    """
+
+    def vectors(ids: Tensor, mask: Tensor) -> Tensor:
+        return functional.normalize(to_at_least_float32(model.encode(ids, mask).summary), dim=1)
+
+    computed = _compute(vectors, inputs, device, tokens)
+    return np.stack(computed) if computed else np.zeros((0, model.width), np.float32)
+
+
+@torch.no_grad()
+def _compute(
+    function: Callable[[Tensor, Tensor], Any], inputs: Sequence[ModelInput], device: torch.device, tokens: int
+) -> list[NDArray[np.float32]]:
+    """Return the result of a function of tokens and mask for each input, without padding, in order."""
     outputs: list[NDArray[np.float32]] = [np.zeros(0, np.float32)] * len(inputs)
     for rows in length_batches([len(each.ids) for each in inputs], tokens):
         ids, mask = pad([np.asarray(inputs[row].ids) for row in rows])
-        results = model(ids.to(device), mask.to(device))
+        results = function(ids.to(device), mask.to(device))
         if isinstance(results, Tensor):
             for row, result in zip(rows, results.float().cpu().numpy(), strict=True):
                 outputs[row] = result[: len(inputs[row].ids)] if result.ndim > 1 else result

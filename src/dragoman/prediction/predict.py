@@ -22,6 +22,7 @@ from dragoman.prediction.predictor import Predictor
 from dragoman.prediction.readers import FILLS, Prediction
 from dragoman.prediction.regression import ValuePrediction
 from dragoman.prediction.tagging import TagPrediction
+from dragoman.prediction.vectors import check_output_format, write_vectors
 
 OutputFormat = Literal["jsonl", "tsv", "conll", "squad", "squad_nbest"]
 OUTPUT_FORMATS: tuple[OutputFormat, ...] = get_args(OutputFormat)
@@ -38,6 +39,7 @@ def predict(
     settings: Overrides = (),
     *,
     format: OutputFormat = "jsonl",
+    vectors: bool = False,
     batch_tokens: int = TOKENS,
     device: str | None = None,
     threads: int | None = None,
@@ -52,7 +54,9 @@ def predict(
     settings: the settings of the corpus, such as `{"columns.text": "review"}`. format: jsonl: one JSON object per
     example. tsv: number and prediction, as in GLUE. conll: the words, with the predicted tag in the last column. squad:
     one JSON object with the answer of each question. squad_nbest: one with the best answers of each question. fills:
-    number of tokens that a masked language model predicts for each `<mask>` of a text.
+    number of tokens that a masked language model predicts for each `<mask>` of a text. vectors: write the vector of each
+    text (`Predictor.vectors`) instead of predictions, as JSON objects or, if the name of the output ends in .npy, as an
+    array (N, d) float32.
 
     Raises ConfigError for a format that does not fit the model, DataError if the file cannot be read, and the errors of
     `Predictor.load`.
@@ -60,6 +64,9 @@ def predict(
     with quietly(quiet):
         use_threads(threads)
         predictor = model if isinstance(model, Predictor) else Predictor.load(model, device, fills)
+        if vectors:
+            check_output_format(format)
+            return write_vectors(predictor, source, output, settings, batch_tokens)
         _check_format(predictor, format)
         examples = read_examples(predictor, source, settings)
         if not isinstance(output, str | Path):

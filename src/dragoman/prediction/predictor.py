@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from dragoman.base.errors import ConfigError, ModelError, ResourceError
 from dragoman.base.log import warn
@@ -24,15 +26,17 @@ from dragoman.models.heads import (
     ClassificationHeadConfig,
     HeadConfig,
     MaskedLanguageModelHeadConfig,
+    NoHeadConfig,
     RegressionHeadConfig,
     SpanHeadConfig,
     TaggingHeadConfig,
 )
+from dragoman.prediction.classification import encode_texts
 from dragoman.prediction.inputs import ModelInput
 from dragoman.prediction.inspection import inspect_prediction
-from dragoman.prediction.outputs import TOKENS, compute_outputs
+from dragoman.prediction.outputs import TOKENS, compute_outputs, compute_vectors
 from dragoman.prediction.pseudo_likelihood import pseudo_log_likelihoods
-from dragoman.prediction.readers import FILLS, Prediction, reader_of
+from dragoman.prediction.readers import FILLS, HeadReader, Prediction, reader_of
 from dragoman.prediction.tagging import TagPrediction, tagged_sentence
 from dragoman.text.symbols import UNK
 from dragoman.text.tokenizer import Tokenizer
@@ -86,7 +90,9 @@ class Predictor:
         limits = [limit for limit in (length, model.limit.positions) if limit is not None]
         self.limit = min(limits, default=None)
         """Maximum number of tokens of an input, with special symbols; None: unlimited."""
-        self._reader = reader_of(head, tokenizer, self.limit, self.meta.threshold, fills)
+        self._reader = None
+        if not isinstance(head, NoHeadConfig):
+            self._reader = reader_of(head, tokenizer, self.limit, self.meta.threshold, fills)
 
     @classmethod
     def load(cls, folder: str | Path, device: str | None = None, fills: int = FILLS) -> "Predictor":
@@ -138,8 +144,9 @@ class Predictor:
 
     def encode(self, texts: Sequence[Text], *, first: int = 1) -> list[EncodedText]:
         """Return the inputs of the model for each text, in order. The arguments and errors are those of `predict`."""
+        reader = self._head_reader()
         examples = [self._example(text, number) for number, text in enumerate(texts, first)]
-        inputs = self._reader.encode(examples)
+        inputs = reader.encode(examples)
         return [EncodedText(*each) for each in zip(texts, examples, inputs, strict=True)]
 
     def predict_encoded(self, encoded: Sequence[EncodedText], *, batch_tokens: int = TOKENS) -> list[Prediction]:
@@ -147,9 +154,8 @@ class Predictor:
         with _memory_errors():
             flat = [each for one in encoded for each in one.inputs]
             outputs = iter(compute_outputs(self.model, flat, self.device, batch_tokens))
-        predictions = [
-            self._reader.predict(one.example, one.inputs, [next(outputs) for _ in one.inputs]) for one in encoded
-        ]
+        reader = self._head_reader()
+        predictions = [reader.predict(one.example, one.inputs, [next(outputs) for _ in one.inputs]) for one in encoded]
         return [self._restore_text(one.text, each) for one, each in zip(encoded, predictions, strict=True)]
 
     def score(self, texts: Sequence[str], *, batch_tokens: int = TOKENS) -> list[TextScore]:
@@ -187,6 +193,35 @@ class Predictor:
                 self.model, self.tokenizer, self.labels, encoded[0].example, encoded[0].inputs, prediction, word
             )
 
+    def vectors(
+        self, texts: str | Sequence[str | Sequence[str] | LabelledText], *, batch_tokens: int = TOKENS, first: int = 1
+    ) -> NDArray[np.float32]:
+        """Return the vector of each text, (N, d) float32, in order: the mean of its states, scaled to length 1.
+
+        The vector of a recurrent or causal encoder is its last state. The scalar product of two vectors is the cosine
+        of their angle, which measures how similar the texts are if the model was trained for it. The head is not used.
+        texts: texts, or pairs of texts, which have one vector; a single string is one text. batch_tokens, first: as in
+        `predict`. Raises ConfigError for a text of the wrong form, DataError for invalid Unicode.
+        """
+        if isinstance(texts, str):
+            texts = [texts]
+        if batch_tokens < 1:
+            raise ConfigError(f"a batch must have at least 1 token, not {batch_tokens}")
+        examples = [as_texts(text, number) for number, text in enumerate(texts, first)]
+        groups = encode_texts(self.tokenizer, examples, self.limit)
+        self._warn_of_cuts([EncodedText(*each) for each in zip(texts, examples, groups, strict=True)], first)
+        with _memory_errors():
+            return compute_vectors(self.model, [each for group in groups for each in group], self.device, batch_tokens)
+
+    def _head_reader(self) -> HeadReader:
+        """Return the reader of the head. Raises ConfigError if there is no head."""
+        if self._reader is None:
+            raise ConfigError(
+                "the model has no head, so it predicts no labels: train one with train.start, or use the vectors of "
+                "its texts (--vectors, or Predictor.vectors in Python)"
+            )
+        return self._reader
+
     def _example(self, text: Text, number: int) -> Any:
         """Return an input as an example. Raises ConfigError if it has the wrong form. number: its number."""
         if isinstance(text, LabelledText | TaggedSentence | Question):
@@ -195,11 +230,7 @@ class Predictor:
             expected, found = _FORMS[_example_type(self.head)], _FORMS[type(text)]
             raise ConfigError(f"text {number}: expected {expected}, not {found}, because the head is {self.head.kind}")
         if isinstance(self.head, ClassificationHeadConfig | RegressionHeadConfig | MaskedLanguageModelHeadConfig):
-            if isinstance(text, str):
-                return LabelledText((text,))
-            if not isinstance(text, Mapping) and len(text) == 2:
-                return LabelledText(tuple(text))
-            raise ConfigError(f"text {number}: expected a text or a pair of texts, not {text!r:.80}")
+            return as_texts(text, number)
         if isinstance(self.head, TaggingHeadConfig):
             if isinstance(text, str):
                 return tagged_sentence(text)[0]
@@ -241,6 +272,17 @@ def _example_type(head: HeadConfig) -> type[LabelledText] | type[TaggedSentence]
     if isinstance(head, TaggingHeadConfig):
         return TaggedSentence
     return Question if isinstance(head, SpanHeadConfig) else LabelledText
+
+
+def as_texts(text: Any, number: int) -> LabelledText:
+    """Return a text or a pair of texts as an example. Raises ConfigError if it has another form. number: its number."""
+    if isinstance(text, LabelledText):
+        return text
+    if isinstance(text, str):
+        return LabelledText((text,))
+    if isinstance(text, Sequence) and len(text) == 2 and all(isinstance(part, str) for part in text):
+        return LabelledText(tuple(text))
+    raise ConfigError(f"text {number}: expected a text or a pair of texts, not {text!r:.80}")
 
 
 @contextmanager

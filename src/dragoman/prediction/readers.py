@@ -11,6 +11,7 @@ from dragoman.models.heads import (
     HeadConfig,
     MaskedLanguageModelHeadConfig,
     RegressionHeadConfig,
+    SpanHeadConfig,
     TaggingHeadConfig,
 )
 from dragoman.prediction.answering import AnswerFinder
@@ -57,7 +58,7 @@ FILLS = 5
 def reader_of(
     head: HeadConfig, tokenizer: Tokenizer, limit: int | None, threshold: float | None = None, fills: int = FILLS
 ) -> HeadReader:
-    """Return the reader of a head.
+    """Return the reader of a head that predicts labels.
 
     limit: maximum number of tokens of an input; None: unlimited. threshold: as in `AnswerFinder`. fills: number of
     tokens per masked position.
@@ -70,4 +71,5 @@ def reader_of(
         return TextRegressor(tokenizer, head, limit)
     if isinstance(head, TaggingHeadConfig):
         return WordTagger(tokenizer, head, limit)
+    assert isinstance(head, SpanHeadConfig), "a model without a head predicts no labels"
     return AnswerFinder(tokenizer, head, limit, threshold)

@@ -15,7 +15,8 @@ from dragoman.base.errors import ModelError
 from dragoman.checkpoint.meta import Meta
 from dragoman.exchange.huggingface import ADDED, CONFIG, SPECIAL, TOKENIZER, read_bytes, read_json
 from dragoman.exchange.marian.architecture import MarianSettings
-from dragoman.text.symbols import BOS, EOS, PAD, SPECIAL_SYMBOLS, UNK
+from dragoman.exchange.weights import original_order
+from dragoman.text.symbols import BOS, PAD, SPECIAL_SYMBOLS
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.vocabularies.sentencepiece import SentencePieceTokenizer, language_code, tag_of
 
@@ -165,18 +166,7 @@ def ids_in_marian_order(tokenizer: SentencePieceTokenizer) -> list[int]:
 
     If decoders start with padding, the id of padding is mapped to dragoman's beginning of sentence.
     """
-    size, places = tokenizer.size, tokenizer.original_ids
-    if places is None:
-        return list(range(size))
-    first = len(SPECIAL_SYMBOLS)
-    tags = size - len(tokenizer.tags)
-    if len(places) - first > len(tokenizer.tags):
-        raise ModelError("a tokenizer of this model lacks tags whose ids it stores: restore it from a copy")
-    fixed = dict(zip(places[first:], range(tags, size), strict=False))
-    fixed |= {places[number]: number for number in (PAD, BOS, EOS, UNK)}  # beginning of sentence overrides padding
-    ordinary = iter([*range(first, tags), *range(tags + len(places) - first, size)])
-    count = size - (places[PAD] == places[BOS])
-    return [fixed[marian_id] if marian_id in fixed else next(ordinary) for marian_id in range(count)]
+    return original_order(tokenizer, tokenizer.original_ids)
 
 
 def symbols(tokenizer: SentencePieceTokenizer) -> dict[str, int]:

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -113,6 +114,18 @@ def regression_report(
         resampled=resampled,
         gold_digest=_digest(correct.tolist()),
     )
+
+
+def similarity_report(
+    gold: Sequence[float], predicted: Sequence[float], *, samples: int = SAMPLES, seed: int = SEED
+) -> Report:
+    """Report the correlations of predicted similarities, whose scale may differ from that of the correct values.
+
+    Arguments and errors are those of `regression_report`.
+    """
+    report = regression_report(gold, predicted, samples=samples, seed=seed)
+    correlations = [measure for measure in report.measures if measure.key in ("pearson", "spearman")]
+    return replace(report, measures=tuple(correlations), baseline=None)
 
 
 def tagging_report(

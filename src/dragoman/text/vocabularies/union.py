@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 from dragoman.base.errors import ModelError
 from dragoman.text.symbols import check_stored
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.vocabularies.bert import BertWordPieceConfig
 from dragoman.text.vocabularies.bpe import BPEConfig
 from dragoman.text.vocabularies.character import CharacterConfig
 from dragoman.text.vocabularies.sentencepiece import SentencePieceConfig
@@ -19,7 +20,14 @@ from dragoman.text.vocabularies.word import WordConfig
 from dragoman.text.vocabularies.wordpiece import WordPieceConfig
 
 Kinds = (
-    BPEConfig | SubwordNMTConfig | WordPieceConfig | UnigramConfig | SentencePieceConfig | WordConfig | CharacterConfig
+    BPEConfig
+    | SubwordNMTConfig
+    | WordPieceConfig
+    | BertWordPieceConfig
+    | UnigramConfig
+    | SentencePieceConfig
+    | WordConfig
+    | CharacterConfig
 )
 SubwordConfig = Annotated[Kinds, Field(discriminator="kind")]
 

@@ -1,6 +1,7 @@
 """WordPiece: words are split into their longest known pieces."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from typing import ClassVar, Literal
 
@@ -67,23 +68,33 @@ class WordPieceConfig(VocabularyConfig):
         """Learn pieces from `texts`. The tokenizer depends only on the texts."""
         splitter = _splitter()
         words = count_words(texts, lambda text: (word for word, _ in splitter.pre_tokenize_str(" " + text)))
-        letters = sorted({letter for word in words for letter in word})
-        continuing = sorted({CONTINUES + letter for word in words for letter in word[1:]})
-        trainer = WordPieceTrainer(
-            vocab_size=self.size or LARGEST_SIZE,
-            min_frequency=self.min_frequency,
-            initial_alphabet=letters,
-            # as special tokens, they have deterministic ids, which break ties between pairs
-            special_tokens=[*SPECIAL_SYMBOLS, *continuing],
-            continuing_subword_prefix=CONTINUES,
-            show_progress=False,
-        )
-        library = pipeline(_model(), Split("\n", "removed"), add_space=False)
-        learned = json.loads(train(library, trainer, occurrences(words, "\n")).to_str())["model"]["vocab"]
-        return WordPieceTokenizer(pipeline(_model(learned), splitter))
+        learned = learn_pieces(words, self.size or LARGEST_SIZE, self.min_frequency)
+        return WordPieceTokenizer(pipeline(piece_model(learned), splitter))
 
 
-def _model(vocabulary: dict[str, int] | None = None) -> WordPiece:
+def learn_pieces(words: Counter[str], size: int, min_frequency: int) -> dict[str, int]:
+    """Return the ids of the special symbols and of the pieces that the library learns from counted words.
+
+    size: maximum number of entries, except that every character of the words is included twice.
+    """
+    letters = sorted({letter for word in words for letter in word})
+    continuing = sorted({CONTINUES + letter for word in words for letter in word[1:]})
+    trainer = WordPieceTrainer(
+        vocab_size=size,
+        min_frequency=min_frequency,
+        initial_alphabet=letters,
+        # as special tokens, they have deterministic ids, which break ties between pairs
+        special_tokens=[*SPECIAL_SYMBOLS, *continuing],
+        continuing_subword_prefix=CONTINUES,
+        show_progress=False,
+    )
+    library = pipeline(piece_model(), Split("\n", "removed"), add_space=False)
+    learned: dict[str, int] = json.loads(train(library, trainer, occurrences(words, "\n")).to_str())["model"]["vocab"]
+    return learned
+
+
+def piece_model(vocabulary: dict[str, int] | None = None) -> WordPiece:
+    """Return the library's model with the ids of pieces by name. A word with an unknown character is one UNK."""
     return WordPiece(vocabulary or {}, unk_token=SPECIAL_SYMBOLS[UNK], continuing_subword_prefix=CONTINUES)
 
 

@@ -1,0 +1,70 @@
+"""The names of BERT's tensors in Hugging Face's files."""
+
+import re
+from collections.abc import Sequence
+
+import torch
+
+from dragoman.exchange.weights import LAYER, Weight, WeightTable, linear, repeat
+from dragoman.models.encoder_only import EncoderOnlyConfig
+from dragoman.models.transformer import TransformerEncoderConfig
+
+PREFIX = "bert."
+POOLER = "bert.pooler.dense.weight"
+EMBEDDINGS = "bert.embeddings.word_embeddings.weight"
+
+_EMBEDDINGS = (
+    Weight(EMBEDDINGS, ("encoder.embedding.tokens.weight",), rows=True),
+    Weight("bert.embeddings.position_embeddings.weight", ("encoder.embedding.positions.encoding.table",)),
+    Weight("bert.embeddings.token_type_embeddings.weight", ("encoder.embedding.segments.weight",)),
+    *linear("bert.embeddings.LayerNorm", "encoder.embedding.norm"),
+)
+_THEIRS, _OURS = f"bert.encoder.layer.{LAYER}", f"encoder.layers.{LAYER}"
+_LAYER = (
+    *linear(f"{_THEIRS}.attention.self.query", f"{_OURS}.self_attention.query"),
+    *linear(f"{_THEIRS}.attention.self.key", f"{_OURS}.self_attention.key"),
+    *linear(f"{_THEIRS}.attention.self.value", f"{_OURS}.self_attention.value"),
+    *linear(f"{_THEIRS}.attention.output.dense", f"{_OURS}.self_attention.output"),
+    *linear(f"{_THEIRS}.attention.output.LayerNorm", f"{_OURS}.around_attention.norm"),
+    *linear(f"{_THEIRS}.intermediate.dense", f"{_OURS}.feedforward.inner"),
+    *linear(f"{_THEIRS}.output.dense", f"{_OURS}.feedforward.outer"),
+    *linear(f"{_THEIRS}.output.LayerNorm", f"{_OURS}.around_feedforward.norm"),
+)
+_POOLER = linear("bert.pooler.dense", "head.hidden")
+_HEADS: dict[str, tuple[Weight, ...]] = {
+    "none": (),
+    "classification": linear("classifier", "head.output"),
+    "regression": linear("classifier", "head.output"),
+    "tagging": linear("classifier", "head.output"),
+    "span": linear("qa_outputs", "head.output"),
+}
+_UNUSED = ("bert.pooler.", "cls.predictions.", "cls.seq_relationship.")
+"""Prefixes of parts that a file may contain although the model's class does not use them, as in BERT's own models."""
+
+_BODY = ("embeddings.", "encoder.", "pooler.")
+_OLD_SUFFIXES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+_OLD = re.compile(r"LayerNorm\.(?:gamma|beta)$")
+
+
+def weight_table(model: EncoderOnlyConfig, order: Sequence[int], size: int) -> WeightTable:
+    """Return the table for a model. order, size: as in `WeightTable`."""
+    assert isinstance(model.encoder, TransformerEncoderConfig)
+    pooler = _POOLER if getattr(model.head, "hidden", False) else ()
+    limit = getattr(model.positions, "limit", None) or 0
+    return WeightTable(
+        [*_EMBEDDINGS, *repeat(_LAYER, model.encoder.layers), *pooler, *_HEADS[model.head.kind]],
+        order,
+        size,
+        constants={
+            "bert.embeddings.position_ids": torch.arange(limit),
+            "bert.embeddings.token_type_ids": torch.zeros(limit, dtype=torch.int64),
+        },
+        rename=current_name,
+        unused=lambda name: name.startswith(_UNUSED),
+    )
+
+
+def current_name(name: str) -> str:
+    """Return the name of a tensor in current files of models with a head, given its name in any file."""
+    name = _OLD.sub(lambda match: _OLD_SUFFIXES[match[0]], name)
+    return PREFIX + name if name.startswith(_BODY) else name
