@@ -53,10 +53,10 @@ def predict(
     a file, which is written when all predictions are complete, or an open file, which is written line by line.
     settings: the settings of the corpus, such as `{"columns.text": "review"}`. format: jsonl: one JSON object per
     example. tsv: number and prediction, as in GLUE. conll: the words, with the predicted tag in the last column. squad:
-    one JSON object with the answer of each question. squad_nbest: one with the best answers of each question. fills:
-    number of tokens that a masked language model predicts for each `<mask>` of a text. vectors: write the vector of each
-    text (`Predictor.vectors`) instead of predictions, as JSON objects or, if the name of the output ends in .npy, as an
-    array (N, d) float32.
+    one JSON object with the answer of each question. squad_nbest: one with the best answers of each question.
+    fills: number of tokens that a masked language model predicts for each `<mask>` of a text. vectors: write the
+    vector of each text (`Predictor.vectors`) instead of predictions, as JSON objects or, if the name of the output
+    ends in .npy, as an array (N, d) float32.
 
     Raises ConfigError for a format that does not fit the model, DataError if the file cannot be read, and the errors of
     `Predictor.load`.

@@ -48,8 +48,12 @@ def load_body(run: HeadRun) -> StartedRun:
 
 
 def fill_body(start: Start, model: nn.Module, run: HeadRun, tokenizers: Tokenizers) -> None:
-    """Copy the parts of `train.start` into a new model. A head with other labels, or for another task, stays new."""
-    excluded = {} if has_same_head(start, run.model.head) else {"head": _OTHER_HEAD, "head.projection": _OTHER_HEAD}
+    """Copy the parts of `train.start` into a new model. A head with other labels, or for another task, stays new.
+
+    The hidden layer of a body without a head, such as BERT's pooler, serves any task.
+    """
+    kept = _stored_head(start).get("kind") == "none" or has_same_head(start, run.model.head)
+    excluded = {} if kept else {"head": _OTHER_HEAD, "head.projection": _OTHER_HEAD}
     start.fill(model, tokenizers, run.model.model_dump(mode="json"), excluded)
 
 
@@ -58,9 +62,13 @@ _OTHER_HEAD = "for another task or other labels"
 
 def has_same_head(start: Start, head: HeadConfig) -> bool:
     """Return whether the model in `train.start` has a head of the same kind, with the same labels."""
-    stored = dict(start.loaded.config["model"]).get("head") or {}
+    stored = _stored_head(start)
     own = head.model_dump(mode="json")
     return all(stored.get(name) == own.get(name) for name in ("kind", "labels"))
+
+
+def _stored_head(start: Start) -> Mapping[str, Any]:
+    return dict(start.loaded.config["model"]).get("head") or {}
 
 
 def body_settings(model: ModelSettings) -> dict[str, Any]:
