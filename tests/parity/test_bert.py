@@ -115,7 +115,7 @@ def test_classes_are_predicted_by_name(root: Path) -> None:
 
 
 def test_a_round_trip_changes_nothing(models: tuple[Any, Path, Path], tmp_path: Path) -> None:
-    theirs, folder, ours = models
+    _, folder, ours = models
     export(ours, tmp_path / "out", "bert")
     import_model(tmp_path / "out", tmp_path / "again")
     for name in ("config.yaml", "model.safetensors", "tokenizer.json"):
