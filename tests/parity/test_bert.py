@@ -9,10 +9,12 @@ from bert_folders import TEXTS, hard_lines, write_bert
 from safetensors.torch import load_file, save_file
 
 from dragoman import Predictor
+from dragoman.base.errors import ModelError
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.data.batches.batch import pad
 from dragoman.exchange.bert.vocabulary import bert_order
 from dragoman.exchange.formats import export, import_model
+from dragoman.models.heads import MaskedOutput
 from dragoman.prediction.inputs import join_texts
 
 transformers = pytest.importorskip("transformers")
@@ -31,6 +33,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "a number": {"architecture": "BertForSequenceClassification", "num_labels": 1},
     "tags": {"architecture": "BertForTokenClassification", **LABELS, "hidden_act": "silu"},
     "answers": {"architecture": "BertForQuestionAnswering"},
+    "masked words": {"architecture": "BertForMaskedLM", "hidden_act": "gelu_new", "layer_norm_eps": 1e-4},
+    "masked words, untied": {"architecture": "BertForMaskedLM", "tie_word_embeddings": False},
 }
 
 
@@ -70,7 +74,10 @@ def our_outputs(model: LoadedModel, texts: list[Any]) -> tuple[torch.Tensor, tor
     tokenizer = model.tokenizers.source
     rows = [[tokenizer.encode(part) for part in ([text] if isinstance(text, str) else text)] for text in texts]
     ids, mask = pad([join_texts(row, None).ids for row in rows])
-    return mask, model.model.encode(ids, mask).states, model.model(ids, mask)
+    output = model.model(ids, mask)
+    if isinstance(output, MaskedOutput):
+        output = output.logits()[:, :, bert_order(tokenizer)]  # type: ignore[arg-type]
+    return mask, model.model.encode(ids, mask).states, output
 
 
 PAIRS = [("a dog", "the cat sleeps"), ("the green grass .", ""), ("", "house"), ("", "")]
@@ -187,3 +194,71 @@ def test_scale_and_offset_of_a_regression_are_exported(root: Path, tmp_path: Pat
     _, expected = their_outputs(model, transformers.AutoTokenizer.from_pretrained(tmp_path / "out"), TEXTS)
     found = [each.as_json()["value"] for each in Predictor.load(tmp_path / "ours").predict(TEXTS)]
     assert found == pytest.approx(expected.flatten().tolist(), abs=1e-5)
+
+
+DECODER, WORDS, BIAS = (
+    "cls.predictions.decoder.weight",
+    "bert.embeddings.word_embeddings.weight",
+    "cls.predictions.decoder.bias",
+)
+
+
+@pytest.mark.parametrize("names", [(WORDS,), (DECODER,), (WORDS, DECODER), (DECODER, BIAS)], ids=" and ".join)
+def test_tied_weights_are_found_under_any_name(tmp_path: Path, names: tuple[str, ...]) -> None:
+    folder = tmp_path / "theirs"
+    write_bert(folder, "BertForMaskedLM", seed=3)
+    import_model(folder, tmp_path / "expected")
+    tensors = load_file(folder / "model.safetensors")
+    table, bias = tensors.pop(WORDS), tensors.pop("cls.predictions.bias")
+    tensors["cls.predictions.bias" if BIAS not in names else BIAS] = bias
+    tensors |= {name: table.clone() for name in names if name != BIAS}
+    save_file(tensors, folder / "model.safetensors")
+    import_model(folder, tmp_path / "ours")
+    expected = (tmp_path / "expected" / "model.safetensors").read_bytes()
+    assert (tmp_path / "ours" / "model.safetensors").read_bytes() == expected
+
+
+def test_tied_weights_with_different_values_are_an_error(tmp_path: Path) -> None:
+    folder = tmp_path / "theirs"
+    write_bert(folder, "BertForMaskedLM")
+    tensors = load_file(folder / "model.safetensors")
+    save_file({**tensors, DECODER: tensors[WORDS] + 1}, folder / "model.safetensors")
+    with pytest.raises(ModelError, match=f"different values: {DECODER} and {WORDS}"):
+        import_model(folder, tmp_path / "ours")
+    del tensors[WORDS]
+    save_file(tensors, folder / "model.safetensors")
+    with pytest.raises(ModelError, match=f"missing: {WORDS}"):
+        import_model(folder, tmp_path / "ours")
+
+
+def test_the_unused_bias_of_an_untied_model_is_ignored(tmp_path: Path) -> None:
+    folder = tmp_path / "theirs"
+    write_bert(folder, "BertForMaskedLM", tie_word_embeddings=False)
+    import_model(folder, tmp_path / "expected")
+    tensors = load_file(folder / "model.safetensors")
+    for name, other in (("changed", {BIAS: tensors[BIAS], "cls.predictions.bias": tensors[BIAS] + 1}), ("only", {})):
+        rest = {key: tensor for key, tensor in tensors.items() if name == "changed" or key != BIAS}
+        save_file({**rest, **other}, folder / "model.safetensors")
+        import_model(folder, tmp_path / name)
+        expected = (tmp_path / "expected" / "model.safetensors").read_bytes()
+        assert (tmp_path / name / "model.safetensors").read_bytes() == expected
+
+
+def test_a_pre_training_model_fills_masks(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """BERT's own models are of the class BertForPreTraining, whose pooler and sentence classifier are not imported."""
+    model = write_bert(tmp_path / "theirs", "BertForPreTraining")
+    import_model(tmp_path / "theirs", tmp_path / "ours")
+    assert "cls.seq_relationship.weight" in capfd.readouterr().err
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
+    inputs = tokenizer("the dog [MASK] over the [MASK] grass", return_tensors="pt")
+    with torch.no_grad():
+        logits = model(**inputs).prediction_logits[0][inputs["input_ids"][0] == tokenizer.mask_token_id]
+    prediction = Predictor.load(tmp_path / "ours").predict("the dog <mask> over the <mask> grass")[0].as_json()
+    assert len(prediction["fills"]) == len(logits) == 2
+    for fills, row in zip(prediction["fills"], logits.softmax(1), strict=True):
+        best = max(number for number in row.topk(8).indices.tolist() if number not in tokenizer.all_special_ids)
+        expected = {tokenizer.convert_ids_to_tokens(number): float(row[number]) for number in range(len(row))}
+        for fill in fills:
+            names = (fill["text"].strip(), f"##{fill['text']}")
+            assert any(expected.get(name) == pytest.approx(fill["probability"], abs=1e-6) for name in names)
+        assert fills[0]["probability"] >= float(row[best]) - 1e-6

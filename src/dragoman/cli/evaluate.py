@@ -156,8 +156,8 @@ def evaluate(
         options = options_by_name({name: value for name, value in settings.items() if name != "search"})
         reject_options({**given, "--tokenized": tokenized, "--ensemble": ensemble, **options}, f"without {option}")
     if pairs is not None:
-        others = {"--compare": compare, "--confusion": confusion, "--vectors": vectors or None}
-        reject_options({"--test": test, **others}, "without --pairs")
+        test_options = {"--compare": compare, "--confusion": confusion, "--vectors": vectors or None}
+        reject_options({"--test": test, **test_options}, "without --pairs")
         _print_pair_accuracy(model, pairs, search or [], device, threads, as_json)
         return
     if test is not None:

@@ -30,7 +30,8 @@ class Weight:
     several, as in a fused projection of queries, keys and values. transposed: the other program stores the transposed
     matrix. rows: the first axis is the vocabulary, whose entries have another order. fill: the value of the rows of
     entries that only dragoman has. aliases: other names under which a file may contain the same tensor, because it is
-    tied.
+    tied. copies: names of tensors of the same shape that the other program stores but does not use; they are written as
+    well, and read if `theirs` is missing.
     """
 
     theirs: str
@@ -39,6 +40,12 @@ class Weight:
     rows: bool = False
     fill: float = 0.0
     aliases: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names under which a file may contain the tensor."""
+        return (self.theirs, *self.aliases, *self.copies)
 
     def of_layer(self, layer: int) -> "Weight":
         """Return the weight of one layer."""
@@ -92,7 +99,11 @@ class WeightTable:
         placed = {name for weight in self.weights for name in weight.ours}
         if without_place := sorted(ours.keys() - placed):
             raise ModelError(f"the other program has no place for {_list(without_place)}")
-        return {weight.theirs: self._join(weight, [ours[name] for name in weight.ours]) for weight in self.weights}
+        return {
+            name: self._join(weight, [ours[part] for part in weight.ours])
+            for weight in self.weights
+            for name in (weight.theirs, *weight.copies)
+        }
 
     def to_ours(self, theirs: Mapping[str, Tensor], expected: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
         """Return dragoman's tensors by name, with the dtypes of the file.
@@ -105,7 +116,7 @@ class WeightTable:
         values: dict[str, Tensor] = {}
         shapes = {name: tuple(tensor.shape) for name, tensor in self.to_theirs(expected).items()}
         for weight in self.weights:
-            names = [name for name in (weight.theirs, *weight.aliases) if name in tensors]
+            names = [name for name in weight.names if name in tensors]
             if not names:
                 problems.append(f"missing: {weight.theirs} {shapes[weight.theirs]}")
                 continue
@@ -113,7 +124,7 @@ class WeightTable:
             problems += [
                 f"different values: {name} and {names[0]}, which {path.parent.name}/config.json ties"
                 for name in names[1:]
-                if not torch.equal(tensors[name], tensor)
+                if name in weight.aliases and not torch.equal(tensors[name], tensor)
             ]
             if tuple(tensor.shape) != shapes[weight.theirs]:
                 required = shapes[weight.theirs]
@@ -133,7 +144,7 @@ class WeightTable:
 
     def unused_names(self, theirs: Mapping[str, Tensor]) -> list[str]:
         """Return the names in a file of tensors that dragoman's model does not have."""
-        known = {name for weight in self.weights for name in (weight.theirs, *weight.aliases)}
+        known = {name for weight in self.weights for name in weight.names}
         return [name for name in theirs if self.rename(name) not in known and self.unused(self.rename(name))]
 
     def _renamed(self, theirs: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
@@ -146,7 +157,7 @@ class WeightTable:
 
     def _others(self, tensors: Mapping[str, Tensor]) -> list[str]:
         """Return the problems with tensors that are not weights."""
-        known = {name for weight in self.weights for name in (weight.theirs, *weight.aliases)}
+        known = {name for weight in self.weights for name in weight.names}
         problems = []
         for name, tensor in tensors.items():
             if name in known or self.unused(name):
@@ -159,7 +170,7 @@ class WeightTable:
         return problems
 
     def _join(self, weight: Weight, parts: Sequence[Tensor]) -> Tensor:
-        tensor = parts[0] if len(parts) == 1 else torch.cat(list(parts))
+        tensor = torch.cat(list(parts))
         if weight.rows:
             tensor = tensor[torch.tensor(self.order, device=tensor.device)]
         return tensor.T.contiguous() if weight.transposed else tensor

@@ -11,7 +11,7 @@ from dragoman.base.settings.config import Config
 from dragoman.models.family import Predictions, at_positions
 from dragoman.models.interface import Memory
 from dragoman.nn.dropout import Dropout
-from dragoman.nn.embedding import Projection
+from dragoman.nn.embedding import Projection, token_table
 from dragoman.nn.feedforward import FUNCTIONS
 from dragoman.nn.normalisation import LayerNormConfig, NormConfig
 from dragoman.nn.precision import to_at_least_float32
@@ -152,8 +152,11 @@ class MaskedLanguageModelHeadConfig(Config):
         description="Add a layer of width d with an activation and a normalisation before the projection to the "
         "vocabulary, as in BERT. false: the states are projected directly.",
     )
-    activation: Literal["relu", "gelu", "swish"] = Field("gelu", description="Activation of the added layer.")
+    activation: Literal["relu", "gelu", "gelu_tanh", "swish"] = Field(
+        "gelu", description="Activation of the added layer."
+    )
     normalisation: NormConfig = Field(LayerNormConfig(), description="Normalisation after the added layer.")
+    tied: bool = Field(True, description="Use the token vectors E in the projection; false: other vectors (V, d).")
     next_sentence: bool = Field(
         False,
         description="Also predict whether the second text of a pair continues the first, from the state of the first "
@@ -161,7 +164,10 @@ class MaskedLanguageModelHeadConfig(Config):
     )
 
     def build(self, width: int, table: nn.Embedding) -> "MaskedLanguageModelHead":
-        """Build the head for states of this width. table: the token vectors (V, d), which the projection shares."""
+        """Build the head for states of this width.
+
+        table: the token vectors (V, d), which the projection shares if it is tied.
+        """
         return MaskedLanguageModelHead(width, table, self)
 
 
@@ -263,7 +269,8 @@ class MaskedLanguageModelHead(nn.Module):
         self.activation = FUNCTIONS[config.activation]
         self.pooler = nn.Linear(width, width) if config.next_sentence else None
         self.next_sentence = nn.Linear(width, 2) if config.next_sentence else None
-        self.projection = Projection(table.weight, biased=True)
+        weight = table.weight if config.tied else token_table(table.num_embeddings, width).weight
+        self.projection = Projection(weight, biased=True)
 
     def transformed(self, states: Tensor) -> Tensor:
         """Return the vectors (N, d) that are projected to the vocabulary, for states (N, d)."""

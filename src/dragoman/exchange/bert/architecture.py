@@ -11,7 +11,12 @@ from dragoman.base.log import warn
 from dragoman.base.settings.load import flatten, parse_settings
 from dragoman.exchange.huggingface import CONFIG
 from dragoman.models.encoder_only import EncoderOnlyConfig
-from dragoman.models.heads import ClassificationHeadConfig, RegressionHeadConfig, TaggingHeadConfig
+from dragoman.models.heads import (
+    ClassificationHeadConfig,
+    MaskedLanguageModelHeadConfig,
+    RegressionHeadConfig,
+    TaggingHeadConfig,
+)
 from dragoman.models.transformer import TransformerEncoderConfig
 
 ACTIVATIONS = {
@@ -31,8 +36,12 @@ ARCHITECTURES = {
     "regression": "BertForSequenceClassification",
     "tagging": "BertForTokenClassification",
     "span": "BertForQuestionAnswering",
+    "masked_language_model": "BertForMaskedLM",
 }
 """Hugging Face's class for each kind of head."""
+
+_READ_AS = {"BertForPreTraining": ARCHITECTURES["masked_language_model"]}
+"""Classes that are imported as another class, without the parts that only they have."""
 
 _NOT_COMPARED = (
     "preset",
@@ -82,7 +91,8 @@ class BertSettings(BaseModel):
     @property
     def architecture(self) -> str:
         """The name of Hugging Face's class."""
-        return self.architectures[0] if self.architectures else ARCHITECTURES["none"]
+        name = self.architectures[0] if self.architectures else ARCHITECTURES["none"]
+        return _READ_AS.get(name, name)
 
 
 def read_settings(content: Mapping[str, Any], path: Path) -> BertSettings:
@@ -168,6 +178,10 @@ def _head_section(settings: BertSettings, pooler: bool, path: Path) -> dict[str,
         return {"kind": "none", "hidden": pooler}
     if architecture == ARCHITECTURES["span"]:
         return {"kind": "span", "dropout": 0.0, "no_answer": False}
+    if architecture == ARCHITECTURES["masked_language_model"]:
+        norm = {"kind": "layer", "epsilon": settings.layer_norm_eps}
+        layer = {"activation": ACTIVATIONS[settings.hidden_act], "normalisation": norm}
+        return {"kind": "masked_language_model", **layer, "tied": settings.tie_word_embeddings}
     labels = label_names(settings, path)
     if architecture == ARCHITECTURES["tagging"]:
         return {"kind": "tagging", "labels": labels, "dropout": rate}
@@ -219,6 +233,8 @@ def config_json(model: EncoderOnlyConfig, size: int, padding: int) -> dict[str, 
 
 def _head_json(model: EncoderOnlyConfig) -> dict[str, Any]:
     head = model.head
+    if isinstance(head, MaskedLanguageModelHeadConfig):
+        return {"tie_word_embeddings": head.tied}
     if isinstance(head, RegressionHeadConfig):
         names = {"id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}
         return {**names, "problem_type": "regression", "classifier_dropout": head.dropout}

@@ -7,14 +7,18 @@ import torch
 
 from dragoman.exchange.weights import LAYER, Weight, WeightTable, linear, repeat
 from dragoman.models.encoder_only import EncoderOnlyConfig
+from dragoman.models.heads import MaskedLanguageModelHeadConfig
 from dragoman.models.transformer import TransformerEncoderConfig
 
 PREFIX = "bert."
 POOLER = "bert.pooler.dense.weight"
 EMBEDDINGS = "bert.embeddings.word_embeddings.weight"
 
+PROJECTION = "cls.predictions.decoder.weight"
+BIAS, DECODER_BIAS = "cls.predictions.bias", "cls.predictions.decoder.bias"
+"""Names of the bias of the projection. Without tied weights, Hugging Face stores both and uses only the second."""
+
 _EMBEDDINGS = (
-    Weight(EMBEDDINGS, ("encoder.embedding.tokens.weight",), rows=True),
     Weight("bert.embeddings.position_embeddings.weight", ("encoder.embedding.positions.encoding.table",)),
     Weight("bert.embeddings.token_type_embeddings.weight", ("encoder.embedding.segments.weight",)),
     *linear("bert.embeddings.LayerNorm", "encoder.embedding.norm"),
@@ -37,6 +41,10 @@ _HEADS: dict[str, tuple[Weight, ...]] = {
     "regression": linear("classifier", "head.output"),
     "tagging": linear("classifier", "head.output"),
     "span": linear("qa_outputs", "head.output"),
+    "masked_language_model": (
+        *linear("cls.predictions.transform.dense", "head.transform"),
+        *linear("cls.predictions.transform.LayerNorm", "head.norm"),
+    ),
 }
 _UNUSED = ("bert.pooler.", "cls.predictions.", "cls.seq_relationship.")
 """Prefixes of parts that a file may contain although the model's class does not use them, as in BERT's own models."""
@@ -52,7 +60,7 @@ def weight_table(model: EncoderOnlyConfig, order: Sequence[int], size: int) -> W
     pooler = _POOLER if getattr(model.head, "hidden", False) else ()
     limit = getattr(model.positions, "limit", None) or 0
     return WeightTable(
-        [*_EMBEDDINGS, *repeat(_LAYER, model.encoder.layers), *pooler, *_HEADS[model.head.kind]],
+        [*_tables(model), *_EMBEDDINGS, *repeat(_LAYER, model.encoder.layers), *pooler, *_HEADS[model.head.kind]],
         order,
         size,
         constants={
@@ -62,6 +70,24 @@ def weight_table(model: EncoderOnlyConfig, order: Sequence[int], size: int) -> W
         rename=current_name,
         unused=lambda name: name.startswith(_UNUSED),
     )
+
+
+def _tables(model: EncoderOnlyConfig) -> list[Weight]:
+    """Return the weights with one row per entry of the vocabulary."""
+    tokens, head = ("encoder.embedding.tokens.weight",), model.head
+    if not isinstance(head, MaskedLanguageModelHeadConfig):
+        return [Weight(EMBEDDINGS, tokens, rows=True)]
+    bias = ("head.projection.bias",)
+    if head.tied:
+        return [
+            Weight(EMBEDDINGS, tokens, rows=True, aliases=(PROJECTION,)),
+            Weight(BIAS, bias, rows=True, aliases=(DECODER_BIAS,)),
+        ]
+    return [
+        Weight(EMBEDDINGS, tokens, rows=True),
+        Weight(PROJECTION, ("head.projection.weight",), rows=True),
+        Weight(DECODER_BIAS, bias, rows=True, copies=(BIAS,)),
+    ]
 
 
 def current_name(name: str) -> str:

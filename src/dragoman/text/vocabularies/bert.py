@@ -17,9 +17,6 @@ from dragoman.text.vocabularies.config import LARGEST_SIZE, VocabularyConfig, co
 from dragoman.text.vocabularies.hugging_face import HuggingFaceTokenizer
 from dragoman.text.vocabularies.wordpiece import CONTINUES, learn_pieces, piece_model
 
-MASK = "mask"
-"""The tag of the entry that replaces masked tokens, BERT's [MASK]."""
-
 
 class BertTokenizer(HuggingFaceTokenizer):
     """Normalises a text, splits it at spaces and punctuation marks, and splits the words into pieces.
