@@ -16,6 +16,7 @@ from dragoman.exchange.bert.vocabulary import bert_order
 from dragoman.exchange.formats import export, import_model
 from dragoman.models.heads import MaskedOutput
 from dragoman.prediction.inputs import join_texts
+from dragoman.text.symbols import BOS
 
 transformers = pytest.importorskip("transformers")
 
@@ -34,6 +35,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "tags": {"architecture": "BertForTokenClassification", **LABELS, "hidden_act": "silu"},
     "answers": {"architecture": "BertForQuestionAnswering"},
     "masked words": {"architecture": "BertForMaskedLM", "hidden_act": "gelu_new", "layer_norm_eps": 1e-4},
+    "masked words and next sentences": {"architecture": "BertForPreTraining"},
     "masked words, untied": {"architecture": "BertForMaskedLM", "tie_word_embeddings": False},
 }
 
@@ -65,6 +67,8 @@ def their_outputs(model: Any, tokenizer: Any, texts: list[Any]) -> tuple[torch.T
     output = model(**inputs, output_hidden_states=True)
     if hasattr(output, "start_logits"):
         return output.hidden_states[-1], torch.stack((output.start_logits, output.end_logits), 2)
+    if hasattr(output, "prediction_logits"):
+        return output.hidden_states[-1], output.prediction_logits
     return output.hidden_states[-1], output.pooler_output if hasattr(output, "pooler_output") else output.logits
 
 
@@ -244,11 +248,35 @@ def test_the_unused_bias_of_an_untied_model_is_ignored(tmp_path: Path) -> None:
         assert (tmp_path / name / "model.safetensors").read_bytes() == expected
 
 
-def test_a_pre_training_model_fills_masks(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """BERT's own models are of the class BertForPreTraining, whose pooler and sentence classifier are not imported."""
+def test_pairs_continue_as_hugging_face_says(tmp_path: Path) -> None:
+    """Hugging Face's first class is "continues", ours is "does not continue"."""
     model = write_bert(tmp_path / "theirs", "BertForPreTraining")
     import_model(tmp_path / "theirs", tmp_path / "ours")
-    assert "cls.seq_relationship.weight" in capfd.readouterr().err
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
+    with torch.no_grad():
+        inputs = tokenizer([one for one, _ in PAIRS], [other for _, other in PAIRS], padding=True, return_tensors="pt")
+        expected = model(**inputs).seq_relationship_logits
+        ours = loaded(tmp_path / "ours")
+        rows = [ours.tokenizers.source.encode_batch(pair) for pair in PAIRS]
+        ids, mask = pad([join_texts(row, None).ids for row in rows])
+        found = ours.model(ids, mask).next_sentence_logits(ids == BOS)
+    torch.testing.assert_close(found, expected.flip(1), rtol=0, atol=1e-5)
+
+
+def test_a_masked_model_with_the_parts_of_pre_training_keeps_them(tmp_path: Path) -> None:
+    """BERT's own folders state the class BertForMaskedLM, but contain the pooler and the classifier of sentences."""
+    write_bert(tmp_path / "theirs", "BertForPreTraining")
+    import_model(tmp_path / "theirs", tmp_path / "expected")
+    config = tmp_path / "theirs" / "config.json"
+    config.write_text(config.read_text().replace("BertForPreTraining", "BertForMaskedLM"))
+    import_model(tmp_path / "theirs", tmp_path / "ours")
+    expected = (tmp_path / "expected" / "model.safetensors").read_bytes()
+    assert (tmp_path / "ours" / "model.safetensors").read_bytes() == expected
+
+
+def test_masks_are_filled(tmp_path: Path) -> None:
+    model = write_bert(tmp_path / "theirs", "BertForPreTraining")
+    import_model(tmp_path / "theirs", tmp_path / "ours")
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
     inputs = tokenizer("the dog [MASK] over the [MASK] grass", return_tensors="pt")
     with torch.no_grad():

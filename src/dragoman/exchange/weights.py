@@ -29,7 +29,8 @@ class Weight:
     theirs: its name. ours: the names of dragoman's tensors, which are concatenated along the first axis if there are
     several, as in a fused projection of queries, keys and values. transposed: the other program stores the transposed
     matrix. rows: the first axis is the vocabulary, whose entries have another order. fill: the value of the rows of
-    entries that only dragoman has. aliases: other names under which a file may contain the same tensor, because it is
+    entries that only dragoman has. permutation: dragoman's row for each row of the other program, if they have another
+    order. aliases: other names under which a file may contain the same tensor, because it is
     tied. copies: names of tensors of the same shape that the other program stores but does not use; they are written as
     well, and read if `theirs` is missing.
     """
@@ -39,6 +40,7 @@ class Weight:
     transposed: bool = False
     rows: bool = False
     fill: float = 0.0
+    permutation: tuple[int, ...] = ()
     aliases: tuple[str, ...] = ()
     copies: tuple[str, ...] = ()
 
@@ -171,18 +173,22 @@ class WeightTable:
 
     def _join(self, weight: Weight, parts: Sequence[Tensor]) -> Tensor:
         tensor = torch.cat(list(parts))
-        if weight.rows:
-            tensor = tensor[torch.tensor(self.order, device=tensor.device)]
+        if order := self._order(weight):
+            tensor = tensor[torch.tensor(order, device=tensor.device)]
         return tensor.T.contiguous() if weight.transposed else tensor
 
     def _split(self, weight: Weight, tensor: Tensor, expected: Mapping[str, Tensor]) -> Sequence[Tensor]:
         if weight.transposed:
             tensor = tensor.T
-        if weight.rows:
-            rows = tensor.new_full((self.size, *tensor.shape[1:]), weight.fill)
-            rows[torch.tensor(self.order)] = tensor
+        if order := self._order(weight):
+            rows = tensor.new_full((self.size if weight.rows else len(order), *tensor.shape[1:]), weight.fill)
+            rows[torch.tensor(order)] = tensor
             tensor = rows
         return [part.contiguous() for part in torch.split(tensor, [len(expected[name]) for name in weight.ours])]
+
+    def _order(self, weight: Weight) -> Sequence[int]:
+        """Return dragoman's row for each row of the other program; empty if they have the same order."""
+        return self.order if weight.rows else weight.permutation
 
 
 def original_order(tokenizer: Tokenizer, original_ids: Sequence[int] | None) -> list[int]:

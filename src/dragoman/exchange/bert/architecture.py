@@ -40,8 +40,8 @@ ARCHITECTURES = {
 }
 """Hugging Face's class for each kind of head."""
 
-_READ_AS = {"BertForPreTraining": ARCHITECTURES["masked_language_model"]}
-"""Classes that are imported as another class, without the parts that only they have."""
+PRE_TRAINING = "BertForPreTraining"
+"""Hugging Face's class for a masked language model that also predicts whether a text continues another."""
 
 _NOT_COMPARED = (
     "preset",
@@ -91,8 +91,7 @@ class BertSettings(BaseModel):
     @property
     def architecture(self) -> str:
         """The name of Hugging Face's class."""
-        name = self.architectures[0] if self.architectures else ARCHITECTURES["none"]
-        return _READ_AS.get(name, name)
+        return self.architectures[0] if self.architectures else ARCHITECTURES["none"]
 
 
 def read_settings(content: Mapping[str, Any], path: Path) -> BertSettings:
@@ -106,8 +105,8 @@ def read_settings(content: Mapping[str, Any], path: Path) -> BertSettings:
         raise ModelError(f"{path} is damaged or not supported:\n  " + "\n  ".join(problems)) from None
     if settings.hidden_act not in ACTIVATIONS:
         raise ModelError(f"{path}: unknown hidden_act {settings.hidden_act!r} (supported: {', '.join(ACTIVATIONS)})")
-    if settings.architecture not in ARCHITECTURES.values():
-        known = ", ".join(dict.fromkeys(ARCHITECTURES.values()))
+    if settings.architecture not in (*ARCHITECTURES.values(), PRE_TRAINING):
+        known = ", ".join(dict.fromkeys((*ARCHITECTURES.values(), PRE_TRAINING)))
         raise ModelError(f"{path}: models of the class {settings.architecture} are not supported (supported: {known})")
     return settings
 
@@ -136,10 +135,11 @@ def label_names(settings: BertSettings, path: Path) -> tuple[str, ...]:
     return labels
 
 
-def model_section(settings: BertSettings, pooler: bool, path: Path) -> EncoderOnlyConfig:
-    """Return the `model` section for a BERT model. pooler: whether a model without labels has a pooler.
+def model_section(settings: BertSettings, pooler: bool, next_sentence: bool, path: Path) -> EncoderOnlyConfig:
+    """Return the `model` section for a BERT model.
 
-    Raises ModelError if its settings are inconsistent.
+    pooler: whether a model without labels has a pooler. next_sentence: whether a masked language model has a pooler and
+    a classifier of next sentences. Raises ModelError if its settings are inconsistent.
     """
     norm = {"kind": "layer", "epsilon": settings.layer_norm_eps}
     section = {
@@ -163,7 +163,7 @@ def model_section(settings: BertSettings, pooler: bool, path: Path) -> EncoderOn
         "segments": settings.type_vocab_size,
         "scale_embeddings": False,
         "embedding_norm": norm,
-        "head": _head_section(settings, pooler, path),
+        "head": _head_section(settings, pooler, next_sentence, path),
     }
     try:
         return parse_settings(section, EncoderOnlyConfig, f"as {path} describes it")
@@ -171,17 +171,18 @@ def model_section(settings: BertSettings, pooler: bool, path: Path) -> EncoderOn
         raise ModelError(f"{path} describes a model that cannot be built: {error}") from None
 
 
-def _head_section(settings: BertSettings, pooler: bool, path: Path) -> dict[str, Any]:
+def _head_section(settings: BertSettings, pooler: bool, next_sentence: bool, path: Path) -> dict[str, Any]:
     rate = settings.hidden_dropout_prob if settings.classifier_dropout is None else settings.classifier_dropout
     architecture = settings.architecture
     if architecture == ARCHITECTURES["none"]:
         return {"kind": "none", "hidden": pooler}
     if architecture == ARCHITECTURES["span"]:
         return {"kind": "span", "dropout": 0.0, "no_answer": False}
-    if architecture == ARCHITECTURES["masked_language_model"]:
+    if architecture in (ARCHITECTURES["masked_language_model"], PRE_TRAINING):
         norm = {"kind": "layer", "epsilon": settings.layer_norm_eps}
         layer = {"activation": ACTIVATIONS[settings.hidden_act], "normalisation": norm}
-        return {"kind": "masked_language_model", **layer, "tied": settings.tie_word_embeddings}
+        tied = settings.tie_word_embeddings
+        return {"kind": "masked_language_model", **layer, "tied": tied, "next_sentence": next_sentence}
     labels = label_names(settings, path)
     if architecture == ARCHITECTURES["tagging"]:
         return {"kind": "tagging", "labels": labels, "dropout": rate}
@@ -234,7 +235,8 @@ def config_json(model: EncoderOnlyConfig, size: int, padding: int) -> dict[str, 
 def _head_json(model: EncoderOnlyConfig) -> dict[str, Any]:
     head = model.head
     if isinstance(head, MaskedLanguageModelHeadConfig):
-        return {"tie_word_embeddings": head.tied}
+        classes = {"architectures": [PRE_TRAINING]} if head.next_sentence else {}
+        return {"tie_word_embeddings": head.tied, **classes}
     if isinstance(head, RegressionHeadConfig):
         names = {"id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}
         return {**names, "problem_type": "regression", "classifier_dropout": head.dropout}
@@ -251,7 +253,8 @@ def _head_json(model: EncoderOnlyConfig) -> dict[str, Any]:
 
 def _check_round_trip(model: EncoderOnlyConfig, content: Mapping[str, Any]) -> None:
     """Raise ModelError unless `content` is converted back to the same model, so that no setting is overlooked."""
-    read = model_section(BertSettings.model_validate(content), getattr(model.head, "hidden", False), Path(CONFIG))
+    pooler, next_sentence = getattr(model.head, "hidden", False), getattr(model.head, "next_sentence", False)
+    read = model_section(BertSettings.model_validate(content), pooler, next_sentence, Path(CONFIG))
     ignored = (*_NOT_COMPARED, *(("head.dropout",) if model.head.kind == "span" else ()))
     ours, theirs = (flatten(each.model_dump(mode="json")) for each in (model, read))
     differences = [

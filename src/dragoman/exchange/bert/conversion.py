@@ -22,7 +22,7 @@ from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.tensors import load_tensors, model_parameters, read_shapes, save_tensors
 from dragoman.exchange.bert.architecture import config_json, model_section, read_settings
 from dragoman.exchange.bert.vocabulary import bert_order, read_vocabulary, write_vocabulary
-from dragoman.exchange.bert.weights import POOLER, PREFIX, current_name, weight_table
+from dragoman.exchange.bert.weights import NEXT_SENTENCE, POOLER, PREFIX, current_name, weight_table
 from dragoman.exchange.huggingface import CONFIG, PARAMETERS, ImportedModel, read_tensors, write_json
 from dragoman.models.assembly import without_storage
 from dragoman.models.encoder_only import EncoderOnlyConfig
@@ -44,7 +44,8 @@ def read_bert(folder: Path, config: Mapping[str, Any], allow_pickle: bool) -> Im
     settings = read_settings(config, folder / CONFIG)
     tokenizer, subword = read_vocabulary(folder, settings)
     path, tensors = read_tensors(folder, allow_pickle)
-    model = model_section(settings, any(current_name(name) == POOLER for name in tensors), folder / CONFIG)
+    names = set(map(current_name, tensors))
+    model = model_section(settings, POOLER in names, {POOLER, NEXT_SENTENCE} <= names, folder / CONFIG)
     table = weight_table(model, bert_order(tokenizer), tokenizer.size)
     tokenizers = Tokenizers(tokenizer, tokenizer)
     parameters = table.to_ours(tensors, _expected(model, tokenizers), path)

@@ -14,6 +14,7 @@ PREFIX = "bert."
 POOLER = "bert.pooler.dense.weight"
 EMBEDDINGS = "bert.embeddings.word_embeddings.weight"
 
+NEXT_SENTENCE = "cls.seq_relationship.weight"
 PROJECTION = "cls.predictions.decoder.weight"
 BIAS, DECODER_BIAS = "cls.predictions.bias", "cls.predictions.decoder.bias"
 """Names of the bias of the projection. Without tied weights, Hugging Face stores both and uses only the second."""
@@ -46,6 +47,14 @@ _HEADS: dict[str, tuple[Weight, ...]] = {
         *linear("cls.predictions.transform.LayerNorm", "head.norm"),
     ),
 }
+_SWAPPED = (1, 0)
+"""BERT's first class of a pair is "continues", dragoman's is "does not continue"."""
+
+_NEXT_SENTENCE = (
+    *linear("bert.pooler.dense", "head.pooler"),
+    Weight(NEXT_SENTENCE, ("head.next_sentence.weight",), permutation=_SWAPPED),
+    Weight("cls.seq_relationship.bias", ("head.next_sentence.bias",), permutation=_SWAPPED),
+)
 _UNUSED = ("bert.pooler.", "cls.predictions.", "cls.seq_relationship.")
 """Prefixes of parts that a file may contain although the model's class does not use them, as in BERT's own models."""
 
@@ -57,7 +66,9 @@ _OLD = re.compile(r"LayerNorm\.(?:gamma|beta)$")
 def weight_table(model: EncoderOnlyConfig, order: Sequence[int], size: int) -> WeightTable:
     """Return the table for a model. order, size: as in `WeightTable`."""
     assert isinstance(model.encoder, TransformerEncoderConfig)
-    pooler = _POOLER if getattr(model.head, "hidden", False) else ()
+    pooler: tuple[Weight, ...] = _POOLER if getattr(model.head, "hidden", False) else ()
+    if getattr(model.head, "next_sentence", False):
+        pooler = _NEXT_SENTENCE
     limit = getattr(model.positions, "limit", None) or 0
     return WeightTable(
         [*_tables(model), *_EMBEDDINGS, *repeat(_LAYER, model.encoder.layers), *pooler, *_HEADS[model.head.kind]],
