@@ -42,8 +42,10 @@ FROZEN = {
     "evaluate": "model search --reference --hypothesis --source --metric --tokenized --json --to --tags --beam "
     "--length-penalty --coverage-penalty --unknown --documents --heading --stride --batch-size --device "
     "--threads --quiet -q "
-    "--ensemble --language-model --fusion --precision-cost --pairs --test --compare --confusion --vectors --divide --no-divide",
-    "predict": "model settings --input -i --output -o --fills --vectors --format --batch-tokens --device --threads --quiet -q",
+    "--ensemble --language-model --fusion --precision-cost --pairs --test --compare --confusion --vectors --divide "
+    "--no-divide",
+    "predict": "model settings --input -i --output -o --fills --vectors --format --batch-tokens --device --threads "
+    "--quiet -q",
     "average": "checkpoints --out -o --quiet -q",
     "export": "model --to --out -o --quantization --quiet -q",
     "backtranslate": "model --input -i --output -o --out --language --to --tags --method --beam --length-penalty "
