@@ -18,7 +18,7 @@ from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.tensors import model_parameters
 from dragoman.cli.main import main
 from dragoman.data.labelled.examples import LabelledText, Question, TaggedSentence
-from dragoman.inspect.relevance import sum_over_words
+from dragoman.inspect.relevance import words_of_tokens
 from dragoman.models.encoder_only import EncoderOnlyConfig
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
@@ -185,17 +185,43 @@ def test_errors() -> None:
         classifier.inspect("a b " * 600)
 
 
-@given(st.lists(st.tuples(st.integers(1, 4), st.floats(-5, 5)), max_size=8), st.lists(st.integers(1, 5), max_size=8))
-def test_no_relevance_is_lost(tokens: list[tuple[int, float]], units: list[int]) -> None:
+@given(st.lists(st.integers(1, 4), max_size=8), st.lists(st.integers(1, 5), max_size=8))
+def test_every_token_belongs_to_the_word_that_contains_it(tokens: list[int], units: list[int]) -> None:
     def spans(lengths: list[int]) -> list[tuple[int, int]]:
-        ends = np.cumsum([0, *lengths]).tolist()
-        return list(itertools.pairwise(ends))
+        return list(itertools.pairwise(np.cumsum([0, *lengths]).tolist()))
 
-    values = [value for _, value in tokens]
-    words, sums, rest = sum_over_words(spans([length for length, _ in tokens]), values, spans(units))
-    assert sum(sums) + rest == pytest.approx(sum(values))
-    assert len(words) == len(sums) and words == sorted(words)
+    words, owners = words_of_tokens(spans(tokens), spans(units))
     assert all(one[1] <= other[0] for one, other in itertools.pairwise(words))
+    for (start, end), owner in zip(spans(tokens), owners, strict=True):
+        assert words[owner][0] <= start and end <= words[owner][1]
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("encoder", ["transformer", "mean", "causal"])
+def test_erasure_is_the_difference_to_the_text_without_the_word(encoder: str, head: str) -> None:
+    model = predictor(encoder, head, "character")
+    example = {
+        **EXAMPLES,
+        "classification": LabelledText(("ab cd , ef",)),
+        "regression": LabelledText(("ab cd , ef",)),
+        "tagging": TaggedSentence(("ab", "cd", ",", "ef")),
+    }[head]
+    inspection = model.inspect(example)
+    assert inspection.erasure is not None and inspection.relevance is not None
+    text = inspection.erasure.texts[-1]
+    assert text.words == inspection.relevance.texts[-1].words
+    if head in ("classification", "regression"):
+        assert text.words == ("ab", "cd", ",", "ef")
+        without = model.encode([LabelledText(("ab cd ef",))])[0].inputs[0]
+        logits = model.model(torch.tensor([without.ids]), torch.ones(1, len(without.ids), dtype=torch.bool))[0]
+        number = model.labels.index(inspection.target) if model.labels else ()
+        assert text.values[2] == pytest.approx(inspection.erasure.value - logits[number].item(), abs=1e-5)
+    if head == "tagging":  # the tag of the first word has no logit without the word
+        assert np.isnan(text.values[0])
+        without = model.encode([TaggedSentence(("ab", "cd", ","))])[0].inputs[0]
+        logits = model.model(torch.tensor([without.ids]), torch.ones(1, len(without.ids), dtype=torch.bool))[0]
+        label = model.labels.index(inspection.target.split(" for ")[0])
+        assert text.values[3] == pytest.approx(inspection.erasure.value - logits[1, label].item(), abs=1e-5)
 
 
 def test_the_folder_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -216,7 +242,7 @@ def test_the_folder_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture
         index["relevance"]["symbols"] + sum(sum(text["values"]) for text in index["relevance"]["texts"])
     )
     page = (tmp_path / "out" / "index.html").read_text()
-    assert "Relevance of the words" in page and "relevance.png" in page
+    assert "Relevance of the words" in page and "erasure.png" in page and "relevance.png" in page
     assert (tmp_path / "out" / "relevance.svg").stat().st_size > 1000
     with np.load(tmp_path / "out" / "attention.npz") as arrays:
         assert arrays["relevance.1"].tolist() == pytest.approx(index["relevance"]["texts"][1]["values"])

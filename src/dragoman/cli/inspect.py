@@ -1,5 +1,6 @@
 """`dragoman inspect`: save attention weights, and the relevance of words, as pictures and arrays."""
 
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -109,10 +110,13 @@ def _print_summary(inspection: "Inspection") -> None:
     for kind, maps in inspection.kinds.items():
         heads, queries, keys = maps[0].weights.shape
         print(f"{kind:<24}  layers {len(maps)}  heads {heads}  tokens {queries} × {keys}")
-    if (relevance := inspection.relevance) is not None:
-        print(f"{'relevance':<24}  {relevance.output} = {relevance.value:.4f}")
+    for relevance in (inspection.relevance, inspection.erasure):
+        if relevance is None:
+            continue
+        print(f"{relevance.method:<24}  {relevance.output} = {relevance.value:.4f}")
         for text in relevance.texts:
-            largest = sorted(zip(text.values, text.words, strict=True), key=lambda entry: -abs(entry[0]))[:8]
+            known = [entry for entry in zip(text.values, text.words, strict=True) if not isnan(entry[0])]
+            largest = sorted(known, key=lambda entry: -abs(entry[0]))[:8]
             listed = "  ".join(f"{word} {value:+.3f}" for value, word in largest)
             print(f"{text.name:<24}  {listed}")
     for line in inspection.absent:

@@ -15,7 +15,7 @@ from dragoman.base.files import atomic_folder
 from dragoman.inspect.attention import KINDS, AttentionMap
 from dragoman.inspect.relevance import Relevance
 
-ARRAYS, INDEX, PAGE, RELEVANCE = "attention.npz", "index.json", "index.html", "relevance"
+ARRAYS, INDEX, PAGE = "attention.npz", "index.json", "index.html"
 
 MAX_TOKENS = 512
 """Maximum number of tokens per side.
@@ -29,8 +29,9 @@ class Inspection:
     """The weights of all attention layers during the prediction of `target`.
 
     source: the source text; None for a language model. target: the predicted text. maps: one map per attention layer,
-    encoder layers first. absent: kinds of attention without weights, with the reasons. relevance: the relevance of the
-    words, for a model that predicts labels; `source` is then the text, and `target` the predicted label.
+    encoder layers first. absent: kinds of attention without weights, with the reasons. relevance, erasure: the
+    relevance of the words by gradient × input and by erasure, for a model that predicts labels; `source` is then the
+    text, and `target` the predicted label.
     """
 
     source: str | None
@@ -38,6 +39,7 @@ class Inspection:
     maps: tuple[AttentionMap, ...]
     absent: tuple[str, ...] = ()
     relevance: Relevance | None = None
+    erasure: Relevance | None = None
 
     @cached_property
     def kinds(self) -> dict[str, list[AttentionMap]]:
@@ -66,8 +68,14 @@ class Inspection:
         those of the relevance (see `Relevance.arrays`).
         """
         weights = {each.name: each.weights for each in self.maps}
-        relevance = {} if self.relevance is None else self.relevance.arrays
+        relevance = {key: array for name, each in self._relevances.items() for key, array in each.arrays(name).items()}
         return weights | {f"tokens.{name}": np.array(tokens) for name, tokens in self.tokens.items()} | relevance
+
+    @property
+    def _relevances(self) -> dict[str, Relevance]:
+        """The relevance by each method that was computed, by the name of its pictures."""
+        found = {"relevance": self.relevance, "erasure": self.erasure}
+        return {name: each for name, each in found.items() if each is not None}
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write pictures (PNG and SVG), `attention.npz`, `index.json` and `index.html`; returns the paths of the files.
@@ -87,8 +95,8 @@ class Inspection:
                     draw_overview(maps, *(temporary / name for name in _picture_files(kind)))
                 for each in maps:
                     draw_attention(each, *(temporary / name for name in _picture_files(_base_name(each, maps))))
-            if self.relevance is not None:
-                draw_relevance(self.relevance, *(temporary / name for name in _picture_files(RELEVANCE)))
+            for name, relevance in self._relevances.items():
+                draw_relevance(relevance, *(temporary / file for file in _picture_files(name)))
             np.savez_compressed(temporary / ARRAYS, **self.arrays)  # type: ignore[arg-type]
             (temporary / INDEX).write_text(json.dumps(self.index(), ensure_ascii=False, indent=1) + "\n", "utf-8")
             (temporary / PAGE).write_text(build_page(self.index()), "utf-8")
@@ -127,11 +135,10 @@ class Inspection:
             "tokens": self.tokens,
             "kinds": kinds,
             "absent": list(self.absent),
-            **(
-                {}
-                if self.relevance is None
-                else {"relevance": {**self.relevance.as_json(), "pictures": list(_picture_files(RELEVANCE))}}
-            ),
+            **{
+                name: {**relevance.as_json(), "pictures": list(_picture_files(name))}
+                for name, relevance in self._relevances.items()
+            },
             "arrays": ARRAYS,
         }
 
@@ -200,7 +207,7 @@ def build_page(index: dict[str, Any]) -> str:
             f"<ul>\n{items}</ul>"
         )
     if "relevance" in index:
-        parts.append(_relevance_section(index["relevance"]))
+        parts += [_relevance_section(index["relevance"]), _erasure_section(index["erasure"])]
     if index["absent"]:
         parts.append(
             f"<h2>Not available</h2>\n<ul>{''.join(f'<li>{escape(each)}</li>' for each in index['absent'])}</ul>"
@@ -219,6 +226,15 @@ def _relevance_section(relevance: dict[str, Any]) -> str:
         f"<h2>Relevance of the words</h2>\n<p>Gradient × input of the {escape(relevance['output'])}, which is "
         f"{relevance['value']:.3f}. Blue words raise it, and orange words lower it. The words and the special symbols "
         f'sum to {relevance["sum"]:.3f}.</p>\n<p><a href="{svg}"><img src="{png}" alt="relevance of each word"></a></p>'
+    )
+
+
+def _erasure_section(erasure: dict[str, Any]) -> str:
+    png, svg = erasure["pictures"]
+    return (
+        f"<h2>Erasure of the words</h2>\n<p>The {escape(erasure['output'])}, which is {erasure['value']:.3f}, minus "
+        "its value for the text without the word.</p>\n"
+        f'<p><a href="{svg}"><img src="{png}" alt="effect of each word"></a></p>'
     )
 
 

@@ -1,8 +1,9 @@
-"""`Relevance`: how much each word of a text contributed to an output of a model, by gradient × input."""
+"""`Relevance`: how much each word contributed to an output of a model, by gradient × input or by erasure."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from math import isnan
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -16,7 +17,8 @@ from dragoman.nn.embedding import Embedding
 class RelevantText:
     """A text with the relevance of its words.
 
-    name: such as "question"; empty if there is only one text. words, values: each word, and its relevance.
+    name: such as "question"; empty if there is only one text. words, values: each word, and its relevance; NaN if it is
+    undefined.
     """
 
     name: str
@@ -26,16 +28,19 @@ class RelevantText:
 
 @dataclass(frozen=True)
 class Relevance:
-    """The relevance of each word for an output of a model (Denil et al. 2014).
+    """The relevance of each word for an output of a model.
 
-    The relevance of a token is Σ_d v_d · ∂output/∂v_d for its vector v, and that of a word is the sum over its tokens.
-    A positive value raises the output. The sum over all tokens is the output minus its value for zero vectors if the
-    output is a linear function of the vectors, as for the mean of embeddings with a linear head.
+    method: "gradient × input" (Denil et al. 2014): the relevance of a token is Σ_d v_d · ∂output/∂v_d for its vector v,
+    and that of a word is the sum over its tokens. A positive value raises the output. The sum over all tokens is the
+    output minus its value for zero vectors if the output is a linear function of the vectors, as for the mean of
+    embeddings with a linear head. "erasure" (Li et al. 2016): the output minus the output for the text without the
+    word.
 
     output: describes the output, such as "logit of 'sports'". value: its value. texts: the texts with their words.
-    symbols: the relevance of the special symbols together.
+    symbols: the relevance of the special symbols together; 0 for erasure.
     """
 
+    method: Literal["gradient × input", "erasure"]
     output: str
     value: float
     texts: tuple[RelevantText, ...]
@@ -46,19 +51,34 @@ class Relevance:
         """The sum over all words and special symbols."""
         return self.symbols + sum(sum(text.values) for text in self.texts)
 
-    @property
-    def arrays(self) -> dict[str, np.ndarray]:
-        """The words (N,) and their relevance (N,) float64 of text n, counted from 0, as `relevance.n` and `words.n`."""
+    def arrays(self, name: str) -> dict[str, np.ndarray]:
+        """Return the words (N,) and their relevance (N,) float64 of text n, from 0, as `words.n` and `NAME.n`."""
         arrays: dict[str, np.ndarray] = {}
         for number, text in enumerate(self.texts):
-            arrays[f"relevance.{number}"] = np.array(text.values, np.float64)
+            arrays[f"{name}.{number}"] = np.array(text.values, np.float64)
             arrays[f"words.{number}"] = np.array(text.words, dtype=np.str_)
         return arrays
 
     def as_json(self) -> dict[str, Any]:
         """Return the values as JSON types."""
-        texts = [{"name": text.name, "words": list(text.words), "values": list(text.values)} for text in self.texts]
-        return {"output": self.output, "value": self.value, "symbols": self.symbols, "sum": self.total, "texts": texts}
+        texts = [
+            {
+                "name": text.name,
+                "words": list(text.words),
+                "values": [None if isnan(value) else value for value in text.values],
+            }
+            for text in self.texts
+        ]
+        if self.method == "erasure":
+            return {"method": self.method, "output": self.output, "value": self.value, "texts": texts}
+        return {
+            "method": self.method,
+            "output": self.output,
+            "value": self.value,
+            "symbols": self.symbols,
+            "sum": self.total,
+            "texts": texts,
+        }
 
 
 def gradient_times_input(
@@ -89,14 +109,14 @@ def gradient_times_input(
     return float(value.detach()), products.cpu().numpy()
 
 
-def sum_over_words(
-    spans: Sequence[tuple[int, int]], values: Sequence[float], units: Sequence[tuple[int, int]]
-) -> tuple[list[tuple[int, int]], list[float], float]:
-    """Return the spans of words, the sum of the values of each word's tokens, and the sum of all other tokens.
+def words_of_tokens(
+    spans: Sequence[tuple[int, int]], units: Sequence[tuple[int, int]]
+) -> tuple[list[tuple[int, int]], list[int]]:
+    """Return the spans of words, and the index of each token's word, or −1.
 
-    spans: the characters of each token; empty for a space, and for a further piece of the same character. values: of
-    each token. units: the spans of words and punctuation marks. Units that a token covers together form one word. Words
-    after the last token are left out. An empty span belongs to the word before it.
+    spans: the characters of each token; empty for a space, and for a further piece of the same character. units: the
+    spans of words and punctuation marks. Units that a token covers together form one word. Words after the last token
+    are left out. An empty span belongs to the word before it.
     """
     words: list[tuple[int, int]] = []
     for start, end in sorted({*units, *(span for span in spans if span[0] < span[1])}):
@@ -104,14 +124,10 @@ def sum_over_words(
             words[-1] = (words[-1][0], max(words[-1][1], end))
         else:
             words.append((start, end))
-    sums, rest, current = [0.0] * len(words), 0.0, -1
-    for (start, end), value in zip(spans, values, strict=True):
+    owners, current = [], -1
+    for start, end in spans:
         if start < end:
             current = max(number for number, word in enumerate(words) if word[0] <= start)
-        if current < 0:
-            rest += value
-        else:
-            sums[current] += value
+        owners.append(current)
     read = max((end for _, end in spans), default=0)
-    kept = [number for number, word in enumerate(words) if word[0] < read]
-    return [words[number] for number in kept], [sums[number] for number in kept], rest
+    return [word for word in words if word[0] < read], owners

@@ -1,22 +1,24 @@
 """The inspection of a prediction: the attention weights, and the words that carried the label."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.data.labelled.examples import LabelledText, Question, TaggedSentence
 from dragoman.inspect.attention import END, START, AttentionMap, record_weights, without_weights
 from dragoman.inspect.inspection import Inspection, check_not_blank, check_token_count
-from dragoman.inspect.relevance import Relevance, RelevantText, gradient_times_input, sum_over_words
+from dragoman.inspect.relevance import Relevance, RelevantText, gradient_times_input, words_of_tokens
 from dragoman.models.encoder_only import EncoderOnly
 from dragoman.prediction.answering import AnswerPrediction
 from dragoman.prediction.classification import ClassPrediction
 from dragoman.prediction.inputs import ModelInput
+from dragoman.prediction.outputs import compute_outputs
 from dragoman.prediction.readers import Prediction
 from dragoman.prediction.regression import ValuePrediction
 from dragoman.prediction.tagging import TagPrediction, encode_tagged, split_words
@@ -41,6 +43,19 @@ class _Output:
     def select(self, outputs: Any) -> Tensor:
         """Return the scalar from the outputs of the model for one row."""
         return torch.stack([outputs[(0, *index)] for index in self.indices]).sum()
+
+    def without(self, positions: Sequence[int], outputs: NDArray[np.float32]) -> float:
+        """Return the scalar from the outputs of the model for the row without some of its tokens.
+
+        It is NaN if it belongs to one of these tokens.
+        """
+        total = 0.0
+        for index in self.indices:
+            if len(index) > 1 and index[0] in positions:
+                return float("nan")
+            shift = sum(position < index[0] for position in positions) if len(index) > 1 else 0
+            total += float(outputs[(index[0] - shift, *index[1:]) if index else ()])
+        return total
 
 
 def inspect_prediction(
@@ -71,9 +86,11 @@ def inspect_prediction(
     names = _token_names(tokenizer, output.row)
     maps = [AttentionMap(name, weights, names, names) for name, weights in record_weights(model, *arguments).items()]
     value, products = gradient_times_input(model, arguments, output.select)
-    relevance = _relevance(tokenizer, example, output, value, products)
+    words = list(_words(tokenizer, example, output.row))
+    relevance = _relevance(words, output, value, products)
+    erasure = _erasure(model, words, output, value)
     absent = without_weights(model, (_KIND,))
-    return Inspection(" / ".join(texts), output.label, tuple(maps), tuple(absent), relevance)
+    return Inspection(" / ".join(texts), output.label, tuple(maps), tuple(absent), relevance, erasure)
 
 
 def _texts(example: Any) -> tuple[str, ...]:
@@ -151,17 +168,45 @@ def _segments(ids: Sequence[int]) -> list[tuple[int, int]]:
     return segments
 
 
-def _relevance(tokenizer: Tokenizer, example: Any, output: _Output, value: float, products: np.ndarray) -> Relevance:
-    """Return the relevance of each word, given gradient × input of each token."""
-    segments = _segments(output.row.ids)
-    texts: list[RelevantText] = []
-    covered = 0.0
-    for name, text, spans, (start, end) in _spans(tokenizer, example, output.row, segments):
+@dataclass(frozen=True)
+class _Words:
+    """The words of one text of an input. positions: the positions of each word's tokens in the input."""
+
+    name: str
+    words: tuple[str, ...]
+    positions: tuple[tuple[int, ...], ...]
+
+
+def _words(tokenizer: Tokenizer, example: Any, row: ModelInput) -> Iterator[_Words]:
+    """Yield the words of each text of an input."""
+    for name, text, spans, (start, _) in _spans(tokenizer, example, row, _segments(row.ids)):
         units = spans if isinstance(example, TaggedSentence) else split_words(text)
-        words, sums, _ = sum_over_words(spans, products[start:end].tolist(), units)
-        texts.append(RelevantText(name, tuple(text[first:last] for first, last in words), tuple(sums)))
-        covered += sum(sums)
-    return Relevance(output.description, value, tuple(texts), float(products.sum()) - covered)
+        words, owners = words_of_tokens(spans, units)
+        positions = [[start + n for n, owner in enumerate(owners) if owner == number] for number in range(len(words))]
+        yield _Words(name, tuple(text[first:last] for first, last in words), tuple(map(tuple, positions)))
+
+
+def _relevance(texts: Sequence[_Words], output: _Output, value: float, products: NDArray[np.float64]) -> Relevance:
+    """Return the relevance of each word by gradient × input, given that of each token."""
+    found = [
+        RelevantText(text.name, text.words, tuple(float(products[list(each)].sum()) for each in text.positions))
+        for text in texts
+    ]
+    covered = sum(sum(text.values) for text in found)
+    return Relevance("gradient × input", output.description, value, tuple(found), float(products.sum()) - covered)
+
+
+def _erasure(model: EncoderOnly, texts: Sequence[_Words], output: _Output, value: float) -> Relevance:
+    """Return the relevance of each word by erasure. It is NaN for a word whose own state determines the output."""
+    erased = [positions for text in texts for positions in text.positions]
+    rows = [
+        ModelInput(tuple(token for place, token in enumerate(output.row.ids) if place not in positions))
+        for positions in erased
+    ]
+    outputs = compute_outputs(model, rows, next(model.parameters()).device)
+    differences = iter([value - output.without(*each) for each in zip(erased, outputs, strict=True)])
+    found = [RelevantText(text.name, text.words, tuple(next(differences) for _ in text.words)) for text in texts]
+    return Relevance("erasure", output.description, value, tuple(found), 0.0)
 
 
 def _spans(

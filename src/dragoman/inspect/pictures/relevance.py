@@ -1,6 +1,7 @@
 """The relevance of words: a text whose words are shaded by signed values, with the numbers below."""
 
 from collections.abc import Iterator, Sequence
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ _WORD_HEIGHT, _LINE_HEIGHT, _GAP = 0.26, 0.52, 0.06
 _TITLE, _HEADING, _LEGEND = 0.6, 0.3, 0.8
 """Height of the title, of a text's name, and of the legend, in inches."""
 
+_TITLES = {"gradient × input": "Relevance for", "erasure": "Effect of each word on"}
+
 _MAX_LENGTH = 40
 """Maximum number of characters of a word."""
 
@@ -42,9 +45,10 @@ def draw_relevance(relevance: Relevance, *files: Path) -> None:
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
     axes.set(xlim=(0, _WIDTH), ylim=(height, 0))
-    title = " ".join(f"Relevance for the {relevance.output} = {_sign(f'{relevance.value:.3f}')}".split())
+    title = " ".join(f"{_TITLES[relevance.method]} the {relevance.output} = {_sign(f'{relevance.value:.3f}')}".split())
     axes.text(_MARGIN, _TITLE / 2, _shorten(title, 110), fontsize=12, color=INK, va="center", parse_math=False)
-    limit = max((abs(value) for text in relevance.texts for value in text.values), default=0.0) or 1.0
+    known = [abs(value) for text in relevance.texts for value in text.values if not isnan(value)]
+    limit = max(known, default=0.0) or 1.0
     top = _TITLE
     for text, rows in zip(relevance.texts, lines, strict=True):
         if text.name:
@@ -53,16 +57,22 @@ def draw_relevance(relevance: Relevance, *files: Path) -> None:
         for row in rows:
             _draw_line(axes, row, top, limit)
             top += _LINE_HEIGHT
-    sums = (f"{relevance.total - relevance.symbols:+.3f}", f"{relevance.symbols:+.3f}")
-    note = "sum of the words {}, special symbols {}".format(*map(_sign, sums))
+    note = (
+        "output minus the output for the text without the word" if relevance.method == "erasure" else _sums(relevance)
+    )
     axes.text(_WIDTH - _MARGIN, height - 0.25, note, fontsize=8, color=QUIET, ha="right", va="center")
     box = (_MARGIN / _WIDTH, (_LEGEND - 0.3) / height, 3.4 / _WIDTH, 0.12 / height)
     scale = ScalarMappable(Normalize(-limit, limit), SIGNED)
     bar = figure.colorbar(scale, cax=figure.add_axes(box), orientation="horizontal")
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=8, colors=QUIET, length=0)
-    bar.set_label("gradient × input; orange lowers, blue raises the output", fontsize=8, color=QUIET)
+    bar.set_label(f"{relevance.method}; orange lowers, blue raises the output", fontsize=8, color=QUIET)
     save(figure, *files)
+
+
+def _sums(relevance: Relevance) -> str:
+    words, symbols = f"{relevance.total - relevance.symbols:+.3f}", f"{relevance.symbols:+.3f}"
+    return f"sum of the words {_sign(words)}, special symbols {_sign(symbols)}"
 
 
 def _lines(text: RelevantText) -> Iterator[list[tuple[str, float, float]]]:
@@ -84,7 +94,7 @@ def _lines(text: RelevantText) -> Iterator[list[tuple[str, float, float]]]:
 def _draw_line(axes: Axes, line: Sequence[tuple[str, float, float]], top: float, limit: float) -> None:
     x = _MARGIN
     for word, value, width in line:
-        share = value / limit
+        share = 0.0 if isnan(value) else value / limit
         colour = SIGNED((share + 1) / 2)
         axes.add_patch(Rectangle((x, top), width, _WORD_HEIGHT, facecolor=colour, edgecolor=GRID, linewidth=0.6))
         middle = x + width / 2
@@ -96,6 +106,8 @@ def _draw_line(axes: Axes, line: Sequence[tuple[str, float, float]], top: float,
 
 
 def _number(value: float) -> str:
+    if isnan(value):
+        return "–"
     return _sign(f"{value:+.2f}") if abs(value) >= 0.005 else "0"
 
 
