@@ -11,6 +11,7 @@ import pytest
 
 from dragoman import Predictor, evaluate_labels, predict, train
 from dragoman.base.errors import ConfigError, DataError, ModelError
+from dragoman.cli.main import main
 
 MACHINE = {"device": "cpu", "precision": "float32", "threads": 1, "schedule": {"kind": "cosine", "peak": 0.03}}
 MODEL = {"preset": "mean", "width": 16}
@@ -155,3 +156,17 @@ def test_evaluation_and_comparison(folder: Path, tmp_path: Path) -> None:
     assert {each.first.name for each in result.comparisons[0]} >= {"accuracy", "macro F1"}
     assert "against" in str(result)
     assert len(result.as_json()["models"]) == 2
+
+
+def test_several_test_sets(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tests = [str(write_texts(tmp_path / name, 20, seed)) for name, seed in (("a.tsv", 5), ("b.tsv", 6))]
+    command = ["evaluate", str(folder), "--test", tests[0], "--test", tests[1]]
+    assert main([*command, "--json"]) == 0
+    both = json.loads(capsys.readouterr().out)["tests"]
+    assert [each["test"] for each in both] == tests
+    for test, found in zip(tests, both, strict=True):
+        assert found == {"test": test, **evaluate_labels(folder, test, quiet=True).as_json()}
+    assert main(command) == 0
+    assert all(test in capsys.readouterr().out for test in tests[:1])
+    assert main([*command, "--confusion", str(tmp_path / "c.png")]) != 0
+    assert "give --test once" in " ".join(capsys.readouterr().err.split())

@@ -77,11 +77,11 @@ def evaluate(
         ),
     ] = False,
     test: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
             "--test",
-            help="Labelled examples, for a model that predicts labels. Settings of the file are KEY=VALUE arguments, "
-            "such as columns.text=review.",
+            help="Labelled examples, for a model that predicts labels; repeatable. Settings of the file are KEY=VALUE "
+            "arguments, such as columns.text=review.",
         ),
     ] = None,
     pairs: Annotated[
@@ -160,7 +160,7 @@ def evaluate(
         reject_options({"--test": test, **test_options}, "without --pairs")
         _print_pair_accuracy(model, pairs, search or [], device, threads, as_json)
         return
-    if test is not None:
+    if test:
         _print_label_measures(model, compare or [], test, search or [], confusion, vectors, device, threads, as_json)
         return
     reject_options({"--compare": compare, "--confusion": confusion, "--vectors": vectors or None}, "with --test")
@@ -223,7 +223,7 @@ def _print_precision_cost(
 def _print_label_measures(
     model: Path | None,
     others: Sequence[Path],
-    test: Path,
+    tests: Sequence[Path],
     settings: Sequence[str],
     confusion: Path | None,
     vectors: bool,
@@ -231,21 +231,32 @@ def _print_label_measures(
     threads: int | None,
     as_json: bool,
 ) -> None:
-    """Print the measures of models that predict labels, and draw the confusion matrix of the first."""
+    """Print the measures of models that predict labels on each test set, and draw the confusion matrix of the first."""
     from dragoman.base.errors import ConfigError
     from dragoman.evaluation.evaluate_labels import evaluate_labels
 
     if model is None:
         raise ConfigError("--test evaluates a model: name its folder")
-    result = evaluate_labels([model, *others], test, settings, vectors=vectors, device=device, threads=threads)
+    if confusion is not None and len(tests) > 1:
+        raise ConfigError("--confusion draws the matrix of one test set: give --test once")
+    models = [model, *others]
+    results = [
+        evaluate_labels(models, test, settings, vectors=vectors, device=device, threads=threads) for test in tests
+    ]
     if confusion is not None:
-        matrix = result.reports[0].confusion
+        matrix = results[0].reports[0].confusion
         if matrix is None:
             raise ConfigError(f"{model} does not predict classes of texts: leave out --confusion")
         from dragoman.inspect.pictures.confusion import draw_confusion
 
         draw_confusion(matrix, confusion)
-    print(_format_json(result.as_json()) if as_json else result)
+    if len(results) == 1:
+        print(_format_json(results[0].as_json()) if as_json else results[0])
+    elif as_json:
+        listed = [{"test": str(test), **each.as_json()} for test, each in zip(tests, results, strict=True)]
+        print(_format_json({"tests": listed}))
+    else:
+        print("\n\n".join(f"{test}\n{each}" for test, each in zip(tests, results, strict=True)))
 
 
 def _print_pair_accuracy(

@@ -26,6 +26,9 @@ _TITLE, _HEADING, _LEGEND = 0.6, 0.3, 0.8
 
 _TITLES = {"gradient × input": "Relevance for", "erasure": "Effect of each word on"}
 
+_TICKS = (-1, -0.5, 0, 0.5, 1)
+"""Ticks of the legend, as fractions of the largest value."""
+
 _MAX_LENGTH = 40
 """Maximum number of characters of a word."""
 
@@ -64,6 +67,7 @@ def draw_relevance(relevance: Relevance, *files: Path) -> None:
     box = (_MARGIN / _WIDTH, (_LEGEND - 0.3) / height, 3.4 / _WIDTH, 0.12 / height)
     scale = ScalarMappable(Normalize(-limit, limit), SIGNED)
     bar = figure.colorbar(scale, cax=figure.add_axes(box), orientation="horizontal")
+    bar.set_ticks([each * limit for each in _TICKS], labels=[_sign(f"{each * limit:.2g}") for each in _TICKS])
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=8, colors=QUIET, length=0)
     bar.set_label(f"{relevance.method}; orange lowers, blue raises the output", fontsize=8, color=QUIET)
