@@ -9,13 +9,15 @@ import pytest
 import torch
 
 from dragoman import Predictor, evaluate_labels, predict
-from dragoman.base.errors import ConfigError, DataError
+from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.base.settings.load import dump_settings
 from dragoman.checkpoint.folder import write_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.tensors import model_parameters
 from dragoman.cli.main import main
 from dragoman.models.encoder_only import EncoderOnlyConfig
+from dragoman.serving.config import EngineConfig, ModelConfig
+from dragoman.serving.served_predictors import ServedPredictor
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.vocabularies.bert import BertWordPieceConfig
@@ -74,6 +76,11 @@ def test_a_body_predicts_no_labels(predictor: Predictor, folder: Path, capfd: py
     (folder.parent / "texts.txt").write_text("a cat\n")
     assert main(["predict", str(folder), "--input", str(folder.parent / "texts.txt")]) == 2
     assert "predicts no labels" in capfd.readouterr().err
+
+
+def test_a_body_is_not_served(folder: Path) -> None:
+    with pytest.raises(ModelError, match="body has no head, so it predicts no labels"):
+        ServedPredictor(ModelConfig(path=folder), EngineConfig(device="cpu"), "body")
 
 
 @pytest.mark.parametrize("text", [5, ("a", "b", "c"), ("a", 5), {"text": "a"}])

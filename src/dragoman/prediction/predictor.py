@@ -122,6 +122,11 @@ class Predictor:
         return next(self.model.parameters()).device
 
     @property
+    def has_head(self) -> bool:
+        """Whether the model has a head. A body without one, such as an imported BERT, has only vectors of texts."""
+        return self._reader is not None
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """The names of the classes; empty for a model without classes."""
         return getattr(self.head, "labels", None) or ()

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dragoman.base.errors import ConfigError
+from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.machine.device import use_threads
 from dragoman.checkpoint.folder import folder_kind
 from dragoman.exchange.ctranslate2.folder import is_exported
@@ -23,8 +23,8 @@ class ServedPredictor:
     def __init__(self, config: ModelConfig, engine: EngineConfig, name: str) -> None:
         """Load the model.
 
-        Raises ModelError and ConfigError as `Predictor.load` does, and ConfigError for settings that apply only to
-        translation models.
+        Raises ModelError and ConfigError as `Predictor.load` does, ModelError for a model without a head, and
+        ConfigError for settings that apply only to translation models.
         """
         if config.source is not None or config.target is not None:
             raise ConfigError(f"{config.path} predicts labels and has no languages: remove `source` and `target`")
@@ -35,7 +35,7 @@ class ServedPredictor:
         self.name, self._config, self._engine = name, config, engine
         self._version = folder_version(config.path)
         use_threads(engine.threads)
-        self.predictor = Predictor.load(config.path, engine.device)
+        self.predictor = _load(config, engine)
 
     @property
     def description(self) -> dict[str, str]:
@@ -60,8 +60,15 @@ class ServedPredictor:
         if version == self._version:
             return False
         self._version = version
-        self.predictor = Predictor.load(self._config.path, self._engine.device)
+        self.predictor = _load(self._config, self._engine)
         return True
+
+
+def _load(config: ModelConfig, engine: EngineConfig) -> Predictor:
+    predictor = Predictor.load(config.path, engine.device)
+    if not predictor.has_head:
+        raise ModelError(f"{config.path} has no head, so it predicts no labels: train one with train.start")
+    return predictor
 
 
 class Predictors(Mapping[str, ServedPredictor]):
