@@ -34,6 +34,8 @@ from dragoman.training.objectives.objective import LossContext, Objective
 from dragoman.training.validation import Measure, Validation
 
 _VALIDATION_SEED = 0
+_PRODUCTS = 3
+"""Matrix products per weight matrix in training: one forward, two backward."""
 
 
 class MaskedLanguageModelJob(CorpusJob):
@@ -118,8 +120,10 @@ class MaskedLanguageModelJob(CorpusJob):
         return activation_bytes(model, tokens, longest, free)
 
     def flops_per_target_token(self) -> float:
-        """Return the FLOPs of an update divided by its number of masked tokens."""
-        return super().flops_per_target_token() / self.run.data.masking.rate
+        """Return the FLOPs of an update divided by its number of masked tokens, at which the head is computed."""
+        width, head = self.run.model.width, self.run.model.head
+        projected = self.tokenizer.size + (width if getattr(head, "transform", False) else 0)
+        return super().flops_per_target_token() / self.run.data.masking.rate + _PRODUCTS * 2 * width * projected
 
     def plan(self, epoch: int) -> BatchPlan:
         """Plan the batches of an epoch: excerpts of similar length, or packed rows of excerpts in random order."""
