@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from dragoman import Predictor, evaluate_labels, predict, train
-from dragoman.base.errors import DataError
+from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.labelled.corpus import QuestionCorpusConfig
 from dragoman.data.labelled.examples import TaggedSentence
 from dragoman.data.labelled.read import read_questions
@@ -138,7 +138,7 @@ def test_numbers_are_predicted(tmp_path: Path) -> None:
         scores = [2.5 + 0.4 * ((row == "good").sum() - (row == "bad").sum()) for row in rows]
         lines = [f"{' '.join(row)}\t{score:g}" for row, score in zip(rows, scores, strict=True)]
         (tmp_path / f"{name}.tsv").write_text("\n".join(lines) + "\n")
-    recipe = {
+    recipe: dict[str, Any] = {
         "task": {"kind": "regression"},
         "data": {"train": str(tmp_path / "train.tsv"), "valid": str(tmp_path / "valid.tsv")},
         "model": {"preset": "mean", "width": 16, "dropout": 0.0},
@@ -149,8 +149,16 @@ def test_numbers_are_predicted(tmp_path: Path) -> None:
     train(recipe, quiet=True)
     report = evaluate_labels(tmp_path / "run", tmp_path / "valid.tsv", quiet=True).reports[0]
     assert report["pearson"].value > 0.95
-    (prediction,) = Predictor.load(tmp_path / "run").predict("good good good film film film")
+    predictor = Predictor.load(tmp_path / "run")
+    (prediction,) = predictor.predict("good good good film film film")
     assert prediction.as_json()["value"] == pytest.approx(3.7, abs=0.3)
+    limited = {**recipe, "model": {**recipe["model"], "head": {"range": [2, 3]}}, "out": str(tmp_path / "limited")}
+    with pytest.raises(DataError, match=r"the label [\d.]+ is not in model.head.range, which is 2 to 3"):
+        train(limited, quiet=True)
+    with pytest.raises(ConfigError, match="the first number must be smaller"):
+        train({**limited, "model": {"preset": "mean", "head": {"range": [3, 2]}}}, quiet=True)
+    clipped = Predictor(predictor.model, predictor.tokenizer, predictor.head.model_copy(update={"range": (0.0, 3.0)}))
+    assert clipped.predict("good good good film film film")[0].as_json()["value"] == 3
 
 
 def write_tagged(path: Path, count: int, seed: int) -> Path:

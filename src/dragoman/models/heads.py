@@ -90,6 +90,20 @@ class RegressionHeadConfig(_TextHead):
         gt=0,
         description="Factor of each prediction. null: the standard deviation of the training labels.",
     )
+    range: tuple[float, float] | None = Field(
+        None,
+        description="Smallest and largest possible label, such as [0, 5]. Labels outside are errors, and predictions "
+        "are clipped. null: any number.",
+    )
+
+    @field_validator("range")
+    @classmethod
+    def _check_range(cls, value: tuple[float, float] | None) -> tuple[float, float] | None:
+        if value is not None and not value[0] < value[1]:
+            raise ValueError(
+                f"the first number must be smaller than the second, but they are {value[0]:g}, {value[1]:g}"
+            )
+        return value
 
     def build(self, width: int, table: nn.Embedding) -> "RegressionHead":
         """Build the head for states of this width. table: the token vectors (V, d), which this head does not use."""

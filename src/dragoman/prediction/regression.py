@@ -33,20 +33,29 @@ class TextRegressor:
     def __init__(self, tokenizer: Tokenizer, head: RegressionHeadConfig, limit: int | None) -> None:
         """limit: maximum number of tokens of an input; longer texts are cut."""
         self._tokenizer, self._limit = tokenizer, limit
+        self._range = head.range
 
     def encode(self, examples: Sequence[LabelledText]) -> list[list[ModelInput]]:
         """Return the inputs of each example, which is one."""
         return encode_texts(self._tokenizer, examples, self._limit)
 
     def target(self, example: LabelledText, inputs: Sequence[ModelInput], known: bool = True) -> list[float]:
-        """Return the label for each input. Raises DataError for a label that is not a number."""
-        return [label_value(example)]
+        """Return the label for each input. Raises DataError for a label that is not a number or outside the range."""
+        value = label_value(example)
+        if self._range is not None and not self._range[0] <= value <= self._range[1]:
+            low, high = self._range
+            raise DataError(
+                f"the label {value:g} is not in model.head.range, which is {low:g} to {high:g}: correct the label, or "
+                "widen the range"
+            )
+        return [value]
 
     def predict(
         self, example: LabelledText, inputs: Sequence[ModelInput], outputs: Sequence[NDArray[np.float32]]
     ) -> ValuePrediction:
         """Return the prediction for an example. outputs: the number () that the model computes for its input."""
-        return ValuePrediction(float(outputs[0]))
+        value = float(outputs[0])
+        return ValuePrediction(value if self._range is None else min(max(value, self._range[0]), self._range[1]))
 
 
 def label_value(example: LabelledText) -> float:
