@@ -170,3 +170,12 @@ def test_several_test_sets(folder: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert all(test in capsys.readouterr().out for test in tests[:1])
     assert main([*command, "--confusion", str(tmp_path / "c.png")]) != 0
     assert "give --test once" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_model_of_single_texts_does_not_read_pairs(predictor: Predictor, tmp_path: Path) -> None:
+    assert predictor.head.texts == 1  # type: ignore[union-attr]
+    with pytest.raises(ConfigError, match="text 2: this is a pair, but the model was trained on single texts"):
+        predictor.predict(["a dog", ("a dog", "a cat")])
+    (tmp_path / "pairs.tsv").write_text("a dog\ta cat\tTier, groß\n")
+    with pytest.raises(ConfigError, match="trained on single texts"):
+        evaluate_labels(predictor, tmp_path / "pairs.tsv", quiet=True)

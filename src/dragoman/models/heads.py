@@ -65,6 +65,9 @@ class _TextHead(Config):
     hidden: bool = Field(
         False, description="Add a layer tanh(Wx + b) of width d before the output layer, as in BERT's pooler."
     )
+    texts: Literal[1, 2] | None = Field(
+        None, description="Number of texts of an input: 1, or 2 for pairs. null: that of the training data."
+    )
 
 
 class ClassificationHeadConfig(_LabelledHead, _TextHead):

@@ -151,6 +151,7 @@ class Predictor:
         """Return the inputs of the model for each text, in order. The arguments and errors are those of `predict`."""
         reader = self._head_reader()
         examples = [self._example(text, number) for number, text in enumerate(texts, first)]
+        self._check_pairs(examples, first)
         inputs = reader.encode(examples)
         return [EncodedText(*each) for each in zip(texts, examples, inputs, strict=True)]
 
@@ -246,6 +247,14 @@ class Predictor:
         if isinstance(pair, str) or len(pair) != 2 or not all(isinstance(part, str) for part in pair):
             raise ConfigError(f"text {number}: expected a question and a context, not {text!r:.80}")
         return Question(str(number), str(pair[0]), str(pair[1]))
+
+    def _check_pairs(self, examples: Sequence[Any], first: int) -> None:
+        """Raise ConfigError for a single text if the model was trained on pairs, and vice versa."""
+        expected = getattr(self.head, "texts", None)
+        for number, example in enumerate(examples, first):
+            if expected is not None and len(example.texts) != expected:
+                given, needed = ("a pair", "single texts") if expected == 1 else ("a single text", "pairs of texts")
+                raise ConfigError(f"text {number}: this is {given}, but the model was trained on {needed}")
 
     def _restore_text(self, text: Text, prediction: Prediction) -> Prediction:
         """Return a prediction whose offsets refer to the original text."""

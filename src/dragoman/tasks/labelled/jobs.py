@@ -47,7 +47,7 @@ class ClassificationJob(LabelledJob):
     def resolve_head(self, head: ClassificationHeadConfig) -> ClassificationHeadConfig:
         """Return the settings with the labels of the training data."""
         labels = head.labels or sorted_labels(str(example.label) for example in self.train)
-        return head.model_copy(update={"labels": labels})
+        return head.model_copy(update={"labels": labels, "texts": head.texts or len(self.train[0].texts)})
 
     def labels(self, example: LabelledText) -> Sequence[str]:
         """Return the label."""
@@ -84,7 +84,8 @@ class RegressionJob(LabelledJob):
         values = list(map(label_value, self.train))
         offset = fmean(values) if head.offset is None else head.offset
         scale = (pstdev(values) or 1.0) if head.scale is None else head.scale
-        return head.model_copy(update={"offset": offset, "scale": scale})
+        texts = head.texts or len(self.train[0].texts)
+        return head.model_copy(update={"offset": offset, "scale": scale, "texts": texts})
 
     def build_objective(self, rows: Sequence[Row]) -> LabelObjective:
         """Return the squared error."""
