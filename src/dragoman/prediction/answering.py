@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,7 @@ class AnswerFinder:
         threshold: the threshold that was chosen on the validation set, which `head.threshold` overrides.
         """
         self._tokenizer, self._head, self._limit = tokenizer, head, limit
+        self._spans = lru_cache(maxsize=256)(tokenizer.spans)  # many questions are about the same context
         self._threshold = (threshold or 0.0) if head.threshold is None else head.threshold
 
     def encode(self, examples: Sequence[Question]) -> list[list[ModelInput]]:
@@ -122,7 +124,7 @@ class AnswerFinder:
         """
         if example.impossible or not example.answers:
             return [(_NO_ANSWER, _NO_ANSWER)] * len(inputs)
-        first, last = answer_tokens(self._tokenizer.spans(example.context), example.answers[0])
+        first, last = answer_tokens(self._spans(example.context), example.answers[0])
         targets = []
         for each in inputs:
             contained = each.first <= first and last < each.first + len(each.places)
@@ -156,7 +158,7 @@ class AnswerFinder:
                     (score, each.first + first, each.first + last, float(rows[first, 0]), float(rows[last, 1]))
                 )
         found.sort(key=lambda entry: -entry[0])
-        spans = self._tokenizer.spans(example.context) if found else []
+        spans = self._spans(example.context) if found else []
         candidates: dict[str, Candidate] = {}
         for _, first, last, start_logit, end_logit in found:
             start, end = spans[first][0], max(spans[first][0], spans[last][1])
@@ -168,7 +170,7 @@ class AnswerFinder:
         """Return why the model cannot give the first answer of a question; None if it can."""
         if example.impossible or not example.answers:
             return None
-        first, last = answer_tokens(self._tokenizer.spans(example.context), example.answers[0])
+        first, last = answer_tokens(self._spans(example.context), example.answers[0])
         if last - first >= self._head.longest:
             return f"longer than model.head.longest, which is {self._head.longest} tokens"
         if all(target == (_NO_ANSWER, _NO_ANSWER) for target in self.target(example, inputs)):
