@@ -4,6 +4,7 @@ import random
 import time
 from pathlib import Path
 
+import pytest
 from format_1 import PAIRS
 from training_runs import Server
 
@@ -11,6 +12,7 @@ MODEL = Path(__file__).parents[1] / "fixtures" / "format-1"
 KILLS = 6
 
 
+@pytest.mark.slow  # `test_a_stopped_run_resumes_to_the_same_bytes` is the quick variant
 def test_a_killed_back_translation_is_resumed(server: Server, tmp_path: Path) -> None:
     lines = [source if number % 5 else f"{source} {number}" for number in range(40) for source, _ in PAIRS]
     whole, killed = tmp_path / "whole", tmp_path / "killed"

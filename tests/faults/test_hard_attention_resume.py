@@ -25,7 +25,7 @@ VARIANTS["hard attention, adaptive, teacher forcing falls as a sigmoid"] = [
     *VARIANTS["hard attention, adaptive"],
     *VARIANTS["teacher forcing falls as a sigmoid"],
 ]
-FEW = ("hard attention, adaptive, teacher forcing falls as a sigmoid", "recurrent, hard attention")
+FEW = ("hard attention, adaptive, teacher forcing falls as a sigmoid",)
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,7 @@ def test_models_that_cannot_be_served_are_explained(tmp_path: Path, capfd: pytes
             ([], "no model to serve"),
             ([model, "--port", "0"], "does not name its languages"),
             ([model, "--languages", "ende", "--port", "0"], "source-target, such as en-de"),
-            ([model, "--languages", "en-de", "--languages", "de-en"], "2 --languages for 1 models"),
+            ([model, "--languages", "en-de", "--languages", "de-en"], "2 --languages for 1 translation models"),
             ([model, "--languages", "en-de", "--port", port], "choose another --host or --port"),
             ([str(tmp_path / "none"), "--languages", "en-de", "--port", "0"], "none"),
             (["--config", str(config)], "charcters"),

@@ -46,6 +46,8 @@ PRE_TRAINING = "BertForPreTraining"
 _NOT_COMPARED = (
     "preset",
     "dropout.embedding",
+    "head.texts",
+    "head.scheme",
     "head.offset",
     "head.scale",
     "head.longest",

@@ -51,7 +51,7 @@ _LAYERS: Mapping[str, Decision] = {
     "heads": any_value,
     "attention": any_value,
     "feedforward": any_value,
-    "activation": one_of("relu", "gelu", "swish", "swiglu"),
+    "activation": one_of("relu", "gelu", "gelu_tanh", "swish", "swiglu"),
     "experts": one_of(None),
     "norm": one_of("post", "pre"),
     "normalisation": any_value,

@@ -32,7 +32,7 @@ from dragoman.text.tokenizers import Tokenizers
 POSITIONS = 4096
 """Number of rows in position tables without a length limit, and therefore the maximum length in tokens."""
 
-_ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH", "swiglu": "SWISH"}
+_ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu_tanh": "GELUTanh", "swish": "SWISH", "swiglu": "SWISH"}
 Array = NDArray[np.float32]
 Stack = TransformerEncoder | TransformerDecoder
 
