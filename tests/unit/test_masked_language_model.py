@@ -157,7 +157,7 @@ def test_fills_are_the_most_probable_tokens_and_their_probabilities(body: Path) 
     assert chances == sorted(chances, reverse=True) and len(chances) == tokenizer.size - 5
     assert 1 - sum(chances) == pytest.approx(sum(expected[:4]) + expected[mask], abs=1e-5)
     alone = predictor.predict(texts[0])[0]
-    assert [fill.text for fill in alone.fills[1][:3]] == [fill.text for fill in predictions[0].fills[1][:3]]
+    assert [fill.text for fill in alone.fills[1][:3]] == [fill.text for fill in predictions[0].fills[1][:3]]  # type: ignore[attr-defined]
 
 
 def test_predict_writes_the_fills_of_each_text(body: Path, tmp_path: Path) -> None:
