@@ -61,7 +61,9 @@ def write(folder: Path) -> None:
 
 
 def start(server: Server, folder: Path, workers: int = 0, fatal: int = -1, name: str = "") -> Process:
-    (folder / "prepare.py").write_text(SCRIPT, encoding="utf-8")
+    script = folder / "prepare.py"
+    if not script.exists():  # a process that has just been started may be reading it
+        script.write_text(SCRIPT, encoding="utf-8")
     return server.start(folder, "prepare.py", str(folder), str(workers), str(fatal), name=name)
 
 
