@@ -51,7 +51,9 @@ def write(folder: Path) -> None:
 
 
 def run(server: Server, folder: Path, workers: int = 0, fatal: int = -1) -> tuple[int, str]:
-    (folder / "prepare.py").write_text(SCRIPT, encoding="utf-8")
+    script = folder / "prepare.py"
+    if not script.exists():  # a process that has just been started may be reading it
+        script.write_text(SCRIPT, encoding="utf-8")
     process = server.start(folder, "prepare.py", str(folder), str(workers), str(fatal))
     assert process.wait() in (0, -signal.SIGKILL), process.said
     return process.wait(), (folder / "stdout").read_text(encoding="utf-8")
