@@ -9,12 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.base.errors import ConfigError
 from dragoman.checkpoint.meta import Meta, Score
 from dragoman.data.batches.plan import BatchPlan, plan_epoch
 from dragoman.data.preparation.pipeline import PreparedCorpora
 from dragoman.inspect.describe import count_operations
 from dragoman.metrics.metric import Metric
 from dragoman.models.footprint import SHORT_TRIAL, evaluate_polynomial, measure_footprint, refine_footprint
+from dragoman.models.interface import LengthLimit
 from dragoman.models.settings import ModelSettings
 from dragoman.text.tokenizers import Tokenizers, VocabularySizes
 from dragoman.training.ranks.ranks import Runtime
@@ -61,6 +63,15 @@ def activation_bytes(model: Any, tokens: int, longest: int, free: int) -> int:
     vocabulary: int = 0 if decoder is None else decoder.projection.weight.size(0)
     logits = min(tokens, _LOGIT_ROWS) * vocabulary * _LOGIT_COPIES
     return int(tokens / longest * evaluate_polynomial(footprint.training, longest)) + logits * _FLOAT_BYTES
+
+
+def check_block(block: int, limit: LengthLimit) -> None:
+    """Raise ConfigError if an excerpt of `data.block` tokens exceeds the model's number of positions."""
+    if limit.positions is not None and block > limit.positions:
+        raise ConfigError(
+            f"data.block is {block} tokens, but the model has {limit.positions} positions ({limit.setting}): lower "
+            f"data.block, or raise {limit.setting}"
+        )
 
 
 class ValidationSets:

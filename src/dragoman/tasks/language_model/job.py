@@ -17,7 +17,7 @@ from dragoman.data.corpora.documents import read_texts
 from dragoman.data.corpora.readers import check_readable
 from dragoman.data.preparation.prepare import prepare_texts
 from dragoman.models.parts import count_parameters
-from dragoman.tasks.corpus_job import CorpusJob, ValidationSets
+from dragoman.tasks.corpus_job import CorpusJob, ValidationSets, check_block
 from dragoman.tasks.language_model.config import LanguageModelRun
 from dragoman.tasks.language_model.validator import METRICS, HeldOutText, TextValidator
 from dragoman.tasks.start import load_start
@@ -82,11 +82,7 @@ class LanguageModelJob(CorpusJob):
     def build(self) -> nn.Module:
         """Build the model. Raises ConfigError if `data.block` exceeds the model's number of positions."""
         model, block = self.run.model.build(self.tokenizer.size), self.run.data.block
-        if model.limit.positions is not None and block > model.limit.positions:
-            raise ConfigError(
-                f"data.block is {block} tokens, but the model has {model.limit.positions} positions "
-                f"({model.limit.setting}): lower data.block, or raise {model.limit.setting}"
-            )
+        check_block(block, model.limit)
         return model
 
     def outline(self, model: nn.Module) -> str:

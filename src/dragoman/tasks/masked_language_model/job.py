@@ -22,7 +22,7 @@ from dragoman.models.assembly import resolve_scheme
 from dragoman.models.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.parts import count_parameters
 from dragoman.tasks.body import fill_body, load_body
-from dragoman.tasks.corpus_job import CorpusJob, activation_bytes
+from dragoman.tasks.corpus_job import CorpusJob, activation_bytes, check_block
 from dragoman.tasks.language_model.job import load_vocabulary
 from dragoman.tasks.language_model.validator import HeldOutText
 from dragoman.tasks.masked_language_model.config import MaskedLanguageModelRun
@@ -88,11 +88,7 @@ class MaskedLanguageModelJob(CorpusJob):
     def build(self) -> nn.Module:
         """Build the model. Raises ConfigError if `data.block` exceeds the model's number of positions."""
         model, block = self.run.model.build_for(self.tokenizers.sizes), self.run.data.block
-        if model.limit.positions is not None and block > model.limit.positions:
-            raise ConfigError(
-                f"data.block is {block} tokens, but the model has {model.limit.positions} positions "
-                f"({model.limit.setting}): lower data.block, or raise {model.limit.setting}"
-            )
+        check_block(block, model.limit)
         return model
 
     def initialise(self, model: nn.Module) -> Mapping[str, float]:
