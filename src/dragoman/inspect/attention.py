@@ -95,10 +95,18 @@ def capture(model: Model, target: Sequence[int], source: Sequence[int] | None = 
 
 def record_weights(model: Any, *inputs: Tensor) -> dict[str, np.ndarray]:
     """Run the model, which is in evaluation mode, on one row, and return all attention weights by module path."""
+    return {name: weights[0] for name, weights in record_rows(model, *inputs).items()}
+
+
+def record_rows(model: Any, *inputs: Tensor) -> dict[str, np.ndarray]:
+    """Run the model, which is in evaluation mode, and return all attention weights by module path.
+
+    The first axis of the weights is that of the rows of its attention layers.
+    """
     names: dict[nn.Module, str] = {module: name for name, module in model.named_modules()}
     with torch.inference_mode(), recording() as weights:
         model(*inputs)
-    return {names[module]: torch.cat(calls, 2)[0].float().cpu().numpy() for module, calls in weights.items()}
+    return {names[module]: torch.cat(calls, 2).float().cpu().numpy() for module, calls in weights.items()}
 
 
 def attention_maps(

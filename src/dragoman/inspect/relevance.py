@@ -84,11 +84,11 @@ class Relevance:
 def gradient_times_input(
     model: nn.Module, inputs: Sequence[Tensor], output: Callable[[Any], Tensor]
 ) -> tuple[float, NDArray[np.float64]]:
-    """Return an output of a model for one row, and gradient × input (S,) of each of its tokens.
+    """Return an output of a model, and gradient × input (N, S) of each token that it embeds.
 
-    inputs: the arguments of the model, of which the first are the tokens (1, S). output: selects a scalar of the value
-    that the model returns. The model is in evaluation mode. Vectors of positions and segments are not part of the
-    tokens' vectors.
+    inputs: the arguments of the model. N is the number of rows that it embeds, usually one. output: selects a scalar of
+    the value that the model returns. The model is in evaluation mode. Vectors of positions and segments are not part of
+    the tokens' vectors.
     """
     (embedding,) = [module for module in model.modules() if isinstance(module, Embedding)]
     recorded: list[Tensor] = []
@@ -105,7 +105,7 @@ def gradient_times_input(
             (gradient,) = torch.autograd.grad(value, recorded)
     finally:
         handle.remove()
-    products = (gradient.double() * recorded[0].detach().double()).sum(-1)[0]
+    products = (gradient.double() * recorded[0].detach().double()).sum(-1)
     return float(value.detach()), products.cpu().numpy()
 
 

@@ -12,15 +12,17 @@ from dragoman.models.assembly import initialise_linear_layers, prefix_errors, re
 from dragoman.models.causal import CausalEncoderConfig
 from dragoman.models.families import EncoderConfig
 from dragoman.models.family import SideContext
-from dragoman.models.heads import ClassificationHeadConfig, HeadConfig
+from dragoman.models.heads import HeadConfig
 from dragoman.models.interface import LengthLimit, Memory, Trial
+from dragoman.models.pairs import divide_pairs
 from dragoman.models.settings import PresetSettings
+from dragoman.models.text_heads import ClassificationHeadConfig, TextEncoding
 from dragoman.models.transformer import TransformerEncoderConfig
 from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, token_table
 from dragoman.nn.normalisation import NormConfig
 from dragoman.nn.positions.union import PositionsConfig
-from dragoman.text.symbols import BOS
+from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizers import VocabularySizes
 
 
@@ -159,9 +161,11 @@ class EncoderOnly(nn.Module):
         return (self.limit,)
 
     def trial(self, length: int) -> Trial:
-        """Return the model inputs for a text of `length` tokens."""
+        """Return the model inputs for a text, or two texts that are encoded separately, of `length` tokens."""
         device = next(self.parameters()).device
         tokens = torch.full((1, length), BOS, dtype=torch.int64, device=device)
+        if self.encodes_separately:
+            tokens[:, max(0, length // 2 - 1)] = EOS
         return Trial((tokens, torch.ones_like(tokens, dtype=torch.bool)))
 
     def encode(self, tokens: Tensor, mask: Tensor, packed: bool = False) -> Memory:
@@ -172,6 +176,25 @@ class EncoderOnly(nn.Module):
         """
         return self.encoder(tokens, mask, packed) if packed else self.encoder(tokens, mask)  # type: ignore[no-any-return]
 
+    @property
+    def encodes_separately(self) -> bool:
+        """Whether a row has two texts, each with its own BOS and EOS, which are encoded separately."""
+        return isinstance(self.head, TextEncoding) and self.head.encodes_separately
+
+    def vectors(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        """Return the vectors (B, d) of texts: the summaries of their states.
+
+        If the head encodes the texts of a pair separately, these are the vectors that it compares. The arguments are
+        those of `encode`, with one text per row.
+        """
+        memory, head = self.encode(tokens, mask), self.head
+        return head.vectors(memory) if isinstance(head, TextEncoding) and head.encodes_separately else memory.summary
+
     def forward(self, tokens: Tensor, mask: Tensor, packed: bool = False) -> Any:
-        """Return the outputs of the head, usually a tensor. The arguments are those of `encode`."""
+        """Return the outputs of the head, usually a tensor. The arguments are those of `encode`.
+
+        If the texts of a pair are encoded separately, a row contains both, and the second begins with its own BOS.
+        """
+        if self.encodes_separately:
+            tokens, mask = divide_pairs(tokens, mask)
         return self.head(self.encode(tokens, mask, packed))

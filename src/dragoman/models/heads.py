@@ -4,134 +4,18 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import torch
-from pydantic import Field, field_validator
+from pydantic import Field
 from torch import Tensor, nn
 
 from dragoman.base.settings.config import Config
 from dragoman.models.family import Predictions, at_positions
 from dragoman.models.interface import Memory
-from dragoman.nn.dropout import Dropout
+from dragoman.models.tagging_head import TaggingHeadConfig, TokenHead
+from dragoman.models.text_heads import ClassificationHeadConfig, RegressionHeadConfig, pool
 from dragoman.nn.embedding import Projection, token_table
 from dragoman.nn.feedforward import FUNCTIONS
 from dragoman.nn.normalisation import LayerNormConfig, NormConfig
 from dragoman.nn.precision import to_at_least_float32
-
-_UNKNOWN_LABELS = 2
-"""Number of classes of a head that is built before its labels are known, to check or describe the settings."""
-
-
-class _LabelledHead(Config):
-    """Base class of heads that choose among named classes."""
-
-    labels: tuple[str, ...] | None = Field(
-        None,
-        min_length=1,
-        description="Names of the classes. null: the labels in the training data, sorted by name. Labels in the data "
-        "that are not listed are errors.",
-    )
-    dropout: float = Field(0.1, ge=0, lt=1, description="Dropout rate before the output layer (0 to 1).")
-
-    @field_validator("labels", mode="before")
-    @classmethod
-    def _accept_numbers(cls, value: object) -> object:
-        """Convert the numbers and booleans that YAML makes of unquoted labels into their names."""
-        if not isinstance(value, list | tuple):
-            return value
-        return tuple(str(name).lower() if isinstance(name, bool) else str(name) for name in value)
-
-    @field_validator("labels")
-    @classmethod
-    def _check_distinct(cls, labels: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        repeated = [name for number, name in enumerate(labels or ()) if name in (labels or ())[:number]]
-        if repeated:
-            raise ValueError(f"the label {repeated[0]!r} is listed twice")
-        return labels
-
-    @property
-    def classes(self) -> int:
-        """Number of classes C."""
-        return _UNKNOWN_LABELS if self.labels is None else len(self.labels)
-
-
-class _TextHead(Config):
-    """Base class of heads with one prediction per text."""
-
-    pooling: Literal["summary", "first", "max"] = Field(
-        "summary",
-        description="The vector that represents a text. summary: the last state of a recurrent or causal encoder, and "
-        "the mean of the states of other encoders. first: the state of the first symbol, as in BERT. max: the maximum "
-        "of each component over the states.",
-    )
-    hidden: bool = Field(
-        False, description="Add a layer tanh(Wx + b) of width d before the output layer, as in BERT's pooler."
-    )
-    texts: Literal[1, 2] | None = Field(
-        None, description="Number of texts of an input: 1, or 2 for pairs. null: that of the training data."
-    )
-
-
-class ClassificationHeadConfig(_LabelledHead, _TextHead):
-    """One of C classes for each text: logits W·v + b for its vector v. YAML: `head: {kind: classification}`."""
-
-    kind: Literal["classification"] = "classification"
-
-    def build(self, width: int, table: nn.Embedding) -> "TextHead":
-        """Build the head for states of this width. table: the token vectors (V, d), which this head does not use."""
-        return TextHead(width, self.classes, self)
-
-
-class RegressionHeadConfig(_TextHead):
-    """A number for each text: offset + scale · (w·v + b) for its vector v. YAML: `head: {kind: regression}`."""
-
-    kind: Literal["regression"] = "regression"
-    dropout: float = Field(0.1, ge=0, lt=1, description="Dropout rate before the output layer (0 to 1).")
-    offset: float | None = Field(
-        None, description="Constant that is added to each prediction. null: the mean of the training labels."
-    )
-    scale: float | None = Field(
-        None,
-        gt=0,
-        description="Factor of each prediction. null: the standard deviation of the training labels.",
-    )
-    range: tuple[float, float] | None = Field(
-        None,
-        description="Smallest and largest possible label, such as [0, 5]. Labels outside are errors, and predictions "
-        "are clipped. null: any number.",
-    )
-
-    @field_validator("range")
-    @classmethod
-    def _check_range(cls, value: tuple[float, float] | None) -> tuple[float, float] | None:
-        if value is not None and not value[0] < value[1]:
-            raise ValueError(
-                f"the first number must be smaller than the second, but they are {value[0]:g}, {value[1]:g}"
-            )
-        return value
-
-    def build(self, width: int, table: nn.Embedding) -> "RegressionHead":
-        """Build the head for states of this width. table: the token vectors (V, d), which this head does not use."""
-        return RegressionHead(width, self)
-
-
-class TaggingHeadConfig(_LabelledHead):
-    """One of C classes for each word, from the state of its first token. YAML: `head: {kind: tagging}`."""
-
-    kind: Literal["tagging"] = "tagging"
-    features: int | None = Field(
-        None,
-        ge=0,
-        description="Number of further columns that the model reads, such as parts of speech: each value is a symbol "
-        "before the tokens of its word. null: the number of columns in `features` of the training data.",
-    )
-    scheme: Literal["IOB1", "IOB2", "IOBES", "BILOU", "words"] | None = Field(
-        None,
-        description="Scheme in which the tags mark spans, for the measures. words: the tags mark no spans. null: "
-        "recognised from the tags of the training data; tags that fit no scheme are an error.",
-    )
-
-    def build(self, width: int, table: nn.Embedding) -> "TokenHead":
-        """Build the head for states of this width. table: the token vectors (V, d), which this head does not use."""
-        return TokenHead(width, self.classes, self.dropout)
 
 
 class SpanHeadConfig(Config):
@@ -219,53 +103,6 @@ HeadConfig = Annotated[
 """The union of all heads. To add a head, add its config to this union."""
 
 
-class TextHead(nn.Module):
-    """Maps the vector of a text to `outputs` numbers."""
-
-    timed = (("forward", "head"),)
-
-    def __init__(self, width: int, outputs: int, config: ClassificationHeadConfig | RegressionHeadConfig) -> None:
-        super().__init__()
-        self.pooling = config.pooling
-        self.hidden = nn.Linear(width, width) if config.hidden else None
-        self.dropout = Dropout(config.dropout)
-        self.output = nn.Linear(width, outputs)
-
-    def forward(self, memory: Memory) -> Tensor:
-        """Return the outputs (B, outputs) for states (B, S, d), in float32 or wider."""
-        vectors = pool(memory, self.pooling)
-        if self.hidden is not None:
-            vectors = torch.tanh(self.hidden(vectors))
-        return to_at_least_float32(self.output(self.dropout(vectors)))
-
-
-class RegressionHead(TextHead):
-    """A `TextHead` with one output, shifted and scaled to the range of the labels."""
-
-    def __init__(self, width: int, config: RegressionHeadConfig) -> None:
-        super().__init__(width, 1, config)
-        self.offset, self.scale = config.offset or 0.0, config.scale or 1.0
-
-    def forward(self, memory: Memory) -> Tensor:
-        """Return one number per text (B,) for states (B, S, d), in float32 or wider."""
-        return self.offset + self.scale * super().forward(memory).squeeze(1)
-
-
-class TokenHead(nn.Module):
-    """Maps the state of each token to `outputs` numbers."""
-
-    timed = (("forward", "head"),)
-
-    def __init__(self, width: int, outputs: int, dropout: float) -> None:
-        super().__init__()
-        self.dropout = Dropout(dropout)
-        self.output = nn.Linear(width, outputs)
-
-    def forward(self, memory: Memory) -> Tensor:
-        """Return the outputs (B, S, outputs) for states (B, S, d), in float32 or wider."""
-        return to_at_least_float32(self.output(self.dropout(memory.states)))
-
-
 class SpanHead(TokenHead):
     """A `TokenHead` with two outputs, the logits of the first and of the last token of an answer."""
 
@@ -339,12 +176,3 @@ class NoHead(nn.Module):
         """Return the vectors (B, d) of the first symbols, after the hidden layer if there is one."""
         vectors = pool(memory, "first")
         return to_at_least_float32(vectors if self.hidden is None else torch.tanh(self.hidden(vectors)))
-
-
-def pool(memory: Memory, pooling: str) -> Tensor:
-    """Return the vectors (B, d) that represent the texts of a memory; see the setting `pooling`."""
-    if pooling == "first":
-        return memory.states[:, 0]
-    if pooling == "max":
-        return memory.states.masked_fill(~memory.mask.unsqueeze(2), -torch.inf).amax(1)
-    return memory.summary

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from dragoman.base.errors import DataError
 from dragoman.data.batches.labelled import NO_LABEL
 from dragoman.data.labelled.examples import LabelledText
-from dragoman.models.heads import ClassificationHeadConfig
-from dragoman.prediction.inputs import ModelInput, join_texts
+from dragoman.models.text_heads import ClassificationHeadConfig
+from dragoman.prediction.inputs import ModelInput, join_texts, separate_texts
 from dragoman.text.tokenizer import Tokenizer
 
 
@@ -32,13 +32,13 @@ class TextClassifier:
 
     def __init__(self, tokenizer: Tokenizer, head: ClassificationHeadConfig, limit: int | None) -> None:
         """limit: maximum number of tokens of an input; longer texts are cut."""
-        self._tokenizer, self._limit = tokenizer, limit
+        self._tokenizer, self._limit, self._separate = tokenizer, limit, head.encodes_separately
         self.labels = head.labels or ()
         self._numbers = {label: number for number, label in enumerate(self.labels)}
 
     def encode(self, examples: Sequence[LabelledText]) -> list[list[ModelInput]]:
         """Return the inputs of each example, which is one."""
-        return encode_texts(self._tokenizer, examples, self._limit)
+        return encode_texts(self._tokenizer, examples, self._limit, self._separate)
 
     def target(self, example: LabelledText, inputs: Sequence[ModelInput], known: bool = True) -> list[int]:
         """Return the number of the label for each input. See `HeadReader.target`."""
@@ -68,10 +68,13 @@ def label_number(numbers: Mapping[str, int], label: str, known: bool) -> int:
     return numbers.get(label, NO_LABEL)
 
 
-def encode_texts(tokenizer: Tokenizer, examples: Sequence[LabelledText], limit: int | None) -> list[list[ModelInput]]:
-    """Return the input of each example's texts."""
+def encode_texts(
+    tokenizer: Tokenizer, examples: Sequence[LabelledText], limit: int | None, separate: bool = False
+) -> list[list[ModelInput]]:
+    """Return the input of each example's texts. separate: whether the texts of a pair are encoded separately."""
     texts = iter(tokenizer.encode_batch([text for example in examples for text in example.texts]))
-    return [[join_texts([next(texts) for _ in example.texts], limit)] for example in examples]
+    arrange = separate_texts if separate else join_texts
+    return [[arrange([next(texts) for _ in example.texts], limit)] for example in examples]
 
 
 def softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:

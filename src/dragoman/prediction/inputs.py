@@ -11,7 +11,8 @@ from dragoman.text.tokenizer import Tokenizer
 class ModelInput:
     """The token ids of one row of a batch.
 
-    ids: BOS, the tokens of each text followed by EOS. places: positions in `ids` of the units that are predicted, such
+    ids: BOS, the tokens of each text followed by EOS. If the texts of a pair are encoded separately, both begin with
+    BOS. places: positions in `ids` of the units that are predicted, such
     as the first token of each word; empty if there is one prediction per row. first: index in the example of the unit
     at the first of these positions. cut: number of tokens of the example that no input contains.
     """
@@ -37,6 +38,15 @@ def join_texts(texts: Sequence[Sequence[int]], limit: int | None) -> ModelInput:
     for part in parts:
         ids += [*part, EOS]
     return ModelInput(tuple(ids), cut=cut)
+
+
+def separate_texts(texts: Sequence[Sequence[int]], limit: int | None) -> ModelInput:
+    """Return the input of two texts that are encoded separately, each of which is cut to fit into `limit` tokens.
+
+    limit: maximum number of tokens of each text with its special symbols; None: unlimited.
+    """
+    parts = [join_texts([text], limit) for text in texts]
+    return ModelInput(tuple(token for part in parts for token in part.ids), cut=sum(part.cut for part in parts))
 
 
 def encode_words(tokenizer: Tokenizer, sentences: Sequence[Sequence[str]]) -> list[list[list[int]]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.data.labelled.examples import LabelledText, Question, TaggedSentence
-from dragoman.inspect.attention import END, START, AttentionMap, record_weights, without_weights
+from dragoman.inspect.attention import END, START, AttentionMap, record_rows, without_weights
 from dragoman.inspect.inspection import Inspection, check_not_blank, check_token_count
 from dragoman.inspect.relevance import Relevance, RelevantText, gradient_times_input, words_of_tokens
 from dragoman.models.encoder_only import EncoderOnly
@@ -84,13 +85,38 @@ def inspect_prediction(
     tokens = torch.tensor([output.row.ids], device=device)
     arguments = (tokens, torch.ones_like(tokens, dtype=torch.bool))
     names = _token_names(tokenizer, output.row)
-    maps = [AttentionMap(name, weights, names, names) for name, weights in record_weights(model, *arguments).items()]
-    value, products = gradient_times_input(model, arguments, output.select)
+    lengths = _encoded_lengths(model, output.row.ids)
+    weights = record_rows(model, *arguments)
+    maps = [AttentionMap(name, _diagonal(each, lengths), names, names) for name, each in weights.items()]
+    value, rows = gradient_times_input(model, arguments, output.select)
+    products = np.concatenate([row[:length] for row, length in zip(rows, lengths, strict=True)])
     words = list(_words(tokenizer, example, output.row))
     relevance = _relevance(words, output, value, products)
     erasure = _erasure(model, words, output, value)
     absent = without_weights(model, (_KIND,))
     return Inspection(" / ".join(texts), output.label, tuple(maps), tuple(absent), relevance, erasure)
+
+
+def _encoded_lengths(model: EncoderOnly, ids: Sequence[int]) -> list[int]:
+    """Return the lengths of the rows that the model encodes for an input: one row, or one per text of a pair."""
+    if not model.encodes_separately:
+        return [len(ids)]
+    first = list(pairwise(ids)).index((EOS, BOS)) + 1
+    return [first, len(ids) - first]
+
+
+def _diagonal(weights: NDArray[np.float32], lengths: Sequence[int]) -> NDArray[np.float32]:
+    """Return the weights (heads, S, S) of an input. Texts that are encoded separately do not attend to each other.
+
+    weights: (N, heads, W, W) of the rows that the model encodes. lengths: number of tokens of each row.
+    """
+    joined = np.zeros((weights.shape[1], sum(lengths), sum(lengths)), np.float32)
+    start = 0
+    for row, length in zip(weights, lengths, strict=True):
+        part = slice(start, start + length)
+        joined[:, part, part] = row[:, :length, :length]
+        start += length
+    return joined
 
 
 def _texts(example: Any) -> tuple[str, ...]:
@@ -153,16 +179,18 @@ def _answer_output(
 def _token_names(tokenizer: Tokenizer, row: ModelInput) -> tuple[str, ...]:
     """Return a readable name of each token of an input."""
     names: list[str] = []
-    for segment in _segments(row.ids):
-        names += [*tokenizer.pieces(row.ids[slice(*segment)]), END]
-    return (START, *names)
+    for start, end in _segments(row.ids):
+        names += [*([START] if start and row.ids[start - 1] == BOS else []), *tokenizer.pieces(row.ids[start:end]), END]
+    return tuple(names)
 
 
 def _segments(ids: Sequence[int]) -> list[tuple[int, int]]:
     """Return the start and end of the tokens of each text in an input, without the special symbols."""
-    segments, start = [], 1 if ids[0] == BOS else 0
+    segments, start = [], 0
     for position, token in enumerate(ids):
-        if token == EOS:
+        if token == BOS:
+            start = position + 1
+        elif token == EOS:
             segments.append((start, position))
             start = position + 1
     return segments

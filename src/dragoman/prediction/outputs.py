@@ -31,14 +31,15 @@ def compute_outputs(
 def compute_vectors(
     model: EncoderOnly, inputs: Sequence[ModelInput], device: torch.device, tokens: int = TOKENS
 ) -> NDArray[np.float32]:
-    """Return the vector of each input, (N, d), in order: the summary of its states, scaled to length 1.
+    """Return the vector of each input, (N, d), in order, scaled to length 1. An input contains one text.
 
-    The summary is the mean of the states of all tokens with special symbols, or the last state of a recurrent or causal
-    encoder. The model is in evaluation mode.
+    The vector is the mean of the states of all tokens with special symbols, or the last state of a recurrent or causal
+    encoder. If the model encodes the texts of a pair separately, it is the vector that the head compares. The model is
+    in evaluation mode.
     """
 
     def vectors(ids: Tensor, mask: Tensor) -> Tensor:
-        return functional.normalize(to_at_least_float32(model.encode(ids, mask).summary), dim=1)
+        return functional.normalize(to_at_least_float32(model.vectors(ids, mask)), dim=1)
 
     computed = _compute(vectors, inputs, device, tokens)
     return np.stack(computed) if computed else np.zeros((0, model.width), np.float32)

@@ -22,15 +22,9 @@ from dragoman.data.labelled.examples import LabelledText, Question, TaggedSenten
 from dragoman.inspect.inspection import Inspection
 from dragoman.metrics.text_score import TextScore
 from dragoman.models.encoder_only import EncoderOnly, EncoderOnlyConfig
-from dragoman.models.heads import (
-    ClassificationHeadConfig,
-    HeadConfig,
-    MaskedLanguageModelHeadConfig,
-    NoHeadConfig,
-    RegressionHeadConfig,
-    SpanHeadConfig,
-    TaggingHeadConfig,
-)
+from dragoman.models.heads import HeadConfig, MaskedLanguageModelHeadConfig, NoHeadConfig, SpanHeadConfig
+from dragoman.models.tagging_head import TaggingHeadConfig
+from dragoman.models.text_heads import ClassificationHeadConfig, RegressionHeadConfig
 from dragoman.prediction.classification import encode_texts
 from dragoman.prediction.inputs import ModelInput
 from dragoman.prediction.inspection import inspect_prediction
@@ -205,15 +199,23 @@ class Predictor:
         """Return the vector of each text, (N, d) float32, in order: the mean of its states, scaled to length 1.
 
         The vector of a recurrent or causal encoder is its last state. The scalar product of two vectors is the cosine
-        of their angle, which measures how similar the texts are if the model was trained for it. The head is not used.
+        of their angle, which measures how similar the texts are if the model was trained for it. The head is not used,
+        unless the model encodes the texts of a pair separately: the vectors are then those that the head compares.
         texts: texts, or pairs of texts, which have one vector; a single string is one text. batch_tokens, first: as in
-        `predict`. Raises ConfigError for a text of the wrong form, DataError for invalid Unicode.
+        `predict`. Raises ConfigError for a text of the wrong form, and for a pair if pairs have no common vector;
+        DataError for invalid Unicode.
         """
         if isinstance(texts, str):
             texts = [texts]
         if batch_tokens < 1:
             raise ConfigError(f"a batch must have at least 1 token, not {batch_tokens}")
         examples = [as_texts(text, number) for number, text in enumerate(texts, first)]
+        pair = next((number for number, each in enumerate(examples, first) if len(each.texts) > 1), None)
+        if pair is not None and self.model.encodes_separately:
+            raise ConfigError(
+                f"text {pair}: this is a pair, but the model encodes the texts of a pair separately, so that each has "
+                "its own vector: select one text, as in columns.text=1"
+            )
         groups = encode_texts(self.tokenizer, examples, self.limit)
         self._warn_of_cuts([EncodedText(*each) for each in zip(texts, examples, groups, strict=True)], first)
         with _memory_errors():

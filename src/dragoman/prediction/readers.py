@@ -6,14 +6,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.models.heads import (
-    ClassificationHeadConfig,
-    HeadConfig,
-    MaskedLanguageModelHeadConfig,
-    RegressionHeadConfig,
-    SpanHeadConfig,
-    TaggingHeadConfig,
-)
+from dragoman.models.heads import HeadConfig, MaskedLanguageModelHeadConfig, SpanHeadConfig
+from dragoman.models.tagging_head import TaggingHeadConfig
+from dragoman.models.text_heads import ClassificationHeadConfig, RegressionHeadConfig
 from dragoman.prediction.answering import AnswerFinder
 from dragoman.prediction.classification import TextClassifier
 from dragoman.prediction.filling import MaskFiller

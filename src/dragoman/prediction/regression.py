@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dragoman.base.errors import DataError
 from dragoman.data.labelled.examples import LabelledText
-from dragoman.models.heads import RegressionHeadConfig
+from dragoman.models.text_heads import RegressionHeadConfig
 from dragoman.prediction.classification import encode_texts
 from dragoman.prediction.inputs import ModelInput
 from dragoman.text.tokenizer import Tokenizer
@@ -32,12 +32,12 @@ class TextRegressor:
 
     def __init__(self, tokenizer: Tokenizer, head: RegressionHeadConfig, limit: int | None) -> None:
         """limit: maximum number of tokens of an input; longer texts are cut."""
-        self._tokenizer, self._limit = tokenizer, limit
+        self._tokenizer, self._limit, self._separate = tokenizer, limit, head.encodes_separately
         self._range = head.range
 
     def encode(self, examples: Sequence[LabelledText]) -> list[list[ModelInput]]:
         """Return the inputs of each example, which is one."""
-        return encode_texts(self._tokenizer, examples, self._limit)
+        return encode_texts(self._tokenizer, examples, self._limit, self._separate)
 
     def target(self, example: LabelledText, inputs: Sequence[ModelInput], known: bool = True) -> list[float]:
         """Return the label for each input. Raises DataError for a label that is not a number or outside the range."""

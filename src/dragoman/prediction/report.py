@@ -9,13 +9,9 @@ from dragoman.metrics.labels.answers import answer_f1, best_threshold
 from dragoman.metrics.labels.report import Report
 from dragoman.metrics.labels.scoring import answer_report, classification_report, regression_report, tagging_report
 from dragoman.metrics.labels.spans import Scheme
-from dragoman.models.heads import (
-    ClassificationHeadConfig,
-    HeadConfig,
-    MaskedLanguageModelHeadConfig,
-    RegressionHeadConfig,
-    TaggingHeadConfig,
-)
+from dragoman.models.heads import HeadConfig, MaskedLanguageModelHeadConfig
+from dragoman.models.tagging_head import TaggingHeadConfig
+from dragoman.models.text_heads import ClassificationHeadConfig, RegressionHeadConfig
 from dragoman.prediction.answering import AnswerPrediction
 from dragoman.prediction.regression import label_value
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dragoman.base.errors import DataError
 from dragoman.data.labelled.examples import TaggedSentence
 from dragoman.metrics.labels.spans import Scheme, find_spans, has_span_tags
-from dragoman.models.heads import TaggingHeadConfig
+from dragoman.models.tagging_head import TaggingHeadConfig
 from dragoman.prediction.classification import label_number, softmax
 from dragoman.prediction.inputs import ModelInput, encode_words, word_inputs
 from dragoman.text.symbols import UNK

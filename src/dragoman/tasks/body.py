@@ -61,10 +61,11 @@ _OTHER_HEAD = "for another task or other labels"
 
 
 def has_same_head(start: Start, head: HeadConfig) -> bool:
-    """Return whether the model in `train.start` has a head of the same kind, with the same labels."""
+    """Return whether the model in `train.start` has a head of the same kind, with the same labels and parts."""
     stored = _stored_head(start)
     own = head.model_dump(mode="json")
-    return all(stored.get(name) == own.get(name) for name in ("kind", "labels"))
+    same = all(stored.get(name) == own.get(name) for name in ("kind", "labels"))
+    return same and stored.get("pair", "joined") == own.get("pair", "joined")
 
 
 def _stored_head(start: Start) -> Mapping[str, Any]:

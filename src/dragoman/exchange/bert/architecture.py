@@ -11,12 +11,9 @@ from dragoman.base.log import warn
 from dragoman.base.settings.load import flatten, parse_settings
 from dragoman.exchange.huggingface import CONFIG
 from dragoman.models.encoder_only import EncoderOnlyConfig
-from dragoman.models.heads import (
-    ClassificationHeadConfig,
-    MaskedLanguageModelHeadConfig,
-    RegressionHeadConfig,
-    TaggingHeadConfig,
-)
+from dragoman.models.heads import MaskedLanguageModelHeadConfig
+from dragoman.models.tagging_head import TaggingHeadConfig
+from dragoman.models.text_heads import ClassificationHeadConfig, RegressionHeadConfig
 from dragoman.models.transformer import TransformerEncoderConfig
 
 ACTIVATIONS = {

@@ -23,8 +23,9 @@ class LabelledDataConfig(Config):
     length: int | None = Field(
         None,
         ge=8,
-        description="Maximum number of tokens of an input. Longer texts are cut at their end, which is reported. "
-        "Longer sentences and contexts are divided into overlapping inputs. null: the model's number of positions.",
+        description="Maximum number of tokens of an input, or of each text of a pair that is encoded separately. "
+        "Longer texts are cut at their end, which is reported. Longer sentences and contexts are divided into "
+        "overlapping inputs. null: the model's number of positions.",
     )
     language: str | None = Field(None, description="Language code for the model card.")
     licence: str | None = Field(None, description="Licence of the data, for the model card.")

@@ -4,13 +4,15 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import fmean, pstdev
 
-from dragoman.base.errors import DataError
+from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.log import warn
 from dragoman.checkpoint.meta import Meta
 from dragoman.data.labelled.examples import LabelledText, Question, TaggedSentence
 from dragoman.data.labelled.read import read_labelled, read_questions, read_tagged
 from dragoman.metrics.labels.spans import detect_scheme, has_span_tags
-from dragoman.models.heads import ClassificationHeadConfig, RegressionHeadConfig, SpanHeadConfig, TaggingHeadConfig
+from dragoman.models.heads import SpanHeadConfig
+from dragoman.models.tagging_head import TaggingHeadConfig
+from dragoman.models.text_heads import ClassificationHeadConfig, RegressionHeadConfig
 from dragoman.prediction.answering import AnswerFinder, AnswerPrediction
 from dragoman.prediction.inputs import ModelInput
 from dragoman.prediction.regression import label_value
@@ -47,7 +49,7 @@ class ClassificationJob(LabelledJob):
     def resolve_head(self, head: ClassificationHeadConfig) -> ClassificationHeadConfig:
         """Return the settings with the labels of the training data."""
         labels = head.labels or sorted_labels(str(example.label) for example in self.train)
-        return head.model_copy(update={"labels": labels, "texts": head.texts or len(self.train[0].texts)})
+        return head.model_copy(update={"labels": labels, "texts": number_of_texts(head, self.train, self.valid)})
 
     def labels(self, example: LabelledText) -> Sequence[str]:
         """Return the label."""
@@ -84,7 +86,7 @@ class RegressionJob(LabelledJob):
         values = list(map(label_value, self.train))
         offset = fmean(values) if head.offset is None else head.offset
         scale = (pstdev(values) or 1.0) if head.scale is None else head.scale
-        texts = head.texts or len(self.train[0].texts)
+        texts = number_of_texts(head, self.train, self.valid)
         return head.model_copy(update={"offset": offset, "scale": scale, "texts": texts})
 
     def build_objective(self, rows: Sequence[Row]) -> LabelObjective:
@@ -206,6 +208,20 @@ class AnsweringJob(LabelledJob):
                 "scores": tuple(score for score in meta.scores if score.metric != "threshold"),
             }
         )
+
+
+def number_of_texts(
+    head: ClassificationHeadConfig | RegressionHeadConfig,
+    train: Sequence[LabelledText],
+    valid: Sequence[LabelledText],
+) -> int:
+    """Return the number of texts of an input. Raises ConfigError for single texts if a pair is encoded separately."""
+    if head.encodes_separately and not all(len(example.texts) == 2 for example in (*train, *valid)):
+        raise ConfigError(
+            f"model.head.pair is {head.pair}, but the examples are single texts: select both columns, as in "
+            "data.train.columns, or set model.head.pair=joined"
+        )
+    return head.texts or len(train[0].texts)
 
 
 def sorted_labels(labels: Iterable[str]) -> tuple[str, ...]:
