@@ -1,10 +1,11 @@
 """A model that predicts labels: an encoder with a head."""
 
+from dataclasses import replace
 from math import inf
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
@@ -12,15 +13,18 @@ from dragoman.models.assembly import initialise_linear_layers, prefix_errors, re
 from dragoman.models.causal import CausalEncoderConfig
 from dragoman.models.families import EncoderConfig
 from dragoman.models.family import SideContext
+from dragoman.models.generator import GeneratorConfig, SharedEmbedding
 from dragoman.models.heads import HeadConfig
 from dragoman.models.interface import LengthLimit, Memory, Trial
 from dragoman.models.pairs import divide_pairs
+from dragoman.models.replaced_tokens import ReplacedTokenHeadConfig
 from dragoman.models.settings import PresetSettings
 from dragoman.models.text_heads import ClassificationHeadConfig, TextEncoding
 from dragoman.models.transformer import TransformerEncoderConfig
 from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, token_table
 from dragoman.nn.normalisation import NormConfig
+from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.positions.union import PositionsConfig
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizers import VocabularySizes
@@ -111,6 +115,26 @@ class EncoderOnlyConfig(PresetSettings):
         json_schema_extra={"kind": "layer"},
     )
     head: HeadConfig = Field(ClassificationHeadConfig(), description="Head, which the task determines.")
+    generator: GeneratorConfig | None = Field(
+        None,
+        description="Masked language model that draws the replaced tokens which the model learns to detect (ELECTRA). "
+        "The task sets it if train.replaced_tokens is positive. null: none.",
+    )
+
+    @model_validator(mode="after")
+    def _check_generator(self) -> Self:
+        detects = isinstance(self.head, ReplacedTokenHeadConfig)
+        if detects and self.generator is None:
+            raise ValueError(
+                "a head of kind replaced_token_detection needs a generator: set train.replaced_tokens=50, or "
+                "model.generator={}"
+            )
+        if self.generator is not None and not detects:
+            raise ValueError(
+                "model.generator is used only by replaced-token detection: set train.replaced_tokens=50 in a run with "
+                "task.kind=masked_language_model, or remove model.generator"
+            )
+        return self
 
     def with_stored_choices(self, stored: Self) -> Self:
         """Return the settings with the preset and the settings of the head that depend on the data of a stored run."""
@@ -126,34 +150,55 @@ class EncoderOnlyConfig(PresetSettings):
         """
         if sizes.vectors:
             raise ConfigError("a model with a head reads text: remove text.vectors")
-        return EncoderOnly(self, sizes.source)
+        width, scheme = self.width, resolve_scheme(self.positions, self.encoder, "encoder")
+        embedding, table = self._build_embedding(sizes.source, scheme)
+        context = SideContext(embedding, width, self.dropout, scheme)
+        limit = LengthLimit("source", embedding.positions.limit, "model.positions.limit")
+        with prefix_errors("encoder"):
+            encoder = self.encoder.build(context)
+        head = self.head.build(width, table)
+        generator = None
+        if self.generator is not None:
+            with prefix_errors("generator"):
+                settings, own_width = self.generator.scale(self.encoder, width)
+                shared = SharedEmbedding(embedding, width, own_width)
+                own_encoder = settings.build(replace(context, embedding=cast("Embedding", shared), width=own_width))
+            generator = EncoderOnly(own_width, limit, own_encoder, self.generator.head.build(own_width, table))
+        model = EncoderOnly(width, limit, encoder, head, generator)
+        initialise_linear_layers(model)
+        return model
+
+    def _build_embedding(self, size: int, scheme: PositionScheme) -> tuple[Embedding, nn.Embedding]:
+        """Return the embeddings of `size` vocabulary entries, and the token vectors that they contain."""
+        segments = None
+        if self.segments:
+            segments = nn.Embedding(self.segments, self.width)
+            nn.init.normal_(segments.weight, std=self.width**-0.5)
+        table = token_table(size, self.width)
+        norm = None if self.embedding_norm is None else self.embedding_norm.build(self.width)
+        positions = scheme.build_embedding(self.width)
+        return Embedding(table, positions, self.dropout.embedding, self.scale_embeddings, segments, norm), table
 
 
 class EncoderOnly(nn.Module):
-    """An encoder with a head. Built by `EncoderOnlyConfig.build_for`."""
+    """An encoder with a head. Built by `EncoderOnlyConfig.build_for`.
 
-    def __init__(self, config: EncoderOnlyConfig, size: int) -> None:
+    generator: the masked language model that draws replaced tokens, whose embeddings are those of the encoder; None
+    without one.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        limit: LengthLimit,
+        encoder: Any,
+        head: nn.Module,
+        generator: "EncoderOnly | None" = None,
+    ) -> None:
+        """width: width of the states d. limit: the maximum text length. encoder: an nn.Module, an `Encoder`."""
         super().__init__()
-        self.width = width = config.width
-        scheme = resolve_scheme(config.positions, config.encoder, "encoder")
-        segments = None
-        if config.segments:
-            segments = nn.Embedding(config.segments, width)
-            nn.init.normal_(segments.weight, std=width**-0.5)
-        table = token_table(size, width)
-        embedding = Embedding(
-            table,
-            scheme.build_embedding(width),
-            config.dropout.embedding,
-            config.scale_embeddings,
-            segments,
-            None if config.embedding_norm is None else config.embedding_norm.build(width),
-        )
-        self.limit = LengthLimit("source", embedding.positions.limit, "model.positions.limit")
-        with prefix_errors("encoder"):
-            self.encoder = config.encoder.build(SideContext(embedding, width, config.dropout, scheme))
-        self.head = config.head.build(width, table)
-        initialise_linear_layers(self)
+        self.width, self.limit = width, limit
+        self.encoder, self.head, self.generator = encoder, head, generator
 
     @property
     def limits(self) -> tuple[LengthLimit]:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from dragoman.base.settings.config import Config
 from dragoman.models.family import Predictions, at_positions
 from dragoman.models.interface import Memory
+from dragoman.models.replaced_tokens import ReplacedTokenHeadConfig
 from dragoman.models.tagging_head import TaggingHeadConfig, TokenHead
 from dragoman.models.text_heads import ClassificationHeadConfig, RegressionHeadConfig, pool
 from dragoman.nn.embedding import Projection, token_table
@@ -97,6 +98,7 @@ HeadConfig = Annotated[
     | TaggingHeadConfig
     | SpanHeadConfig
     | MaskedLanguageModelHeadConfig
+    | ReplacedTokenHeadConfig
     | NoHeadConfig,
     Field(discriminator="kind"),
 ]
@@ -118,16 +120,17 @@ class MaskedLanguageModelHead(nn.Module):
 
     def __init__(self, width: int, table: nn.Embedding, config: MaskedLanguageModelHeadConfig) -> None:
         super().__init__()
-        self.transform = nn.Linear(width, width) if config.transform else None
-        self.norm = config.normalisation.build(width) if config.transform else None
+        projected = table.embedding_dim
+        self.transform = nn.Linear(width, projected) if config.transform else None
+        self.norm = config.normalisation.build(projected) if config.transform else None
         self.activation = FUNCTIONS[config.activation]
         self.pooler = nn.Linear(width, width) if config.next_sentence else None
         self.next_sentence = nn.Linear(width, 2) if config.next_sentence else None
-        weight = table.weight if config.tied else token_table(table.num_embeddings, width).weight
+        weight = table.weight if config.tied else token_table(table.num_embeddings, projected).weight
         self.projection = Projection(weight, biased=True)
 
     def transformed(self, states: Tensor) -> Tensor:
-        """Return the vectors (N, d) that are projected to the vocabulary, for states (N, d)."""
+        """Return the vectors (N, d) that are projected to the vocabulary, for states (N, width)."""
         if self.transform is None or self.norm is None:
             return states
         return self.norm(self.activation(self.transform(states)))  # type: ignore[no-any-return]

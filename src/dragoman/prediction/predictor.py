@@ -71,15 +71,18 @@ class Predictor:
         length: int | None = None,
         meta: Meta | None = None,
         fills: int = FILLS,
+        body: EncoderOnly | None = None,
     ) -> None:
         """model: the model, which is set to evaluation mode and runs on the device of its parameters.
 
         length: maximum number of tokens of an input in training; None: the model's number of positions. fills: number
-        of tokens that a masked language model predicts for each masked position. Raises ConfigError if it is below 1.
+        of tokens that a masked language model predicts for each masked position. body: the model whose states are the
+        vectors of texts, if it is not `model`. Raises ConfigError if `fills` is below 1.
         """
         if fills < 1:
             raise ConfigError(f"the number of tokens per <mask> must be at least 1, not {fills}")
         self.model, self.tokenizer, self.head = model.eval(), tokenizer, head
+        self._body = model if body is None else body
         self.meta = meta or Meta(step=0)
         limits = [limit for limit in (length, model.limit.positions) if limit is not None]
         self.limit = min(limits, default=None)
@@ -101,14 +104,21 @@ class Predictor:
 
     @classmethod
     def of(cls, loaded: LoadedModel, fills: int = FILLS) -> "Predictor":
-        """Return a predictor from the contents of a model folder. Raises ModelError for damaged settings."""
+        """Return a predictor from the contents of a model folder. Raises ModelError for damaged settings.
+
+        If the model detects the tokens that its generator has replaced, the predictor fills masks and scores texts with
+        the generator. The vectors of texts are those of the body.
+        """
         config = parse_settings(loaded.config["model"], EncoderOnlyConfig, "the model section of config.yaml")
+        model, head = loaded.model, config.head
+        if config.generator is not None:
+            model, head = model.generator, config.generator.head
         data = loaded.config.get("data")
-        name = "block" if isinstance(config.head, MaskedLanguageModelHeadConfig) else "length"
+        name = "block" if isinstance(head, MaskedLanguageModelHeadConfig) else "length"
         length = data.get(name) if isinstance(data, Mapping) else None
         if length is not None and not isinstance(length, int):
             raise ModelError(f"data.{name} in the model's config.yaml is {length!r}, not a number of tokens")
-        return cls(loaded.model, loaded.tokenizers.source, config.head, length, loaded.meta, fills)
+        return cls(model, loaded.tokenizers.source, head, length, loaded.meta, fills, loaded.model)
 
     @property
     def device(self) -> torch.device:
@@ -219,7 +229,7 @@ class Predictor:
         groups = encode_texts(self.tokenizer, examples, self.limit)
         self._warn_of_cuts([EncodedText(*each) for each in zip(texts, examples, groups, strict=True)], first)
         with _memory_errors():
-            return compute_vectors(self.model, [each for group in groups for each in group], self.device, batch_tokens)
+            return compute_vectors(self._body, [each for group in groups for each in group], self.device, batch_tokens)
 
     def _head_reader(self) -> HeadReader:
         """Return the reader of the head. Raises ConfigError if there is no head."""

@@ -35,7 +35,10 @@ def load_body(run: HeadRun) -> StartedRun:
         return StartedRun(run)
     start = Start.load(folder, run.train.start_parts)
     stored = parse_model(start.loaded.config["model"], f"in the model section of {folder / CONFIG}")
-    settings = _merge(body_settings(stored), run.model.model_dump(exclude_unset=True))
+    base = body_settings(stored)
+    if run.model.generator is None:
+        base.pop("generator", None)
+    settings = _merge(base, run.model.model_dump(exclude_unset=True))
     run = run.model_copy(update={"model": parse_settings(settings, EncoderOnlyConfig, f"model, from {folder}")})
     if "text" in run.model_fields_set or start.loaded.text is None:
         return StartedRun(run, start)

@@ -160,9 +160,12 @@ class CorpusJob(Job):
 
     def flops_per_target_token(self) -> float:
         """Return the FLOPs per target token, computed by the function `flops_per_target_token`."""
-        return flops_per_target_token(
-            self.run.model, self.tokenizers.sizes, self.lengths, self.special, passes=self.run.train.objective.passes
-        )
+        return self.model_flops(self.run.model)
+
+    def model_flops(self, model: ModelSettings) -> float:
+        """Return the FLOPs per target token of any model, trained on the corpora of the run."""
+        passes = self.run.train.objective.passes
+        return flops_per_target_token(model, self.tokenizers.sizes, self.lengths, self.special, passes=passes)
 
     def plan(self, epoch: int) -> BatchPlan:
         """Plan the batches of an epoch. Each batch contains examples of similar length."""

@@ -1,5 +1,6 @@
 """`HeadRun`, the base class of runs that train a model with a head."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
@@ -12,7 +13,7 @@ from dragoman.training.task import RunConfig
 class HeadRun(RunConfig):
     """Base class of the runs that train a model with a head.
 
-    head: the kind of the head, which the task determines.
+    head: the kind of the head, which the task determines; see `head_kind`.
     """
 
     head: ClassVar[str]
@@ -23,7 +24,12 @@ class HeadRun(RunConfig):
     @classmethod
     def default_kinds(cls, settings: dict[str, Any]) -> dict[str, str]:
         """Return the kind of the head, so that recipes can omit it."""
-        return {"model.head": cls.head}
+        return {"model.head": cls.head_kind(settings)}
+
+    @classmethod
+    def head_kind(cls, settings: Mapping[str, Any]) -> str:
+        """Return the kind of the head. settings: the sections of the run."""
+        return cls.head
 
     @model_validator(mode="before")
     @classmethod
@@ -33,14 +39,15 @@ class HeadRun(RunConfig):
             return values
         model = values.get("model", {})
         if isinstance(model, dict) and isinstance(model.get("head", {}), dict):
-            model = {**model, "head": {"kind": cls.head, **model.get("head", {})}}
+            model = {**model, "head": {"kind": cls.head_kind(values), **model.get("head", {})}}
         return {**values, "model": model}
 
     @model_validator(mode="after")
     def _check_head(self) -> Self:
-        if self.model.head.kind != self.head:
+        kind = self.head_kind({"train": self.train})
+        if self.model.head.kind != kind:
             raise ValueError(
-                f"model.head.kind is {self.model.head.kind}, but this task needs a head of kind {self.head}: remove "
+                f"model.head.kind is {self.model.head.kind}, but this task needs a head of kind {kind}: remove "
                 "model.head.kind, or choose another task.kind"
             )
         return self

@@ -1,5 +1,6 @@
 """`MaskedLanguageModelRun`, the settings of a run that trains a masked language model."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -16,6 +17,8 @@ from dragoman.training.config import LoopConfig
 from dragoman.training.task import Task
 
 _BLOCK = 128
+_MASKING = {"replaced": 1.0, "random": 0.0}
+"""Masking for a generator: all predicted tokens are hidden (Clark et al. 2020, section 2)."""
 
 
 class MaskedDataConfig(TextDataConfig):
@@ -49,8 +52,9 @@ class MaskedLanguageModelTask(Task):
 class MaskedLanguageModelLoopConfig(LoopConfig):
     """The training loop: limits, intervals, optimisation. At least one limit, or `patience`, ends the run."""
 
-    metric: Literal["loss", "accuracy"] = Field(
-        "loss", description="Validation metric that determines the best checkpoint."
+    metric: Literal["loss", "accuracy", "detection_f1"] = Field(
+        "loss",
+        description="Validation metric that determines the best checkpoint. detection_f1: only with replaced_tokens.",
     )
     objective: LanguageModelObjectiveConfig = Field(
         TextCrossEntropyConfig(), description="Training objective, computed at the masked tokens."
@@ -62,6 +66,25 @@ class MaskedLanguageModelLoopConfig(LoopConfig):
         "into two texts, of which the second is replaced by text of another document in half of the cases, and the "
         "model predicts whether it was. 0: excerpts are not divided.",
     )
+    replaced_tokens: float = Field(
+        0.0,
+        ge=0,
+        description="λ, weight of replaced-token detection (ELECTRA; Clark et al. 2020, section 2; paper: 50). A small "
+        "generator predicts the masked tokens, and the model detects for each token whether the generator has replaced "
+        "it. The masked tokens are then all replaced by <mask> by default. 0: the model itself predicts the masked "
+        "tokens, without a generator.",
+    )
+
+    @model_validator(mode="after")
+    def _check_replaced_tokens(self) -> Self:
+        if self.replaced_tokens and self.next_sentence:
+            raise ValueError("train.next_sentence and train.replaced_tokens cannot be combined: set one of them to 0")
+        if self.metric == "detection_f1" and not self.replaced_tokens:
+            raise ValueError(
+                "train.metric=detection_f1 needs replaced tokens to detect: set train.replaced_tokens=50, or choose "
+                "another metric"
+            )
+        return self
 
 
 class MaskedLanguageModelRun(HeadRun):
@@ -73,20 +96,26 @@ class MaskedLanguageModelRun(HeadRun):
     data: MaskedDataConfig = Field(description="Corpora, cleaning, masking, batches.")
     train: MaskedLanguageModelLoopConfig = Field(MaskedLanguageModelLoopConfig(), description="Training loop.")
 
+    @classmethod
+    def head_kind(cls, settings: Mapping[str, Any]) -> str:
+        """Return the head that predicts tokens, or the one that detects replaced tokens."""
+        return "replaced_token_detection" if _weight(settings, "replaced_tokens") else cls.head
+
     @model_validator(mode="before")
     @classmethod
-    def _predict_next_sentences(cls, values: Any) -> Any:
-        """Add the classifier of next sentences to the head if `train.next_sentence` is positive."""
-        train = values.get("train") if isinstance(values, dict) else None
-        model = values.get("model", {}) if isinstance(values, dict) else None
-        if not isinstance(train, dict) or not train.get("next_sentence") or not isinstance(model, dict):
+    def _add_implied_parts(cls, values: Any) -> Any:
+        """Add the classifier of next sentences, or the generator and its masking, if the weights are positive."""
+        if not isinstance(values, dict):
             return values
-        head = model.get("head", {})
-        return (
-            {**values, "model": {**model, "head": {"next_sentence": True, **head}}}
-            if isinstance(head, dict)
-            else values
-        )
+        data, model = values.get("data"), values.get("model", {})
+        if _weight(values, "next_sentence") and isinstance(model, dict) and isinstance(model.get("head", {}), dict):
+            model = {**model, "head": {"next_sentence": True, **model.get("head", {})}}
+        if _weight(values, "replaced_tokens"):
+            if isinstance(model, dict) and model.get("generator") is None and _may_detect(model.get("head")):
+                model = {**model, "generator": {}}
+            if isinstance(data, dict) and isinstance(data.get("masking", {}), dict):
+                data = {**data, "masking": {**_MASKING, **data.get("masking", {})}}
+        return {**values, "model": model, **({} if data is None else {"data": data})}
 
     @model_validator(mode="after")
     def _check_next_sentences(self) -> Self:
@@ -101,3 +130,15 @@ class MaskedLanguageModelRun(HeadRun):
         """Return the settings, with an automatic preset and batch size copied from the stored run."""
         data = self.data.model_copy(update={"batch": self.data.batch.with_stored_choices(stored.data.batch)})
         return self.model_copy(update={"data": data, "model": self.model.with_stored_choices(stored.model)})
+
+
+def _weight(settings: Mapping[str, Any], name: str) -> float:
+    """Return a weight of the section `train`, which may be missing or not yet validated."""
+    train = settings.get("train")
+    value = train.get(name) if isinstance(train, Mapping) else getattr(train, name, 0.0)
+    return value if isinstance(value, int | float) else 0.0
+
+
+def _may_detect(head: Any) -> bool:
+    """Return whether a section `model.head` does not select a head of another kind."""
+    return not isinstance(head, dict) or head.get("kind") in (None, "replaced_token_detection")

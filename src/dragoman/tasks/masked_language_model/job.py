@@ -27,7 +27,9 @@ from dragoman.tasks.language_model.job import load_vocabulary
 from dragoman.tasks.language_model.validator import HeldOutText
 from dragoman.tasks.masked_language_model.config import MaskedLanguageModelRun
 from dragoman.tasks.masked_language_model.objective import NextSentenceObjective
+from dragoman.tasks.masked_language_model.replaced_tokens import Detector, ReplacedTokenObjective
 from dragoman.tasks.masked_language_model.validator import MaskedTextValidator, MaskedValidationSets
+from dragoman.text.symbols import SPECIAL_SYMBOLS
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.objectives.objective import LossContext, Objective
@@ -113,13 +115,22 @@ class MaskedLanguageModelJob(CorpusJob):
     def activation_bytes(self, model: Any, tokens: int, free: int) -> int:
         """Estimate the memory of a forward pass. A packed row has up to `data.block` tokens."""
         longest = self.run.data.block if self.run.data.pack else int(self.lengths.max()) + SPECIAL
-        return activation_bytes(model, tokens, longest, free)
+        models = [model] if model.generator is None else [model, model.generator]
+        return sum(activation_bytes(each, tokens, longest, free) for each in models)
 
     def flops_per_target_token(self) -> float:
-        """Return the FLOPs of an update divided by its number of masked tokens, at which the head is computed."""
-        width, head = self.run.model.width, self.run.model.head
-        projected = self.tokenizer.size + (width if getattr(head, "transform", False) else 0)
-        return super().flops_per_target_token() / self.run.data.masking.rate + _PRODUCTS * 2 * width * projected
+        """Return the FLOPs of an update divided by its number of masked tokens, at which tokens are predicted."""
+        config, masked = self.run.model, self.run.data.masking.rate
+        per_token = self.model_flops(config) / masked
+        if config.generator is None:
+            transformed = config.width if getattr(config.head, "transform", False) else 0
+            return per_token + _PRODUCTS * 2 * config.width * (self.tokenizer.size + transformed)
+        encoder, width = config.generator.scale(config.encoder, config.width)
+        changes = {"encoder": encoder, "width": width, "head": config.generator.head, "generator": None}
+        own = self.model_flops(config.model_copy(update=changes)) / masked
+        size = self.tokenizer.size
+        projections = _PRODUCTS * width + (_PRODUCTS + 1) * size  # one more to draw tokens
+        return per_token + own + 2 * config.width * (projections + _PRODUCTS * width / masked)
 
     def plan(self, epoch: int) -> BatchPlan:
         """Plan the batches of an epoch: excerpts of similar length, or packed rows of excerpts in random order."""
@@ -161,6 +172,10 @@ class MaskedLanguageModelJob(CorpusJob):
         dataset = self.prepared.dataset
         train = self.run.train
         tokens = train.objective.build(LossContext(self.tokenizer, dataset.target_counts, device))
+        if train.replaced_tokens:
+            length = float(self.lengths.mean())
+            predicted = self.run.data.masking.rate * length / (length + self._special)
+            return ReplacedTokenObjective(tokens, train.replaced_tokens, predicted, self._vocabulary)
         if not train.next_sentence:
             return tokens
         per_pair = self.run.data.masking.rate * float(self.lengths.mean())
@@ -169,12 +184,16 @@ class MaskedLanguageModelJob(CorpusJob):
     def validator(self, model: EncoderOnly, device: torch.device) -> MaskedValidationSets:
         """Return a validator that computes loss, perplexity and accuracy of masked tokens on each validation set."""
         masker, block, train = self._masker(_VALIDATION_SEED), self.run.data.block, self.run.train
+        detector = Detector(self._vocabulary) if train.replaced_tokens else None
+        parts = (masker, block, model, bool(train.next_sentence), detector, train.replaced_tokens)
         return MaskedValidationSets(
-            {
-                text.name: MaskedTextValidator(text, self.tokenizer, masker, block, model, bool(train.next_sentence))
-                for text in self._held_out
-            }
+            {text.name: MaskedTextValidator(text, self.tokenizer, *parts) for text in self._held_out}
         )
+
+    @property
+    def _vocabulary(self) -> range:
+        """The ids of the vocabulary without special symbols and tags."""
+        return range(len(SPECIAL_SYMBOLS), self.tokenizer.size - len(self.tokenizer.tags))
 
     def card_measures(self, validation: Validation) -> list[tuple[str, Measure]]:
         """Return perplexity and accuracy."""

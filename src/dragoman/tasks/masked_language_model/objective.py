@@ -31,24 +31,25 @@ class NextSentenceObjective:
 
     def __call__(self, model: Any, batch: MaskedBatch, point: TrainingPoint = FIRST) -> Loss:
         """Compute the loss of one batch."""
-        shared = _Shared(model)
-        loss = self._tokens(shared, batch, point)
-        assert shared.output is not None
-        total, pairs = next_sentence_loss(shared.output, batch)
+        kept = KeptOutput(model)
+        loss = self._tokens(kept, batch, point)
+        total, pairs = next_sentence_loss(kept.output, batch)
         mean = float(total.detach()) / max(1, pairs)
         return replace(
             loss, total=loss.total + self._factor * total, auxiliary={**loss.auxiliary, "next_sentence": mean}
         )
 
 
-class _Shared:
-    """Runs a model and keeps its output, which both losses need."""
+class KeptOutput:
+    """Runs a model and keeps its output, which several losses need."""
+
+    output: MaskedOutput
 
     def __init__(self, model: Any) -> None:
         self._model = model
-        self.output: MaskedOutput | None = None
 
     def __call__(self, *inputs: Any) -> MaskedOutput:
+        """Return the output of the model, which is also the attribute `output`."""
         self.output = self._model(*inputs)
         return self.output
 

@@ -1,8 +1,9 @@
 """Validation of a masked language model on held-out text, whose masks are the same in every validation."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from math import exp
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from dragoman.data.batches.masking import Masker
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
 from dragoman.data.batches.sentence_pairs import PairMaker
 from dragoman.tasks.language_model.validator import HeldOutText
+from dragoman.tasks.masked_language_model.replaced_tokens import Detection, Detector
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.validation import Measure, Validation
@@ -29,13 +31,23 @@ _CHUNK = 1024
 class MaskedTextValidator:
     """Validates a model on the excerpts of one validation set, which are masked only once.
 
-    block: maximum number of tokens of a row. pairs: whether the model also predicts next sentences.
+    block: maximum number of tokens of a row. pairs: whether the model also predicts next sentences. detector: measures
+    the detection of the tokens that the model's generator replaces, whose loss has the weight `weight`; None: the model
+    has no generator.
     """
 
     def __init__(
-        self, held_out: HeldOutText, tokenizer: Tokenizer, masker: Masker, block: int, model: Any, pairs: bool = False
+        self,
+        held_out: HeldOutText,
+        tokenizer: Tokenizer,
+        masker: Masker,
+        block: int,
+        model: Any,
+        pairs: bool = False,
+        detector: Detector | None = None,
+        weight: float = 0.0,
     ) -> None:
-        self._model = model
+        self._model, self._detector, self._weight = model, detector, weight
         documents = tokenizer.encode_batch(held_out.documents)
         divided = [excerpts(ids, block - SPECIAL - pairs) for ids in documents]
         rows = [each for parts in divided for each in parts]
@@ -51,12 +63,14 @@ class MaskedTextValidator:
         """Validate the current model. Several ranks share the batches, and all return the same result."""
         started = time.monotonic()
         total = correct = tokens = right = pairs = 0.0
-        batches = self._batches[runtime.ranks.rank :: runtime.ranks.size]
+        detection = Detection()
+        masked_model = self._model if self._detector is None else self._model.generator
+        batches = list(enumerate(self._batches))[runtime.ranks.rank :: runtime.ranks.size]
         with Progress("Validating", "batches", len(batches)) as progress:
-            for number, batch in enumerate(batches, 1):
+            for count, (number, batch) in enumerate(batches, 1):
                 batch = batch.to(runtime.device)
                 with runtime.autocast():
-                    output = self._model(*batch.model_inputs)
+                    output = masked_model(*batch.model_inputs)
                     positions = batch.target_mask.flatten().nonzero()[:, 0]
                     for part in torch.split(positions, _CHUNK):
                         logits, labels = output.logits(part), batch.labels.flatten()[part]
@@ -67,11 +81,21 @@ class MaskedTextValidator:
                         choices = output.next_sentence_logits(places).argmax(1)
                         right += int((choices == batch.continues[places]).sum())
                         pairs += len(choices)
+                    if self._detector is not None:
+                        detection += self._detector.count(self._model, output, batch, number)
                 tokens += batch.target_tokens
-                progress.update(number)
-        total, correct, tokens, right, pairs = runtime.ranks.sum([total, correct, tokens, right, pairs])
-        values = [total / tokens, 100 * correct / tokens, *([100 * right / pairs] if pairs else [])]
-        return Validation(measures(*values), time.monotonic() - started)
+                progress.update(count)
+        sums = runtime.ranks.sum([total, correct, tokens, right, pairs, *detection.values])
+        total, correct, tokens, right, pairs = sums[:5]
+        detection = Detection(*sums[5:])
+        values = {"loss": total / tokens, "accuracy": 100 * correct / tokens}
+        if pairs:
+            values["next_sentence"] = 100 * right / pairs
+        if self._detector is not None:
+            weighted = self._weight * detection.loss / detection.tokens
+            values |= {"masked_loss": values["loss"], "loss": values["loss"] + weighted}
+            values |= {"detection_accuracy": detection.accuracy, "detection_f1": detection.f1}
+        return Validation(measures(values), time.monotonic() - started)
 
 
 class MaskedValidationSets:
@@ -87,28 +111,30 @@ class MaskedValidationSets:
         if len(results) == 1:
             return next(iter(results.values()))
         keys = [each.key for each in next(iter(results.values())).measures if each.key != "perplexity"]
-        means = [_mean([each[key].value for each in results.values()]) for key in keys]
-        return Validation(measures(*means), sum(each.seconds for each in results.values()), results)
+        means = {key: fmean(each[key].value for each in results.values()) for key in keys}
+        return Validation(measures(means), sum(each.seconds for each in results.values()), results)
 
 
-def measures(loss: float, accuracy: float, next_sentence: float | None = None) -> tuple[Measure, ...]:
+_ACCURACIES = {
+    "accuracy": "accuracy of masked tokens",
+    "next_sentence": "accuracy of next sentences",
+    "detection_accuracy": "accuracy of detection",
+    "detection_f1": "F1 of replaced tokens",
+}
+"""The names of measures in percent."""
+
+
+def measures(values: Mapping[str, float]) -> tuple[Measure, ...]:
     """Return the measures of a validation.
 
-    loss: cross-entropy per masked token (nats). accuracy: in percent. next_sentence: accuracy of next-sentence
-    prediction in percent; None without it.
+    values: by key. loss: cross-entropy per masked token (nats), to which the weighted loss of detection is added if
+    tokens are replaced; masked_loss is then the loss without this term. Accuracies and F1 are in percent.
     """
-    others = () if next_sentence is None else (_next_sentence(next_sentence),)
+    masked = values.get("masked_loss")
+    perplexity = exp(min(values["loss"] if masked is None else masked, 700.0))
     return (
-        Measure("loss", "loss", loss, "lower", digits=4),
-        Measure("perplexity", "perplexity of masked tokens", exp(min(loss, 700.0)), None),
-        Measure("accuracy", "accuracy of masked tokens", accuracy, "higher"),
-        *others,
+        Measure("loss", "loss", values["loss"], "lower", digits=4),
+        *(() if masked is None else (Measure("masked_loss", "loss of masked tokens", masked, "lower", digits=4),)),
+        Measure("perplexity", "perplexity of masked tokens", perplexity, None),
+        *(Measure(key, name, values[key], "higher") for key, name in _ACCURACIES.items() if key in values),
     )
-
-
-def _next_sentence(accuracy: float) -> Measure:
-    return Measure("next_sentence", "accuracy of next sentences", accuracy, "higher")
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
