@@ -43,7 +43,10 @@ def replace_tokens(
     draws = randomness.generator(ids.device) if generator is None else generator
     for positions in torch.split(batch.target_mask.flatten().nonzero()[:, 0], _CHUNK):
         logits = output.logits(positions)[:, vocabulary.start : vocabulary.stop]
-        ids[positions] = torch.multinomial(logits.softmax(1), 1, generator=draws)[:, 0] + vocabulary.start
+        sums = logits.softmax(1).cumsum(1, dtype=torch.float64)  # one draw per token; multinomial makes V
+        draw = torch.rand(len(sums), 1, generator=draws, dtype=sums.dtype, device=sums.device) * sums[:, -1:]
+        chosen = torch.searchsorted(sums, draw, right=True)[:, 0].clamp_max(len(vocabulary) - 1)
+        ids[positions] = chosen + vocabulary.start
     ids = ids.view_as(original)
     return Replaced(ids, ids != original)
 
