@@ -1,13 +1,17 @@
-"""The head of a tagger, with one prediction per word."""
+"""The head of a tagger, with one prediction per word: of each word for itself, or of whole sequences (CRF)."""
 
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, Self
 
-from pydantic import Field
+import torch
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
+from dragoman.metrics.labels.transitions import OUTSIDE, may_follow
 from dragoman.models.interface import Memory
 from dragoman.models.labelled_head import LabelledHead
 from dragoman.nn.dropout import Dropout
+from dragoman.nn.linear_chain import ChainScores, LinearChain
 from dragoman.nn.precision import to_at_least_float32
 
 
@@ -26,10 +30,35 @@ class TaggingHeadConfig(LabelledHead):
         description="Scheme in which the tags mark spans, for the measures. words: the tags mark no spans. null: "
         "recognised from the tags of the training data; tags that fit no scheme are an error.",
     )
+    transitions: Literal["none", "learned", "valid"] = Field(
+        "none",
+        description="Scores of successive tags (a linear-chain CRF; Lample et al. 2016). none: the tag of each word is "
+        "predicted for itself. learned: each pair of successive tags has a learned score, and the best sequence of "
+        "tags is predicted. valid: as learned, and sequences that the scheme does not allow, such as O I-X in IOB2, "
+        "are never predicted.",
+    )
 
-    def build(self, width: int, table: nn.Embedding) -> "TokenHead":
+    @model_validator(mode="after")
+    def _check_scheme(self) -> Self:
+        if self.transitions == "valid" and self.scheme == "words":
+            raise ValueError("transitions=valid needs tags that mark spans: use transitions=learned")
+        return self
+
+    def build(self, width: int, table: nn.Embedding) -> "TokenHead | ChainHead":
         """Build the head for states of this width. table: the token vectors (V, d), which this head does not use."""
-        return TokenHead(width, self.classes, self.dropout)
+        if self.transitions == "none":
+            return TokenHead(width, self.classes, self.dropout)
+        return ChainHead(width, self.classes, self.dropout, self._allowed())
+
+    def _allowed(self) -> tuple[Tensor, Tensor, Tensor] | None:
+        """Return which tags may follow each other, begin and end a sentence; None if all may. See `LinearChain`."""
+        scheme, labels = self.scheme, self.labels
+        if self.transitions != "valid" or scheme is None or scheme == "words" or labels is None:
+            return None
+        following = [[may_follow(tag, previous, scheme) for tag in labels] for previous in labels]
+        starts = [may_follow(tag, OUTSIDE, scheme) for tag in labels]
+        ends = [may_follow(OUTSIDE, tag, scheme) for tag in labels]
+        return torch.tensor(following), torch.tensor(starts), torch.tensor(ends)
 
 
 class TokenHead(nn.Module):
@@ -45,3 +74,29 @@ class TokenHead(nn.Module):
     def forward(self, memory: Memory) -> Tensor:
         """Return the outputs (B, S, outputs) for states (B, S, d), in float32 or wider."""
         return to_at_least_float32(self.output(self.dropout(memory.states)))
+
+
+@dataclass(frozen=True)
+class ChainOutput:
+    """The scores of sequences of tags. emissions: (B, S, C), the score of each tag at each token."""
+
+    emissions: Tensor
+    chain: ChainScores
+
+
+class ChainHead(nn.Module):
+    """A `TokenHead` whose outputs are the emissions of a linear-chain CRF (Lample et al. 2016, section 2.2)."""
+
+    timed = (("forward", "head"),)
+
+    def __init__(
+        self, width: int, tags: int, dropout: float, allowed: tuple[Tensor, Tensor, Tensor] | None = None
+    ) -> None:
+        """allowed: as in `LinearChain`."""
+        super().__init__()
+        self.emissions = TokenHead(width, tags, dropout)
+        self.chain = LinearChain(tags, allowed)
+
+    def forward(self, memory: Memory) -> ChainOutput:
+        """Return the emissions for states (B, S, d) and the scores of successive tags, in float32 or wider."""
+        return ChainOutput(self.emissions(memory), self.chain.scores())

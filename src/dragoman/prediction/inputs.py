@@ -14,13 +14,15 @@ class ModelInput:
     ids: BOS, the tokens of each text followed by EOS. If the texts of a pair are encoded separately, both begin with
     BOS. places: positions in `ids` of the units that are predicted, such
     as the first token of each word; empty if there is one prediction per row. first: index in the example of the unit
-    at the first of these positions. cut: number of tokens of the example that no input contains.
+    at the first of these positions. cut: number of tokens of the example that no input contains. continued: whether the
+    example has further units after these.
     """
 
     ids: tuple[int, ...]
     places: tuple[int, ...] = ()
     first: int = 0
     cut: int = 0
+    continued: bool = False
 
 
 def join_texts(texts: Sequence[Sequence[int]], limit: int | None) -> ModelInput:
@@ -85,7 +87,7 @@ def word_inputs(words: Sequence[Sequence[int]], limit: int | None, leading: int 
             if owned <= index < until:
                 places.append(min(len(ids) + leading, len(ids) + len(words[index]) - 1))
             ids += words[index]
-        yield ModelInput((*ids, EOS), tuple(places), owned, cut)
+        yield ModelInput((*ids, EOS), tuple(places), owned, cut, not last)
         if last:
             return
         start, owned = end - overlap, until

@@ -16,7 +16,9 @@ from dragoman.inspect.attention import END, START, AttentionMap, record_rows, wi
 from dragoman.inspect.inspection import Inspection, check_not_blank, check_token_count
 from dragoman.inspect.relevance import Relevance, RelevantText, gradient_times_input, words_of_tokens
 from dragoman.models.encoder_only import EncoderOnly
+from dragoman.models.tagging_head import ChainOutput
 from dragoman.prediction.answering import AnswerPrediction
+from dragoman.prediction.chains import TagSequence
 from dragoman.prediction.classification import ClassPrediction
 from dragoman.prediction.inputs import ModelInput
 from dragoman.prediction.outputs import compute_outputs
@@ -43,20 +45,26 @@ class _Output:
 
     def select(self, outputs: Any) -> Tensor:
         """Return the scalar from the outputs of the model for one row."""
-        return torch.stack([outputs[(0, *index)] for index in self.indices]).sum()
+        values = _values(outputs)
+        return torch.stack([values[(0, *index)] for index in self.indices]).sum()
 
-    def without(self, positions: Sequence[int], outputs: NDArray[np.float32]) -> float:
+    def without(self, positions: Sequence[int], outputs: Any) -> float:
         """Return the scalar from the outputs of the model for the row without some of its tokens.
 
         It is NaN if it belongs to one of these tokens.
         """
-        total = 0.0
+        values, total = _values(outputs), 0.0
         for index in self.indices:
             if len(index) > 1 and index[0] in positions:
                 return float("nan")
             shift = sum(position < index[0] for position in positions) if len(index) > 1 else 0
-            total += float(outputs[(index[0] - shift, *index[1:]) if index else ()])
+            total += float(values[(index[0] - shift, *index[1:]) if index else ()])
         return total
+
+
+def _values(outputs: Any) -> Any:
+    """Return the numbers that are explained. Of a tagger with transitions, these are the emissions."""
+    return outputs.emissions if isinstance(outputs, ChainOutput | TagSequence) else outputs
 
 
 def inspect_prediction(

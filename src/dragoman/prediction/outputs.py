@@ -11,7 +11,9 @@ from torch.nn import functional
 
 from dragoman.data.batches.batch import pad
 from dragoman.models.encoder_only import EncoderOnly
+from dragoman.models.tagging_head import ChainOutput
 from dragoman.nn.precision import to_at_least_float32
+from dragoman.prediction.chains import decode_inputs
 from dragoman.prediction.inputs import ModelInput
 
 TOKENS = 4096
@@ -20,10 +22,11 @@ TOKENS = 4096
 
 def compute_outputs(
     model: EncoderOnly, inputs: Sequence[ModelInput], device: torch.device, tokens: int = TOKENS
-) -> list[NDArray[np.float32]]:
+) -> list[Any]:
     """Return the outputs of the head for each input, without padding, in order. The model is in evaluation mode.
 
-    The outputs of a masked language model are the logits (places, V) at the places of an input.
+    They are arrays, float32. The outputs of a masked language model are the logits (places, V) at the places of an
+    input. The output of a tagger with transitions is a `TagSequence`.
     """
     return _compute(model, inputs, device, tokens)
 
@@ -48,15 +51,19 @@ def compute_vectors(
 @torch.no_grad()
 def _compute(
     function: Callable[[Tensor, Tensor], Any], inputs: Sequence[ModelInput], device: torch.device, tokens: int
-) -> list[NDArray[np.float32]]:
+) -> list[Any]:
     """Return the result of a function of tokens and mask for each input, without padding, in order."""
-    outputs: list[NDArray[np.float32]] = [np.zeros(0, np.float32)] * len(inputs)
+    outputs: list[Any] = [None] * len(inputs)
     for rows in length_batches([len(each.ids) for each in inputs], tokens):
         ids, mask = pad([np.asarray(inputs[row].ids) for row in rows])
         results = function(ids.to(device), mask.to(device))
         if isinstance(results, Tensor):
             for row, result in zip(rows, results.float().cpu().numpy(), strict=True):
                 outputs[row] = result[: len(inputs[row].ids)] if result.ndim > 1 else result
+            continue
+        if isinstance(results, ChainOutput):
+            for row, sequence in zip(rows, decode_inputs(results, [inputs[row] for row in rows]), strict=True):
+                outputs[row] = sequence
             continue
         for index, row in enumerate(rows):
             places = index * ids.size(1) + torch.tensor(inputs[row].places, dtype=torch.int64)

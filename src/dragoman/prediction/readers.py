@@ -3,9 +3,6 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dragoman.models.heads import HeadConfig, MaskedLanguageModelHeadConfig, SpanHeadConfig
 from dragoman.models.tagging_head import TaggingHeadConfig
 from dragoman.models.text_heads import ClassificationHeadConfig, RegressionHeadConfig
@@ -41,8 +38,8 @@ class HeadReader(Protocol):
         """
         ...
 
-    def predict(self, example: Any, inputs: Sequence[ModelInput], outputs: Sequence[NDArray[np.float32]]) -> Prediction:
-        """Return the prediction for an example, given the model's outputs for each of its inputs."""
+    def predict(self, example: Any, inputs: Sequence[ModelInput], outputs: Sequence[Any]) -> Prediction:
+        """Return the prediction for an example, given the outputs of `compute_outputs` for each of its inputs."""
         ...
 
 

@@ -7,12 +7,12 @@ from typing import Any
 from urllib.parse import quote
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dragoman.base.errors import DataError
 from dragoman.data.labelled.examples import TaggedSentence
 from dragoman.metrics.labels.spans import Scheme, find_spans, has_span_tags
 from dragoman.models.tagging_head import TaggingHeadConfig
+from dragoman.prediction.chains import join_inputs
 from dragoman.prediction.classification import label_number, softmax
 from dragoman.prediction.inputs import ModelInput, encode_words, word_inputs
 from dragoman.text.symbols import UNK
@@ -34,9 +34,10 @@ class TaggedSpan:
 class TagPrediction:
     """The predicted tag of each word.
 
-    probabilities: the probability of each of these tags. text: the text that contains the words. offsets: first
-    character of each word in the text, and the character after its last. spans: the spans that the tags mark, such as
-    B-PER I-PER; empty if the tags mark no spans.
+    probabilities: the probability of each of these tags; with transitions, it is the sum over all sequences that have
+    this tag at this word. text: the text that contains the words. offsets: first character of each word in the text,
+    and the character after its last. spans: the spans that the tags mark, such as B-PER I-PER; empty if the tags mark
+    no spans.
     """
 
     words: tuple[str, ...]
@@ -117,6 +118,7 @@ class WordTagger:
         """limit: maximum number of tokens of an input; longer sentences are divided into several inputs."""
         self._tokenizer, self._limit = tokenizer, limit
         self.labels, self._features = head.labels or (), head.features or 0
+        self._transitions = head.transitions != "none"
         self._numbers = {label: number for number, label in enumerate(self.labels)}
 
     def encode(self, examples: Sequence[TaggedSentence]) -> list[list[ModelInput]]:
@@ -130,15 +132,20 @@ class WordTagger:
         numbers = [label_number(self._numbers, tag, known) for tag in example.tags]
         return [numbers[each.first : each.first + len(each.places)] for each in inputs]
 
-    def predict(
-        self, example: TaggedSentence, inputs: Sequence[ModelInput], outputs: Sequence[NDArray[np.float32]]
-    ) -> TagPrediction:
-        """Return the prediction for a sentence. outputs: logits (S, C) of each input's tokens."""
-        logits = [output[list(each.places)] for each, output in zip(inputs, outputs, strict=True)]
-        probabilities = softmax(np.concatenate(logits)) if example.words else np.zeros((0, len(self.labels)))
-        tags = tuple(self.labels[number] for number in probabilities.argmax(1))
+    def predict(self, example: TaggedSentence, inputs: Sequence[ModelInput], outputs: Sequence[Any]) -> TagPrediction:
+        """Return the prediction for a sentence.
+
+        outputs: logits (S, C) of each input's tokens, or `TagSequence`s of a model with transitions.
+        """
+        if self._transitions:
+            found = outputs[0] if len(outputs) == 1 else join_inputs(outputs, inputs)
+            numbers, probabilities = found.numbers, found.probabilities
+        else:
+            logits = [output[list(each.places)] for each, output in zip(inputs, outputs, strict=True)]
+            probabilities = softmax(np.concatenate(logits)) if example.words else np.zeros((0, len(self.labels)))
+            numbers = probabilities.argmax(1)
         ends = list(accumulate(len(word) + 1 for word in example.words))
         offsets = tuple((end - 1 - len(word), end - 1) for word, end in zip(example.words, ends, strict=True))
-        return TagPrediction(
-            example.words, tags, tuple(map(float, probabilities.max(1))), " ".join(example.words), offsets
-        )
+        tags = tuple(self.labels[number] for number in numbers)
+        chosen = probabilities[np.arange(len(numbers)), numbers]
+        return TagPrediction(example.words, tags, tuple(map(float, chosen)), " ".join(example.words), offsets)

@@ -68,7 +68,8 @@ def has_same_head(start: Start, head: HeadConfig) -> bool:
     stored = _stored_head(start)
     own = head.model_dump(mode="json")
     same = all(stored.get(name) == own.get(name) for name in ("kind", "labels"))
-    return same and stored.get("pair", "joined") == own.get("pair", "joined")
+    defaults = {"pair": "joined", "transitions": "none"}  # older folders lack these settings
+    return same and all(stored.get(name, value) == own.get(name, value) for name, value in defaults.items())
 
 
 def _stored_head(start: Start) -> Mapping[str, Any]:

@@ -21,7 +21,9 @@ class LabelledBatch:
 
     tokens: (B, S) int64, with special symbols. mask: (B, S) bool, False at padding. labels: (B,) for one label per row;
     (B, S) for labels of tokens, where `NO_LABEL` marks tokens without a label; (B, 2) for the first and the last token
-    of an answer. counts: number of labels of each row. rows: indices of the rows in the dataset.
+    of an answer. counts: number of labels of each row. rows: indices of the rows in the dataset. cut: (B, 2) bool,
+    whether the example of a row has further units before and after those of the row; None: no row is a part of an
+    example.
     """
 
     tokens: Tensor
@@ -30,6 +32,7 @@ class LabelledBatch:
     counts: tuple[int, ...]
     rows: tuple[int, ...]
     task: str = ""
+    cut: Tensor | None = None
 
     @property
     def target_tokens(self) -> int:
@@ -55,7 +58,9 @@ class LabelledBatch:
         return [self._part(slice(*rows)) for rows in pairwise(ends) if rows[0] < rows[1]]
 
     def _map(self, function: Callable[[Tensor], Tensor]) -> "LabelledBatch":
-        return replace(self, tokens=function(self.tokens), mask=function(self.mask), labels=function(self.labels))
+        cut = None if self.cut is None else function(self.cut)
+        tokens, mask, labels = map(function, (self.tokens, self.mask, self.labels))
+        return replace(self, tokens=tokens, mask=mask, labels=labels, cut=cut)
 
     def _part(self, rows: slice) -> "LabelledBatch":
         width = int(self.mask[rows].sum(1).max())
@@ -63,17 +68,27 @@ class LabelledBatch:
         if labels.shape[1:] == self.tokens.shape[1:]:
             labels = labels[:, :width]
         return LabelledBatch(
-            self.tokens[rows, :width], self.mask[rows, :width], labels, self.counts[rows], self.rows[rows], self.task
+            self.tokens[rows, :width],
+            self.mask[rows, :width],
+            labels,
+            self.counts[rows],
+            self.rows[rows],
+            self.task,
+            None if self.cut is None else self.cut[rows],
         )
 
 
 def collate_labelled(
-    tokens: Sequence[Sequence[int]], labels: Sequence[Any], counts: Sequence[int], rows: Sequence[int]
+    tokens: Sequence[Sequence[int]],
+    labels: Sequence[Any],
+    counts: Sequence[int],
+    rows: Sequence[int],
+    cut: Sequence[tuple[bool, bool]] = (),
 ) -> LabelledBatch:
     """Return a batch of token ids, which include the special symbols.
 
     labels: per row, one number, a pair of tokens, or a list with a label for each token. counts: number of labels per
-    row.
+    row. cut: per row, as in `LabelledBatch`; empty for rows that are whole examples.
     """
     ids, mask = pad([np.asarray(each) for each in tokens])
     if isinstance(labels[0], Sequence) and len(labels[0]) == len(tokens[0]):
@@ -82,4 +97,5 @@ def collate_labelled(
             values[row, : len(each)] = torch.tensor(each)
     else:
         values = torch.tensor(labels)
-    return LabelledBatch(ids, mask, values, tuple(counts), tuple(int(row) for row in rows))
+    parts = torch.tensor(cut) if any(map(any, cut)) else None
+    return LabelledBatch(ids, mask, values, tuple(counts), tuple(int(row) for row in rows), cut=parts)

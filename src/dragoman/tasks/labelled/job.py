@@ -298,7 +298,8 @@ def collate_rows(rows: Sequence[Row], numbers: Sequence[int]) -> LabelledBatch:
     chosen = [rows[number] for number in numbers]
     labels = [_token_labels(each, target) if isinstance(target, list) else target for each, target in chosen]
     counts = [_count_labels(target) - _count_labels(target, NO_LABEL) for _, target in chosen]
-    return collate_labelled([each.ids for each, _ in chosen], labels, counts, numbers)
+    cut = [(each.first > 0, each.continued) for each, _ in chosen]
+    return collate_labelled([each.ids for each, _ in chosen], labels, counts, numbers, cut)
 
 
 def _count_labels(target: Any, label: int | None = None) -> int:

@@ -3,13 +3,15 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import fmean, pstdev
+from typing import cast
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.log import warn
 from dragoman.checkpoint.meta import Meta
 from dragoman.data.labelled.examples import LabelledText, Question, TaggedSentence
 from dragoman.data.labelled.read import read_labelled, read_questions, read_tagged
-from dragoman.metrics.labels.spans import detect_scheme, has_span_tags
+from dragoman.metrics.labels.spans import Scheme, detect_scheme, has_span_tags
+from dragoman.metrics.labels.transitions import find_forbidden
 from dragoman.models.heads import SpanHeadConfig
 from dragoman.models.tagging_head import TaggingHeadConfig
 from dragoman.models.text_heads import ClassificationHeadConfig, RegressionHeadConfig
@@ -24,6 +26,7 @@ from dragoman.tasks.labelled.objective import (
     ClassObjectiveConfig,
     LabelObjective,
     balanced_weights,
+    chain_loss,
     class_loss,
     span_loss,
     squared_error,
@@ -114,7 +117,22 @@ class TaggingJob(LabelledJob):
         labels = head.labels or sorted_labels(tag for example in self.train for tag in example.tags or ())
         features = len(self.train[0].features) if head.features is None else head.features
         scheme = self._scheme(labels) if head.scheme is None else head.scheme
+        if head.transitions == "valid":
+            self._check_sequences(scheme)
         return head.model_copy(update={"labels": labels, "features": features, "scheme": scheme})
+
+    def _check_sequences(self, scheme: str) -> None:
+        """Raise ConfigError if the tags mark no spans, and DataError if a sentence does not follow the scheme."""
+        if scheme == "words":
+            raise ConfigError(
+                "model.head.transitions is valid, but the tags mark no spans: set model.head.transitions=learned"
+            )
+        for number, example in enumerate(self.train, 1):
+            if (found := find_forbidden(example.tags or (), cast(Scheme, scheme))) is not None:
+                raise DataError(
+                    f"{self.run.data.names('train')}, sentence {number}: {scheme} does not allow {found[1]} after "
+                    f"{found[0]}: correct the tags, or set model.head.transitions=learned"
+                )
 
     def _scheme(self, labels: Sequence[str]) -> str:
         """Return the scheme of the tags. Raises DataError if they fit no scheme."""
@@ -150,6 +168,13 @@ class TaggingJob(LabelledJob):
 
     def build_objective(self, rows: Sequence[Row]) -> LabelObjective:
         """Return the cross-entropy of the tags."""
+        if self.run.model.head.transitions != "none":  # type: ignore[union-attr]
+            if self.run.train.objective != ClassObjectiveConfig():
+                raise ConfigError(
+                    "train.objective does not apply to sequences of tags: remove label_smoothing and class_weights, or "
+                    "set model.head.transitions=none"
+                )
+            return LabelObjective(chain_loss)
         counts = Counter(label for _, target in rows for label in target)
         classes = self.run.model.head.classes  # type: ignore[union-attr]
         return class_objective(self.run.train.objective, [counts[number] for number in range(classes)])

@@ -10,11 +10,12 @@ from torch.nn import functional
 
 from dragoman.base.settings.config import Config
 from dragoman.data.batches.labelled import NO_LABEL, LabelledBatch
+from dragoman.models.tagging_head import ChainOutput
 from dragoman.nn.auxiliary import collecting
 from dragoman.training.objectives.objective import FIRST, Loss, TrainingPoint
 
-HeadLoss = Callable[[Tensor, Tensor], Tensor]
-"""A function that returns the summed loss of a head's outputs for labels."""
+HeadLoss = Callable[[Any, LabelledBatch], Tensor]
+"""A function that returns the summed loss of a head's outputs for a batch."""
 
 
 class ClassObjectiveConfig(Config):
@@ -43,8 +44,8 @@ class LabelObjective:
         """Compute the loss of one batch."""
         with collecting(point.step) as auxiliary:
             outputs = model(*batch.model_inputs)
-        loss = self._loss(outputs, batch.labels)
-        total = loss if self._smoothed is None else self._smoothed(outputs, batch.labels)
+        loss = self._loss(outputs, batch)
+        total = loss if self._smoothed is None else self._smoothed(outputs, batch)
         penalty, means = auxiliary.penalty(batch.target_tokens)
         value = loss.detach()
         return Loss(
@@ -56,18 +57,18 @@ class LabelObjective:
         )
 
 
-def squared_error(outputs: Tensor, labels: Tensor) -> Tensor:
+def squared_error(outputs: Tensor, batch: LabelledBatch) -> Tensor:
     """Return Σ (ŷ − y)² for outputs and labels (B,)."""
-    return functional.mse_loss(outputs, labels.to(outputs.dtype), reduction="sum")
+    return functional.mse_loss(outputs, batch.labels.to(outputs.dtype), reduction="sum")
 
 
 def class_loss(weights: Tensor | None = None, smoothing: float = 0.0) -> HeadLoss:
     """Return the cross-entropy of logits (…, C) with labels (…). weights: (C,) weights of the classes."""
 
-    def loss(outputs: Tensor, labels: Tensor) -> Tensor:
+    def loss(outputs: Tensor, batch: LabelledBatch) -> Tensor:
         return functional.cross_entropy(
             outputs.flatten(0, -2),
-            labels.flatten(),
+            batch.labels.flatten(),
             None if weights is None else weights.to(outputs.device),
             ignore_index=NO_LABEL,
             reduction="sum",
@@ -77,12 +78,27 @@ def class_loss(weights: Tensor | None = None, smoothing: float = 0.0) -> HeadLos
     return loss
 
 
-def span_loss(outputs: Tensor, labels: Tensor) -> Tensor:
+def chain_loss(outputs: ChainOutput, batch: LabelledBatch) -> Tensor:
+    """Return the sum of −log p(tags | text) of a linear-chain CRF for labels (B, S).
+
+    A row that is a part of a long sentence is a chain of its own, without start or end scores where it is cut
+    (piecewise training; Sutton & McCallum 2005). Words without a label are left out.
+    """
+    present = batch.labels != NO_LABEL
+    words = max(1, int(present.sum(1).max()))
+    order = (~present).int().argsort(dim=1, stable=True)[:, :words]
+    mask = present.gather(1, order)
+    tags = batch.labels.gather(1, order).masked_fill(~mask, 0)
+    emissions = outputs.emissions.gather(1, order.unsqueeze(2).expand(-1, -1, outputs.emissions.size(2)))
+    return -outputs.chain.log_likelihoods(emissions, tags, mask, batch.cut).sum()
+
+
+def span_loss(outputs: Tensor, batch: LabelledBatch) -> Tensor:
     """Return the cross-entropy of logits (B, S, 2) with the first and the last token (B, 2) of each answer.
 
     It is the mean over both tokens (Devlin et al. 2019, section 4.2).
     """
-    return functional.cross_entropy(outputs, labels, reduction="sum") / 2
+    return functional.cross_entropy(outputs, batch.labels, reduction="sum") / 2
 
 
 def balanced_weights(counts: Sequence[int]) -> Tensor:
