@@ -14,6 +14,7 @@ from dragoman.data.labelled.corpus import QuestionCorpusConfig
 from dragoman.data.labelled.examples import TaggedSentence
 from dragoman.data.labelled.read import read_questions
 from dragoman.prediction.report import compare_with_labels
+from dragoman.tasks.labelled.job import validation_interval
 
 MACHINE = {"device": "cpu", "precision": "float32", "threads": 1, "schedule": {"kind": "cosine", "peak": 0.01}}
 ENCODER = {"kind": "transformer", "layers": 1, "heads": 2, "feedforward": 64}
@@ -217,3 +218,30 @@ def test_a_scheme_that_cannot_be_recognised_is_asked_for(tmp_path: Path) -> None
     train({**recipe, "model": {**recipe["model"], "head": {"scheme": "IOB2"}}}, quiet=True)
     signatures = {each.signature for each in evaluate_labels(tmp_path / "run", path, quiet=True).reports[0].measures}
     assert "F1|strict|IOB2" in signatures
+
+
+@pytest.mark.parametrize(
+    ("limits", "steps"),
+    [({"max_steps": 5}, [2, 4, 5]), ({"max_epochs": 2, "validate_every": 3}, [3, 4])],
+)
+def test_a_small_set_is_validated_after_every_epoch(tmp_path: Path, limits: dict[str, Any], steps: list[int]) -> None:
+    lines = [f"word{number % 7} is {'good' if number % 2 else 'bad'}\t{number % 2}\n" for number in range(40)]
+    (tmp_path / "data.tsv").write_text("".join(lines))
+    recipe = {
+        "task": {"kind": "classification"},
+        "data": {
+            "train": str(tmp_path / "data.tsv"),
+            "valid": str(tmp_path / "data.tsv"),
+            "batch": {"sentences": 20},
+        },
+        "model": {"preset": "mean", "width": 8},
+        "train": {**limits, "device": "cpu", "precision": "float32", "threads": 1},
+        "out": str(tmp_path / "run"),
+    }
+    result = train(recipe, quiet=True)
+    assert [record.step for record in result.history] == steps
+
+
+def test_long_epochs_are_validated_at_intervals_and_short_ones_wait_for_patience() -> None:
+    assert [validation_interval(updates, True) for updates in (1, 30, 500, 9000)] == [1, 30, 500, 500]
+    assert [validation_interval(updates, False) for updates in (1, 30, 80, 9000)] == [50, 50, 80, 500]

@@ -28,6 +28,9 @@ class AverageConfig(Config):
     )
 
 
+VALIDATE_EVERY = 500
+"""Default number of updates between validations."""
+
 _LIMITS = ("max_steps", "max_epochs", "max_minutes")
 
 
@@ -93,7 +96,12 @@ class LoopConfig(Config):
         description="Stop after this many validations without improvement. null: no early stopping; this is the "
         "default for a run with a limit, because its schedule ends at the limit.",
     )
-    validate_every: int = Field(500, ge=1, description="Number of updates between validations.")
+    validate_every: int | None = Field(
+        None,
+        ge=1,
+        description="Number of updates between validations. null: 500. For tasks with labels: one epoch if it is "
+        "shorter, but at least 50 updates in a run that only `patience` ends.",
+    )
     checkpoint_every: int = Field(500, ge=1, description="Number of updates between checkpoints.")
     log_every: int = Field(50, ge=1, description="Number of updates between lines of log.jsonl.")
     metric: str = Field("loss", description="Validation metric that determines the best checkpoint.")
@@ -154,7 +162,7 @@ class LoopConfig(Config):
         return {"schedule": "cosine"} if any(settings.get(limit) is not None for limit in _LIMITS) else {}
 
     def resolve(self, width: int) -> Self:
-        """Return the settings with `schedule`, `dropout_epochs` and `head_rate` set. width: the model width d."""
+        """Return the settings with all automatic values set. width: the model width d."""
         averaged = self.ema is not None and self.start is None  # fine-tuning needs a decaying rate
         schedule = self.schedule or default_schedule(width, self.limited, averaged)
         return self.model_copy(
@@ -162,6 +170,7 @@ class LoopConfig(Config):
                 "schedule": schedule,
                 "dropout_epochs": self.dropout_epochs or 0.0,
                 "head_rate": self.head_rate or 1.0,
+                "validate_every": self.validate_every or VALIDATE_EVERY,
             }
         )
 

@@ -34,11 +34,15 @@ from dragoman.tasks.labelled.objective import LabelObjective
 from dragoman.tasks.labelled.validator import LabelledValidator
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers, train_tokenizers
+from dragoman.training.config import VALIDATE_EVERY
 from dragoman.training.objectives.objective import Objective
 from dragoman.training.task import Content, Job
 from dragoman.training.validation import Measure, Validation
 
 _NEW_HEAD_RATE = 10.0
+_MIN_INTERVAL = 50
+"""Minimum number of updates between validations of a run that only patience ends."""
+
 Row = tuple[ModelInput, Any]
 """An input of the model, with its target."""
 
@@ -142,6 +146,10 @@ class LabelledJob(Job):
         if unknown:
             warn(f"{unknown:,} labels of {data.names('valid')} do not occur in the training data and count as wrong")
         self._lengths = np.array([[len(each.ids)] for each, _ in self._rows], np.int32)
+        if train.validate_every is None:
+            updates = -(-len(self.plan(0)) // self.batches_per_update)
+            train = train.model_copy(update={"validate_every": validation_interval(updates, train.limited)})
+            self.run = self.run.model_copy(update={"train": train})
 
     def _head_rate(self, head: HeadConfig) -> float:
         """Return `train.head_rate`, by default 10 for a new head on a trained body."""
@@ -291,6 +299,15 @@ class LabelledJob(Job):
             .meta(step, validation, averaged_steps)
             .model_copy(update={"source_language": data.language, "licence": data.licence, "data": fingerprints})
         )
+
+
+def validation_interval(updates: int, limited: bool) -> int:
+    """Return the default number of updates between validations.
+
+    It is one epoch of `updates` updates, but at most `VALIDATE_EVERY`. limited: whether the length of the run is
+    limited. If not, patience ends the run, which needs enough updates to observe an improvement.
+    """
+    return min(VALIDATE_EVERY, updates if limited else max(updates, _MIN_INTERVAL))
 
 
 def collate_rows(rows: Sequence[Row], numbers: Sequence[int]) -> LabelledBatch:

@@ -183,6 +183,7 @@ class _Loop:
 
     def _after_step(self, signal: int | None, report: Reporter) -> None:
         progress, config = self.progress, self.config
+        assert config.validate_every is not None, "set by `setup`"
         if progress.step % config.validate_every == 0 or progress.finished:
             with self.profile.separate("validation"):
                 self._validate(report)

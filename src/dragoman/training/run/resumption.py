@@ -66,7 +66,7 @@ def check_same_contents(job: Job, snapshot: TrainingSnapshot) -> None:
 def check_same_run(config: RunConfig, stored: RunConfig) -> None:
     """Raise ConfigError, naming the settings, if the two runs differ in settings that must not change."""
     current, previous = config.with_stored_choices(stored).model_dump(mode="json"), stored.model_dump(mode="json")
-    for name in ("schedule", "dropout_epochs", "head_rate"):  # set automatically if they are null
+    for name in ("schedule", "dropout_epochs", "head_rate", "validate_every"):  # set automatically if they are null
         if current["train"][name] is None:
             current["train"][name] = previous["train"][name]
     changeable = {"out"} | {f"train.{name}" for name in CHANGEABLE_SETTINGS.union(MACHINE_SETTINGS)}
