@@ -57,7 +57,7 @@ FROZEN = {
     "--precision --device --threads --quiet -q --divide --no-divide",
     "demo": "settings --out --languages --quiet -q",
     "describe": "model --vocabulary --pairs --length --depth --json",
-    "inspect": "model text --out -o --target --pair --word --to --tags --device --threads --quiet -q",
+    "inspect": "model text --mask --out -o --target --pair --word --to --tags --device --threads --quiet -q",
     "positions": "overrides --out -o --width --heads --length --layers --threads --quiet -q",
     "settings": "path --task --markdown",
     "serve": "models --languages --host --port --config --device --engine --precision --threads --workers",

@@ -35,6 +35,12 @@ def inspect(
         int | None,
         typer.Option("--word", min=1, help="Number of the word whose predicted tag is explained (default: a span's)."),
     ] = None,
+    mask: Annotated[
+        int | None,
+        typer.Option(
+            "--mask", min=1, help="Number of the <mask> to explain, for a masked language model (default: the first)."
+        ),
+    ] = None,
     to: To = None,
     tags: Tags = None,
     device: Device = None,
@@ -43,7 +49,7 @@ def inspect(
 ) -> None:
     """Save the attention weights of all layers and heads as heat maps (PNG, SVG), arrays (.npz) and an HTML page.
 
-    For a model that predicts labels, also save the relevance of each word for the predicted label.
+    For a model that predicts labels or fills masks, also save the relevance of each word for the prediction.
     """
     from dragoman.base.errors import reject_options
     from dragoman.base.log import info, warn
@@ -59,9 +65,9 @@ def inspect(
     if "predict" in kind.verbs:
         reject_options({"--target": target, "--to": to, "--tags": tags}, "with a translation model")
         predictor = Predictor.load(model, device)
-        inspection = predictor.inspect(text if pair is None else (text, pair), word=word)
+        inspection = predictor.inspect(text if pair is None else (text, pair), word=word, mask=mask)
     else:
-        reject_options({"--pair": pair, "--word": word}, "with a model that predicts labels")
+        reject_options({"--pair": pair, "--word": word, "--mask": mask}, "with a model that predicts labels")
         inspection = _inspect_text(model, kind.reads_source, text, target, to, split_tags(tags), device)
     files = inspection.save(out)
     _print_summary(inspection)
@@ -105,8 +111,12 @@ def _print_summary(inspection: "Inspection") -> None:
     """Print the inspected texts, and the size of each kind of attention or the reason for its absence."""
     if inspection.source is not None:
         print(f"source  {inspection.source}")
-    name = "text" if inspection.source is None else "target" if inspection.relevance is None else "label"
+    is_text = inspection.source is None or inspection.fills
+    name = "text" if is_text else "target" if inspection.relevance is None else "label"
     print(f"{name}  {inspection.target}")
+    for number, fills in enumerate(inspection.fills, 1):
+        listed = "  ".join(f"{text!r} {probability:.3f}" for text, probability in fills)
+        print(f"{f'mask {number}':<24}  {listed}")
     for kind, maps in inspection.kinds.items():
         heads, queries, keys = maps[0].weights.shape
         print(f"{kind:<24}  layers {len(maps)}  heads {heads}  tokens {queries} × {keys}")

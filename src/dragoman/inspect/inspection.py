@@ -31,7 +31,8 @@ class Inspection:
     source: the source text; None for a language model. target: the predicted text. maps: one map per attention layer,
     encoder layers first. absent: kinds of attention without weights, with the reasons. relevance, erasure: the
     relevance of the words by gradient × input and by erasure, for a model that predicts labels; `source` is then the
-    text, and `target` the predicted label.
+    text, and `target` the predicted label. fills: for each `<mask>` of a text, the most probable tokens with their
+    probabilities, best first; `target` is then the text with the best tokens.
     """
 
     source: str | None
@@ -40,6 +41,7 @@ class Inspection:
     absent: tuple[str, ...] = ()
     relevance: Relevance | None = None
     erasure: Relevance | None = None
+    fills: tuple[tuple[tuple[str, float], ...], ...] = ()
 
     @cached_property
     def kinds(self) -> dict[str, list[AttentionMap]]:
@@ -135,6 +137,7 @@ class Inspection:
             "tokens": self.tokens,
             "kinds": kinds,
             "absent": list(self.absent),
+            **({"fills": list(map(_fills_as_json, self.fills))} if self.fills else {}),
             **{
                 name: {**relevance.as_json(), "pictures": list(_picture_files(name))}
                 for name, relevance in self._relevances.items()
@@ -206,6 +209,7 @@ def build_page(index: dict[str, Any]) -> str:
             f'<p><a href="{svg}"><img src="{png}" alt="all layers and heads of {kind["kind"]}"></a></p>\n'
             f"<ul>\n{items}</ul>"
         )
+    parts += [_fills_section(number, fills) for number, fills in enumerate(index.get("fills", ()), 1)]
     if "relevance" in index:
         parts += [_relevance_section(index["relevance"]), _erasure_section(index["erasure"])]
     if index["absent"]:
@@ -218,6 +222,17 @@ def build_page(index: dict[str, Any]) -> str:
         f'<!DOCTYPE html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{title}</title>\n'
         f"<style>{_STYLE}</style>\n<h1>{title}</h1>\n{body}\n</html>\n"
     )
+
+
+def _fills_as_json(fills: Sequence[tuple[str, float]]) -> list[dict[str, Any]]:
+    return [{"text": text, "probability": probability} for text, probability in fills]
+
+
+def _fills_section(number: int, fills: list[dict[str, Any]]) -> str:
+    rows = "".join(
+        f"<tr><td><code>{escape(each['text'])}</code></td><td>{each['probability']:.4f}</td></tr>" for each in fills
+    )
+    return f"<h2>Tokens for mask {number}</h2>\n<table>\n<tr><th>token</th><th>probability</th></tr>{rows}\n</table>"
 
 
 def _relevance_section(relevance: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from dragoman.models.generator import SharedEmbedding
 from dragoman.nn.embedding import Embedding
 
 
@@ -90,7 +91,8 @@ def gradient_times_input(
     the value that the model returns. The model is in evaluation mode. Vectors of positions and segments are not part of
     the tokens' vectors.
     """
-    (embedding,) = [module for module in model.modules() if isinstance(module, Embedding)]
+    modules = [each.shared if isinstance(each, SharedEmbedding) else each for each in model.modules()]
+    (embedding,) = [module for module in modules if isinstance(module, Embedding)]
     recorded: list[Tensor] = []
 
     def replace(module: nn.Module, arguments: Any, vectors: Tensor) -> Tensor:

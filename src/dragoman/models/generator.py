@@ -71,7 +71,12 @@ class SharedEmbedding(nn.Module):
         self._shared = (embedding,)  # a tuple, because the module and its parameters belong to the body
         self.projection = nn.Linear(body_width, width) if width != body_width else None
 
+    @property
+    def shared(self) -> Embedding:
+        """The embeddings of the body."""
+        return self._shared[0]
+
     def forward(self, tokens: Tensor, mask: Tensor | None = None, packed: bool = False) -> Tensor:
         """Embed tokens (B, S) int64 → (B, S, width). See `Embedding`."""
-        vectors: Tensor = self._shared[0](tokens, mask=mask, packed=packed)
+        vectors: Tensor = self.shared(tokens, mask=mask, packed=packed)
         return vectors if self.projection is None else self.projection(vectors)

@@ -20,10 +20,11 @@ MASK_SYMBOL = symbol(MASK)
 
 @dataclass(frozen=True)
 class Fill:
-    """A token for a masked position. text: the text of the token, with the space before a word."""
+    """A token for a masked position. text: the text of the token, with the space before a word. token: its id."""
 
     text: str
     probability: float
+    token: int
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class MaskFiller:
         for place, probabilities in zip(each.places, softmax(logits) if len(logits) else (), strict=True):
             of_text = probabilities[self._surfaces.start : self._surfaces.stop]
             best = np.argsort(-of_text, kind="stable")[: self._count] + self._surfaces.start
-            fills.append(tuple(Fill(self._text(number), float(probabilities[number])) for number in best.tolist()))
+            fills.append(tuple(Fill(self._text(each), float(probabilities[each]), each) for each in best.tolist()))
             filled[place] = int(best[0])
         return FillPrediction(tuple(fills), self._tokenizer.decode(filled))
 

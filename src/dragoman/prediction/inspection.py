@@ -1,6 +1,6 @@
 """The inspection of a prediction: the attention weights, and the words that carried the label."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -10,21 +10,24 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dragoman.base.errors import ConfigError, ModelError
-from dragoman.data.labelled.examples import LabelledText, Question, TaggedSentence
+from dragoman.base.errors import ConfigError, DataError, ModelError
+from dragoman.data.labelled.examples import Question
 from dragoman.inspect.attention import END, START, AttentionMap, record_rows, without_weights
 from dragoman.inspect.inspection import Inspection, check_not_blank, check_token_count
-from dragoman.inspect.relevance import Relevance, RelevantText, gradient_times_input, words_of_tokens
+from dragoman.inspect.relevance import Relevance, RelevantText, gradient_times_input
 from dragoman.models.encoder_only import EncoderOnly
+from dragoman.models.heads import MaskedOutput
 from dragoman.models.tagging_head import ChainOutput
 from dragoman.prediction.answering import AnswerPrediction
 from dragoman.prediction.chains import TagSequence
 from dragoman.prediction.classification import ClassPrediction
+from dragoman.prediction.filling import MASK_SYMBOL, FillPrediction
+from dragoman.prediction.input_words import InputWords, segments_of, texts_of, words_of
 from dragoman.prediction.inputs import ModelInput
 from dragoman.prediction.outputs import compute_outputs
 from dragoman.prediction.readers import Prediction
 from dragoman.prediction.regression import ValuePrediction
-from dragoman.prediction.tagging import TagPrediction, encode_tagged, split_words
+from dragoman.prediction.tagging import TagPrediction
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizer import Tokenizer
 
@@ -48,6 +51,10 @@ class _Output:
         values = _values(outputs)
         return torch.stack([values[(0, *index)] for index in self.indices]).sum()
 
+    def shortened(self, positions: Sequence[int]) -> ModelInput:
+        """Return the row without some of its tokens."""
+        return ModelInput(_remaining(self.row.ids, positions))
+
     def without(self, positions: Sequence[int], outputs: Any) -> float:
         """Return the scalar from the outputs of the model for the row without some of its tokens.
 
@@ -60,6 +67,34 @@ class _Output:
             shift = sum(position < index[0] for position in positions) if len(index) > 1 else 0
             total += float(values[(index[0] - shift, *index[1:]) if index else ()])
         return total
+
+
+@dataclass(frozen=True)
+class _FilledMask:
+    """The logit of a token at a masked place of an input, with the methods of `_Output`."""
+
+    row: ModelInput
+    place: int
+    token: int
+    description: str
+    label: str
+
+    def select(self, outputs: MaskedOutput) -> Tensor:
+        """See `_Output.select`."""
+        return outputs.logits(torch.tensor([self.place], device=outputs.states.device))[0, self.token]
+
+    def shortened(self, positions: Sequence[int]) -> ModelInput:
+        """See `_Output.shortened`."""
+        place = self.place - sum(position < self.place for position in positions)
+        return ModelInput(_remaining(self.row.ids, positions), () if self.place in positions else (place,))
+
+    def without(self, positions: Sequence[int], outputs: NDArray[np.float32]) -> float:
+        """See `_Output.without`."""
+        return float("nan") if self.place in positions else float(outputs[0, self.token])
+
+
+def _remaining(ids: Sequence[int], positions: Sequence[int]) -> tuple[int, ...]:
+    return tuple(token for place, token in enumerate(ids) if place not in positions)
 
 
 def _values(outputs: Any) -> Any:
@@ -75,19 +110,27 @@ def inspect_prediction(
     inputs: Sequence[ModelInput],
     prediction: Prediction,
     word: int | None = None,
+    mask: int | None = None,
 ) -> Inspection:
     """Return the attention weights for an example, and the relevance of its words for the prediction.
 
     labels: names of the classes. word: number of the word, counted from 1, whose tag is explained; None: the first word
-    of the first span, or the first word. Raises ConfigError for a word that does not exist or for a model without tags,
-    DataError for a blank or too long text, and ModelError for a head whose predictions cannot be explained.
+    of the first span, or the first word. mask: number of the `<mask>` whose token is explained; None: the first. Raises
+    ConfigError for a word or mask that does not exist or that the model does not predict, DataError for a blank or too
+    long text and for one without `<mask>`, and ModelError for a head whose predictions cannot be explained.
     """
     if word is not None and not isinstance(prediction, TagPrediction):
         raise ConfigError("a word can be chosen only for a model that predicts tags: leave out --word")
-    texts = _texts(example)
+    if mask is not None and not isinstance(prediction, FillPrediction):
+        raise ConfigError("a mask can be chosen only for a masked language model: leave out --mask")
+    texts = texts_of(example)
     for text in texts:
         check_not_blank(text, "text")
-    output = _output(model, labels, inputs, prediction, word, tokenizer, example)
+    output: _Output | _FilledMask
+    if isinstance(prediction, FillPrediction):
+        output = _filled_mask(inputs[0], prediction, 1 if mask is None else mask)
+    else:
+        output = _output(model, labels, inputs, prediction, word, tokenizer, example)
     check_token_count(len(output.row.ids))
     device = next(model.parameters()).device
     tokens = torch.tensor([output.row.ids], device=device)
@@ -98,11 +141,13 @@ def inspect_prediction(
     maps = [AttentionMap(name, _diagonal(each, lengths), names, names) for name, each in weights.items()]
     value, rows = gradient_times_input(model, arguments, output.select)
     products = np.concatenate([row[:length] for row, length in zip(rows, lengths, strict=True)])
-    words = list(_words(tokenizer, example, output.row))
+    words = list(words_of(tokenizer, example, output.row, isinstance(output, _FilledMask)))
     relevance = _relevance(words, output, value, products)
     erasure = _erasure(model, words, output, value)
     absent = without_weights(model, (_KIND,))
-    return Inspection(" / ".join(texts), output.label, tuple(maps), tuple(absent), relevance, erasure)
+    places = prediction.fills if isinstance(prediction, FillPrediction) else ()
+    fills = tuple(tuple((each.text, each.probability) for each in place) for place in places)
+    return Inspection(" / ".join(texts), output.label, tuple(maps), tuple(absent), relevance, erasure, fills)
 
 
 def _encoded_lengths(model: EncoderOnly, ids: Sequence[int]) -> list[int]:
@@ -125,13 +170,6 @@ def _diagonal(weights: NDArray[np.float32], lengths: Sequence[int]) -> NDArray[n
         joined[:, part, part] = row[:, :length, :length]
         start += length
     return joined
-
-
-def _texts(example: Any) -> tuple[str, ...]:
-    """Return the texts of an example."""
-    if isinstance(example, TaggedSentence):
-        return (" ".join(example.words),)
-    return (example.question, example.context) if isinstance(example, Question) else tuple(example.texts)
 
 
 def _output(
@@ -162,6 +200,18 @@ def _output(
     raise ModelError("the predictions of this model cannot be explained: inspect a model that predicts labels")
 
 
+def _filled_mask(row: ModelInput, prediction: FillPrediction, number: int) -> _FilledMask:
+    """Return the most probable token of a mask. number: its number, counted from 1."""
+    if not row.places:
+        raise DataError(f"the text has no {MASK_SYMBOL}: replace the word to predict by {MASK_SYMBOL}")
+    if not 1 <= number <= len(row.places):
+        raise ConfigError(f"there is no mask {number}: the number of masks is {len(row.places)}")
+    best = prediction.fills[number - 1][0]
+    return _FilledMask(
+        row, row.places[number - 1], best.token, f"logit of {best.text!r} for mask {number}", prediction.text
+    )
+
+
 def _tagged_word(prediction: TagPrediction) -> int:
     """Return the index of the first word of the first span, or 0."""
     spans = prediction.spans
@@ -187,42 +237,14 @@ def _answer_output(
 def _token_names(tokenizer: Tokenizer, row: ModelInput) -> tuple[str, ...]:
     """Return a readable name of each token of an input."""
     names: list[str] = []
-    for start, end in _segments(row.ids):
+    for start, end in segments_of(row.ids):
         names += [*([START] if start and row.ids[start - 1] == BOS else []), *tokenizer.pieces(row.ids[start:end]), END]
     return tuple(names)
 
 
-def _segments(ids: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the start and end of the tokens of each text in an input, without the special symbols."""
-    segments, start = [], 0
-    for position, token in enumerate(ids):
-        if token == BOS:
-            start = position + 1
-        elif token == EOS:
-            segments.append((start, position))
-            start = position + 1
-    return segments
-
-
-@dataclass(frozen=True)
-class _Words:
-    """The words of one text of an input. positions: the positions of each word's tokens in the input."""
-
-    name: str
-    words: tuple[str, ...]
-    positions: tuple[tuple[int, ...], ...]
-
-
-def _words(tokenizer: Tokenizer, example: Any, row: ModelInput) -> Iterator[_Words]:
-    """Yield the words of each text of an input."""
-    for name, text, spans, (start, _) in _spans(tokenizer, example, row, _segments(row.ids)):
-        units = spans if isinstance(example, TaggedSentence) else split_words(text)
-        words, owners = words_of_tokens(spans, units)
-        positions = [[start + n for n, owner in enumerate(owners) if owner == number] for number in range(len(words))]
-        yield _Words(name, tuple(text[first:last] for first, last in words), tuple(map(tuple, positions)))
-
-
-def _relevance(texts: Sequence[_Words], output: _Output, value: float, products: NDArray[np.float64]) -> Relevance:
+def _relevance(
+    texts: Sequence[InputWords], output: _Output | _FilledMask, value: float, products: NDArray[np.float64]
+) -> Relevance:
     """Return the relevance of each word by gradient × input, given that of each token."""
     found = [
         RelevantText(text.name, text.words, tuple(float(products[list(each)].sum()) for each in text.positions))
@@ -232,52 +254,11 @@ def _relevance(texts: Sequence[_Words], output: _Output, value: float, products:
     return Relevance("gradient × input", output.description, value, tuple(found), float(products.sum()) - covered)
 
 
-def _erasure(model: EncoderOnly, texts: Sequence[_Words], output: _Output, value: float) -> Relevance:
+def _erasure(model: EncoderOnly, texts: Sequence[InputWords], output: _Output | _FilledMask, value: float) -> Relevance:
     """Return the relevance of each word by erasure. It is NaN for a word whose own state determines the output."""
     erased = [positions for text in texts for positions in text.positions]
-    rows = [
-        ModelInput(tuple(token for place, token in enumerate(output.row.ids) if place not in positions))
-        for positions in erased
-    ]
+    rows = [output.shortened(positions) for positions in erased]
     outputs = compute_outputs(model, rows, next(model.parameters()).device)
     differences = iter([value - output.without(*each) for each in zip(erased, outputs, strict=True)])
     found = [RelevantText(text.name, text.words, tuple(next(differences) for _ in text.words)) for text in texts]
     return Relevance("erasure", output.description, value, tuple(found), 0.0)
-
-
-def _spans(
-    tokenizer: Tokenizer, example: Any, row: ModelInput, segments: Sequence[tuple[int, int]]
-) -> list[tuple[str, str, list[tuple[int, int]], tuple[int, int]]]:
-    """Return the name and the text of each segment, and the characters of each of its tokens."""
-    if isinstance(example, TaggedSentence):
-        return [("", " ".join(example.words), _word_spans(tokenizer, example, row), segments[0])]
-    if isinstance(example, Question):
-        context = tokenizer.spans(example.context)[row.first :]
-        spans = [tokenizer.spans(example.question), context]
-        names = ["question", "context"]
-    else:
-        assert isinstance(example, LabelledText)
-        spans = [tokenizer.spans(text) for text in example.texts]
-        names = [""] if len(spans) == 1 else ["first text", "second text"]
-    return [
-        (name, text, own[: end - start], (start, end))
-        for name, text, own, (start, end) in zip(names, _texts(example), spans, segments, strict=True)
-    ]
-
-
-def _word_spans(tokenizer: Tokenizer, example: TaggedSentence, row: ModelInput) -> list[tuple[int, int]]:
-    """Return the characters of the word of each token in the sentence."""
-    features = len(example.features)
-    (ids,) = encode_tagged(tokenizer, [example], features)
-    room = len(row.ids) - 2
-    lengths = [min(len(each), room) for each in ids]
-    start, before = row.first, row.places[0] - 1 - features
-    while before > 0:
-        start -= 1
-        before -= lengths[start]
-    offset = sum(len(word) + 1 for word in example.words[:start])
-    spans: list[tuple[int, int]] = []
-    for word, length in zip(example.words[start:], lengths[start:], strict=True):
-        spans += [(offset, offset + len(word))] * length
-        offset += len(word) + 1
-    return spans[:room]

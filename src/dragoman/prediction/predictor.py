@@ -189,18 +189,19 @@ class Predictor:
             for text, tokens, each in zip(texts, ids, sums, strict=True)
         ]
 
-    def inspect(self, text: Text, *, word: int | None = None) -> Inspection:
+    def inspect(self, text: Text, *, word: int | None = None, mask: int | None = None) -> Inspection:
         """Return the attention weights for a text, and the relevance of each of its words for the predicted label.
 
-        The relevance is gradient × input (see `Relevance`). word: for a tagger, the number of the word, counted from 1,
-        whose tag is explained (default: the first word of the first span). Raises the errors of `predict` and of
-        `inspect_prediction`.
+        The relevance is gradient × input, and erasure (see `Relevance`). word: for a tagger, the number of the word,
+        counted from 1, whose tag is explained (default: the first word of the first span). mask: for a masked language
+        model, the number of the `<mask>` whose most probable token is explained (default: 1). Raises the errors of
+        `predict` and of `inspect_prediction`.
         """
         encoded = self.encode([text])
         (prediction,) = self.predict_encoded(encoded)
         with _memory_errors():
             return inspect_prediction(
-                self.model, self.tokenizer, self.labels, encoded[0].example, encoded[0].inputs, prediction, word
+                self.model, self.tokenizer, self.labels, encoded[0].example, encoded[0].inputs, prediction, word, mask
             )
 
     def vectors(
