@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import httpx
 import pytest
@@ -13,7 +14,7 @@ from dragoman.base.cancellation import Cancellation, Cancelled, check_cancelled,
 from dragoman.control.control import Control
 from dragoman.documents.formats.union import get_format
 from dragoman.serving.batcher import Batcher
-from dragoman.serving.config import QueueConfig
+from dragoman.serving.config import LimitsConfig, QueueConfig
 from dragoman.serving.errors import Overloaded
 from dragoman.serving.fair_executor import FairExecutor
 from dragoman.serving.queue import Hypotheses, Ticket
@@ -211,6 +212,52 @@ def test_files_are_refused_by_their_size_and_paid_for_later() -> None:
     assert large.status_code == 413 and "characters of text" in large.json()["error"]
     assert first.status_code == 200, first.text
     assert second.status_code == 429 and int(second.headers["retry-after"]) > 60, "the debt is larger than the quota"
+
+
+def test_a_file_may_be_as_large_as_its_limit_says() -> None:
+    """The form around the file does not count, and a file that is too large is rejected before it is parsed."""
+    text = "A dog runs.\n" * 1000
+
+    async def work(client: httpx.AsyncClient) -> list[httpx.Response]:
+        fields = {"source": "en", "target": "de", "api_key": ""}
+        files = [("a.txt", text), ("a.txt", text + "\n"), ("a.txt", text * 9)]
+        return [await client.post("/translate_file", files={"file": each}, data=fields) for each in files]
+
+    with served({"en-de": shouting}, limits={"file_bytes": len(text)}) as service:
+        exact, larger, largest = asked(service, work)
+    assert exact.status_code == 200, exact.text
+    for answer in (larger, largest):
+        assert answer.status_code == 413 and "12,000 bytes (limits.file_bytes)" in answer.json()["error"]
+
+
+def test_the_default_limits_of_files_agree() -> None:
+    """Every text file of the maximum size may be translated, and the shipped proxy waits long enough for it."""
+    limits = LimitsConfig()
+    assert limits.file_characters >= limits.file_bytes and limits.upload_bytes >= limits.file_bytes
+    seconds = limits.file_seconds * limits.file_bytes / 1_000_000
+    nginx = (Path(__file__).parents[2] / "deploy" / "nginx.conf").read_text()
+    assert f"proxy_read_timeout {seconds + 10:.0f}s;" in nginx
+
+
+def test_long_documents_have_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.serving.service._CHARACTERS", 100)
+
+    def slow(row: object) -> list[str]:
+        time.sleep(0.01)
+        return shouting(row)  # type: ignore[arg-type]
+
+    async def work(client: httpx.AsyncClient) -> list[httpx.Response]:
+        fields = {"source": "en", "target": "de"}
+        texts = ["".join(f"A dog runs number {number} .\n" for number in range(count)) for count in (120, 4)]
+        return [await client.post("/translate_file", files={"file": ("a.txt", text)}, data=fields) for text in texts]
+
+    limits = {"file_seconds": 0.5}
+    with served({"en-de": slow}, limits=limits, queue={"cache_entries": 0}) as service:  # type: ignore[dict-item]
+        long, short = asked(service, work)
+        assert long.status_code == short.status_code == 200, long.text
+        monkeypatch.setattr("dragoman.serving.service._CHARACTERS", 2000)
+        long, _ = asked(service, work)
+    assert long.status_code == 503 and "took longer than 0.6" in long.json()["error"], long.text
 
 
 def test_aborted_documents_are_answered_in_json() -> None:

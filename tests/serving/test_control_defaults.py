@@ -60,7 +60,9 @@ def test_numbers_may_be_written_as_in_the_target_language() -> None:
     expected = ExpectedSpans(KeepRules.of(["all"]))  # type: ignore[arg-type]
     assert expected.are_in("1,234.5 at 8 pm, 3 dogs", "1.234,5 um 20 Uhr, drei Hunde")
     assert expected.are_in("3% of $5", "3 Prozent von fünf $") and not expected.are_in("A dog for €5.", "Ein Hund.")
-    assert not expected.are_in("5% off", "Rabatt")
+    assert not expected.are_in("5% off", "Rabatt") and not expected.are_in("It costs €5.", "Es kostet 5.")
+    assert expected.are_in("-5 °C, €5", "−5\u202f°C, 5 Euro") and not expected.are_in("a 5km run", "ein Lauf von 5")
+    assert not expected.are_in("50% of 100%", "50 von 100 Prozent") and expected.are_in("§ 5", "in §5")
     assert not expected.are_in("25 dogs", "26 Hunde") and not expected.are_in("see 😆", "siehe")
     rules = KeepRules.of(["all"])
     for text in ("https://a.b", "@a #b", "{x} 😆 12:30", "", "…"):

@@ -153,7 +153,7 @@ def test_what_has_begun_is_not_repeated(tmp_path: Path) -> None:
         time.sleep(1.2 if "slow" in row.text else 0)
         return shouting(row)
 
-    changes = [("130s", "400ms"), ("proxy_next_upstream_timeout 3s", "proxy_next_upstream_timeout 200ms")]
+    changes = [("1210s", "400ms"), ("proxy_next_upstream_timeout 3s", "proxy_next_upstream_timeout 200ms")]
     with two_servers(tmp_path, script, *changes, limits={"seconds": 0.4}, queue={"cache_entries": 0}) as url:
         fields = {"q": "slow text", "source": "en", "target": "de"}
         answer = uploaded(url, "a.txt", b"slow document")

@@ -89,7 +89,7 @@ def test_a_glossary_file(tmp_path: Path) -> None:
 
 def test_kinds_of_kept_spans() -> None:
     text = "On 3.5.2024 at 10:30, 1,234 of 50% B2 2nd 12km (7)"
-    assert kept(text, "number") == ["3.5.2024", "10:30", "1,234", "50", "7"]
+    assert kept(text, "number") == ["3.5.2024", "10:30", "1,234", "50%", "12km", "7"]
     text = "See https://a.b/c?d=1&e=(2), www.x.org. or <http://q.de/>! http://"
     assert kept(text, "url") == ["https://a.b/c?d=1&e=(2)", "www.x.org", "http://q.de/"]
     text = "(https://de.wikipedia.org/wiki/Bank_(Möbel)), example.com/a, git+ssh://x.y, mailto:a@b.de, z.B. Ende.Das"

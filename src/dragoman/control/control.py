@@ -8,6 +8,7 @@ from typing import Any
 
 from dragoman.control.glossary import Glossary, Match, load_glossary
 from dragoman.control.keep import KeepRules, Span
+from dragoman.control.numbers import digits_of
 from dragoman.control.phrase import Phrase, phrases
 
 
@@ -43,18 +44,21 @@ class Requirements:
             return False
         if self.keep is None or not self.spans:
             return True
-        counts, extra = Counter(self._find_texts(translation)), Counter[str]()
+        required_spans, extra = Counter(span.text for span in self.spans), Counter[str]()
+
+        def count(text: str) -> Counter[str]:
+            """Count the spans. A number that is required without its signs may have any."""
+            assert self.keep is not None
+            texts = (span.text for span in self.keep.find(text))
+            return Counter(each if each in required_spans else digits_of(each) for each in texts)
+
+        counts = count(translation)
         for phrase in self.required:
             max_counts = Counter[str]()
             for form in phrase.alternatives:
-                max_counts |= Counter(self._find_texts(form))
+                max_counts |= count(form)
             extra += max_counts
-        required_spans = Counter(span.text for span in self.spans)
         return all(times <= counts[span] <= times + extra[span] for span, times in required_spans.items())
-
-    def _find_texts(self, text: str) -> list[str]:
-        assert self.keep is not None
-        return [span.text for span in self.keep.find(text)]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import regex
 
 from dragoman.base.errors import ConfigError
+from dragoman.control.numbers import NUMBER, digits_of
 from dragoman.text.words import WORD_CHARACTER
 
 _EMOJI_MODIFIERS = r"\p{Emoji_Modifier}?\uFE0F?\u20E3?[\U000E0020-\U000E007F]*"
@@ -71,7 +72,7 @@ _BALANCED = r"\([^\s<>\"”»()]*+\)"
 _URL_REST = rf"(?:{_BALANCED}|{_URL_CHARACTER})*(?:{_BALANCED}|[^\s<>\"”»'’.,;:!?()\]}}…])"
 
 KINDS = {
-    "number": rf"(?<!{WORD_CHARACTER})(?>\p{{Nd}}+(?:[.,:/'’\u00A0\u202F]\p{{Nd}}+)*)(?!{WORD_CHARACTER})",
+    "number": NUMBER,
     "url": rf"(?i:(?:{_SCHEME})://|{_NO_WORD_BEFORE}(?:mailto|tel|magnet):(?=\S)|www\.){_URL_REST}"
     rf"|(?<![\p{{L}}\p{{N}}@._-])[a-z0-9-]++(?:\.[a-z0-9-]++)++(?<=\.(?:{_TOP_LEVEL}))(?![\p{{L}}\p{{N}}_]|\.[\p{{L}}\p{{N}}])"
     rf"(?:/(?:{_URL_REST})?)?",
@@ -114,6 +115,13 @@ class Span(NamedTuple):
     start: int
     end: int
     text: str
+
+
+def bare_number(span: Span) -> Span:
+    """Return the span of a number without its signs and units, or any other span unchanged."""
+    digits = digits_of(span.text)
+    start = span.start + span.text.index(digits)
+    return Span(start, start + len(digits), digits)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
-from dragoman.control.keep import KINDS, KeepRules, Span
+from dragoman.control.keep import KINDS, KeepRules, Span, bare_number
 from dragoman.text.symbols import MAX_PLACEHOLDERS, InlineText, placeholder_symbol
 from dragoman.text.words import is_word_character, split_units
 
@@ -92,6 +92,8 @@ class Placeholders:
         random, in ascending order in the source, so that all symbols are learned equally well.
         """
         found = [[] if self._keep is None else self._keep.find(text) for text in (source, target)]
+        shared = {span.text for span in found[0]} & {span.text for span in found[1]}
+        found = [[each if each.text in shared else bare_number(each) for each in spans] for spans in found]
         if self.config.words:
             self._add_words(source, target, found, random)
         counts = [Counter(span.text for span in spans) for spans in found]

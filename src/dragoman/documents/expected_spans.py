@@ -2,13 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
-import regex
-
 from dragoman.control.control import Control
 from dragoman.control.keep import KeepRules, Span
+from dragoman.control.numbers import loses_sign
 from dragoman.translation.guard.numbers import changed_numbers
-
-_AMOUNT = regex.compile(r"(\p{Sc})(\p{Nd}++)|(\p{Nd}++)([%‰\p{Sc}])")
 
 USUAL_KINDS = ("all",)
 """The kinds of spans that are expected in translations unless others are chosen."""
@@ -19,7 +16,7 @@ class ExpectedSpans:
 
     Kept spans are enforced in the search, which is slow. Expected spans are not, because most translations contain them
     anyway. Only a translation that lacks one is searched again, with all spans enforced. Numbers may be written as the
-    target language writes them, as in the check of the guard.
+    target language writes them, as in the check of the guard, and words may replace common signs (`5 percent`).
     """
 
     def __init__(self, rules: KeepRules) -> None:
@@ -30,9 +27,7 @@ class ExpectedSpans:
 
     def are_in(self, source: str, translation: str) -> bool:
         """Return whether a translation contains each span of its source as often as the source."""
-        if self._has_numbers and (
-            changed_numbers(source, translation) is not None or _loses_amount(source, translation)
-        ):
+        if self._has_numbers and (changed_numbers(source, translation) is not None or loses_sign(source, translation)):
             return False
         return self._exact.requirements(source).is_met_by(translation)
 
@@ -52,17 +47,6 @@ def expected_spans(keep: Iterable[str] | None, patterns: Iterable[str] | None = 
     """
     rules = None if keep is not None else KeepRules.of(USUAL_KINDS, patterns or ())
     return None if rules is None else ExpectedSpans(rules)
-
-
-def _loses_amount(source: str, translation: str) -> bool:
-    """Return whether a translation has neither the number nor the sign of a source's amount, such as `5%` or `$5`.
-
-    `changed_numbers` accepts the loss of a small number, because it may be spelled out.
-    """
-    return any(
-        not any(part in translation for part in match.groups() if part is not None)
-        for match in _AMOUNT.finditer(source)
-    )
 
 
 _LOOSE_KINDS = ("mention", "hashtag", "url")

@@ -208,17 +208,23 @@ class LimitsConfig(Config):
     )
     file_bytes: int = Field(10_000_000, ge=1, description="Maximum size of a file to translate, in bytes.")
     file_characters: int = Field(
-        1_000_000,
+        10_000_000,
         ge=1,
-        description="Maximum number of characters of text in a file; the default is about 300 printed pages. A longer "
-        "file is rejected before it is translated.",
+        description="Maximum number of characters of text in a file. With the default, only `file_bytes` limits text "
+        "files, and this setting limits compressed files (docx, odt). A longer file is rejected before it is "
+        "translated.",
     )
-    file_seconds: float = Field(120, gt=0, description="Timeout for the translation of a file, in seconds.")
+    file_seconds: float = Field(
+        120,
+        gt=0,
+        description="Timeout for the translation of a file with up to a million characters of text, in seconds. A "
+        "longer file has proportionally more time.",
+    )
     upload_bytes: int = Field(
-        200_000_000,
+        50_000_000,
         ge=1,
         description="Maximum total size in bytes of the files that are being received and translated at the same time. "
-        "Further files are rejected with status 503.",
+        "A file takes up to about 30 times its size of memory. Further files are rejected with status 503.",
     )
     shutdown_seconds: float = Field(
         10,
@@ -237,7 +243,12 @@ class LimitsConfig(Config):
         ge=1,
         description="Maximum size of the suggestions file in bytes. Suggestions that exceed it are rejected.",
     )
-    body_seconds: float = Field(10, gt=0, description="Timeout for receiving a request body, in seconds.")
+    body_seconds: float = Field(
+        10,
+        gt=0,
+        description="Timeout for receiving a request body of up to a megabyte, in seconds. A longer body has "
+        "proportionally more time.",
+    )
     connections: int = Field(
         1000, ge=1, description="Maximum number of open connections. Further connections are rejected with status 503."
     )

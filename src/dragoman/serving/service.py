@@ -41,11 +41,28 @@ _EXPENSIVE_SETTINGS = frozenset({"constraints", "glossary"})
 _THREADS = 2
 """Number of threads that prepare texts, and number of threads that prepare documents."""
 
+_CHARACTERS = 1_000_000
+"""Number of characters of text in a document above which its timeout is proportional to the number."""
+
 _REPAIR_SHARE = 0.4
 """Share of the timeout of a request in which sentences that lack expected spans are decoded again."""
 
 _TOKENISED_SENTENCES = 1000
 """Number of sentences that are tokenised together."""
+
+
+class _TimeLimit:
+    """The timeout of a request. seconds: the time from its start."""
+
+    def __init__(self, timeout: asyncio.Timeout, seconds: float) -> None:
+        self._timeout, self._start, self.seconds = timeout, asyncio.get_running_loop().time(), seconds
+
+    def extend(self, factor: float) -> None:
+        """Multiply the time, unless the request has been aborted."""
+        deadline = self._timeout.when()
+        if deadline is not None and deadline > asyncio.get_running_loop().time():
+            self.seconds *= factor
+            self._timeout.reschedule(self._start + self.seconds)
 
 
 class Service:
@@ -161,14 +178,14 @@ class Service:
         if not route:
             return [TranslatedText(text, (), ()) for text in job.texts]
         seconds = self._limits.file_seconds if job.is_document else self._limits.seconds
-        async with self._limited(seconds, "translation"):
+        async with self._limited(seconds, "translation") as limit:
             pivots: list[Any] | None = None
             for step in route[:-1]:
                 plain = replace(job, alternatives=0, align=False)
                 job = replace(job, reserve=None)  # a text is charged once, regardless of the number of steps
-                pivots = [translation.text for translation in await self._run(step, plain, pivots)]
+                pivots = [translation.text for translation in await self._run(step, plain, limit, pivots)]
             last = replace(job, align=job.align and len(route) == 1)
-            return await self._run(route[-1], last, pivots, on_sentence)
+            return await self._run(route[-1], last, limit, pivots, on_sentence)
 
     async def predict(self, job: PredictionJob) -> list[PredictedText | RequestError]:
         """Predict the labels of each text, in order. Cancelling this coroutine ends the computation.
@@ -179,17 +196,18 @@ class Service:
             return await self._prediction_queue.predict(job)
 
     @asynccontextmanager
-    async def _limited(self, seconds: float, name: str) -> AsyncIterator[None]:
+    async def _limited(self, seconds: float, name: str) -> AsyncIterator[_TimeLimit]:
         """Limit the time of a request. name: what takes the time, for the message of TimedOut."""
         timeout = asyncio.timeout(0.0 if self._is_aborted else seconds)
+        limit = _TimeLimit(timeout, seconds)
         self._timeouts.add(timeout)
         try:
             async with timeout:
-                yield
+                yield limit
         except TimeoutError:
             if self._is_aborted:
                 raise Overloaded("the server is shutting down: send the request again", retry_after=5) from None
-            raise TimedOut(f"the {name} took longer than {seconds:g} seconds", retry_after=1) from None
+            raise TimedOut(f"the {name} took longer than {limit.seconds:g} seconds", retry_after=1) from None
         finally:
             self._timeouts.discard(timeout)
 
@@ -197,10 +215,14 @@ class Service:
         self,
         step: Step,
         job: TranslationJob,
+        limit: _TimeLimit,
         pivots: Sequence[Any] | None = None,
         on_sentence: OnSentence | None = None,
     ) -> list[TranslatedText]:
-        """Translate the texts of a job with one model, or `pivots`, their translations by another model."""
+        """Translate the texts of a job with one model, or `pivots`, their translations by another model.
+
+        limit: is extended for a long document.
+        """
         translator, defaults = step.model.translator, self._defaults.of(step.model.source, step.target)
         languages = Languages(job.source, job.target)
 
@@ -236,13 +258,15 @@ class Service:
             return await self.prepare(job.client, function, job.is_document) if is_long else function()
 
         pipeline, documents, sentences, costs = await prepare(segment)
+        if job.is_document and pivots is None:
+            limit.extend(max(1.0, sum(len(sentence.text) for sentence in sentences) / _CHARACTERS))
         indices = [(text, index) for text, document in enumerate(documents) for index in range(len(document.sentences))]
 
         def on_result(line: int, hypotheses: Hypotheses) -> None:
             if on_sentence is not None:
                 on_sentence(*indices[line], hypothesis_text(hypotheses[0]))
 
-        seconds = _REPAIR_SHARE * (self._limits.file_seconds if job.is_document else self._limits.seconds)
+        seconds = _REPAIR_SHARE * limit.seconds
         decoder = SentenceDecoder(step.model.batcher, pipeline, sentences, costs, job, prepare, seconds)
         found = iter(await decoder.decode(on_result))
         results = [list(islice(found, len(document.sentences))) for document in documents]
@@ -261,7 +285,10 @@ def _check_characters(parsed: ParsedDocument[Any], maximum: int) -> None:
     for passage in iterate_passages(parsed.parts):
         characters += len(passage.texts)
         if characters > maximum:
-            raise TooLarge(f"a file may contain at most {maximum:,} characters of text: divide it into several files")
+            raise TooLarge(
+                f"a file may contain at most {maximum:,} characters of text (limits.file_characters): divide it into "
+                "several files"
+            )
 
 
 def _count_tokens(translator: Translator, sentences: Sequence[Sentence]) -> list[int]:

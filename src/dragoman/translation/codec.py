@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from dragoman.base.cancellation import check_cancelled, until_cancelled
 from dragoman.base.errors import ConfigError, LineError, TooLongError
 from dragoman.control.control import Control
+from dragoman.control.numbers import NO_BREAK_SPACES
 from dragoman.control.phrase import Phrase
 from dragoman.decode.constraints.constraint import Constraint
 from dragoman.decode.search import Hypothesis
@@ -38,7 +40,7 @@ class Codec:
         tags = {each: self._source.tag_ids(each) for each in {request.tags for _, request in lines}}
         prefixes = self._prefixes([request.prefix.rstrip() for _, request in lines])
         constrained = [
-            self._constrained(numbers[index], text, prefixes[index], request.control)
+            self._with_known_spaces(self._constrained(numbers[index], text, prefixes[index], request.control))
             for index, (text, request) in until_cancelled(enumerate(lines))
         ]
         nonblank = [index for index, (text, _) in enumerate(lines) if text.strip()]
@@ -160,6 +162,24 @@ class Codec:
             return self.constraints.encode(control.requirements(text), max_tokens)
         except ConfigError as error:
             raise LineError(number - 1, str(error)) from None
+
+    def _with_known_spaces(self, source: ConstrainedSource) -> ConstrainedSource:
+        """Return a source with ordinary spaces instead of no-break spaces that the model has never read.
+
+        A single unknown space often spoils the whole translation. Kept spans contain the original spaces.
+        """
+        if not self._unknown_spaces or all(map(str.isascii, source.line.parts)):
+            return source
+        parts = tuple(part.translate(self._unknown_spaces) for part in source.line.parts)
+        return replace(source, line=InlineText(parts, source.line.symbols))
+
+    @cached_property
+    def _unknown_spaces(self) -> dict[int, str]:
+        """A translation table for the no-break spaces that are not in the source vocabulary."""
+        if self._tokenizers.reads_vectors:
+            return {}
+        surfaces = b"\n".join(map(self._source.surface, range(self._source.size)))
+        return {ord(space): " " for space in NO_BREAK_SPACES if space.encode() not in surfaces}
 
     def _without_tags(self, decoding: Decoding) -> Decoding:
         """Return the decoding with all tags forbidden in the translation."""

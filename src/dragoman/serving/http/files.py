@@ -16,7 +16,7 @@ from dragoman.documents.formats.recognition import check_content
 from dragoman.documents.formats.union import EXTENSIONS, format_of_name, get_format
 from dragoman.documents.passage import iterate_passages
 from dragoman.serving.config import ServeConfig
-from dragoman.serving.errors import NotFound, Overloaded, RequestError
+from dragoman.serving.errors import NotFound, Overloaded, RequestError, TooLarge
 from dragoman.serving.http.fields import MULTIPART, query_fields, validate
 from dragoman.serving.http.gate import Caller, Gate, KeyFields
 from dragoman.serving.http.public_url import PublicUrl
@@ -32,6 +32,9 @@ from dragoman.serving.stored_files import open_store
 from dragoman.serving.translation_job import TranslationJob
 
 _MAX_NAME_LENGTH = 100
+_FORM_BYTES = 65_536
+"""Number of bytes that a form may have in addition to its file."""
+
 _DETECTION_PASSAGES = 50
 """The number of passages that are used to detect the language of a document."""
 
@@ -74,9 +77,12 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         """Translate a document and preserve its layout and markup. The file name extension determines the format."""
         arrival = gate.arrive(request, translates=True)
         with uploads.account() as account:
-            body = await read_body(request, limits, limits.file_bytes, account.add)
+            too_large = TooLarge(f"a file may have at most {limits.file_bytes:,} bytes (limits.file_bytes): divide it")
+            body = await read_body(request, limits, limits.file_bytes + _FORM_BYTES, account.add, too_large)
             values, name, data, charset = await parse_upload(request, body)
             del body
+            if len(data) > limits.file_bytes:
+                raise too_large
             fields = validate(query_fields(request) | values, FileFields)
             caller = gate.admit(request, arrival, fields.api_key, translates=True)
             work = translate(fields, name, data, charset, caller)

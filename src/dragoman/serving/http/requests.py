@@ -63,28 +63,38 @@ def describe_route(fields: type[BaseModel], form: bool = True, streams: bool = F
     return {"openapi_extra": {"requestBody": {"required": True, "content": content}}, "responses": ERRORS | lines}
 
 
+_MEGABYTE = 1_000_000
+"""A longer body has proportionally more time to arrive."""
+
+
 async def read_body(
-    request: Request, limits: LimitsConfig, max_bytes: int, account: Callable[[int], None] = lambda count: None
+    request: Request,
+    limits: LimitsConfig,
+    max_bytes: int,
+    account: Callable[[int], None] = lambda count: None,
+    too_large: TooLarge | None = None,
 ) -> bytes:
     """Read a body of at most `max_bytes` bytes. account: called with the number of bytes of each part received.
 
-    Raises TooLarge as soon as the body exceeds the limit, TooSlow if it takes too long, and RequestError if it is
+    Raises `too_large` as soon as the body exceeds the limit, TooSlow if it takes too long, and RequestError if it is
     incomplete.
     """
-    too_large = TooLarge(f"a request has at most {max_bytes:,} bytes")
+    too_large = too_large or TooLarge(f"a request has at most {max_bytes:,} bytes (limits.body_bytes)")
     announced = request.headers.get("content-length", "")
-    if announced.isdigit() and int(announced) > max_bytes:
+    size = int(announced) if announced.isdigit() else 0
+    if size > max_bytes:
         raise too_large
     body = bytearray()
+    seconds = limits.body_seconds * max(1.0, size / _MEGABYTE)
     try:
-        async with asyncio.timeout(limits.body_seconds):
+        async with asyncio.timeout(seconds):
             async for chunk in request.stream():
                 account(len(chunk))
                 body += chunk
                 if len(body) > max_bytes:
                     raise too_large
     except TimeoutError:
-        raise TooSlow(f"the request was not complete after {limits.body_seconds:g} seconds") from None
+        raise TooSlow(f"the request was not complete after {seconds:g} seconds") from None
     except ClientDisconnect:
         raise RequestError("the request was not complete") from None
     return bytes(body)
