@@ -127,6 +127,28 @@ def test_the_last_sentences_continue_in_fewer_slots(monkeypatch: pytest.MonkeyPa
         assert close(done[number], searched(model, *each))
 
 
+def test_cancelled_sentences_free_their_slots_at_once() -> None:
+    """Both sentences that are being decoded and one that waits are cancelled; the others' results do not change."""
+    chance = random.Random(4)
+    model = some_model(chance, 4)
+    config = SearchConfig(beam=3, length_factor=0.0, length_margin=30, minimum_length=20)
+    searches: list[Search] = [([5 + number, 6, 7, 2], [], config) for number in range(6)]
+    with CudaSession(Model(model, TARGETS), requests(model, searches), 2, no_fallback) as session:
+        assert session.completed(0.0) == [] and session.queued == 4
+        for number in (0, 1, 4, 1):
+            session.cancel(number)
+        assert session.in_progress == 6 and session.queued == 3
+        results = found(session)
+        session.cancel(3)  # completed already
+        assert session.in_progress == 0
+        session.submit(requests(model, searches[:1]))
+        session.completed(0.0)
+        session.cancel(6)  # the only one
+        assert session.completed(inf) == [(6, [])] and session.completed(0.0) == []
+    assert results[0] == results[1] == results[4] == []
+    assert all(close(results[number], searched(model, *searches[number])) for number in (2, 3, 5))
+
+
 def test_a_batch_that_does_not_fit_is_halved(monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(4)
     model = random_model(BASE, 4)

@@ -1,6 +1,8 @@
 """Lines of several sentences are translated sentence by sentence, so that no part of a long line is lost in silence."""
 
+import re
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from dragoman.translation.line_division import LineDivision
 from dragoman.translation.line_warnings import LineWarnings
 from dragoman.translation.request import Request
 from dragoman.translation.result import Translation
+from dragoman.translation.window import WindowTranslation
 
 PLAIN = Request(SearchConfig())
 LINES = ["A dog ran.  Two men sleep! A man", "a dog", "", "Two men sleep.", "1. A man. A dog?"]
@@ -74,6 +77,30 @@ def sentences(line: str, request: Request = PLAIN, language: str = "en", longest
 )
 def test_lines_are_divided_into_sentences(language: str, line: str, expected: list[str]) -> None:
     assert sentences(line, language=language) == expected
+
+
+def test_long_lines_that_stay_whole_are_reported_at_once(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Only the first one is, before its search begins, with its number of tokens and the remedy."""
+    monkeypatch.setattr("dragoman.translation.window._LONG_SOURCE", 20)
+    line = " ".join(LINES) * 2
+    window = WindowTranslation(translator.engine, translator._codec, translator.division)
+    beginnings = dict[str, str]()
+    for name, request in {
+        "divided": translator.request(beam=1),
+        "whole": translator.request(beam=1, divide=False),
+        "again": translator.request(beam=1, divide=False),
+    }.items():
+        found = window.translations([("a dog", request), (line, request)], 2, 7, None)
+        monkeypatch.setattr(translator.engine, "hypotheses", lambda *_: pytest.fail("the search has begun"))
+        with suppress(pytest.fail.Exception):
+            next(found)
+        monkeypatch.undo()
+        monkeypatch.setattr("dragoman.translation.window._LONG_SOURCE", 20)
+        beginnings[name] = " ".join(capfd.readouterr().err.split())
+    assert beginnings["divided"] == beginnings["again"] == ""
+    assert re.search(r"line 8 has \d+ tokens and is translated as a whole.*leave out --no-divide", beginnings["whole"])
 
 
 @pytest.mark.parametrize(("opening", "closing"), ['""', "“”", "()", "„“", "«»"])

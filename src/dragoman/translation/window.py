@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import ConfigError, LineError
+from dragoman.base.log import warn
 from dragoman.base.progress import Progress
 from dragoman.decode.search import Hypothesis
 from dragoman.translation.codec import Codec
@@ -18,6 +19,9 @@ from dragoman.translation.request import Request, TextRequest
 from dragoman.translation.reranking.choice import Choice, apply_choice
 from dragoman.translation.result import Translation, restore_order
 from dragoman.translation.rounds import Search, Steps, search_in_rounds
+
+_LONG_SOURCE = 1000
+"""Number of source tokens above which a text is reported before it is translated."""
 
 
 class WindowTranslation:
@@ -31,6 +35,7 @@ class WindowTranslation:
         self._engine, self._codec, self._division = engine, codec, division
         self._constraints = ConstraintFallback(codec)
         self._guard = GuardRetry(engine, codec, self._constraints)
+        self._has_warned = False
 
     def translations(
         self,
@@ -75,6 +80,7 @@ class WindowTranslation:
                 for variant in (row, self._codec.enforce_constraints(row)) if row.expected.constraints else (row,):
                     if (reason := self._engine.refusal(variant)) is not None:
                         raise ConfigError(reason)
+        self._warn_of_long_text(accepted, parts)
         remaining = Counter(part.line for part in parts)
 
         def complete(part: _Part) -> None:
@@ -112,6 +118,20 @@ class WindowTranslation:
             translations = yield from self._guard.translations(row.number, part.text, request, translations)
         complete(part)
         return translations
+
+    def _warn_of_long_text(self, rows: Sequence[Row], parts: Sequence["_Part"]) -> None:
+        """Warn of the first long text that is translated as a whole, before its search begins."""
+        if self._has_warned or self._division is None:
+            return
+        for row, part in zip(rows, parts, strict=False):
+            if len(row.source) > _LONG_SOURCE:
+                remedy = "divide the line" if part.request.divide else "leave out --no-divide (divide=False in Python)"
+                warn(
+                    f"line {row.number} has {len(row.source):,} tokens and is translated as a whole, which may take "
+                    f"minutes, because the time grows with the square of the length. To avoid this, {remedy}"
+                )
+                self._has_warned = True
+                return
 
     def _split_at_too_long(self, rows: list[Row]) -> tuple[list[Row], LineError | None]:
         """Return the rows before the first that exceeds the model's maximum length, and the error for that row."""

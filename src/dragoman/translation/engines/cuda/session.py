@@ -201,14 +201,19 @@ class CudaSession:
             self._requests[number] = request
             self._count += 1
 
+    @torch.inference_mode()
     def cancel(self, number: int) -> None:
-        """Complete a request without hypotheses if it waits for a slot. Other requests are decoded to their end."""
+        """Complete a request without hypotheses, and free its slot."""
+        if number not in self._requests:
+            return
         for lane in self._lanes.values():
-            for queued in tuple(lane.queue):
-                if queued[0] == number:
-                    lane.queue.remove(queued)
-                    del self._requests[number]
-                    self._cancelled.append(number)
+            lane.queue = deque(queued for queued in lane.queue if queued[0] != number)
+            for slot in [slot for slot, other in lane.numbers.items() if other == number]:
+                assert lane.captured is not None
+                lane.captured.slots.drop(slot)
+                del lane.numbers[slot]
+        del self._requests[number]
+        self._cancelled.append(number)
 
     def completed(self, timeout: float) -> list[tuple[int, list[Hypothesis]]]:
         """Decode until a request is completed; returns the number and the hypotheses of each completed request.
@@ -237,6 +242,9 @@ class CudaSession:
     def _advance(self, lane: _Lane) -> list[tuple[int, list[Hypothesis]]]:
         """Fill free slots of a lane, decode a few tokens, and return the completed requests."""
         if not (lane.queue or lane.numbers):
+            if lane.captured is not None:  # its last sentences were cancelled
+                self._model.release(lane.captured)
+                lane.captured = None
             return []
         try:
             self._admit(lane)

@@ -164,6 +164,11 @@ class Slots:
             "nbest": np.array([request.nbest for request in requests], np.int64),
         }
 
+    def drop(self, slot: int) -> None:
+        """Free the slot of a sentence that is not needed any more."""
+        self.state["active"][slot].fill_(False)
+        self.requests[slot] = None
+
     def clear(self) -> None:
         """Drop all sentences."""
         self.state["active"].fill_(False)
