@@ -139,11 +139,13 @@ def test_a_frozen_body_is_not_changed_by_training(body: Path, tmp_path: Path) ->
     train(recipe(tmp_path, "classification", "free", start=str(body)), quiet=True)
     assert changed(body, tmp_path / "free")
     train(recipe(tmp_path, "classification", "frozen", start=str(body), freeze=["encoder"]), quiet=True)
+    card = (tmp_path / "frozen" / "README.md").read_text()
+    assert "| Parts that were not trained | encoder |" in card and f"| Initialised from | {body} |" in card
     assert changed(body, tmp_path / "frozen") == set()
 
 
 def test_gradual_unfreezing_trains_the_top_layers_only(body: Path, tmp_path: Path) -> None:
-    settings = {"start": str(body), "unfreeze_every": 1, "max_steps": 4, "average": {"count": 0}}
+    settings = {"start": str(body), "unfreeze_every": 1, "max_steps": 4, "validate_every": 4, "average": {"count": 0}}
     values = recipe(tmp_path, "classification", "run", **settings)
     values["data"]["batch"] = {"sentences": 8}  # two updates per epoch, so the second epoch trains the top layer
     train(values, quiet=True)

@@ -11,6 +11,7 @@ import torch
 from dragoman import Predictor, evaluate_labels, evaluate_pairs, predict, score, train
 from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.checkpoint.tensors import load_tensors
+from dragoman.cli.main import main
 from dragoman.data.batches.batch import excerpts
 from dragoman.data.batches.masked import MaskedCollator
 from dragoman.data.batches.masking import MASK, Masker, MaskingConfig
@@ -158,6 +159,15 @@ def test_fills_are_the_most_probable_tokens_and_their_probabilities(body: Path) 
     assert 1 - sum(chances) == pytest.approx(sum(expected[:4]) + expected[mask], abs=1e-5)
     alone = predictor.predict(texts[0])[0]
     assert [fill.text for fill in alone.fills[1][:3]] == [fill.text for fill in predictions[0].fills[1][:3]]  # type: ignore[attr-defined]
+
+
+def test_the_card_says_that_the_model_fills_masks(body: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    card = (body / "README.md").read_text()
+    assert card.startswith("# Masked language model\n") and "fills masks in similar text best" in card
+    assert "| Tokens that are predicted | 15% |" in card and "| Seed | 1 |" in card
+    assert "| Checkpoint selected by | loss on " in card and card.index("## Training") < card.index("## Use")
+    assert main(["describe", str(body)]) == 0
+    assert f"{body}: a masked language model, trained for 2 steps" in capsys.readouterr().out
 
 
 def test_predict_writes_the_fills_of_each_text(body: Path, tmp_path: Path) -> None:

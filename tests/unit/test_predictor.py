@@ -69,7 +69,9 @@ def test_the_card_has_the_numbers_of_labels_and_the_baseline(folder: Path) -> No
     count = sum(line.endswith("Tier, groß") for line in lines)
     assert re.search(rf"\| Tier, groß \| {count} \| \d+ \|", card)
     assert re.search(r"\| accuracy \| [\d.]+ \| [\d.]+ to [\d.]+ \| \d+\.\d+ \|", card)
-    assert "always" in card and "| Seed | 1 |" in card
+    assert "always" in card and "| Seed | 1 |" in card and "| Checkpoint selected by | accuracy on " in card
+    assert re.search(r"\| Fingerprint of the validation set \| `[0-9a-f]{64}` \|", card)
+    assert "classifies similar text best. Expect errors on other text. It has not" in card
     assert card.index("## Labels") < card.index("## Use")
 
 

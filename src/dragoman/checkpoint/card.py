@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dragoman.checkpoint.meta import Meta
-from dragoman.models.kinds import kind_of
+from dragoman.models.kinds import describe_kind
 
 UNKNOWN = "not stated"
 
@@ -13,7 +13,7 @@ def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
     """Return the text of `README.md`. config: resolved settings of the run. parameters: number of parameters."""
     targets = ", ".join(meta.target_languages) or meta.target_language
     model = config.get("model")
-    kind = kind_of(model if isinstance(model, Mapping) else {})
+    kind = describe_kind(model if isinstance(model, Mapping) else {})
     languages = kind.languages(meta.source_language, targets)
     origin = (
         f"the mean of steps {', '.join(map(str, meta.averaged_steps))}" if meta.averaged_steps else f"step {meta.step}"
@@ -53,8 +53,9 @@ def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
         "",
         f"{use}. All settings of the training run are in `config.yaml`.",
         "",
-        f"It was trained on the data above and {kind.activity} similar text best. Expect errors on other text, "
-        "and wrong names and numbers on any text. It has not been checked for bias.",
+        f"It was trained on the data above and {kind.activity} similar text best. Expect errors on other text"
+        f"{', and wrong names and numbers on any text' if 'target' in kind.sides else ''}. It has not been checked for "
+        "bias.",
         "",
     ]
     return "\n".join(lines)

@@ -121,7 +121,7 @@ def _label(part: Part, parts: tuple[Part, ...]) -> str:
 
 
 def _shapes(part: Part, width: int) -> str:
-    sizes = ["×".join(map(str, shape)) for _, shape in part.shapes]
+    sizes = ["×".join(map(str, shape)) or "1" for _, shape in part.shapes]
     with_names = ", ".join(f"{name} {size}" for (name, _), size in zip(part.shapes, sizes, strict=True))
     return with_names if len(with_names) <= width else ", ".join(sizes)
 

@@ -5,7 +5,7 @@ folders, model cards, descriptions and error messages are based on the record.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dragoman.base.errors import ConfigError
@@ -124,6 +124,44 @@ PREDICTION_MODEL = register(
         example="`dragoman predict FOLDER < texts.txt`, or in Python `dragoman.Predictor.load(FOLDER).predict([…])`",
     )
 )
+
+
+_HEADS: Mapping[str, Mapping[str, str]] = {
+    "classification": {"activity": "classifies"},
+    "regression": {"activity": "predicts numbers for"},
+    "tagging": {"activity": "tags the words of"},
+    "span": {"activity": "answers questions about"},
+    "masked_language_model": {
+        "title": "masked language model",
+        "activity": "fills masks in",
+        "example": "`echo 'The old <mask> sat.' | dragoman predict FOLDER`, or in Python "
+        "`dragoman.Predictor.load(FOLDER).predict([…])`. `train.start=FOLDER` trains it to predict labels",
+    },
+    "replaced_token_detection": {
+        "title": "detector of replaced tokens, with a masked language model as its generator",
+        "activity": "recognises replaced tokens in",
+        "example": "`train.start=FOLDER` trains it to predict labels. `dragoman predict FOLDER` fills masks with the "
+        "generator",
+    },
+    "none": {
+        "title": "text encoder",
+        "activity": "represents",
+        "example": "`dragoman predict FOLDER --vectors < texts.txt`, or in Python "
+        "`dragoman.Predictor.load(FOLDER).vectors([…])`. `train.start=FOLDER` trains it to predict labels",
+    },
+}
+"""The wording of prediction models that depends on the kind of the head."""
+
+
+def describe_kind(section: Mapping[str, Any]) -> ModelKind:
+    """Return the kind of model described by a `model` section, with the wording for its head, if it has one.
+
+    Raises ConfigError for an unknown kind.
+    """
+    kind, head = kind_of(section), section.get("head")
+    if kind.name != PREDICTION_MODEL.name or not isinstance(head, Mapping):
+        return kind
+    return replace(kind, **_HEADS.get(head.get("kind", ""), {}))  # type: ignore[arg-type]
 
 
 def kind_of(section: Mapping[str, Any]) -> ModelKind:

@@ -16,10 +16,10 @@ from dragoman.base.settings.load import (
     load_settings,
     read_document,
 )
-from dragoman.checkpoint.folder import folder_kind, read_config, read_meta
+from dragoman.checkpoint.folder import read_config, read_meta
 from dragoman.inspect.describe import Description, describe_model
 from dragoman.inspect.description_text import as_json, numbers_text, parts_table
-from dragoman.models.kinds import kind_of, parse_model
+from dragoman.models.kinds import describe_kind, kind_of, parse_model
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.models.settings import ModelSettings, PresetSettings
 from dragoman.tasks.kinds import TaskKind
@@ -114,8 +114,9 @@ def _origin_note(model: Source, overrides: Overrides) -> str:
 def _load_trained(folder: Path) -> _Subject:
     meta = read_meta(folder)
     config = parse_model(read_config(folder)["model"], f"in the model section of {folder / 'config.yaml'}")
-    notes = [f"{folder}: trained for {meta.step:,} steps"]
-    if not folder_kind(folder).tokenizers:
+    kind = describe_kind(read_config(folder)["model"])
+    notes = [f"{folder}: {kind.noun}, trained for {meta.step:,} steps"]
+    if not kind.tokenizers:
         return _Subject(config, VocabularySizes(0, 0), notes)
     tokenizers = Tokenizers.load(folder)
     sizes = tokenizers.sizes

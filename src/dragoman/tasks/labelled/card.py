@@ -7,7 +7,10 @@ from pathlib import Path
 from dragoman.base.files import atomic_write
 from dragoman.checkpoint.card import table, with_section
 from dragoman.checkpoint.folder import CARD
+from dragoman.checkpoint.start import Start
 from dragoman.metrics.labels.report import Measure, Report
+from dragoman.tasks.head_run import HeadRun
+from dragoman.training.task import Content
 
 SECTION = "Labels"
 _MAX_LABELS = 100
@@ -30,6 +33,35 @@ def write_card_section(
     if card.is_file():
         lines = [*_measures(report, data), *_counts(*map(Counter, labels)), *_facts(facts)]
         atomic_write(card, with_section(card.read_text(encoding="utf-8"), SECTION, lines[:-1]))
+
+
+def training_facts(run: HeadRun, start: Start | None, valid: Content) -> list[tuple[str, str]]:
+    """Return rows for a model card: the seed, the selection of the checkpoint, the start, and frozen parts.
+
+    start: the model that the run started from. valid: the validation set.
+    """
+    train = run.train
+    facts = [
+        ("Seed", str(train.seed)),
+        ("Checkpoint selected by", f"{train.metric} on {valid.name}"),
+        ("Fingerprint of the validation set", f"`{valid.fingerprint}`"),
+    ]
+    if start is not None and train.start is not None:
+        origin = start.loaded.meta.origin
+        facts.append(("Initialised from", f"{train.start}{f', which was imported: {origin}' if origin else ''}"))
+    if train.freeze:
+        facts.append(("Parts that were not trained", ", ".join(train.freeze)))
+    if train.unfreeze_every is not None:
+        facts.append(("Gradual unfreezing", f"one more layer from the top after every {train.unfreeze_every} epochs"))
+    return facts
+
+
+def write_training_section(folder: Path, facts: Sequence[tuple[str, str]]) -> None:
+    """Add a section about the training to the model card of a folder. An earlier section is replaced."""
+    card = folder / CARD
+    if card.is_file():
+        text = card.read_text(encoding="utf-8")
+        atomic_write(card, with_section(text, "Training", table(("", ""), facts)))
 
 
 def _measures(report: Report, data: str) -> list[str]:

@@ -28,7 +28,7 @@ from dragoman.prediction.readers import reader_of
 from dragoman.prediction.report import compare_with_labels
 from dragoman.tasks.body import fill_body, has_same_head, load_body
 from dragoman.tasks.corpus_job import activation_bytes
-from dragoman.tasks.labelled.card import write_card_section
+from dragoman.tasks.labelled.card import training_facts, write_card_section
 from dragoman.tasks.labelled.config import LabelledRun
 from dragoman.tasks.labelled.objective import LabelObjective
 from dragoman.tasks.labelled.validator import LabelledValidator
@@ -282,9 +282,10 @@ class LabelledJob(Job):
         report = compare_with_labels(predictor.head, self.valid, predictions)
         for text in report.warnings.values():
             warn(f"on the validation set: {text}")
-        facts = [("Seed", str(self.run.train.seed)), ("Training examples", f"{len(self.train):,}")]
-        if self.run.train.start is not None:
-            facts.append(("Initialised from", str(self.run.train.start)))
+        facts = [
+            ("Training examples", f"{len(self.train):,}"),
+            *training_facts(self.run, self.start, self.contents["valid"]),
+        ]
         labels = tuple(
             [label for example in each for label in self.labels(example)] for each in (self.train, self.valid)
         )

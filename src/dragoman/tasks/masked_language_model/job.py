@@ -1,6 +1,7 @@
 """`MaskedLanguageModelJob`, the data, model, loss, validation and model folder of a run with masked tokens."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from dragoman.models.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.parts import count_parameters
 from dragoman.tasks.body import fill_body, load_body
 from dragoman.tasks.corpus_job import CorpusJob, activation_bytes, check_block
+from dragoman.tasks.labelled.card import training_facts, write_training_section
 from dragoman.tasks.language_model.job import load_vocabulary
 from dragoman.tasks.language_model.validator import HeldOutText
 from dragoman.tasks.masked_language_model.config import MaskedLanguageModelRun
@@ -198,6 +200,17 @@ class MaskedLanguageModelJob(CorpusJob):
     def card_measures(self, validation: Validation) -> list[tuple[str, Measure]]:
         """Return perplexity and accuracy."""
         return [(measure.name, measure) for measure in validation.measures if measure.key != "loss"]
+
+    def measure(self, folder: Path) -> None:
+        """Add the settings of the training to the model card."""
+        data = self.run.data
+        tokens = int(self.lengths.sum(dtype=np.int64))
+        facts = [
+            ("Training text", f"{tokens:,} tokens in {self.examples:,} excerpts of at most {data.block} tokens"),
+            ("Tokens that are predicted", f"{data.masking.rate:.0%}"),
+            *training_facts(self.run, self.start, self.contents["valid"]),
+        ]
+        write_training_section(folder, facts)
 
     def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:
         """Return the model's metadata. The language is that of the source."""
