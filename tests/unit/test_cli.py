@@ -42,10 +42,10 @@ FROZEN = {
     "evaluate": "model search --reference --hypothesis --source --metric --tokenized --json --to --tags --beam "
     "--length-penalty --coverage-penalty --unknown --documents --heading --stride --batch-size --device "
     "--threads --quiet -q "
-    "--ensemble --language-model --fusion --precision-cost --pairs --test --compare --confusion --vectors --divide "
-    "--no-divide",
-    "predict": "model settings --input -i --output -o --fills --vectors --format --batch-tokens --device --threads "
-    "--quiet -q",
+    "--ensemble --language-model --fusion --precision-cost --pairs --test --compare --confusion --vectors --task "
+    "--divide --no-divide",
+    "predict": "model settings --input -i --output -o --task --fills --vectors --format --batch-tokens --device "
+    "--threads --quiet -q",
     "average": "checkpoints --out -o --quiet -q",
     "export": "model --to --out -o --quantization --quiet -q",
     "backtranslate": "model --input -i --output -o --out --language --to --tags --method --beam --length-penalty "
@@ -57,7 +57,7 @@ FROZEN = {
     "--precision --device --threads --quiet -q --divide --no-divide",
     "demo": "settings --out --languages --quiet -q",
     "describe": "model --vocabulary --pairs --length --depth --json",
-    "inspect": "model text --mask --out -o --target --pair --word --to --tags --device --threads --quiet -q",
+    "inspect": "model text --mask --task --out -o --target --pair --word --to --tags --device --threads --quiet -q",
     "positions": "overrides --out -o --width --heads --length --layers --threads --quiet -q",
     "settings": "path --task --markdown",
     "serve": "models --languages --host --port --config --device --engine --precision --threads --workers",

@@ -46,7 +46,8 @@ def load(snippet: str, folder: Path) -> RunConfig:
     path.write_text(snippet + "\n", encoding="utf-8")
     kind = parse_yaml(snippet, "the page").content.get("task", {}).get("kind", "translation")
     data, *others = TASKS[kind].placeholders
-    corpora = parse_yaml(data.removeprefix("data="), "a task").content  # in addition to the data of the snippet
+    # in addition to the data of the snippet; a run with several tasks has no data of its own
+    corpora = parse_yaml(data.removeprefix("data="), "a task").content if data.startswith("data=") else {}
     rest = {f"data.{name}": corpus for name, corpus in corpora.items()}
     return load_settings(path, all_overrides(rest, others), TASKS[kind].run)
 

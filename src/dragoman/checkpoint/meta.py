@@ -72,6 +72,9 @@ class Meta(Config):
     threshold: float | None = Field(
         None, description="Score of having no answer above which a model gives none, chosen on the validation set."
     )
+    thresholds: dict[str, float] = Field(
+        {}, description="The threshold of each task of a model with several tasks, by name."
+    )
     embeddings: dict[str, float] = Field(
         {},
         description="Share of the source's and of the target's vocabulary whose vectors were initialised from a file.",
@@ -81,7 +84,7 @@ class Meta(Config):
 def dump_meta(meta: Meta) -> str:
     """Return the text of `meta.json`."""
     content = meta.model_dump(mode="json")
-    for name in ("embeddings", "target_languages", "tags", "teacher", "origin"):
+    for name in ("embeddings", "thresholds", "target_languages", "tags", "teacher", "origin"):
         if not content[name]:
             del content[name]  # versions of dragoman without this field can then read the folder
     if meta.threshold is None:

@@ -1,7 +1,7 @@
 """`dragoman evaluate`: score translations against references, or compute a language model's perplexity."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +23,7 @@ from dragoman.cli.options import (
     SearchSettings,
     Stride,
     Tags,
+    TaskName,
     Threads,
     To,
     Unknown,
@@ -112,6 +113,7 @@ def evaluate(
             "instead of predicting labels.",
         ),
     ] = False,
+    task: TaskName = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object instead of text.")] = False,
     ensemble: Ensemble = None,
     to: To = None,
@@ -155,15 +157,16 @@ def evaluate(
         given = {"--reference": reference, "--hypothesis": hypothesis, "--source": source, "--metric": metric}
         options = options_by_name({name: value for name, value in settings.items() if name != "search"})
         reject_options({**given, "--tokenized": tokenized, "--ensemble": ensemble, **options}, f"without {option}")
+    test_options = {"--compare": compare, "--confusion": confusion, "--vectors": vectors or None, "--task": task}
     if pairs is not None:
-        test_options = {"--compare": compare, "--confusion": confusion, "--vectors": vectors or None}
         reject_options({"--test": test, **test_options}, "without --pairs")
         _print_pair_accuracy(model, pairs, search or [], device, threads, as_json)
         return
     if test:
-        _print_label_measures(model, compare or [], test, search or [], confusion, vectors, device, threads, as_json)
+        arguments = {"vectors": vectors, "task": task, "device": device, "threads": threads}
+        _print_label_measures(model, compare or [], test, search or [], confusion, as_json, arguments)
         return
-    reject_options({"--compare": compare, "--confusion": confusion, "--vectors": vectors or None}, "with --test")
+    reject_options(test_options, "with --test")
     check_settings(search or [], example="search.minimum_length=3")
     if precision_cost:
         others = {"--hypothesis": hypothesis, "--metric": metric, "--tokenized": tokenized, "--ensemble": ensemble}
@@ -226,12 +229,13 @@ def _print_label_measures(
     tests: Sequence[Path],
     settings: Sequence[str],
     confusion: Path | None,
-    vectors: bool,
-    device: str | None,
-    threads: int | None,
     as_json: bool,
+    arguments: Mapping[str, Any],
 ) -> None:
-    """Print the measures of models that predict labels on each test set, and draw the confusion matrix of the first."""
+    """Print the measures of models that predict labels on each test set, and draw the confusion matrix of the first.
+
+    arguments: further arguments of `evaluate_labels`.
+    """
     from dragoman.base.errors import ConfigError
     from dragoman.evaluation.evaluate_labels import evaluate_labels
 
@@ -240,9 +244,7 @@ def _print_label_measures(
     if confusion is not None and len(tests) > 1:
         raise ConfigError("--confusion draws the matrix of one test set: give --test once")
     models = [model, *others]
-    results = [
-        evaluate_labels(models, test, settings, vectors=vectors, device=device, threads=threads) for test in tests
-    ]
+    results = [evaluate_labels(models, test, settings, **arguments) for test in tests]
     if confusion is not None:
         matrix = results[0].reports[0].confusion
         if matrix is None:

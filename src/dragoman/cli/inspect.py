@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.options import Device, Model, Quiet, Tags, Threads, To, split_tags
+from dragoman.cli.options import Device, Model, Quiet, Tags, TaskName, Threads, To, split_tags
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +41,7 @@ def inspect(
             "--mask", min=1, help="Number of the <mask> to explain, for a masked language model (default: the first)."
         ),
     ] = None,
+    task: TaskName = None,
     to: To = None,
     tags: Tags = None,
     device: Device = None,
@@ -64,10 +65,11 @@ def inspect(
     kind = check_model_kind(model, "inspect")
     if "predict" in kind.verbs:
         reject_options({"--target": target, "--to": to, "--tags": tags}, "with a translation model")
-        predictor = Predictor.load(model, device)
+        predictor = Predictor.load(model, device, task=task)
         inspection = predictor.inspect(text if pair is None else (text, pair), word=word, mask=mask)
     else:
-        reject_options({"--pair": pair, "--word": word, "--mask": mask}, "with a model that predicts labels")
+        labelled = {"--pair": pair, "--word": word, "--mask": mask, "--task": task}
+        reject_options(labelled, "with a model that predicts labels")
         inspection = _inspect_text(model, kind.reads_source, text, target, to, split_tags(tags), device)
     files = inspection.save(out)
     _print_summary(inspection)

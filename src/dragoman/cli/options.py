@@ -29,6 +29,9 @@ def _set_quiet(context: typer.Context, quiet: bool) -> bool:
 
 
 Model = Annotated[Path, typer.Argument(help="Model folder, such as one written by `dragoman train --out`.")]
+TaskName = Annotated[
+    str | None, typer.Option("--task", help="Name of the task, for a model that predicts the labels of several tasks.")
+]
 Ensemble = Annotated[
     list[Path] | None,
     typer.Option(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.options import Device, Model, Quiet, Threads
+from dragoman.cli.options import Device, Model, Quiet, TaskName, Threads
 
 
 def predict(
@@ -53,6 +53,7 @@ def predict(
     fills: Annotated[
         int, typer.Option("--fills", min=1, help="Number of tokens that a masked language model gives per <mask>.")
     ] = 5,
+    task: TaskName = None,
     device: Device = None,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -78,4 +79,5 @@ def predict(
         device=device,
         threads=threads,
         fills=fills,
+        task=task,
     )

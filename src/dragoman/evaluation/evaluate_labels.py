@@ -9,9 +9,11 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.log import quietly
 from dragoman.base.machine.device import use_threads
 from dragoman.base.settings.load import Overrides
+from dragoman.checkpoint.folder import read_config
 from dragoman.metrics.bootstrap import Comparison
 from dragoman.metrics.labels.report import Report, compare
 from dragoman.metrics.labels.scoring import similarity_report
+from dragoman.prediction.parts import task_names
 from dragoman.prediction.predict import read_examples
 from dragoman.prediction.predictor import Predictor
 from dragoman.prediction.regression import label_value
@@ -62,6 +64,7 @@ def evaluate_labels(
     test: str | Path,
     settings: Overrides = (),
     *,
+    task: str | None = None,
     vectors: bool = False,
     device: str | None = None,
     threads: int | None = None,
@@ -70,9 +73,10 @@ def evaluate_labels(
     """Compare the predictions of one or more models with the labels of a test set, like `dragoman evaluate --test`.
 
     test: a file in any format of a labelled corpus. settings: the settings of the corpus, such as
-    `{"columns.text": "review"}`. vectors: compare the cosine of the vectors of the two texts of each pair with the
-    labels, which are numbers, instead of predictions; the models need no head. Raises ConfigError if the models have
-    different kinds of heads, DataError if the file cannot be read or lacks labels, and the errors of `Predictor.load`.
+    `{"columns.text": "review"}`. task: name of the task of models with several tasks. vectors: compare the cosine of
+    the vectors of the two texts of each pair with the labels, which are numbers, instead of predictions; the models
+    need no head. Raises ConfigError if the models have different kinds of heads, DataError if the file cannot be read
+    or lacks labels, and the errors of `Predictor.load`.
     """
     listed = [models] if isinstance(models, str | Path | Predictor) else list(models)
     with quietly(quiet):
@@ -80,7 +84,7 @@ def evaluate_labels(
         names, reports = [], []
         kinds: set[str] = set()
         for number, model in enumerate(listed, 1):
-            predictor = model if isinstance(model, Predictor) else Predictor.load(model, device)
+            predictor = model if isinstance(model, Predictor) else _load(model, device, task, sole=len(listed) == 1)
             kinds.add("vectors" if vectors else predictor.head.kind)
             if len(kinds) > 1:
                 raise ConfigError(
@@ -95,3 +99,10 @@ def evaluate_labels(
             reports.append(compare_with_labels(predictor.head, examples, predictor.predict(examples)))
     comparisons = [tuple(compare(reports[0], other)) for other in reports[1:]]
     return LabelEvaluation(tuple(names), tuple(reports), tuple(comparisons))
+
+
+def _load(folder: str | Path, device: str | None, task: str | None, sole: bool) -> Predictor:
+    """Load a model. A task is ignored by a model with a single task, unless it is the sole model."""
+    if task is not None and not sole and not task_names(read_config(Path(folder))["model"]):
+        task = None
+    return Predictor.load(folder, device, task=task)

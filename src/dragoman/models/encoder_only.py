@@ -14,7 +14,7 @@ from dragoman.models.causal import CausalEncoderConfig
 from dragoman.models.families import EncoderConfig
 from dragoman.models.family import SideContext
 from dragoman.models.generator import GeneratorConfig, SharedEmbedding
-from dragoman.models.heads import HeadConfig
+from dragoman.models.heads import HeadConfig, SeveralHeads
 from dragoman.models.interface import LengthLimit, Memory, Trial
 from dragoman.models.pairs import divide_pairs
 from dragoman.models.replaced_tokens import ReplacedTokenHeadConfig
@@ -220,6 +220,14 @@ class EncoderOnly(nn.Module):
         documents (`EncoderFamily.packs_documents`) support this.
         """
         return self.encoder(tokens, mask, packed) if packed else self.encoder(tokens, mask)  # type: ignore[no-any-return]
+
+    def of_task(self, name: str) -> "EncoderOnly":
+        """Return the body with the head of one task, as a model with the same parameters.
+
+        This model must have several heads. Raises KeyError for an unknown task.
+        """
+        assert isinstance(self.head, SeveralHeads), "the model has several heads"
+        return EncoderOnly(self.width, self.limit, self.encoder, self.head[name])
 
     @property
     def encodes_separately(self) -> bool:

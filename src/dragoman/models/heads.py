@@ -1,7 +1,7 @@
 """Heads: the last layers of a model that predicts labels from the states of an encoder."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field
@@ -92,6 +92,35 @@ class NoHeadConfig(Config):
         return NoHead(width, self.hidden)
 
 
+TaskHeadConfig = Annotated[
+    ClassificationHeadConfig
+    | RegressionHeadConfig
+    | TaggingHeadConfig
+    | SpanHeadConfig
+    | MaskedLanguageModelHeadConfig,
+    Field(discriminator="kind"),
+]
+"""The union of the heads that can be one of several heads of a model."""
+
+
+class SeveralHeadsConfig(Config):
+    """Several heads on one body, one for each task. The run sets them from its tasks.
+
+    YAML: `head: {kind: several, heads: {sst2: {kind: classification}}}`.
+    """
+
+    kind: Literal["several"] = "several"
+    heads: dict[str, TaskHeadConfig] | None = Field(
+        None,
+        description="Heads by the names of their tasks. null: those of the tasks of the run.",
+        json_schema_extra={"listed": False},
+    )
+
+    def build(self, width: int, table: nn.Embedding) -> "SeveralHeads":
+        """Build the heads for states of this width. table: the token vectors (V, d), which a head may share."""
+        return SeveralHeads({name: head.build(width, table) for name, head in (self.heads or {}).items()})
+
+
 HeadConfig = Annotated[
     ClassificationHeadConfig
     | RegressionHeadConfig
@@ -99,10 +128,21 @@ HeadConfig = Annotated[
     | SpanHeadConfig
     | MaskedLanguageModelHeadConfig
     | ReplacedTokenHeadConfig
+    | SeveralHeadsConfig
     | NoHeadConfig,
     Field(discriminator="kind"),
 ]
 """The union of all heads. To add a head, add its config to this union."""
+
+
+class SeveralHeads(nn.ModuleDict):
+    """The heads of several tasks by name. Each of them is a part of the model of its own."""
+
+    children_are_parts = True
+
+    def forward(self, memory: Memory) -> dict[str, Any]:
+        """Return the output of every head by name, for states (B, S, d)."""
+        return {name: head(memory) for name, head in self.items()}
 
 
 class SpanHead(TokenHead):

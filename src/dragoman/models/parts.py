@@ -28,18 +28,25 @@ def parts_of(model: nn.Module) -> dict[str, Part]:
     """Return a model's parts by name. Each parameter and persistent buffer belongs to exactly one part.
 
     Embedding tables and vocabulary projections are separate parts. All other tensors belong to the top-level module
-    that contains them. Tables inside the `decoder` module belong to the target vocabulary, other tables to the source
-    vocabulary. The names of the submodules of a module with the attribute `parts_at_top_level` omit its own name, so
-    that they equal the names in a model of which it is a part.
+    that contains them, or to its child if the module has the attribute `children_are_parts`. Tables inside the
+    `decoder` module belong to the target vocabulary, other tables to the source vocabulary. The names of the submodules
+    of a module with the attribute `parts_at_top_level` omit its own name, so that they equal the names in a model of
+    which it is a part.
     """
     vocabulary_modules = _vocabulary_modules(model)
     omitted = [f"{name}." for name, module in model.named_modules() if getattr(module, "parts_at_top_level", False)]
+    separate = [
+        f"{name}.{child}"
+        for name, module in model.named_modules()
+        if getattr(module, "children_are_parts", False)
+        for child, _ in module.named_children()
+    ]
     parts: dict[str, Part] = {}
     for full_name, tensor in model.state_dict(keep_vars=True).items():
         module = full_name.rpartition(".")[0]
         prefix = next((each for each in omitted if full_name.startswith(each)), "")
         name = full_name.removeprefix(prefix)
-        top = name.partition(".")[0]
+        top = next((each for each in separate if full_name.startswith(f"{each}.")), name.partition(".")[0])
         part = vocabulary_modules.get(module, prefix + top).removeprefix(prefix)
         side: Side | None = None
         if module in vocabulary_modules:

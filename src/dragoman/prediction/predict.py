@@ -46,6 +46,7 @@ def predict(
     device: str | None = None,
     threads: int | None = None,
     fills: int = FILLS,
+    task: str | None = None,
     quiet: bool = False,
 ) -> int:
     """Write the prediction for each example of a file in input order, like `dragoman predict`. Returns their number.
@@ -56,7 +57,8 @@ def predict(
     settings: the settings of the corpus, such as `{"columns.text": "review"}`. format: jsonl: one JSON object per
     example. tsv: number and prediction, as in GLUE. conll: the words, with the predicted tag in the last column. squad:
     one JSON object with the answer of each question. squad_nbest: one with the best answers of each question.
-    fills: number of tokens that a masked language model predicts for each `<mask>` of a text. vectors: write the
+    fills: number of tokens that a masked language model predicts for each `<mask>` of a text. task: name of the task,
+    if `model` is the folder of a model with several. vectors: write the
     vector of each text (`Predictor.vectors`) instead of predictions, as JSON objects or, if the name of the output
     ends in .npy, as an array (N, d) float32.
 
@@ -65,7 +67,7 @@ def predict(
     """
     with quietly(quiet):
         use_threads(threads)
-        predictor = model if isinstance(model, Predictor) else Predictor.load(model, device, fills)
+        predictor = model if isinstance(model, Predictor) else Predictor.load(model, device, fills, task=task)
         if vectors:
             check_output_format(format)
             return write_vectors(predictor, source, output, settings, batch_tokens)

@@ -29,6 +29,7 @@ from dragoman.prediction.classification import encode_texts
 from dragoman.prediction.inputs import ModelInput
 from dragoman.prediction.inspection import inspect_prediction
 from dragoman.prediction.outputs import TOKENS, compute_outputs, compute_vectors
+from dragoman.prediction.parts import choose_part
 from dragoman.prediction.pseudo_likelihood import pseudo_log_likelihoods
 from dragoman.prediction.readers import FILLS, HeadReader, Prediction, reader_of
 from dragoman.prediction.tagging import TagPrediction, tagged_sentence
@@ -92,33 +93,29 @@ class Predictor:
             self._reader = reader_of(head, tokenizer, self.limit, self.meta.threshold, fills)
 
     @classmethod
-    def load(cls, folder: str | Path, device: str | None = None, fills: int = FILLS) -> "Predictor":
+    def load(
+        cls, folder: str | Path, device: str | None = None, fills: int = FILLS, *, task: str | None = None
+    ) -> "Predictor":
         """Read a model folder.
 
-        device: cpu, cuda or cuda:N (default: a GPU if there is one). fills: as in the constructor. Raises
-        ModelError if the path is not a model folder, if the folder is damaged, and if its model has no head;
-        ConfigError for an unknown device.
+        device: cpu, cuda or cuda:N (default: a GPU if there is one). fills: as in the constructor. task: name of the
+        task, if the model was trained on several. Raises ModelError if the path is not a model folder, if the folder is
+        damaged, and if its model has no head; ConfigError for an unknown device, an unknown task, and without `task`
+        for a model with several tasks.
         """
         keep_large_tensors_on_heap()
-        return cls.of(load_model_folder(Path(folder), choose_device(device or "auto"), "predict"), fills)
+        return cls.of(load_model_folder(Path(folder), choose_device(device or "auto"), "predict"), fills, task)
 
     @classmethod
-    def of(cls, loaded: LoadedModel, fills: int = FILLS) -> "Predictor":
-        """Return a predictor from the contents of a model folder. Raises ModelError for damaged settings.
+    def of(cls, loaded: LoadedModel, fills: int = FILLS, task: str | None = None) -> "Predictor":
+        """Return a predictor from the contents of a model folder. Raises the errors of `load`.
 
         If the model detects the tokens that its generator has replaced, the predictor fills masks and scores texts with
         the generator. The vectors of texts are those of the body.
         """
         config = parse_settings(loaded.config["model"], EncoderOnlyConfig, "the model section of config.yaml")
-        model, head = loaded.model, config.head
-        if config.generator is not None:
-            model, head = model.generator, config.generator.head
-        data = loaded.config.get("data")
-        name = "block" if isinstance(head, MaskedLanguageModelHeadConfig) else "length"
-        length = data.get(name) if isinstance(data, Mapping) else None
-        if length is not None and not isinstance(length, int):
-            raise ModelError(f"data.{name} in the model's config.yaml is {length!r}, not a number of tokens")
-        return cls(model, loaded.tokenizers.source, head, length, loaded.meta, fills, loaded.model)
+        part = choose_part(loaded, config, task)
+        return cls(part.model, loaded.tokenizers.source, part.head, part.length, part.meta, fills, part.body)
 
     @property
     def device(self) -> torch.device:

@@ -14,7 +14,7 @@ from dragoman.base.settings.load import parse_settings
 from dragoman.checkpoint.folder import CONFIG
 from dragoman.checkpoint.start import Start
 from dragoman.models.encoder_only import EncoderOnlyConfig
-from dragoman.models.heads import HeadConfig
+from dragoman.models.heads import HeadConfig, SeveralHeadsConfig
 from dragoman.models.kinds import parse_model
 from dragoman.models.language_model import LanguageModelConfig
 from dragoman.models.seq2seq import ModelConfig
@@ -53,23 +53,36 @@ def load_body(run: HeadRun) -> StartedRun:
 def fill_body(start: Start, model: nn.Module, run: HeadRun, tokenizers: Tokenizers) -> None:
     """Copy the parts of `train.start` into a new model. A head with other labels, or for another task, stays new.
 
-    The hidden layer of a body without a head, such as BERT's pooler, serves any task.
+    The hidden layer of a body without a head, such as BERT's pooler, serves any task. If the model has several heads,
+    each of them is compared with the head of the same name.
     """
-    kept = _stored_head(start).get("kind") == "none" or has_same_head(start, run.model.head)
-    excluded = {} if kept else {"head": _OTHER_HEAD, "head.projection": _OTHER_HEAD}
+    head = run.model.head
+    heads: list[tuple[str | None, HeadConfig]] = [(None, head)]
+    if isinstance(head, SeveralHeadsConfig):
+        heads = [*(head.heads or {}).items()]
+    excluded: dict[str, str] = {}
+    for name, each in heads:
+        if _stored_head(start).get("kind") != "none" and not has_same_head(start, each, name):
+            part = "head" if name is None else f"head.{name}"
+            excluded |= {part: _OTHER_HEAD, f"{part}.projection": _OTHER_HEAD}
     start.fill(model, tokenizers, run.model.model_dump(mode="json"), excluded)
 
 
 _OTHER_HEAD = "for another task or other labels"
 
 
-def has_same_head(start: Start, head: HeadConfig) -> bool:
-    """Return whether the model in `train.start` has a head of the same kind, with the same labels and parts."""
+def has_same_head(start: Start, head: HeadConfig, name: str | None = None) -> bool:
+    """Return whether the model in `train.start` has a head of the same kind, with the same labels and parts.
+
+    name: the name of the head if the models have several; None: they have one.
+    """
     stored = _stored_head(start)
+    if name is not None:
+        stored = (stored.get("heads") or {}).get(name) or {}
     own = head.model_dump(mode="json")
-    same = all(stored.get(name) == own.get(name) for name in ("kind", "labels"))
+    same = all(stored.get(key) == own.get(key) for key in ("kind", "labels"))
     defaults = {"pair": "joined", "transitions": "none"}  # older folders lack these settings
-    return same and all(stored.get(name, value) == own.get(name, value) for name, value in defaults.items())
+    return same and all(stored.get(key, value) == own.get(key, value) for key, value in defaults.items())
 
 
 def _stored_head(start: Start) -> Mapping[str, Any]:

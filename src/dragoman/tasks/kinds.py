@@ -9,6 +9,8 @@ from typing import Any
 from dragoman.models.settings import ModelSettings
 from dragoman.tasks.labelled.config import AnsweringRun, ClassificationRun, RegressionRun, TaggingRun
 from dragoman.tasks.labelled.jobs import AnsweringJob, ClassificationJob, RegressionJob, TaggingJob
+from dragoman.tasks.labelled_tasks.config import LabelledTasksRun
+from dragoman.tasks.labelled_tasks.job import LabelledTasksJob
 from dragoman.tasks.language_model.config import LanguageModelRun
 from dragoman.tasks.language_model.job import LanguageModelJob
 from dragoman.tasks.masked_language_model.config import MaskedLanguageModelRun
@@ -82,6 +84,14 @@ for _kind, _run, _job in (
     ("question_answering", AnsweringRun, AnsweringJob),
 ):
     register(TaskKind(_kind, _run, _job, _LABELLED))
+LABELLED_TASKS = register(
+    TaskKind(
+        "labelled_tasks",
+        LabelledTasksRun,
+        LabelledTasksJob,
+        ("tasks={labels: {kind: classification, data: {train: examples.tsv, valid: examples.tsv}}}", "out=run"),
+    )
+)
 
 
 def open_job(run: Any) -> Job:

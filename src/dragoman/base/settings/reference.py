@@ -13,6 +13,8 @@ from dragoman.base.settings.yaml import dump_yaml
 
 _TYPE_NAMES = {"int": "whole number", "float": "number", "bool": "true or false", "str": "text", "Path": "path"}
 _BELOW, _MISSING = "see below", object()
+_NAME = "NAME"
+"""The placeholder for the name of a group in a mapping."""
 _BOUND_SIGNS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 """Signs by the attributes of annotated_types in which pydantic stores bounds."""
 
@@ -94,6 +96,10 @@ def _sections(group: type[BaseModel], path: str, kind: str | None, default: Any)
         key = f"{path}.{name}" if path else name
         value = getattr(default, name) if isinstance(default, group) else _default(field)
         groups = [member for member in union_members(field.annotation) if is_group(member)]
+        named = _named_groups(field)
+        for member in named:
+            tag = kinds(member)[0] if len(named) > 1 and kinds(member) else None
+            inner += _sections(member, f"{key}.{_NAME}", tag, _MISSING)
         if groups:
             for member in groups:
                 tag = kinds(member)[0] if len(groups) > 1 and kinds(member) else None
@@ -108,6 +114,15 @@ def _sections(group: type[BaseModel], path: str, kind: str | None, default: Any)
             settings.insert(0, Setting(key, f"`{kind}`", kind, "Selects this kind of the group."))
     yield Section(path, kind, _first_paragraph(inspect.getdoc(group)), tuple(settings))
     yield from inner
+
+
+def _named_groups(field: FieldInfo) -> list[type[BaseModel]]:
+    """Return the groups that can be values of a mapping with arbitrary names. `"listed": False` leaves them out."""
+    extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+    mappings = [member for member in union_members(field.annotation) if get_origin(member) is dict]
+    if not mappings or extra.get("listed") is False:
+        return []
+    return [member for member in union_members(item_type(mappings[0])) if is_group(member)]
 
 
 def _default(field: FieldInfo) -> Any:
@@ -144,6 +159,10 @@ def _format_annotation(annotation: Any) -> str:
         return _format_annotation(get_args(annotation)[0])
     if get_origin(annotation) is Literal:
         return _format_choices([_format_scalar(value) for value in get_args(annotation)])
+    if get_origin(annotation) is dict:
+        groups = [member for member in union_members(item_type(annotation)) if is_group(member)]
+        choices = _format_choices([tag for member in groups for tag in kinds(member)]) if groups else ""
+        return f"groups by name, each of kind {choices}" if choices else "mapping"
     if get_origin(annotation) in (list, tuple, set, frozenset):
         return f"list (items: {_format_annotation(get_args(annotation)[0])})"
     if get_origin(annotation) is Union:

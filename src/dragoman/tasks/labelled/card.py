@@ -23,16 +23,19 @@ def write_card_section(
     data: str,
     labels: tuple[Iterable[str], Iterable[str]],
     facts: Sequence[tuple[str, str]] = (),
+    task: str | None = None,
 ) -> None:
     """Add the section to the model card of a folder. An earlier section is replaced.
 
     report: the measures on the validation set, whose name is `data`. labels: the labels of the training and of the
-    validation examples; empty if the model has no classes. facts: further rows about the training.
+    validation examples; empty if the model has no classes. facts: further rows about the training. task: name of the
+    task if the model has several, each of which has its own section.
     """
     card = folder / CARD
     if card.is_file():
+        title = SECTION if task is None else f"{SECTION} of {task}"
         lines = [*_measures(report, data), *_counts(*map(Counter, labels)), *_facts(facts)]
-        atomic_write(card, with_section(card.read_text(encoding="utf-8"), SECTION, lines[:-1]))
+        atomic_write(card, with_section(card.read_text(encoding="utf-8"), title, lines[:-1]))
 
 
 def training_facts(run: HeadRun, start: Start | None, valid: Content) -> list[tuple[str, str]]:

@@ -13,6 +13,12 @@ from dragoman.training.config import LoopConfig
 from dragoman.training.optimisers.schedule import ConstantConfig, LinearConfig
 from dragoman.training.task import Task
 
+ClassificationMetric = Literal["accuracy", "macro_f1", "weighted_f1", "matthews", "loss"]
+RegressionMetric = Literal["pearson", "spearman", "loss"]
+TaggingMetric = Literal["auto", "accuracy", "conlleval_f1", "strict_f1", "loss"]
+AnsweringMetric = Literal["f1", "exact_match", "loss"]
+"""The metrics that can select the best checkpoint of a task."""
+
 _BODY_PEAK = 0.04
 
 
@@ -87,7 +93,7 @@ class LabelledTextsConfig(LabelledDataConfig):
 class ClassificationLoopConfig(LabelledLoopConfig):
     """The training loop: limits, intervals, optimisation. At least one limit, or `patience`, ends the run."""
 
-    metric: Literal["accuracy", "macro_f1", "weighted_f1", "matthews", "loss"] = Field(
+    metric: ClassificationMetric = Field(
         "accuracy", description="Validation metric that determines the best checkpoint."
     )
     objective: ClassObjectiveConfig = Field(ClassObjectiveConfig(), description="Training objective.")
@@ -112,9 +118,7 @@ class RegressionTask(Task):
 class RegressionLoopConfig(LabelledLoopConfig):
     """The training loop: limits, intervals, optimisation. At least one limit, or `patience`, ends the run."""
 
-    metric: Literal["pearson", "spearman", "loss"] = Field(
-        "pearson", description="Validation metric that determines the best checkpoint."
-    )
+    metric: RegressionMetric = Field("pearson", description="Validation metric that determines the best checkpoint.")
 
 
 class RegressionRun(LabelledRun):
@@ -148,7 +152,7 @@ class TaggedDataConfig(LabelledDataConfig):
 class TaggingLoopConfig(LabelledLoopConfig):
     """The training loop: limits, intervals, optimisation. At least one limit, or `patience`, ends the run."""
 
-    metric: Literal["auto", "accuracy", "conlleval_f1", "strict_f1", "loss"] = Field(
+    metric: TaggingMetric = Field(
         "auto",
         description="Validation metric that determines the best checkpoint. auto: conlleval_f1 if the tags mark spans, "
         "such as B-NP, otherwise accuracy.",
@@ -184,9 +188,7 @@ class QuestionsConfig(LabelledDataConfig):
 class AnsweringLoopConfig(LabelledLoopConfig):
     """The training loop: limits, intervals, optimisation. At least one limit, or `patience`, ends the run."""
 
-    metric: Literal["f1", "exact_match", "loss"] = Field(
-        "f1", description="Validation metric that determines the best checkpoint."
-    )
+    metric: AnsweringMetric = Field("f1", description="Validation metric that determines the best checkpoint.")
 
 
 class AnsweringRun(LabelledRun):

@@ -19,7 +19,7 @@ from dragoman.data.batches.labelled import NO_LABEL, LabelledBatch, collate_labe
 from dragoman.data.batches.plan import BatchPlan, plan_epoch
 from dragoman.inspect.describe import count_operations
 from dragoman.models.assembly import without_storage
-from dragoman.models.encoder_only import EncoderOnly
+from dragoman.models.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.heads import HeadConfig
 from dragoman.models.parts import count_parameters
 from dragoman.prediction.inputs import ModelInput
@@ -32,6 +32,7 @@ from dragoman.tasks.labelled.card import training_facts, write_card_section
 from dragoman.tasks.labelled.config import LabelledRun
 from dragoman.tasks.labelled.objective import LabelObjective
 from dragoman.tasks.labelled.validator import LabelledValidator
+from dragoman.tasks.start import StartedRun
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers, train_tokenizers
 from dragoman.training.config import VALIDATE_EVERY
@@ -39,7 +40,8 @@ from dragoman.training.objectives.objective import Objective
 from dragoman.training.task import Content, Job
 from dragoman.training.validation import Measure, Validation
 
-_NEW_HEAD_RATE = 10.0
+NEW_HEAD_RATE = 10.0
+"""Default of `train.head_rate` for a new head on a trained body."""
 _MIN_INTERVAL = 50
 """Minimum number of updates between validations of a run that only patience ends."""
 
@@ -58,10 +60,13 @@ class LabelledJob(Job):
     train: Sequence[Any]
     valid: Sequence[Any]
 
-    def __init__(self, run: LabelledRun) -> None:
+    def __init__(self, run: LabelledRun, started: StartedRun | None = None, task: str | None = None) -> None:
+        """started: the run with the body of `train.start`, if it is already loaded. task: name of the task if it is
+        one of several tasks of a run.
+        """
         self.train, self.valid = self.read(run)
-        started = load_body(run)
-        self._tokenizers = started.tokenizers
+        started = started or load_body(run)
+        self._tokenizers, self._task = started.tokenizers, task
         super().__init__(started.run, started.start)
 
     unit = "labels"
@@ -125,7 +130,7 @@ class LabelledJob(Job):
         if self._tokenizers is None:
             subword = run.text.subword.with_size(len(self.train))
             text = run.text.model_copy(update={"subword": subword, "shared": True})
-            self._tokenizers = train_tokenizers(text, iter(()), chain.from_iterable(map(self.texts, self.train)))
+            self._tokenizers = train_tokenizers(text, iter(()), self.training_texts())
         if symbols := self.symbols():
             self._tokenizers = self._tokenizers.with_tags([*self._tokenizers.tags, *symbols])
         model = run.model.resolve(len(self.train)).model_copy(update={"head": self.resolve_head(run.model.head)})
@@ -151,11 +156,20 @@ class LabelledJob(Job):
             train = train.model_copy(update={"validate_every": validation_interval(updates, train.limited)})
             self.run = self.run.model_copy(update={"train": train})
 
+    def training_texts(self) -> Iterator[str]:
+        """Yield the texts of the training examples."""
+        return chain.from_iterable(map(self.texts, self.train))
+
+    def share(self, model: EncoderOnlyConfig, tokenizers: Tokenizers) -> None:
+        """Use the body and the vocabulary of a run with several tasks. Must be called before `prepare`."""
+        self._tokenizers = tokenizers
+        self.run = self.run.model_copy(update={"model": model.model_copy(update={"head": self.run.model.head})})
+
     def _head_rate(self, head: HeadConfig) -> float:
         """Return `train.head_rate`, by default 10 for a new head on a trained body."""
         if self.run.train.head_rate is not None:
             return self.run.train.head_rate
-        return 1.0 if self.start is None or has_same_head(self.start, head) else _NEW_HEAD_RATE
+        return 1.0 if self.start is None or has_same_head(self.start, head) else NEW_HEAD_RATE
 
     def _limit(self) -> int | None:
         """Return the maximum number of tokens of an input: `data.length` or the model's number of positions."""
@@ -239,8 +253,12 @@ class LabelledJob(Job):
         """Return the FLOPs of an update divided by its number of labels, for rows of mean length."""
         mean = float(self._lengths.mean())
         operations = count_operations(self.run.model, self.tokenizers.sizes, max(1, round(mean)))
-        labels = sum(_count_labels(target) for _, target in self._rows)
-        return operations.training * float(self._lengths.sum()) / max(1, labels)
+        return operations.training * float(self._lengths.sum()) / max(1, self.label_count)
+
+    @property
+    def label_count(self) -> int:
+        """Number of labels of all training rows."""
+        return sum(_count_labels(target) for _, target in self._rows)
 
     def plan(self, epoch: int) -> BatchPlan:
         """Plan the batches of an epoch. Each batch contains rows of similar length."""
@@ -276,12 +294,13 @@ class LabelledJob(Job):
 
     def measure(self, folder: Path) -> None:
         """Add measures with intervals and a baseline, and the numbers of labels, to the model card."""
-        predictor = Predictor.load(folder, self.run.train.device)
+        predictor = Predictor.load(folder, self.run.train.device, task=self._task)
         with quietly():
             predictions = predictor.predict(self.valid)
         report = compare_with_labels(predictor.head, self.valid, predictions)
+        where = "the validation set" if self._task is None else f"the validation set of {self._task}"
         for text in report.warnings.values():
-            warn(f"on the validation set: {text}")
+            warn(f"on {where}: {text}")
         facts = [
             ("Training examples", f"{len(self.train):,}"),
             *training_facts(self.run, self.start, self.contents["valid"]),
@@ -289,17 +308,21 @@ class LabelledJob(Job):
         labels = tuple(
             [label for example in each for label in self.labels(example)] for each in (self.train, self.valid)
         )
-        write_card_section(folder, report, self.run.data.names("valid"), (labels[0], labels[1]), facts)
+        write_card_section(folder, report, self.run.data.names("valid"), (labels[0], labels[1]), facts, self._task)
 
     def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:
         """Return the model's metadata, including language, licence and fingerprints of the examples."""
         data = self.run.data
-        fingerprints = {data.names("train"): self.contents["data"].fingerprint}
         return (
             super()
             .meta(step, validation, averaged_steps)
-            .model_copy(update={"source_language": data.language, "licence": data.licence, "data": fingerprints})
+            .model_copy(update={"source_language": data.language, "licence": data.licence, "data": self.fingerprints})
         )
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """The fingerprint of the training examples, by the names of their corpora."""
+        return {self.run.data.names("train"): self.contents["data"].fingerprint}
 
 
 def validation_interval(updates: int, limited: bool) -> int:

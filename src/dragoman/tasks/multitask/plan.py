@@ -1,4 +1,4 @@
-"""`Interleaved`, the plans of several tasks combined into one plan that alternates between the tasks."""
+"""`Interleaved` and `Ordered`, the plans of several tasks combined into one plan, in rotation or in any order."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -49,6 +49,28 @@ class Interleaved(Sequence[Rows]):
         epoch = int(np.searchsorted(ends, number, side="right"))
         first = ends[epoch - 1] if epoch else 0
         return self._plans[task][epoch].batches[number - first] + self._starts[task]
+
+
+class Ordered(Sequence[Rows]):
+    """The batches of several tasks in a given order. Rows are numbered across all tasks, as in `Interleaved`."""
+
+    def __init__(self, plans: Sequence[Sequence[BatchPlan]], starts: Sequence[int], order: NDArray[np.int64]) -> None:
+        """plans: for each task, plans of consecutive epochs. order: (N,) the task of each batch."""
+        own = [[batch for plan in task_plans for batch in plan.batches] for task_plans in plans]
+        following = [iter(batches) for batches in own]
+        self._batches = [next(following[task]) + starts[task] for task in order.tolist()]
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    @overload
+    def __getitem__(self, index: int) -> Rows: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Rows]: ...
+
+    def __getitem__(self, index: int | slice) -> Rows | list[Rows]:
+        return self._batches[index]
 
 
 class TaskBatches(Sequence[Rows]):

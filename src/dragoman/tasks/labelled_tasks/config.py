@@ -1,0 +1,208 @@
+"""`LabelledTasksRun`, the settings of a run that trains one body with several heads, one for each task."""
+
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+from torch import nn
+
+from dragoman.base.settings.config import Config
+from dragoman.models.heads import SpanHeadConfig, TaskHeadConfig
+from dragoman.models.tagging_head import TaggingHeadConfig
+from dragoman.models.text_heads import ClassificationHeadConfig, RegressionHeadConfig
+from dragoman.tasks.head_run import HeadRun
+from dragoman.tasks.labelled.config import (
+    AnsweringMetric,
+    AnsweringRun,
+    ClassificationMetric,
+    ClassificationRun,
+    LabelledDataConfig,
+    LabelledLoopConfig,
+    LabelledRun,
+    LabelledTextsConfig,
+    QuestionsConfig,
+    RegressionMetric,
+    RegressionRun,
+    TaggedDataConfig,
+    TaggingMetric,
+    TaggingRun,
+)
+from dragoman.tasks.labelled.objective import ClassObjectiveConfig
+from dragoman.tasks.labelled_tasks.mixing import MixingConfig, TogetherConfig
+from dragoman.training.config import LoopConfig
+from dragoman.training.task import Task
+
+MEAN, LOSS = "mean", "loss"
+"""The metrics that combine all tasks."""
+
+_RESERVED = frozenset({MEAN, LOSS, *dir(nn.ModuleDict())})
+
+
+class MemberTask(Config):
+    """Base class of the tasks of a run. A task may also have an `objective`.
+
+    run_class: the run that trains this task alone.
+    """
+
+    run_class: ClassVar[type[LabelledRun]]
+
+    kind: str
+    weight: float = Field(1.0, gt=0, description="λ, weight of the task's mean loss per label.")
+    data: LabelledDataConfig = Field(description="Examples and batches.")
+    head: TaskHeadConfig = Field(description="Head of the task.")
+    metric: str = Field(description="The task's own measure.")
+
+    def run_alone(self, run: "LabelledTasksRun") -> LabelledRun:
+        """Return the run that trains only this task. run: the whole run."""
+        fields: Any = self.run_class.model_fields
+        loop = {name: getattr(run.train, name) for name in LoopConfig.model_fields if name != "metric"}
+        own = {name: getattr(self, name) for name in ("metric", "objective") if name in type(self).model_fields}
+        return self.run_class(
+            task=fields["task"].annotation(),
+            data=self.data,
+            text=run.text,
+            model=run.model.model_copy(update={"head": self.head}),
+            train=fields["train"].annotation(**loop, **own),
+            out=run.out,
+        )
+
+    def with_choices(self, run: LabelledRun) -> Self:
+        """Return the settings, with those that `run`, a prepared run of this task alone, has chosen from the data."""
+        return self.model_copy(update={"data": run.data, "head": run.model.head, "metric": run.train.metric})
+
+    def with_stored_choices(self, stored: "MemberTask") -> Self:
+        """Return the settings, with those that depend on the data copied from the task of a stored run."""
+        batch = self.data.batch.with_stored_choices(stored.data.batch)
+        own, resolved = self.head.model_dump(), stored.head.model_dump()
+        head = {name: resolved.get(name) if value is None else value for name, value in own.items()}
+        return self.model_copy(
+            update={
+                "data": self.data.model_copy(update={"batch": batch}),
+                "head": type(self.head).model_validate(head),
+                "metric": stored.metric if self.metric == "auto" else self.metric,
+            }
+        )
+
+
+class ClassificationMember(MemberTask):
+    """Classification of texts, or of pairs of texts, as one of several tasks."""
+
+    run_class: ClassVar[type[LabelledRun]] = ClassificationRun
+
+    kind: Literal["classification"] = "classification"
+    data: LabelledTextsConfig = Field(description="Examples and batches.")
+    head: ClassificationHeadConfig = Field(ClassificationHeadConfig(), description="Head of the task.")
+    metric: ClassificationMetric = Field("accuracy", description="The task's own measure.")
+    objective: ClassObjectiveConfig = Field(ClassObjectiveConfig(), description="Training objective.")
+
+
+class RegressionMember(MemberTask):
+    """Prediction of a number for each text or pair of texts, as one of several tasks."""
+
+    run_class: ClassVar[type[LabelledRun]] = RegressionRun
+
+    kind: Literal["regression"] = "regression"
+    data: LabelledTextsConfig = Field(description="Examples and batches.")
+    head: RegressionHeadConfig = Field(RegressionHeadConfig(), description="Head of the task.")
+    metric: RegressionMetric = Field("pearson", description="The task's own measure.")
+
+
+class TaggingMember(MemberTask):
+    """Prediction of a tag for each word of a sentence, as one of several tasks."""
+
+    run_class: ClassVar[type[LabelledRun]] = TaggingRun
+
+    kind: Literal["tagging"] = "tagging"
+    data: TaggedDataConfig = Field(description="Sentences and batches.")
+    head: TaggingHeadConfig = Field(TaggingHeadConfig(), description="Head of the task.")
+    metric: TaggingMetric = Field("auto", description="The task's own measure.")
+    objective: ClassObjectiveConfig = Field(ClassObjectiveConfig(), description="Training objective.")
+
+
+class AnsweringMember(MemberTask):
+    """Extractive question answering as one of several tasks."""
+
+    run_class: ClassVar[type[LabelledRun]] = AnsweringRun
+
+    kind: Literal["question_answering"] = "question_answering"
+    data: QuestionsConfig = Field(description="Questions and batches.")
+    head: SpanHeadConfig = Field(SpanHeadConfig(), description="Head of the task.")
+    metric: AnsweringMetric = Field("f1", description="The task's own measure.")
+
+
+MemberTaskConfig = Annotated[
+    ClassificationMember | RegressionMember | TaggingMember | AnsweringMember, Field(discriminator="kind")
+]
+
+
+class LabelledTasks(Task):
+    """Several tasks with labels at once, with one body. YAML: `task: {kind: labelled_tasks}`."""
+
+    kind: Literal["labelled_tasks"] = "labelled_tasks"
+
+
+class LabelledTasksLoopConfig(LabelledLoopConfig):
+    """The training loop: limits, intervals, optimisation. At least one limit, or `patience`, ends the run."""
+
+    metric: str = Field(
+        MEAN,
+        description="Validation metric that determines the best checkpoint. mean: the mean of the tasks' own measures "
+        "in percent; correlations are multiplied by 100, as in GLUE. loss: Σ λ_t L_t. Otherwise, the name of a task: "
+        "its own measure.",
+    )
+
+
+class LabelledTasksRun(HeadRun):
+    """A run that trains several tasks with labels: the top level with `task: {kind: labelled_tasks}`.
+
+    YAML: `tasks: {sst2: {kind: classification, data: {train: train.tsv, valid: dev.tsv}}}`.
+    """
+
+    head: ClassVar[str] = "several"
+
+    task: LabelledTasks = Field(description="Task to learn.")
+    tasks: dict[str, MemberTaskConfig] = Field(
+        min_length=1, description="Tasks by name, each with its own data, head, weight and measure."
+    )
+    mixing: MixingConfig = Field(TogetherConfig(), description="How the batches of the tasks are mixed.")
+    train: LabelledTasksLoopConfig = Field(LabelledTasksLoopConfig(), description="Training loop.")
+
+    @field_validator("tasks")
+    @classmethod
+    def _check_names(cls, tasks: dict[str, MemberTask]) -> dict[str, MemberTask]:
+        for name in tasks:
+            if not name or "." in name or "/" in name or name != name.strip():
+                raise ValueError(f"the task name {name!r} must not be empty or contain dots, slashes or outer blanks")
+            if name in _RESERVED:
+                raise ValueError(f"the task name {name!r} is reserved: choose another name")
+        return tasks
+
+    @model_validator(mode="after")
+    def _check_mixture(self) -> Self:
+        metric = self.train.metric
+        if metric not in (MEAN, LOSS, *self.tasks):
+            listed = ", ".join((MEAN, LOSS, *self.tasks))
+            raise ValueError(f"train.metric is {metric}, but there is no such task: expected one of {listed}")
+        losses = [name for name, task in self.tasks.items() if task.metric == LOSS]
+        if metric == MEAN and losses:
+            raise ValueError(
+                f"train.metric=mean averages percentages, but tasks.{losses[0]}.metric is loss: choose another metric "
+                "of the task, or set train.metric to loss or to the name of a task"
+            )
+        if self.mixing.needs_epochs and self.train.max_epochs is None:
+            raise ValueError(f"mixing of kind {self.mixing.kind} depends on the number of epochs: set train.max_epochs")
+        if self.train.parallel == "fsdp":
+            raise ValueError(
+                "several tasks cannot be combined with train.parallel=fsdp, because the passes of several tasks need "
+                "different shards of the model and the processes would wait forever: use train.parallel=ddp"
+            )
+        return self
+
+    def with_stored_choices(self, stored: Self) -> Self:
+        """Return the settings, with those that depend on the data copied from the stored run."""
+        tasks: dict[str, Any] = {
+            name: task.with_stored_choices(stored.tasks[name])
+            if name in stored.tasks and type(task) is type(stored.tasks[name])
+            else task
+            for name, task in self.tasks.items()
+        }
+        return self.model_copy(update={"tasks": tasks, "model": self.model.with_stored_choices(stored.model)})
