@@ -143,6 +143,11 @@ _HEADS: Mapping[str, Mapping[str, str]] = {
         "example": "`train.start=FOLDER` trains it to predict labels. `dragoman predict FOLDER` fills masks with the "
         "generator",
     },
+    "several": {
+        "title": "prediction model for several tasks",
+        "example": "`dragoman predict FOLDER --task NAME < texts.txt`, or in Python "
+        "`dragoman.Predictor.load(FOLDER, task=NAME).predict([…])`",
+    },
     "none": {
         "title": "text encoder",
         "activity": "represents",

@@ -301,10 +301,9 @@ class LabelledJob(Job):
         where = "the validation set" if self._task is None else f"the validation set of {self._task}"
         for text in report.warnings.values():
             warn(f"on {where}: {text}")
-        facts = [
-            ("Training examples", f"{len(self.train):,}"),
-            *training_facts(self.run, self.start, self.contents["valid"]),
-        ]
+        facts = [("Training examples", f"{len(self.train):,}")]
+        if self._task is None:
+            facts += training_facts(self.run, self.start, self.contents["valid"])
         labels = tuple(
             [label for example in each for label in self.labels(example)] for each in (self.train, self.valid)
         )

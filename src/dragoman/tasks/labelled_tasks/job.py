@@ -15,6 +15,7 @@ from dragoman.models.heads import SeveralHeadsConfig
 from dragoman.models.parts import count_parameters
 from dragoman.tasks.body import fill_body, has_same_head, load_body
 from dragoman.tasks.corpus_job import activation_bytes
+from dragoman.tasks.labelled.card import training_facts, write_training_section
 from dragoman.tasks.labelled.job import NEW_HEAD_RATE, LabelledJob, validation_interval
 from dragoman.tasks.labelled.jobs import AnsweringJob, ClassificationJob, RegressionJob, TaggingJob
 from dragoman.tasks.labelled_tasks.config import LabelledTasksRun
@@ -162,9 +163,12 @@ class LabelledTasksJob(TaskMixture):
         )
 
     def measure(self, folder: Path) -> None:
-        """Add the measures and the numbers of labels of each task to the model card."""
+        """Add the measures and the numbers of labels of each task, and the settings of the training, to the card."""
         for job in self._jobs.values():
             job.measure(folder)
+        weights = ", ".join(f"{name} {task.weight:g}" for name, task in self.run.tasks.items())
+        facts = [("Weights of the tasks", weights), *training_facts(self.run, self.start, self.contents["valid"])]
+        write_training_section(folder, facts)
 
     def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:
         """Return the model's metadata, with languages, licences, fingerprints and thresholds of all tasks."""
