@@ -12,7 +12,9 @@ from scripted_server import asked, posted, served, shouting
 
 from dragoman.base.cancellation import Cancellation, Cancelled, check_cancelled, until_cancelled
 from dragoman.control.control import Control
+from dragoman.documents.formats.html.tokenizer import tokenize
 from dragoman.documents.formats.union import get_format
+from dragoman.serving.background import Background
 from dragoman.serving.batcher import Batcher
 from dragoman.serving.config import LimitsConfig, QueueConfig
 from dragoman.serving.errors import Overloaded
@@ -53,7 +55,7 @@ def spin(begun: threading.Event, ended: threading.Event) -> None:
 
 
 def test_clients_of_an_executor_take_turns_and_cancelled_functions_end() -> None:
-    executor, order = FairExecutor(1, "test"), list[str]()
+    executor, order = FairExecutor(1, "test", Background()), list[str]()
     begun, ended = threading.Event(), threading.Event()
 
     async def run() -> None:
@@ -288,6 +290,8 @@ def test_parsers_are_cancelled() -> None:
     cancellation.cancel()
     with served({"en-de": shouting}), cancellation.active(), pytest.raises(Cancelled):
         get_format("html").parse("<p>A dog." * 100)
+    with cancellation.active(), pytest.raises(Cancelled):
+        list(tokenize("<a " * 100))
 
 
 def test_overloaded_is_reported_before_models_are_loaded() -> None:

@@ -3,7 +3,9 @@
 import asyncio
 import contextlib
 import http.client
+import re
 import socket
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -287,4 +289,58 @@ def test_the_rest_of_an_endless_request_is_not_read(monkeypatch: pytest.MonkeyPa
                 sent += endless.send(b"1000\r\n" + b"x" * 4096 + b"\r\n")
         assert sent < 20_000_000, "the system's buffers take several megabytes"
         assert b" 413 " in received(endless)
+        assert asked(url) == GOOD
+
+
+def test_requests_sent_in_advance_end_when_the_client_disconnects() -> None:
+    """Pipelined requests. uvicorn ends only the latest one, and would answer the others."""
+    begun, go_on = threading.Event(), threading.Event()
+    texts: list[str] = []
+
+    def script(row: object) -> list[str]:
+        texts.append(row.text)  # type: ignore[attr-defined]
+        begun.set()
+        assert go_on.wait(10)
+        return shouting(row)  # type: ignore[arg-type]
+
+    with served({"en-de": script}, queue={"cache_entries": 0}) as service, listening(service) as url:  # type: ignore[dict-item]
+        first = threading.Thread(target=asked, args=(url,))
+        first.start()
+        assert begun.wait(10)
+        body = BODY.replace(b"a dog", b"gone")
+        with connected(url) as gone:
+            gone.sendall((HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body) * 25)
+            gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # resets the connection
+            (model,) = service.directions.models
+            until = time.monotonic() + 5
+            while not model.batcher.queue.lines and time.monotonic() < until:
+                time.sleep(0.01)
+            assert model.batcher.queue.lines == 1
+        until = time.monotonic() + 2  # earlier than the timeout of a request
+        while model.batcher.queue.lines and time.monotonic() < until:
+            time.sleep(0.01)
+        assert not model.batcher.queue.lines
+        go_on.set()
+        first.join(10)
+        assert asked(url) == GOOD
+        assert texts == ["a dog", "a dog"]
+
+
+def test_requests_sent_in_advance_are_answered_in_order() -> None:
+    with served({"en-de": shouting}) as service, listening(service) as url, connected(url) as client:
+        sent = [BODY.replace(b"a dog", b"dog %d" % number) for number in range(30)]
+        client.sendall(b"".join(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body for body in sent))
+        found = b""
+        while found.count(b"}") < len(sent) and (part := client.recv(65_536)):
+            found += part
+        assert [int(number) for number in re.findall(rb"DOG (\d+)", found)] == list(range(30))
+
+
+@pytest.mark.parametrize(("count", "size"), [(200, 10), (20, 20_000)])
+def test_too_many_requests_in_advance_close_the_connection(count: int, size: int) -> None:
+    body = BODY.replace(b"a dog", b"a " * (size // 2))
+    with served({"en-de": shouting}) as service, listening(service) as url:
+        with connected(url) as client, contextlib.suppress(OSError):
+            client.sendall((HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body) * count)
+            assert received(client).count(b"HTTP/1.1 200") < count
         assert asked(url) == GOOD

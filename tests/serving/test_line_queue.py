@@ -143,6 +143,35 @@ def test_the_share_is_measured_in_hypotheses(beam: int, count: int) -> None:
     assert len(queue.take_available(1000, 64)) == count
 
 
+def test_clients_with_waiting_lines_have_half_of_a_batch_while_single_lines_arrive() -> None:
+    queue = LineQueue(1000, shared_lines=8)
+    for name in ("book", "list", "novel"):
+        of_client(queue, name, *[1] * 50, beam=4)
+    assert len(queue.take_available(1000, 64)) == 9, "a share of three lines each, since no single line has arrived"
+    queue = LineQueue(1000, shared_lines=8)
+    of_client(queue, "sentence", 1)
+    assert taken(queue, 1) == ["sentence"]
+    for name in ("book", "list", "novel"):
+        of_client(queue, name, *[1] * 50, beam=4)
+    found = queue.take_available(1000, 64)
+    assert Counter(each.ticket.client for each in found) == {"book": 2, "list": 1, "novel": 1}
+    of_client(queue, "other sentence", 1)
+    assert [each.ticket.client for each in queue.take_available(1000, 64)] == ["other sentence"]
+    queue.release(found[0])
+    assert len(queue.take_available(1000, 64)) == 1
+
+
+def test_a_client_with_waiting_lines_leaves_capacity_to_others() -> None:
+    queue = LineQueue(100)
+    of_client(queue, "many", 60)
+    of_client(queue, "many", 15)
+    with pytest.raises(Overloaded):
+        of_client(queue, "many", 1)
+    of_client(queue, "one", 25)
+    with pytest.raises(Overloaded):
+        of_client(queue, "two", 1)
+
+
 def test_clients_without_lines_are_forgotten() -> None:
     queue = LineQueue(10**9)
     for number in range(2000):

@@ -24,7 +24,9 @@ class Cancelled(BaseException):
 class Cancellation:
     """A flag that is set once, when the result of a computation is no longer needed. Thread-safe."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_check: Callable[[], None] | None = None) -> None:
+        """on_check: called whenever the computation checks the flag, for example to let other threads run."""
+        self.on_check = on_check
         self.is_cancelled = False
         """Whether `cancel` was called."""
         self._callbacks: list[Callable[[], None]] = []
@@ -77,9 +79,13 @@ def active_cancellation() -> Cancellation | None:
 
 
 def check_cancelled() -> None:
-    """Raise Cancelled if the active cancellation was cancelled. Takes about 50 ns."""
+    """Raise Cancelled if the active cancellation was cancelled. Takes about 50 ns, plus the time of `on_check`."""
     cancellation = _ACTIVE.get()
-    if cancellation is not None and cancellation.is_cancelled:
+    if cancellation is None:
+        return
+    if cancellation.on_check is not None and not cancellation.is_cancelled:
+        cancellation.on_check()
+    if cancellation.is_cancelled:
         raise Cancelled
 
 

@@ -1,7 +1,7 @@
 """`Batcher`: translates queued lines in batches on several threads. A batch mixes the lines of many clients."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from threading import Thread
 from time import perf_counter
@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 from dragoman.base.cancellation import Cancellation, Cancelled
 from dragoman.base.errors import DragomanError
 from dragoman.data.workers import available_cores
+from dragoman.serving.background import Background
 from dragoman.serving.config import QueueConfig
 from dragoman.serving.errors import Overloaded
 from dragoman.serving.queue import Cache, Hypotheses, LineQueue, QueuedLine, Ticket
@@ -69,7 +70,7 @@ class Batcher:
     error in a line fails only the tickets that contain the line.
 
     Lines with requirements, such as a glossary, or a guard need expensive searches. If there is a separate backend for
-    them, they have their own queue and thread, so that other lines do not wait for them.
+    them, they have their own queue and background thread, so that other lines do not wait for them.
     """
 
     def __init__(
@@ -79,16 +80,18 @@ class Batcher:
         listener: BatchListener = lambda batch: None,
         threads: int = 1,
         control_backend: Backend | None = None,
+        background: Background | None = None,
     ) -> None:
         """threads: the number of batches that are translated in parallel.
 
-        control_backend: the backend for lines with requirements; None: the same backend.
+        control_backend: the backend for lines with requirements; None: the same backend. background: lets its thread
+        give way to short requests.
         """
         shared = max(1, min(config.batch_lines // 2, _SHARED_LINES * available_cores()))
         self.queue, self.control_queue = LineQueue(config.most_tokens, shared), LineQueue(config.most_tokens, shared)
         self._config, self._listener = config, listener
         self._current = backend, Cache(config.cache_entries)
-        self._control_backend = control_backend
+        self._control_backend, self._background = control_backend, background or Background()
         self._threads = [Thread(target=self._run, name="translating", daemon=True) for _ in range(threads)]
         if control_backend is not None:
             self._threads.append(Thread(target=self._run_controls, name="translating controls", daemon=True))
@@ -171,7 +174,8 @@ class Batcher:
             try:
                 in_flight.add(queued)
                 for group in in_flight.groups():
-                    self._translate_batch(backend, group, in_flight)
+                    with self._background.thread():
+                        self._translate_batch(backend, group, in_flight, self._background.pause)
             except Exception as error:  # a bug may fail this batch, but must not end the thread
                 in_flight.fail(error)
 
@@ -210,12 +214,18 @@ class Batcher:
             pass
         reporter.report()
 
-    def _translate_batch(self, backend: Backend, lines: Sequence[TextRequest], in_flight: "InFlight") -> None:
-        """Translate a group of lines, until no ticket needs any of them."""
+    def _translate_batch(
+        self,
+        backend: Backend,
+        lines: Sequence[TextRequest],
+        in_flight: "InFlight",
+        on_check: Callable[[], None] | None = None,
+    ) -> None:
+        """Translate a group of lines, until no ticket needs any of them. on_check: as in `Cancellation`."""
         reporter = BatchReporter(self._listener)
         reporter.record_start(in_flight.tokens)
         try:
-            with in_flight.cancellation(lines).active():
+            with in_flight.cancellation(lines, on_check).active():
                 for line, result in _translate_with_retries(backend, lines):
                     reporter.record_result(in_flight.finish(line, result), len(lines))
         except Cancelled:
@@ -251,9 +261,9 @@ class InFlight:
             groups.setdefault(None if is_plain else id(queued_lines[0].ticket), []).append(line)
         return [lines for lines in groups.values() if lines]
 
-    def cancellation(self, lines: Sequence[TextRequest]) -> Cancellation:
+    def cancellation(self, lines: Sequence[TextRequest], on_check: Callable[[], None] | None = None) -> Cancellation:
         """Return a cancellation that is cancelled as soon as no ticket needs any of these lines."""
-        cancellation = Cancellation()
+        cancellation = Cancellation(on_check)
         tickets = {
             id(queued.ticket): queued.ticket for line in lines for queued in self._queued_by_request.get(line, ())
         }

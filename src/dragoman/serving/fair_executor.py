@@ -10,6 +10,7 @@ from threading import Condition, Thread
 from typing import Any, NamedTuple, TypeVar
 
 from dragoman.base.cancellation import Cancellation
+from dragoman.serving.background import Background
 
 Result = TypeVar("Result")
 
@@ -23,14 +24,15 @@ class _Job(NamedTuple):
 
 
 class FairExecutor:
-    """Runs functions in a fixed number of threads. The waiting functions of several clients take turns.
+    """Runs functions in a fixed number of background threads. The waiting functions of several clients take turns.
 
     Unlike the threads of `concurrent.futures`, these threads do not delay the end of the process. Cancelling the
     coroutine that waits for a function cancels the function too, as soon as it calls `check_cancelled`.
     """
 
-    def __init__(self, threads: int, name: str) -> None:
-        """name: the name of the threads."""
+    def __init__(self, threads: int, name: str, background: Background) -> None:
+        """name: the name of the threads. background: lets them give way to short requests."""
+        self._background = background
         self._jobs: OrderedDict[str, deque[_Job]] = OrderedDict()
         self._changed = Condition()
         self._open = True
@@ -39,10 +41,10 @@ class FairExecutor:
 
     async def run(self, client: str, function: Callable[[], Result]) -> Result:
         """Return the result of a function, or raise its error. client: the name of the client that waits for it."""
-        cancellation, done = Cancellation(), Future[Result]()
+        cancellation, done = Cancellation(self._background.pause), Future[Result]()
 
         def call() -> Result:
-            with cancellation.active():
+            with cancellation.active(), self._background.thread():
                 return function()
 
         job = _Job(call, contextvars.copy_context(), done)

@@ -7,6 +7,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from heapq import heappop, heappush
 from itertools import count
+from math import inf
 from threading import Condition, Lock
 from time import monotonic
 from typing import NamedTuple
@@ -99,6 +100,11 @@ class _Client:
         self.in_flight = self.hypotheses = 0
         self.is_scheduled = False
 
+    @property
+    def has_several_lines(self) -> bool:
+        """Whether further lines wait after the next one, or lines are in flight."""
+        return self.in_flight > 0 or len(self.tickets) > 1 or (bool(self.tickets) and len(self.tickets[0][1]) > 1)
+
 
 class LineQueue:
     """A thread-safe queue of lines that wait for a model, with a limit on their tokens.
@@ -109,8 +115,12 @@ class LineQueue:
     The tickets of a client take turns line by line, so that a single sentence does not wait for a whole book. While
     several clients have lines, each can have only a share of a batch, because a full batch delays every line in it.
 
-    A ticket is admitted as a whole or rejected, so that concurrent requests never exceed the capacity. A line's tokens
-    are released when the line has been translated, or when its ticket is cancelled while the line is waiting.
+    While single lines of clients without further lines arrive too, clients with waiting lines together have at most
+    half of a batch, because a single line should not wait for the many hypotheses of others in each step.
+
+    A ticket is admitted as a whole or rejected, so that concurrent requests never exceed the capacity. A part of the
+    capacity is reserved for clients without waiting lines. A line's tokens are released when the line has been
+    translated, or when its ticket is cancelled while the line is waiting.
     """
 
     def __init__(self, capacity: int, shared_lines: int = 32) -> None:
@@ -130,6 +140,8 @@ class LineQueue:
         self._lines = 0
         self._changed = Condition()
         self._tokens = 0
+        self._single_line_at = -_SINGLE_LINE_SECONDS
+        """When the last line of a client without further lines was taken."""
         self._open = True
         self._progressed_at = monotonic()
 
@@ -159,13 +171,15 @@ class LineQueue:
         with self._changed:
             if not self._open:
                 raise Overloaded("the server is shutting down", retry_after=1)
-            if self._tokens and self._tokens + tokens > self._capacity:
+            key = _client_key(ticket)
+            has_waiting_lines = key in self._clients and bool(self._clients[key].tickets)
+            capacity = self._capacity * (_BACKLOG_SHARE if has_waiting_lines else 1.0)
+            if self._tokens and self._tokens + tokens > capacity:
                 raise QueueFull("the queue is full: try again later", retry_after=1)
             if not self._tokens:
                 self._progressed_at = monotonic()
             self._tokens += tokens
             self._lines += len(indices)
-            key = _client_key(ticket)
             client = self._clients.setdefault(key, _Client(self._time))
             client.tickets.append((ticket, deque(indices)))
             self._schedule_client(key, client)
@@ -222,11 +236,12 @@ class LineQueue:
 
     def _take(self, tokens: int, lines: int, at_least_one: bool = True) -> list[QueuedLine]:
         batch: list[QueuedLine] = []
-        share, waiting = self._share(), list[tuple[float, int, object]]()
+        share, backlog, waiting = self._share(), self._backlog(), list[tuple[float, int, object]]()
         while self._schedule and len(batch) < lines:
             _, _, key = self._schedule[0]
             client, must_take = self._clients[key], at_least_one and not batch
-            if client.tickets and client.hypotheses >= share and not must_take:
+            exceeds_share = client.hypotheses >= share or (backlog <= 0 and client.has_several_lines)
+            if client.tickets and exceeds_share and not must_take:
                 waiting.append(heappop(self._schedule))
                 continue
             if client.tickets and client.tickets[0][0].costs[client.tickets[0][1][0]] > tokens and not must_take:
@@ -234,7 +249,12 @@ class LineQueue:
             heappop(self._schedule)
             client.is_scheduled = False
             if client.tickets:  # otherwise, they were withdrawn
-                line = self._take_line(client)
+                if client.has_several_lines:
+                    line = self._take_line(client)
+                    backlog -= _beam(line)
+                else:
+                    line = self._take_line(client)
+                    self._single_line_at = monotonic()
                 batch.append(line)
                 tokens -= line.cost
             self._schedule_client(key, client)
@@ -249,6 +269,13 @@ class LineQueue:
         """Return the number of hypotheses of a client in flight from which it must wait."""
         active = sum(1 for client in self._clients.values() if client.tickets or client.in_flight)
         return max(1, _BEAM * self._shared_lines // active) if active > 1 else sys.maxsize
+
+    def _backlog(self) -> float:
+        """Return the number of hypotheses that clients with waiting lines may still have in flight."""
+        if monotonic() - self._single_line_at > _SINGLE_LINE_SECONDS:
+            return inf
+        in_flight = sum(client.hypotheses for client in self._clients.values() if client.tickets)
+        return _BEAM * self._shared_lines // 2 - in_flight
 
     def _take_line(self, client: _Client) -> QueuedLine:
         """Take the next line of a client."""
@@ -294,6 +321,12 @@ class LineQueue:
 
 _BEAM = 4
 """The beam of a line that counts as one of the lines that clients share."""
+
+_SINGLE_LINE_SECONDS = 1.0
+"""Time after a single line during which clients with waiting lines have at most half of a batch."""
+
+_BACKLOG_SHARE = 0.75
+"""Share of the capacity that clients with waiting lines can fill."""
 
 _IDLE_CLIENTS = 256
 """Number of clients without lines from which those that need no longer wait for others are forgotten."""

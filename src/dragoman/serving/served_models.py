@@ -10,6 +10,7 @@ from dragoman.base.errors import ConfigError, DragomanError
 from dragoman.base.log import info
 from dragoman.data.workers import available_cores
 from dragoman.exchange.ctranslate2.folder import is_exported
+from dragoman.serving.background import Background
 from dragoman.serving.batcher import Backend, Batcher, BatchListener
 from dragoman.serving.config import EngineConfig, ModelConfig, QueueConfig
 from dragoman.serving.detection.languages import match_code
@@ -61,8 +62,9 @@ class ServedModel:
         queue: QueueConfig,
         listener: BatchListener,
         aligner: Aligner | None = None,
+        background: Background | None = None,
     ) -> None:
-        """listener: as in `Batcher`; aligner: aligns words, as in `Translator`.
+        """listener, background: as in `Batcher`; aligner: aligns words, as in `Translator`.
 
         Raises ModelError and ConfigError as `load_translator` does, and ConfigError if the languages are unknown.
         """
@@ -70,7 +72,7 @@ class ServedModel:
         self._version = folder_version(config.path)
         self.translator, backend, control_backend = self._load()
         self.source, self.targets = _languages(config, self.translator)
-        self.batcher = Batcher(backend, queue, listener, max(1, engine.workers), control_backend)
+        self.batcher = Batcher(backend, queue, listener, max(1, engine.workers), control_backend, background)
 
     @property
     def name(self) -> str:

@@ -1,6 +1,7 @@
 """`serve`: runs a translation server."""
 
 import asyncio
+import gc
 import signal
 import sys
 from collections import Counter
@@ -17,6 +18,7 @@ from dragoman.base.packages import import_optional
 from dragoman.base.settings.load import Overrides, load_settings
 from dragoman.serving.access.access import Access
 from dragoman.serving.address import browser_url, listen
+from dragoman.serving.background import Background
 from dragoman.serving.batcher import BatchStatistics
 from dragoman.serving.config import ServeConfig
 from dragoman.serving.control_defaults import ControlDefaults
@@ -30,6 +32,10 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _SWITCH_SECONDS = 0.0005
 """Time in seconds after which a thread that runs Python code yields to another, such as the event loop, which would
 otherwise wait for 5 ms (the default) before each of the several steps of a request."""
+
+_COLLECTION_THRESHOLDS = 50_000, 20, 20
+"""Thresholds of the garbage collector (`gc.set_threshold`). Requests with many small objects, such as the tags of a
+page, reach Python's own thresholds many times a second, and all threads wait during each collection."""
 
 _ARENAS = 2
 """Number of malloc's arenas. The memory that a large file has needed in one thread is then used by others."""
@@ -64,13 +70,15 @@ def serve(
     import_optional("fastapi", "serve")
     import_optional("uvicorn", "serve")
     limit_arenas(_ARENAS)
-    former = sys.getswitchinterval()
+    former = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(_SWITCH_SECONDS)
+    gc.set_threshold(*_COLLECTION_THRESHOLDS)
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(_serve(parsed, aligner))
     finally:
-        sys.setswitchinterval(former)
+        sys.setswitchinterval(former[0])
+        gc.set_threshold(*former[1])
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -90,8 +98,8 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
     from dragoman.serving.http.connection import Connection
     from dragoman.serving.http.metrics import Metrics
 
-    metrics, access = Metrics(), Access(config.access)
-    service = Service(config.limits, ControlDefaults(config), config.queue, metrics.record_predictions)
+    metrics, access, background = Metrics(), Access(config.access), Background()
+    service = Service(config.limits, ControlDefaults(config), config.queue, metrics.record_predictions, background)
 
     class Server(uvicorn.Server):
         """A server without signal handlers. Those of uvicorn end the process before queued requests are answered."""
@@ -132,8 +140,9 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
         models: list[ServedModel] = []
         predictors: list[ServedPredictor] = []
         try:
-            await _load(models, predictors, config, metrics, aligner)
+            await _load(models, predictors, config, metrics, aligner, background)
             directions = Directions(models, config.pivots)
+            _exclude_from_collection()
             service.open(directions, Predictors(predictors))
             for predictor in predictors:
                 info(f"predicting with {predictor.name} ({predictor.predictor.head.kind})")
@@ -160,6 +169,7 @@ async def _load(
     config: ServeConfig,
     metrics: "Metrics",
     aligner: Aligner | None,
+    background: Background,
 ) -> None:
     """Load each configured model and append it to a list, so that the caller can close the models after an error.
 
@@ -180,9 +190,18 @@ async def _load(
             metrics.watch_predictor(name, predictor)
             predictors.append(predictor)
             continue
-        model = await asyncio.to_thread(ServedModel, model_config, config.engine, config.queue, listener, aligner)
+        model = await asyncio.to_thread(
+            ServedModel, model_config, config.engine, config.queue, listener, aligner, background
+        )
         metrics.watch(name, model)
         models.append(model)
+
+
+def _exclude_from_collection() -> None:
+    """Exclude the models and all modules from garbage collection, which would visit their many objects each time."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
 
 
 async def _release_memory() -> None:
@@ -203,6 +222,7 @@ async def _reload_changed(models: Sequence[ServedModel | ServedPredictor], metri
         for model in models:
             try:
                 if await asyncio.to_thread(model.reload):
+                    _exclude_from_collection()
                     metrics.describe(model)
                     info(f"reloaded {model.name}")
             except (DragomanError, OSError) as error:

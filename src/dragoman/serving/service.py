@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -15,6 +15,7 @@ from dragoman.documents.languages import Languages
 from dragoman.documents.passage import iterate_passages
 from dragoman.documents.pipeline import DocumentPipeline, SegmentedDocument
 from dragoman.documents.sentences import Sentence
+from dragoman.serving.background import Background
 from dragoman.serving.config import LimitsConfig, QueueConfig, ServeConfig
 from dragoman.serving.control_defaults import ControlDefaults, Defaults
 from dragoman.serving.detection.detector import Detector
@@ -74,16 +75,18 @@ class Service:
         defaults: ControlDefaults | None = None,
         queue: QueueConfig | None = None,
         listener: BatchListener = lambda model, batch: None,
+        background: Background | None = None,
     ) -> None:
         """limits, defaults: None for those of an empty `serve.yaml`. queue: limits the waiting predictions.
 
-        listener: receives measurements of predictions.
+        listener: receives measurements of predictions. background: is told of short requests; None for one of its own.
         """
+        self._background = background = background or Background()
         self._limits, self._defaults = limits or LimitsConfig(), defaults or ControlDefaults(ServeConfig())
         self._opened: tuple[Directions, Detector, Predictors] | None = None
-        self._text_threads = FairExecutor(_THREADS, "preparing texts")
-        self._document_threads = FairExecutor(_THREADS, "preparing documents")
-        self._prediction_threads = FairExecutor(1, "predicting labels")
+        self._text_threads = FairExecutor(_THREADS, "preparing texts", background)
+        self._document_threads = FairExecutor(_THREADS, "preparing documents", background)
+        self._prediction_threads = FairExecutor(1, "predicting labels", background)
         queue = queue or QueueConfig()
         self._prediction_queue = PredictionQueue(
             queue.most_tokens, queue.batch_tokens, self._prediction_threads.run, listener
@@ -178,14 +181,22 @@ class Service:
         if not route:
             return [TranslatedText(text, (), ()) for text in job.texts]
         seconds = self._limits.file_seconds if job.is_document else self._limits.seconds
-        async with self._limited(seconds, "translation") as limit:
-            pivots: list[Any] | None = None
-            for step in route[:-1]:
-                plain = replace(job, alternatives=0, align=False)
-                job = replace(job, reserve=None)  # a text is charged once, regardless of the number of steps
-                pivots = [translation.text for translation in await self._run(step, plain, limit, pivots)]
-            last = replace(job, align=job.align and len(route) == 1)
-            return await self._run(route[-1], last, limit, pivots, on_sentence)
+        is_long = self._is_long(route[-1], job, job.texts)
+        with nullcontext() if is_long else self._background.short_request():
+            async with self._limited(seconds, "translation") as limit:
+                return await self._run_steps(route, job, limit, on_sentence)
+
+    async def _run_steps(
+        self, route: Sequence[Step], job: TranslationJob, limit: _TimeLimit, on_sentence: OnSentence | None
+    ) -> list[TranslatedText]:
+        """Translate the texts with one model after the other."""
+        pivots: list[Any] | None = None
+        for step in route[:-1]:
+            plain = replace(job, alternatives=0, align=False)
+            job = replace(job, reserve=None)  # a text is charged once, regardless of the number of steps
+            pivots = [translation.text for translation in await self._run(step, plain, limit, pivots)]
+        last = replace(job, align=job.align and len(route) == 1)
+        return await self._run(route[-1], last, limit, pivots, on_sentence)
 
     async def predict(self, job: PredictionJob) -> list[PredictedText | RequestError]:
         """Predict the labels of each text, in order. Cancelling this coroutine ends the computation.
@@ -210,6 +221,12 @@ class Service:
             raise TimedOut(f"the {name} took longer than {limit.seconds:g} seconds", retry_after=1) from None
         finally:
             self._timeouts.discard(timeout)
+
+    def _is_long(self, step: Step, job: TranslationJob, texts: Sequence[Any]) -> bool:
+        """Return whether the preparation of texts takes so long that it needs a thread of its own."""
+        settings = self._defaults.of(step.model.source, step.target).merged(job.settings)
+        is_expensive = not _EXPENSIVE_SETTINGS.isdisjoint(settings)
+        return job.is_document or is_expensive or sum(map(len, texts)) > _THREAD_CHARACTERS
 
     async def _run(
         self,
@@ -248,11 +265,7 @@ class Service:
             sentences = [sentence for document in documents for sentence in document.sentences]
             return pipeline, documents, sentences, _count_tokens(translator, sentences)
 
-        is_long = (
-            job.is_document
-            or not _EXPENSIVE_SETTINGS.isdisjoint(defaults.merged(job.settings))
-            or sum(map(len, pivots or job.texts)) > _THREAD_CHARACTERS
-        )
+        is_long = self._is_long(step, job, pivots or job.texts)
 
         async def prepare(function: Callable[[], Result]) -> Result:
             return await self.prepare(job.client, function, job.is_document) if is_long else function()

@@ -5,7 +5,7 @@ from asyncio import TimerHandle, Transport
 from typing import Any
 
 from starlette.responses import JSONResponse
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 _HEADER_BYTES = 32_768
 _HEADER_SECONDS = 10.0
@@ -17,6 +17,10 @@ multiple of the content, because each chunk of a single byte takes five more byt
 _LINGER_SECONDS, _LINGER_BYTES = 2.0, 16_000_000
 """Time for a client to receive an answer that was sent before its whole request arrived, and the maximum number of
 bytes of the request that are still received, so that an endless one takes no time of the server."""
+
+_WAITING_REQUESTS, _WAITING_BYTES = 32, 65_536
+"""Maximum number of requests that a client may send before it receives the answer to an earlier one (HTTP pipelining),
+and the maximum size of their bodies together."""
 
 _STALL_SECONDS = 30.0
 """Time after which a connection is closed if the client receives nothing of an answer."""
@@ -31,7 +35,7 @@ class Connection(HttpToolsProtocol):
 
     Headers are limited in size and time. In the body, chunk extensions and trailers are limited in size, and trailers
     are ignored. If an answer is sent before the request is complete, or if the client does not receive an answer, the
-    connection is closed soon.
+    connection is closed soon. If the client disconnects, all of its requests end, including those sent in advance.
     """
 
     _timer: TimerHandle | None = None
@@ -42,6 +46,8 @@ class Connection(HttpToolsProtocol):
     _in_body = False
     _received_bytes = _content_bytes = _linger_bytes = 0
     """The bytes of the current body as received, those of its content, and those received after the answer."""
+    _answering: RequestResponseCycle | None = None
+    """The request that is being answered. Later requests of the client wait in `pipeline`."""
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Start the timeout for the headers of the first request."""
@@ -51,12 +57,16 @@ class Connection(HttpToolsProtocol):
         self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop all timeouts."""
+        """Stop all timeouts, and end the client's requests. uvicorn ends only the latest one."""
         self._stop_timer()
         for timer in (self._linger, self._stall):
             if timer is not None:
                 timer.cancel()
         super().connection_lost(exc)
+        self.pipeline.clear()
+        if self._answering is not None and not self._answering.response_complete:
+            self._answering.disconnected = True
+            self._answering.message_event.set()
 
     def data_received(self, data: bytes) -> None:
         """Check the length of the headers and the encoding of the body, and process the data."""
@@ -77,6 +87,8 @@ class Connection(HttpToolsProtocol):
             overhead = self._received_bytes - self._content_bytes
             if overhead > _OVERHEAD_BYTES + _OVERHEAD_FACTOR * self._content_bytes:
                 self._reject(431, _TOO_LONG)
+        if self.pipeline:
+            self._admit_waiting()
 
     def on_message_begin(self) -> None:
         """Start the timeout for the headers of a further request on this connection."""
@@ -132,6 +144,22 @@ class Connection(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Answer a request that is not valid HTTP, and close the connection."""
         self._reject(400, msg)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._answering = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _admit_waiting(self) -> None:
+        """Continue to receive data, so that a disconnect is noticed, or close the connection.
+
+        Answers must be in the order of the requests, so requests in excess cannot be answered with an error. Clients
+        send requests again that were not answered (RFC 9112, section 9.3.2).
+        """
+        content = sum(len(cycle.body) for cycle, _ in self.pipeline)
+        if len(self.pipeline) > _WAITING_REQUESTS or content > _WAITING_BYTES:
+            self.transport.abort()
+        else:
+            self.flow.resume_reading()
 
     def _watch(self, unsent: int) -> None:
         """Abort the connection if as many bytes are unsent after some time."""

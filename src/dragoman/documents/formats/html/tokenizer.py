@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from dragoman.base.cancellation import check_cancelled
 from dragoman.documents.formats.html.elements import FOREIGN_BREAKOUT_TAGS, RAW_TEXT_TAGS, TEXT_TAGS
 
 Kind = Literal["start", "end", "text", "raw", "expression", "statement", "other"]
@@ -75,6 +76,7 @@ class _Tokenizer:
     def tokens(self) -> Iterator[Token]:
         page, begin, position = self._page, 0, 0
         while (found := _NEXT.search(page, position)) is not None:
+            check_cancelled()
             token = self._markup(found.start())
             if token is None:
                 position = found.end()
@@ -142,6 +144,7 @@ class _Tokenizer:
         attributes: list[Attribute] = []
         position, length = name.end(), len(page)
         while True:
+            check_cancelled()
             blank = _match(_BEFORE_ATTRIBUTE, page, position)
             position = blank.end()
             if position >= length:

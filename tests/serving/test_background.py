@@ -1,0 +1,72 @@
+"""Background threads give way to short requests, and only to them."""
+
+import threading
+import time
+
+import pytest
+
+from dragoman.base.cancellation import Cancellation, Cancelled, check_cancelled
+from dragoman.serving import background
+from dragoman.serving.background import Background
+
+
+def work(paused: Background, processor_seconds: float) -> float:
+    """Compute for a while, and return how long it took by the clock."""
+    began, end = time.monotonic(), time.thread_time() + processor_seconds
+    with Cancellation(paused.pause).active(), paused.thread():
+        while time.thread_time() < end:
+            check_cancelled()
+    return time.monotonic() - began
+
+
+def test_threads_run_for_their_share_while_a_short_request_is_in_progress() -> None:
+    paused = Background(cores=1)
+    with paused.short_request():
+        assert work(paused, 0.05) > 0.05 / background._SHARE * 0.7
+        took: list[float] = []
+        threads = [threading.Thread(target=lambda: took.append(work(paused, 0.03))) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert max(took) > 2 * 0.03 / background._SHARE * 0.7, "the threads share it"
+
+
+def test_threads_do_not_pause_without_short_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    paused = Background(cores=1)
+    with paused.short_request():
+        pass
+    monkeypatch.setattr(paused._no_short_requests, "wait", lambda seconds: pytest.fail("paused"))
+    work(paused, 0.02)
+
+
+def test_a_pause_ends_with_the_last_short_request() -> None:
+    paused, took = Background(cores=1), list[float]()
+    paused._share = 1e-9  # so that a pause would never end by itself
+    with paused.short_request():
+        with paused.short_request():
+            thread = threading.Thread(target=lambda: took.append(work(paused, 0.01)))
+            thread.start()
+            time.sleep(0.05)
+        thread.join(0.2)
+        assert thread.is_alive(), "another short request is in progress"
+    thread.join(5)
+    assert took and took[0] > 0.2
+
+
+def test_a_pausing_computation_can_be_cancelled() -> None:
+    paused = Background(cores=1)
+    paused._share = 1e-9
+    cancellation, ended = Cancellation(paused.pause), threading.Event()
+
+    def run() -> None:
+        with pytest.raises(Cancelled), cancellation.active(), paused.thread():
+            while True:
+                check_cancelled()
+        ended.set()
+
+    with paused.short_request():
+        threading.Thread(target=run).start()
+        time.sleep(0.05)
+        cancellation.cancel()
+        assert ended.wait(5)
