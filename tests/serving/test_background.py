@@ -60,9 +60,12 @@ def test_a_pausing_computation_can_be_cancelled() -> None:
     cancellation, ended = Cancellation(paused.pause), threading.Event()
 
     def run() -> None:
-        with pytest.raises(Cancelled), cancellation.active(), paused.thread():
+        def endless() -> None:
             while True:
                 check_cancelled()
+
+        with cancellation.active(), paused.thread(), pytest.raises(Cancelled):
+            endless()
         ended.set()
 
     with paused.short_request():
