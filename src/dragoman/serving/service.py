@@ -79,7 +79,7 @@ class Service:
     ) -> None:
         """limits, defaults: None for those of an empty `serve.yaml`. queue: limits the waiting predictions.
 
-        listener: receives measurements of predictions. background: gives way to short requests; None for a separate one.
+        listener: receives measurements of predictions. background: None for a separate one.
         """
         self._background = background = background or Background()
         self._limits, self._defaults = limits or LimitsConfig(), defaults or ControlDefaults(ServeConfig())
