@@ -17,6 +17,8 @@ from training_runs import Server
 settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow], deadline=None)
 settings.load_profile("busy")
 """The machine is shared by several workers and other programs, so the duration of an example is not checked."""
+settings.register_profile("fixed", settings.get_profile("busy"), derandomize=True)
+"""The same examples in each run (`pytest --hypothesis-profile=fixed`)."""
 
 SLOW_FOLDERS = ("faults", "learn", "property")
 """Folders with the slowest tests. They run first, so that short tests remain to be balanced between workers."""
