@@ -288,8 +288,40 @@ def test_bfloat16_on_a_cpu_is_taken_where_it_is_faster(
     monkeypatch.setattr(choice, "relative_speed", lambda precision, library: 0.8)
     with pytest.raises(ConfigError, match=r"not faster than float32 on this processor \(0.80 times"):
         Translator.load(model, engine="native", precision="bfloat16")
+    monkeypatch.setattr(choice, "bfloat16_speed", lambda device: 0.5)
     assert Translator.load(model, precision="bfloat16").engine.precision == "float32"
     message = capsys.readouterr().err
     assert message.count("\n") == 1 and "computing in float32" in message and "0.80 times the speed" in message
-    with pytest.raises(ConfigError, match="does not support bfloat16: choose the engine native, cuda"):
+    assert "torch: this cpu multiplies bfloat16 at only 0.50 times the speed of float32" in message
+
+
+def test_pytorch_multiplies_in_bfloat16_where_it_is_faster(
+    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Products are rounded to bfloat16 in searches and samples, but not in scores; an emulated type is refused."""
+    monkeypatch.setattr(choice, "relative_speed", lambda precision, library: 0.8)
+    monkeypatch.setattr(choice, "bfloat16_speed", lambda device: 3.0)
+    narrow = Translator.load(model, engine="torch", precision="bfloat16")
+    exact = Translator.load(model, engine="torch", precision="float32")
+    assert capsys.readouterr().err == ""
+    kinds = []
+    forward = torch.nn.functional.linear
+
+    def linear(*arguments: Any) -> torch.Tensor:
+        found = forward(*arguments)
+        kinds.append(found.dtype)
+        return found
+
+    monkeypatch.setattr(torch.nn.functional, "linear", linear)
+    found = narrow.translate_nbest(SOURCES, narrow.request(beam=3, nbest=3))
+    assert set(kinds) == {torch.bfloat16}
+    for one, other in zip(found, exact.translate_nbest(SOURCES, exact.request(beam=3, nbest=3)), strict=True):
+        assert one[0].score != other[0].score and abs(one[0].score - other[0].score) < 0.1
+    kinds.clear()
+    assert narrow.sample(SOURCES) and set(kinds) == {torch.bfloat16}
+    assert narrow.score(SOURCES, SOURCES) == exact.score(SOURCES, SOURCES)
+    assert Translator.load(model, precision="bfloat16").engine.precision == "bfloat16"
+    assert "translating with PyTorch in bfloat16. native: " in capsys.readouterr().err
+    monkeypatch.setattr(choice, "bfloat16_speed", lambda device: 0.04)
+    with pytest.raises(ConfigError, match=r"multiplies bfloat16 at only 0\.04 times the speed of float32"):
         Translator.load(model, engine="torch", precision="bfloat16")

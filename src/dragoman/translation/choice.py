@@ -10,6 +10,7 @@ import torch
 
 from dragoman.base.errors import ConfigError, DragomanError, ModelError
 from dragoman.base.log import info, warn
+from dragoman.base.machine.bfloat16 import bfloat16_speed
 from dragoman.base.machine.device import choose_device
 from dragoman.base.packages import check_import
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder
@@ -66,7 +67,12 @@ class EngineKind:
 
 def _torch(loaded: LoadedModel, device: torch.device, precision: Precision, threads: int) -> Engine:
     """Return PyTorch's engine. PyTorch sets the number of threads itself."""
-    return _reference(loaded, device)
+    if precision == "bfloat16" and (speed := bfloat16_speed(device)) <= 1:
+        raise ConfigError(
+            f"this {device.type} multiplies bfloat16 at only {speed:.2f} times the speed of float32: "
+            "use --precision float32"
+        )
+    return AttentionTorchEngine(loaded.model, loaded.tokenizers, device, _HALF[precision])
 
 
 def _native(loaded: LoadedModel, device: torch.device, precision: Precision, threads: int) -> Engine:
@@ -98,7 +104,7 @@ ENGINES: Sequence[EngineKind] = (
     EngineKind("native", ("float32", "bfloat16", "int8"), ("float32", "bfloat16", "int8"), _native, fallback=True),
     EngineKind("ctranslate2", ("float32", "int8"), ("int8",), _ctranslate2, package="ctranslate2"),
     EngineKind("cuda", tuple(_HALF), tuple(_HALF), _cuda, True, "float16", ("cuda",)),  # type: ignore[arg-type]
-    EngineKind("torch", ("float32",), ("float32",), _torch, devices=("cpu", "cuda")),
+    EngineKind("torch", ("float32", "bfloat16"), ("float32", "bfloat16"), _torch, devices=("cpu", "cuda")),
 )
 """All engines, the fastest first. The last is the reference, which supports every request."""
 
@@ -189,7 +195,16 @@ def choose_engine(
             if reasons:
                 (warn if has_failed else info)(f"translating with the {kind.name} engine. {'; '.join(reasons)}")
             return PreferredEngine(engine, reference, is_requested=False)
-    if requested is not None and requested not in ENGINES[-1].precisions:
+    last = ENGINES[-1]
+    if requested in last.precisions and requested != last.default:
+        try:
+            engine = last.make(loaded, device, requested, threads)
+        except ConfigError as error:
+            reasons.append(f"{last.name}: {error}")
+        else:
+            (warn if has_failed else info)(f"translating with PyTorch in {requested}. {'; '.join(reasons)}")
+            return engine
+    if requested not in (None, last.default):
         warn(f"computing in float32, because no engine can compute in {requested}. {'; '.join(reasons)}")
     elif reasons:
         (warn if has_failed else info)(f"translating with PyTorch in float32. {'; '.join(reasons)}")

@@ -1,20 +1,18 @@
 """The precision of a run's matrix products: automatic choice, and loss scaling for float16."""
 
-import time
 from dataclasses import dataclass
 
 import torch
 
 from dragoman.base.errors import DivergenceError
 from dragoman.base.log import warn
+from dragoman.base.machine.bfloat16 import bfloat16_speed
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _MIN_SPEEDUP = 1.3
 """Minimum speedup at which bfloat16 is chosen; a smaller one does not justify its rounding errors."""
 _MIN_CAPABILITY = (7, 0)
 """The lowest CUDA compute capability with tensor cores, which make products faster in float16 than in float32."""
-_MAX_SLOWDOWN = 2.0
-"""If small products in bfloat16 take more than this many times as long as in float32, large ones are not measured."""
 
 
 def choose_precision(name: str, device: torch.device) -> torch.dtype:
@@ -43,35 +41,6 @@ def warn_of_slow_products(name: str, device: torch.device, resumed: bool) -> Non
             "this machine multiplies bfloat16 more slowly than float32: "
             f"train.precision=float32 would be faster{caution}"
         )
-
-
-def bfloat16_speed(device: torch.device) -> float:
-    """Return the speed of bfloat16 relative to float32 for a matrix product of the size used in a feed-forward layer.
-
-    On a GPU, nothing is measured: the result is infinity if the GPU supports bfloat16, and 0 if it would emulate it.
-    """
-    if device.type == "cuda":
-        return float("inf") if torch.cuda.is_bf16_supported(including_emulation=False) else 0.0
-    for rows, rounds in ((128, 3), (1024, 12)):
-        narrow, wide = _product_seconds(rows, rounds, torch.bfloat16, torch.float32)
-        if narrow > _MAX_SLOWDOWN * wide:
-            break
-    return wide / narrow
-
-
-def _product_seconds(rows: int, rounds: int, *dtypes: torch.dtype) -> list[float]:
-    """Return the shortest time (seconds) of several products for each dtype.
-
-    The dtypes are measured alternately, so that other load on the machine affects all of them.
-    """
-    factors = [(torch.ones(rows, 512, dtype=dtype), torch.ones(512, 1024, dtype=dtype)) for dtype in dtypes]
-    seconds = [float("inf")] * len(dtypes)
-    for _ in range(rounds):
-        for index, (states, weight) in enumerate(factors):
-            start = time.perf_counter()
-            states @ weight
-            seconds[index] = min(seconds[index], time.perf_counter() - start)
-    return seconds
 
 
 _INITIAL_SCALE = 2.0**16

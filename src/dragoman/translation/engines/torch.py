@@ -50,17 +50,27 @@ class TorchEngine:
     sampled share a batch if they have the same number of samples. All other settings may differ from row to row.
     """
 
-    def __init__(self, model: SourceModel, tokenizers: Tokenizers, device: torch.device) -> None:
-        """model: a model on `device`, which is switched to evaluation mode."""
+    def __init__(
+        self,
+        model: SourceModel,
+        tokenizers: Tokenizers,
+        device: torch.device,
+        precision: torch.dtype = torch.float32,
+    ) -> None:
+        """model: a model on `device`, which is switched to evaluation mode.
+
+        precision: the dtype of matrix products in searches and samples, as in training. All sums, normalisations, and
+        the scores of given pairs are computed in float32.
+        """
         self.model = model.eval()
-        self._tokenizers, self._device = tokenizers, device
+        self._tokenizers, self._device, self._precision = tokenizers, device, precision
         self._unknown_words = UnknownWords(tokenizers)
         self._language_models = FusedLanguageModels(tokenizers, device)
 
     @property
     def precision(self) -> str:
         """See `Engine.precision`."""
-        return "float32"
+        return str(self._precision).removeprefix("torch.")
 
     @property
     def device(self) -> torch.device:
@@ -79,7 +89,8 @@ class TorchEngine:
     def hypotheses(self, rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
         """See `Engine.hypotheses`; a batch that does not fit into memory is halved."""
         for indices in until_cancelled(_batches(rows, batch_size)):
-            results = self._compute_in_parts([rows[index] for index in indices], self._decoding_bytes, self._decode)
+            with torch.autocast(self._device.type, self._precision, enabled=self._precision != torch.float32):
+                results = self._compute_in_parts([rows[index] for index in indices], self._decoding_bytes, self._decode)
             yield from zip(indices, results, strict=True)
 
     def scores(self, pairs: Sequence[Pair], batch_size: int) -> list[float]:
