@@ -147,19 +147,24 @@ class Client(_Requests):
         return response  # type: ignore[no-any-return]
 
     @overload
-    def predict(self, text: Input, model: str | None = ...) -> dict[str, Any]: ...
+    def predict(self, text: Input, model: str | None = ..., task: str | None = ...) -> dict[str, Any]: ...
     @overload
-    def predict(self, text: list[Any] | tuple[Any, ...], model: str | None = ...) -> list[dict[str, Any]]: ...
-    def predict(self, text: Input | list[Any] | tuple[Any, ...], model: str | None = None) -> Any:
+    def predict(
+        self, text: list[Any] | tuple[Any, ...], model: str | None = ..., task: str | None = ...
+    ) -> list[dict[str, Any]]: ...
+    def predict(
+        self, text: Input | list[Any] | tuple[Any, ...], model: str | None = None, task: str | None = None
+    ) -> Any:
         """Predict the labels of a text, or of several texts in order, with a prediction model of the server.
 
         text: a string; a mapping with the keys `text` and `pair`, `words`, or `question` and `context`; or a list of
-        them. model: its name; None: the only prediction model. Each prediction is a mapping as `dragoman predict`
-        writes it; a text of a list that has no prediction has only the key `error`. Raises ServerError as `translate`.
+        them. model: its name; None: the only prediction model. task: the name of one of its tasks; None: the only one.
+        Each prediction is a mapping as `dragoman predict` writes it; a text of a list that has no prediction has only
+        the key `error`. Raises ServerError as `translate`.
         """
         is_single = isinstance(text, str | Mapping)
         payload = text if is_single else list(text)
-        response = self._request("POST", "/v1/predict", {"text": payload, "model": model})
+        response = self._request("POST", "/v1/predict", {"text": payload, "model": model, "task": task})
         return response["predictions"][0] if is_single else response["predictions"]
 
     def models(self) -> list[dict[str, Any]]:
@@ -231,14 +236,16 @@ class AsyncClient(_Requests):
         return await self._request("POST", "/v1/translate", fields)  # type: ignore[no-any-return]
 
     @overload
-    async def predict(self, text: Input, model: str | None = ...) -> dict[str, Any]: ...
+    async def predict(self, text: Input, model: str | None = ..., task: str | None = ...) -> dict[str, Any]: ...
     @overload
     async def predict(self, text: list[Any] | tuple[Any, ...], model: str | None = ...) -> list[dict[str, Any]]: ...
-    async def predict(self, text: Input | list[Any] | tuple[Any, ...], model: str | None = None) -> Any:
+    async def predict(
+        self, text: Input | list[Any] | tuple[Any, ...], model: str | None = None, task: str | None = None
+    ) -> Any:
         """See `Client.predict`."""
         is_single = isinstance(text, str | Mapping)
         payload = text if is_single else list(text)
-        response = await self._request("POST", "/v1/predict", {"text": payload, "model": model})
+        response = await self._request("POST", "/v1/predict", {"text": payload, "model": model, "task": task})
         return response["predictions"][0] if is_single else response["predictions"]
 
     async def models(self) -> list[dict[str, Any]]:
@@ -311,7 +318,12 @@ def translate_lines(
 
 
 def predict_lines(
-    lines: Iterable[str], client: Client, model: str | None = None, lines_per_request: int = 32, parallel: int = 4
+    lines: Iterable[str],
+    client: Client,
+    model: str | None = None,
+    lines_per_request: int = 32,
+    parallel: int = 4,
+    task: str | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Yield the prediction for each line in order. Lines are read as needed.
 
@@ -320,7 +332,7 @@ def predict_lines(
     """
 
     def predict(batch: list[str]) -> list[dict[str, Any]]:
-        return client.predict(batch, model)
+        return client.predict(batch, model, task)
 
     return _map_batches(predict, lines, lines_per_request, parallel)
 

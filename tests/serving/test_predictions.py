@@ -33,6 +33,7 @@ HEADS: dict[str, dict[str, Any]] = {
     "answers": {"kind": "span", "no_answer": False},
     "scores": {"kind": "regression", "offset": 2.5, "scale": 1.0},
 }
+HEADS["several"] = {"kind": "several", "heads": {name: HEADS[name] for name in ("requests", "scores")}}
 TEXTS = ["Wo ist mein Paket?", "", "Danke, alles bestens! " * 5, "😀 ok"]
 """Words of each tokenizer."""
 
@@ -210,12 +211,12 @@ def test_a_server_without_translators(folders: dict[str, Path]) -> None:
 def test_a_changed_folder_is_reloaded(folders: dict[str, Path], tmp_path: Path) -> None:
     config = ServeConfig.model_validate({"models": [{"path": str(write_predictor(tmp_path / "m", "requests"))}]})
     served_model = ServedPredictor(config.models[0], config.engine, "m")
-    before = served_model.predictor
-    assert not served_model.reload() and served_model.predictor is before
+    before = served_model.tasks[""]
+    assert not served_model.reload() and served_model.tasks[""] is before
     for path in (tmp_path / "m").iterdir():
         path.unlink()
     write_predictor(tmp_path / "m", "requests", seed=2)
-    assert served_model.reload() and served_model.predictor is not before
+    assert served_model.reload() and served_model.tasks[""] is not before
 
 
 def test_clients(folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -241,3 +242,25 @@ def test_clients(folders: dict[str, Path], tmp_path: Path, capsys: pytest.Captur
         assert main(["client", url, "--predict", "--target", "de"]) != 0
         assert main(["client", url]) != 0
         assert "use --target, or --predict" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_model_with_several_tasks_is_asked_by_their_names(tmp_path: Path) -> None:
+    folder = write_predictor(tmp_path / "several", "several")
+    with served({"several": folder}) as service:
+        found = {name: predicted(service, text=TEXTS[:2], task=name).json() for name in ("requests", "scores")}
+        assert predicted(service, text="ok", task="tags").status_code == 400
+        missing = predicted(service, text="ok")
+        models = asked(service, lambda client: client.get("/v1/models")).json()["models"]
+    for name, answer in found.items():
+        alone = Predictor.load(folder, "cpu", task=name).predict(TEXTS[:2])
+        assert answer["predictions"] == [each.as_json() for each in alone]
+    assert missing.status_code == 400
+    assert "task: the model several has several tasks: name one of requests, scores" in missing.json()["error"]
+    (model,) = models
+    assert model["tasks"]["requests"] == {"task": "classification", "labels": HEADS["requests"]["labels"]}
+
+
+def test_a_task_of_a_model_with_only_one_is_an_error(tmp_path: Path) -> None:
+    with served({"requests": write_predictor(tmp_path / "requests", "requests")}) as service:
+        answer = predicted(service, text="ok", task="requests")
+    assert answer.status_code == 400 and "has only one task: leave out the field" in answer.json()["error"]

@@ -61,8 +61,8 @@ FROZEN = {
     "positions": "overrides --out -o --width --heads --length --layers --threads --quiet -q",
     "settings": "path --task --markdown",
     "serve": "models --languages --host --port --config --device --engine --precision --threads --workers",
-    "client": "url --target -t --source -s --input -i --output -o --beam --keep --guard --predict --model --parallel "
-    "--quiet -q",
+    "client": "url --target -t --source -s --input -i --output -o --beam --keep --guard --predict --model --task "
+    "--parallel --quiet -q",
     "keys add": "name --database --requests-per-minute --tokens-per-minute --expires --quiet -q",
     "keys list": "--database",
     "keys revoke": "name --database --quiet -q",

@@ -34,6 +34,9 @@ def client(
     model: Annotated[
         str | None, typer.Option("--model", help="With --predict: name of the model, if the server has several.")
     ] = None,
+    task: Annotated[
+        str | None, typer.Option("--task", help="With --predict: name of the task, if the model has several.")
+    ] = None,
     parallel: Annotated[int, typer.Option("--parallel", min=1, max=64, help="Number of concurrent requests.")] = 4,
     quiet: Quiet = False,
 ) -> None:
@@ -56,11 +59,11 @@ def client(
         given = {"--target": target, "--beam": beam, "--keep": keep, "--guard": guard or None}
         reject_options({**given, "--source": None if source == "auto" else source}, "without --predict")
     else:
-        reject_options({"--model": model}, "with --predict")
+        reject_options({"--model": model, "--task": task}, "with --predict")
     output_file = nullcontext(None) if output is None else atomic_file(output)
     with quietly(quiet), Client(url, os.environ.get(KEY)) as server, output_file as path:
         if predict:
-            predictions = predict_lines(read_lines(input), server, model, parallel=parallel)
+            predictions = predict_lines(read_lines(input), server, model, parallel=parallel, task=task)
             results: Iterator[str] = (json.dumps(each, ensure_ascii=False) for each in predictions)
         elif target is None:
             raise ConfigError("the target language is missing: use --target, or --predict to predict labels")

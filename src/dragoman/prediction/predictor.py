@@ -29,7 +29,7 @@ from dragoman.prediction.classification import encode_texts
 from dragoman.prediction.inputs import ModelInput
 from dragoman.prediction.inspection import inspect_prediction
 from dragoman.prediction.outputs import TOKENS, compute_outputs, compute_vectors
-from dragoman.prediction.parts import choose_part
+from dragoman.prediction.parts import choose_part, task_names
 from dragoman.prediction.pseudo_likelihood import pseudo_log_likelihoods
 from dragoman.prediction.readers import FILLS, HeadReader, Prediction, reader_of
 from dragoman.prediction.tagging import TagPrediction, tagged_sentence
@@ -105,6 +105,17 @@ class Predictor:
         """
         keep_large_tensors_on_heap()
         return cls.of(load_model_folder(Path(folder), choose_device(device or "auto"), "predict"), fills, task)
+
+    @classmethod
+    def load_tasks(cls, folder: str | Path, device: str | None = None) -> dict[str, "Predictor"]:
+        """Read a model folder once, and return a predictor for each of its tasks by name; they share the body.
+
+        The name of the only task of a model is empty. device: as in `load`. Raises the errors of `load`.
+        """
+        keep_large_tensors_on_heap()
+        loaded = load_model_folder(Path(folder), choose_device(device or "auto"), "predict")
+        names = task_names(loaded.config["model"])
+        return {name: cls.of(loaded, task=name) for name in names} if names else {"": cls.of(loaded)}
 
     @classmethod
     def of(cls, loaded: LoadedModel, fills: int = FILLS, task: str | None = None) -> "Predictor":

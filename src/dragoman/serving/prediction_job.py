@@ -47,13 +47,15 @@ class BatchListener(Protocol):
 class PredictionJob:
     """Texts to predict labels of. The forms of a text are those of `Predictor.predict`.
 
-    model: the model. reserve: reserves tokens of the client's quota; raises TooManyRequests. client: its name.
+    model: the model. reserve: reserves tokens of the client's quota; raises TooManyRequests. client: its name. task:
+    the name of one of the tasks of the model; None: the only one.
     """
 
     model: ServedPredictor
     texts: Sequence[Text]
     reserve: Callable[[int], Reservation]
     client: str
+    task: str | None = None
 
 
 class PredictionQueue:
@@ -67,10 +69,10 @@ class PredictionQueue:
     async def predict(self, job: PredictionJob) -> list[PredictedText | RequestError]:
         """Return the prediction for each text, in order. An error that concerns a single text is in its place.
 
-        Raises RequestError if all texts have the wrong form, TooManyRequests, and QueueFull. If the calling coroutine
-        is cancelled, so is the computation, after its current batch.
+        Raises RequestError if all texts have the wrong form, or if the model has no such task; TooManyRequests, and
+        QueueFull. If the calling coroutine is cancelled, so is the computation, after its current batch.
         """
-        predictor = job.model.predictor  # which a reload does not change during the request
+        predictor = job.model.choose(job.task)  # which a reload does not change during the request
         encoded = await self._run(job.client, lambda: _encode(predictor, job.texts))
         valid = [each for each in encoded if isinstance(each, EncodedText)]
         errors = [each for each in encoded if isinstance(each, RequestError)]

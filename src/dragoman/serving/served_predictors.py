@@ -17,7 +17,8 @@ from dragoman.serving.served_models import folder_version
 class ServedPredictor:
     """A prediction model that is loaded and can be reloaded without interrupting the service.
 
-    name: its name in requests and metrics. It runs in the server process, in float32.
+    name: its name in requests and metrics. It runs in the server process, in float32. tasks: a predictor for each of
+    its tasks by name; the name is empty if it has only one.
     """
 
     def __init__(self, config: ModelConfig, engine: EngineConfig, name: str) -> None:
@@ -35,21 +36,32 @@ class ServedPredictor:
         self.name, self._config, self._engine = name, config, engine
         self._version = folder_version(config.path)
         use_threads(engine.threads)
-        self.predictor = _load(config, engine)
+        self.tasks = _load(config, engine)
 
     @property
     def description(self) -> dict[str, str]:
         """The properties that are reported as metrics."""
-        return {"task": self.predictor.head.kind, "labels": str(len(self.predictor.labels)), "precision": "float32"}
+        kinds = ",".join(each.head.kind for each in self.tasks.values())
+        labels = sum(len(each.labels) for each in self.tasks.values())
+        return {"task": kinds, "labels": str(labels), "precision": "float32"}
 
     def as_json(self) -> dict[str, Any]:
         """Return the properties for clients as JSON types."""
-        return {
-            "name": self.name,
-            "kind": "prediction",
-            "task": self.predictor.head.kind,
-            "labels": list(self.predictor.labels),
-        }
+        tasks = {name: {"task": each.head.kind, "labels": list(each.labels)} for name, each in self.tasks.items()}
+        only = tasks.get("")
+        return {"name": self.name, "kind": "prediction", **({"tasks": tasks} if only is None else only)}
+
+    def choose(self, task: str | None) -> Predictor:
+        """Return the predictor of a task; None: the only one. Raises RequestError if there is none, with the names."""
+        if task is None and len(self.tasks) == 1:
+            return next(iter(self.tasks.values()))
+        if task in self.tasks and task:
+            return self.tasks[task]
+        listed = ", ".join(filter(None, self.tasks))
+        if not listed:
+            raise RequestError(f"Invalid request: task: the model {self.name} has only one task: leave out the field")
+        problem = "has several tasks" if task is None else "has no task of this name"
+        raise RequestError(f"Invalid request: task: the model {self.name} {problem}: name one of {listed}")
 
     def reload(self) -> bool:
         """Reload the model if its folder has changed, and return whether it has.
@@ -60,15 +72,15 @@ class ServedPredictor:
         if version == self._version:
             return False
         self._version = version
-        self.predictor = _load(self._config, self._engine)
+        self.tasks = _load(self._config, self._engine)
         return True
 
 
-def _load(config: ModelConfig, engine: EngineConfig) -> Predictor:
-    predictor = Predictor.load(config.path, engine.device)
-    if not predictor.has_head:
+def _load(config: ModelConfig, engine: EngineConfig) -> dict[str, Predictor]:
+    tasks = Predictor.load_tasks(config.path, engine.device)
+    if not all(predictor.has_head for predictor in tasks.values()):
         raise ModelError(f"{config.path} has no head, so it predicts no labels: train one with train.start")
-    return predictor
+    return tasks
 
 
 class Predictors(Mapping[str, ServedPredictor]):

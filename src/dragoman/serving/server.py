@@ -145,7 +145,7 @@ async def _serve(config: ServeConfig, aligner: Aligner | None) -> None:
             _exclude_from_collection()
             service.open(directions, Predictors(predictors))
             for predictor in predictors:
-                info(f"predicting with {predictor.name} ({predictor.predictor.head.kind})")
+                info(f"predicting with {predictor.name} ({predictor.description['task']})")
             for source in directions.sources:
                 info(f"translating from {source} into {', '.join(directions.targets(source))}")
             info(f"listening at {url}")

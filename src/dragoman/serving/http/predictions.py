@@ -65,6 +65,7 @@ class PredictFields(KeyFields):
         "or a question {question, context}, depending on the task of the model."
     )
     model: str | None = Field(None, description="Name of the model; null: the only prediction model of the server.")
+    task: str | None = Field(None, description="Name of the task, for a model with several tasks; null: the only task.")
 
 
 class PredictedV1(BaseModel):
@@ -81,7 +82,7 @@ class PredictedV1(BaseModel):
 
 class ModelsV1(BaseModel):
     """The models of the server: `name`, `kind` (translation or prediction), and `source` and `targets`, or `task`
-    and `labels`.
+    and `labels`; a model with several tasks has `tasks` instead, which contains `task` and `labels` by name.
     """
 
     models: list[dict[str, Any]]
@@ -100,7 +101,7 @@ def routes(service: Service, gate: Gate, config: ServeConfig) -> APIRouter:
         given = fields.text if isinstance(fields.text, list) else [fields.text]
         check_texts([part for each in given for part in _strings(each)], limits, "text", len(given))
         model = service.predictors.choose(fields.model)
-        job = PredictionJob(model, [_text(each) for each in given], caller.reserve, caller.name)
+        job = PredictionJob(model, [_text(each) for each in given], caller.reserve, caller.name, fields.task)
         results = await run_while_connected(request, service.predict(job))
         response = PredictedV1(model=model.name, predictions=list(map(_as_json, results)))
         # serialised explicitly, because FastAPI would validate the response again
