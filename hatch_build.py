@@ -23,7 +23,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-_NATIVE = "dragoman/translation/engines/native"
+_NATIVE = "dragoman/native"
 _OLDEST = (2, 17)  # the oldest version for which installers know a platform, manylinux2014
 
 

@@ -34,8 +34,8 @@ from dragoman.exchange.ctranslate2.specification import library, token_names
 from dragoman.inspect.pictures.figure import new_figure, save
 from dragoman.metrics.bleu import BLEU
 from dragoman.models.seq2seq import ModelConfig
+from dragoman.native import build
 from dragoman.translation.choice import AUTOMATIC, ENGINES
-from dragoman.translation.engines.native import build
 from dragoman.translation.files.lines import read_lines
 
 Contender = Callable[[Sequence[str], int, int], list[str]]

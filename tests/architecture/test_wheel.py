@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from tiny_model import write_tiny_model
 
-from dragoman.translation.engines.native.build import compiled_library
-from dragoman.translation.engines.native.compiler import INSTRUCTION_SETS, compilable, library_name, machine
+from dragoman.native.build import compiled_library
+from dragoman.native.compiler import INSTRUCTION_SETS, compilable, library_name, machine
 
 pytest.importorskip("hatchling", reason="building without an isolated environment needs hatchling here")
 ROOT = Path(__file__).resolve().parents[2]
 
 
-PREBUILT = "dragoman/translation/engines/native/prebuilt"
+PREBUILT = "dragoman/native/prebuilt"
 
 
 def run(command: list[str], folder: Path = ROOT, **environment: str) -> str:

@@ -2,7 +2,7 @@
 
    Compiled for another processor and run under an emulator, it shows that the engine gives the same results there. The
    same requests are then translated in a session, in pieces, by several workers: with ThreadSanitizer, which cannot look
-   into Python, it shows that threads do not race. */
+   into Python, it shows that threads do not race. The sources are also encoded alone, by all threads. */
 #include <stdio.h>
 
 #include "engine.c"
@@ -85,11 +85,27 @@ static int session_finds_the_same(Engine *engine, const Request *expected, Optio
     return same;
 }
 
+/* Returns whether texts have the same states in one group and in many, which three threads share. */
+static int states_are_the_same(Engine *engine, const Request *requests, const float *vectors) {
+    static int32_t tokens[REQUESTS * 64], starts[REQUESTS + 1];
+    static float together[REQUESTS * 64 * WIDTH], apart[REQUESTS * 64 * WIDTH];
+    for (int number = 0; number < REQUESTS; number++) {
+        memcpy(tokens + starts[number], requests[number].source, (size_t)requests[number].length * sizeof *tokens);
+        starts[number + 1] = starts[number] + requests[number].length;
+    }
+    EncoderCall call = {tokens, NULL, starts, together, {vectors, NULL, 0, 64}, REQUESTS, 64, WIDTH, REQUESTS * 64, 0};
+    if (dragoman_encode(engine, &call) != SUCCESS) return 0;
+    call.states = apart, call.batch = 30;
+    if (dragoman_encode(engine, &call) != SUCCESS) return 0;
+    call.cancelled = 1;
+    return dragoman_encode(engine, &call) == CANCELLED && !memcmp(together, apart, sizeof together);
+}
+
 int main(void) {
     for (int variant = 0; variant < 6; variant++) {
         LayerSource layers[2] = {layer(variant % 4, variant % 2), layer(variant % 4, variant % 2)};
         StackSource stack = {layers, draw_floats(SIZE * WIDTH, 1), norm(variant % 2), 2, WIDTH, SIZE, variant % 2};
-        ModelSource model = {stack, stack, matrix(SIZE, WIDTH), variant / 3, 2};
+        ModelSource model = {stack, stack, matrix(SIZE, WIDTH), variant / 3, 3};
         Engine *engine = dragoman_open(&model);
         float *vectors = draw_floats(64 * WIDTH, 0.5f);
         Request requests[REQUESTS];
@@ -114,6 +130,7 @@ int main(void) {
             printf("\n");
         }
         if (!session_finds_the_same(engine, requests, options)) return 2;
+        if (!states_are_the_same(engine, requests, vectors)) return 3;
         dragoman_close(engine);
     }
     return 0;

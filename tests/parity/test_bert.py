@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from bert_folders import TEXTS, hard_lines, write_bert
@@ -123,6 +124,22 @@ def test_classes_are_predicted_by_name(root: Path) -> None:
     for prediction, probabilities in zip(predictions, logits.softmax(1).tolist(), strict=True):
         named = dict(zip(("sehr schlecht", "so la la", "gut"), probabilities, strict=True))
         assert prediction.as_json()["probabilities"] == pytest.approx(named, abs=1e-5)
+
+
+@pytest.mark.parametrize("activation", ["gelu", "gelu_new"])
+def test_the_native_engine_has_the_outputs_of_transformers(activation: str, tmp_path: Path) -> None:
+    model = write_bert(tmp_path / "theirs", "BertForSequenceClassification", hidden_act=activation)
+    import_model(tmp_path / "theirs", tmp_path / "ours", quiet=True)
+    predictor = Predictor.load(tmp_path / "ours", "cpu", engine="native")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
+    encoded = tokenizer(TEXTS, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        states, logits = model.bert(**encoded).last_hidden_state, model(**encoded).logits
+    mask = encoded["attention_mask"][:, :, None]
+    means = torch.nn.functional.normalize((states * mask).sum(1) / mask.sum(1))
+    np.testing.assert_allclose(predictor.vectors(TEXTS), means, rtol=1e-4, atol=1e-5)
+    for one, expected in zip(predictor.predict(TEXTS), logits.softmax(1).tolist(), strict=True):
+        assert list(one.as_json()["probabilities"].values()) == pytest.approx(expected, rel=1e-4)
 
 
 def test_a_round_trip_changes_nothing(models: tuple[Any, Path, Path], tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ import sandbox
 from sandbox import ROOT, Sandbox
 from tiny_model import write_tiny_model
 
-from dragoman.translation.engines.native.build import compiled_library
-from dragoman.translation.engines.native.compiler import INSTRUCTION_SETS
+from dragoman.native.build import compiled_library
+from dragoman.native.compiler import INSTRUCTION_SETS
 
 CONTAINERFILE = ROOT / "deploy" / "Containerfile"
 SITE = f"/image/lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
@@ -128,7 +128,7 @@ def test_its_instructions_build_a_server(tmp_path: Path) -> None:
     assert "--uid 10001" in box.path("users").read_text() and build.user == 10001
     assert "gcc" not in box.path("installed").read_text()
     installed = box.path(SITE) / "dragoman"
-    assert len(list((installed / "translation/engines/native/prebuilt").iterdir())) > 1
+    assert len(list((installed / "native/prebuilt").iterdir())) > 1
     write_tiny_model(tmp_path / "model")
     subprocess.run(["chmod", "-R", "a+rX", str(tmp_path / "model"), str(box.path("image"))], check=True)
     running = Sandbox(

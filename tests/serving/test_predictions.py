@@ -14,6 +14,7 @@ import torch
 from scripted_server import FREE, asked, listening
 
 from dragoman import Client, Predictor
+from dragoman.base.errors import ConfigError
 from dragoman.checkpoint.folder import write_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.tensors import model_parameters
@@ -21,7 +22,7 @@ from dragoman.cli.main import main
 from dragoman.client import AsyncClient, ServerError
 from dragoman.data.labelled.examples import LabelledText, TaggedSentence
 from dragoman.models.encoder_only import EncoderOnlyConfig
-from dragoman.serving.config import ServeConfig
+from dragoman.serving.config import EngineConfig, ModelConfig, ServeConfig
 from dragoman.serving.served_models import Directions
 from dragoman.serving.served_predictors import Predictors, ServedPredictor
 from dragoman.serving.service import Service
@@ -217,6 +218,32 @@ def test_a_changed_folder_is_reloaded(folders: dict[str, Path], tmp_path: Path) 
         path.unlink()
     write_predictor(tmp_path / "m", "requests", seed=2)
     assert served_model.reload() and served_model.tasks[""] is not before
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, ("native", "float32")),
+        ({"precision": "int8"}, ("native", "int8")),
+        ({"name": "torch", "precision": None}, ("torch", "float32")),
+        ({"name": "ctranslate2"}, ("native", "float32")),
+    ],
+)
+def test_the_engine_of_prediction_models(
+    settings: dict[str, Any], expected: tuple[str, str], folders: dict[str, Path]
+) -> None:
+    config = EngineConfig.model_validate({"device": "cpu", **settings})
+    model = ServedPredictor(ModelConfig(path=folders["requests"]), config, "m")
+    (predictor,) = model.tasks.values()
+    assert (predictor.engine.name, predictor.engine.precision) == expected
+    assert model.description["precision"] == expected[1]
+
+
+@pytest.mark.parametrize("settings", [{"precision": "float16"}, {"name": "tensorflow"}])
+def test_engines_without_labels(settings: dict[str, Any], folders: dict[str, Path]) -> None:
+    config = EngineConfig.model_validate({"device": "cpu", **settings})
+    with pytest.raises(ConfigError, match="requests: unknown .* that predicts labels: use"):
+        ServedPredictor(ModelConfig(path=folders["requests"]), config, "m")
 
 
 def test_clients(folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

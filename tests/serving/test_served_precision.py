@@ -7,12 +7,12 @@ import pytest
 from tiny_model import write_tiny_model
 
 from dragoman.checkpoint.folder import PRECISION, fingerprint
+from dragoman.native.build import best_library
+from dragoman.native.library import code_bits
 from dragoman.serving.config import EngineConfig, ModelConfig, QueueConfig
 from dragoman.serving.http.metrics import Metrics
 from dragoman.serving.served_models import ServedModel
 from dragoman.translation import automatic_precision
-from dragoman.translation.engines.native.build import best_library
-from dragoman.translation.engines.native.library import code_bits
 
 
 @pytest.fixture(scope="module")

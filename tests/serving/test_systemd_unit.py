@@ -18,9 +18,9 @@ from sandbox import ROOT, Sandbox
 from tiny_model import write_tiny_model
 
 from dragoman.base.settings.load import load_settings
+from dragoman.native.build import compiled_library
+from dragoman.native.compiler import INSTRUCTION_SETS
 from dragoman.serving.config import ServeConfig
-from dragoman.translation.engines.native.build import compiled_library
-from dragoman.translation.engines.native.compiler import INSTRUCTION_SETS
 
 UNIT = ROOT / "deploy" / "dragoman.service"
 USER = 61999  # among those that systemd gives to DynamicUser

@@ -15,13 +15,13 @@ from dragoman.checkpoint.precision_cost import Int8Cost, PrecisionCost, Precisio
 from dragoman.checkpoint.tensors import model_parameters
 from dragoman.cli.main import main
 from dragoman.evaluation.evaluate import evaluate
+from dragoman.native.build import best_library, compiled_library
+from dragoman.native.compiler import available
+from dragoman.native.library import code_bits
 from dragoman.tasks.translation import precision_cost
 from dragoman.translation import automatic_precision, precision_measurement
 from dragoman.translation.automatic_precision import choose_precision
 from dragoman.translation.engines.native import calibration
-from dragoman.translation.engines.native.build import best_library, compiled_library
-from dragoman.translation.engines.native.compiler import available
-from dragoman.translation.engines.native.library import code_bits
 from dragoman.translation.precision_measurement import ValidationPairs
 
 COUNT = 100

@@ -43,9 +43,9 @@ FROZEN = {
     "--length-penalty --coverage-penalty --unknown --documents --heading --stride --batch-size --device "
     "--threads --quiet -q "
     "--ensemble --language-model --fusion --precision-cost --pairs --test --compare --confusion --vectors --task "
-    "--divide --no-divide",
-    "predict": "model settings --input -i --output -o --task --fills --vectors --format --batch-tokens --device "
-    "--threads --quiet -q",
+    "--engine --precision --divide --no-divide",
+    "predict": "model settings --input -i --output -o --task --fills --vectors --format --batch-tokens --engine "
+    "--precision --device --threads --quiet -q",
     "average": "checkpoints --out -o --quiet -q",
     "export": "model --to --out -o --quantization --quiet -q",
     "backtranslate": "model --input -i --output -o --out --language --to --tags --method --beam --length-penalty "

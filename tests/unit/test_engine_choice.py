@@ -13,12 +13,12 @@ from dragoman.base.errors import ConfigError, ModelError, ResourceError
 from dragoman.base.packages import check_import
 from dragoman.checkpoint.folder import load_model_folder
 from dragoman.cli.main import main
+from dragoman.native.build import NoCompilerError
 from dragoman.translation import choice
 from dragoman.translation.choice import ENGINES, choose_engine
 from dragoman.translation.engine import AttentionEngine, ContinuousEngine
 from dragoman.translation.engines.ctranslate2 import CTranslate2Engine
 from dragoman.translation.engines.cuda.engine import CudaEngine
-from dragoman.translation.engines.native.build import NoCompilerError
 from dragoman.translation.engines.native.engine import NativeEngine
 from dragoman.translation.engines.preferred import PreferredEngine
 from dragoman.translation.engines.torch import TorchEngine

@@ -20,12 +20,12 @@ from tiny_model import write_tiny_model
 
 from dragoman.base.errors import ModelError, ResourceError
 from dragoman.decode.search import Hypothesis
-from dragoman.translation.engines.native import compiler, library
-from dragoman.translation.engines.native.build import compiled_library
-from dragoman.translation.engines.native.compiler import InstructionSet, available, compile_library
+from dragoman.native import compiler, library
+from dragoman.native.build import compiled_library
+from dragoman.native.compiler import InstructionSet, available, compile_library
+from dragoman.native.embeddings import UnsupportedModelError
 from dragoman.translation.engines.native.engine import NativeEngine
 from dragoman.translation.engines.native.model import NativeModel
-from dragoman.translation.engines.native.packing import UnsupportedModelError
 from dragoman.translation.request import Sampling
 from dragoman.translation.translator import Translator
 

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from dragoman.base.errors import ResourceError
-from dragoman.translation.engines.native import build, calibration, compiler, library
-from dragoman.translation.engines.native.build import NoCompilerError, NoLibraryError, best_library, compiled_library
-from dragoman.translation.engines.native.cache import cache_folders
+from dragoman.native import build, compiler, library
+from dragoman.native.build import NoCompilerError, NoLibraryError, best_library, compiled_library
+from dragoman.native.cache import cache_folders
+from dragoman.native.compiler import INSTRUCTION_SETS, is_intact, library_name, seal
+from dragoman.translation.engines.native import calibration
 from dragoman.translation.engines.native.calibration import Calibration, calibrate
-from dragoman.translation.engines.native.compiler import INSTRUCTION_SETS, is_intact, library_name, seal
 
 PORTABLE = INSTRUCTION_SETS[-1]
 FOLDERS = ("XDG_CACHE_HOME", "HOME", "XDG_RUNTIME_DIR", "TMPDIR")
@@ -209,8 +210,8 @@ def test_processes_that_compile_at_the_same_time(places: dict[str, Path], conten
     fake.write_text(f'#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\nsleep 0.3\ncp {tmp_path / "compiled.so"} "$2"\n')
     fake.chmod(0o755)
     program = (
-        "from dragoman.translation.engines.native.build import compiled_library\n"
-        "from dragoman.translation.engines.native.compiler import INSTRUCTION_SETS\n"
+        "from dragoman.native.build import compiled_library\n"
+        "from dragoman.native.compiler import INSTRUCTION_SETS\n"
         "print(compiled_library(INSTRUCTION_SETS[-1]))"
     )
     settings = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "CC": str(fake)}

@@ -19,6 +19,8 @@ from dragoman.cli.options import (
     Heading,
     LanguageModel,
     LengthPenalty,
+    PredictionEngine,
+    PredictionPrecision,
     Quiet,
     SearchSettings,
     Stride,
@@ -129,6 +131,8 @@ def evaluate(
     heading: Heading = None,
     stride: Stride = None,
     batch_size: BatchSize = 64,
+    engine: PredictionEngine = None,
+    precision: PredictionPrecision = None,
     device: Device = None,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -152,18 +156,20 @@ def evaluate(
         "divide": divide,
     }
     references = reference or []
+    engines = {name: value for name, value in (("engine", engine), ("precision", precision)) if value is not None}
     if test is not None or pairs is not None:
         option = "--pairs" if test is None else "--test"
         given = {"--reference": reference, "--hypothesis": hypothesis, "--source": source, "--metric": metric}
         options = options_by_name({name: value for name, value in settings.items() if name != "search"})
         reject_options({**given, "--tokenized": tokenized, "--ensemble": ensemble, **options}, f"without {option}")
     test_options = {"--compare": compare, "--confusion": confusion, "--vectors": vectors or None, "--task": task}
+    test_options |= options_by_name(engines)
     if pairs is not None:
         reject_options({"--test": test, **test_options}, "without --pairs")
         _print_pair_accuracy(model, pairs, search or [], device, threads, as_json)
         return
     if test:
-        arguments = {"vectors": vectors, "task": task, "device": device, "threads": threads}
+        arguments = {"vectors": vectors, "task": task, "device": device, "threads": threads, **engines}
         _print_label_measures(model, compare or [], test, search or [], confusion, as_json, arguments)
         return
     reject_options(test_options, "with --test")

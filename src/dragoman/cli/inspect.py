@@ -65,7 +65,7 @@ def inspect(
     kind = check_model_kind(model, "inspect")
     if "predict" in kind.verbs:
         reject_options({"--target": target, "--to": to, "--tags": tags}, "with a translation model")
-        predictor = Predictor.load(model, device, task=task)
+        predictor = Predictor.load(model, device, task=task, engine="torch")
         inspection = predictor.inspect(text if pair is None else (text, pair), word=word, mask=mask)
     else:
         labelled = {"--pair": pair, "--word": word, "--mask": mask, "--task": task}

@@ -204,7 +204,24 @@ Precision = Annotated[
         "processor, otherwise float32; on a GPU, float16; for an exported model, the stored precision.",
     ),
 ]
-
+PredictionEngine = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        metavar="auto|native|torch",
+        help="Engine for predicted labels. native: compiled code for Transformers on the CPU. torch: PyTorch, for all "
+        "models and devices. auto (default): native if it supports the model and the device.",
+    ),
+]
+PredictionPrecision = Annotated[
+    str | None,
+    typer.Option(
+        "--precision",
+        metavar="float32|int8",
+        help="Precision for predicted labels (default: float32). int8, with the native engine, is faster, but rounding "
+        "changes some predictions.",
+    ),
+]
 
 Divide = Annotated[
     bool,

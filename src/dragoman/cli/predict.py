@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.options import Device, Model, Quiet, TaskName, Threads
+from dragoman.cli.options import Device, Model, PredictionEngine, PredictionPrecision, Quiet, TaskName, Threads
 
 
 def predict(
@@ -54,6 +54,8 @@ def predict(
         int, typer.Option("--fills", min=1, help="Number of tokens that a masked language model gives per <mask>.")
     ] = 5,
     task: TaskName = None,
+    engine: PredictionEngine = None,
+    precision: PredictionPrecision = None,
     device: Device = None,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -80,4 +82,6 @@ def predict(
         threads=threads,
         fills=fills,
         task=task,
+        engine=engine or "auto",
+        precision=precision or "float32",
     )

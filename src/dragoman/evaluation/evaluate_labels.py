@@ -68,6 +68,8 @@ def evaluate_labels(
     vectors: bool = False,
     device: str | None = None,
     threads: int | None = None,
+    engine: str = "auto",
+    precision: str = "float32",
     quiet: bool = False,
 ) -> LabelEvaluation:
     """Compare the predictions of one or more models with the labels of a test set, like `dragoman evaluate --test`.
@@ -75,8 +77,8 @@ def evaluate_labels(
     test: a file in any format of a labelled corpus. settings: the settings of the corpus, such as
     `{"columns.text": "review"}`. task: name of the task of models with several tasks. vectors: compare the cosine of
     the vectors of the two texts of each pair with the labels, which are numbers, instead of predictions; the models
-    need no head. Raises ConfigError if the models have different kinds of heads, DataError if the file cannot be read
-    or lacks labels, and the errors of `Predictor.load`.
+    need no head. engine, precision: as in `Predictor.load`, for model folders. Raises ConfigError if the models have
+    different kinds of heads, DataError if the file cannot be read or lacks labels, and the errors of `Predictor.load`.
     """
     listed = [models] if isinstance(models, str | Path | Predictor) else list(models)
     with quietly(quiet):
@@ -84,7 +86,10 @@ def evaluate_labels(
         names, reports = [], []
         kinds: set[str] = set()
         for number, model in enumerate(listed, 1):
-            predictor = model if isinstance(model, Predictor) else _load(model, device, task, sole=len(listed) == 1)
+            predictor = model
+            if not isinstance(predictor, Predictor):
+                own_task = _task_of(predictor, task, sole=len(listed) == 1)
+                predictor = Predictor.load(predictor, device, task=own_task, engine=engine, precision=precision)
             kinds.add("vectors" if vectors else predictor.head.kind)
             if len(kinds) > 1:
                 raise ConfigError(
@@ -101,8 +106,8 @@ def evaluate_labels(
     return LabelEvaluation(tuple(names), tuple(reports), tuple(comparisons))
 
 
-def _load(folder: str | Path, device: str | None, task: str | None, sole: bool) -> Predictor:
-    """Load a model. A task is ignored by a model with a single task, unless it is the sole model."""
+def _task_of(folder: str | Path, task: str | None, sole: bool) -> str | None:
+    """Return the task of a model. It is None for a model with a single task, unless it is the sole model."""
     if task is not None and not sole and not task_names(read_config(Path(folder))["model"]):
-        task = None
-    return Predictor.load(folder, device, task=task)
+        return None
+    return task

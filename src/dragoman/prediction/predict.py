@@ -47,6 +47,8 @@ def predict(
     threads: int | None = None,
     fills: int = FILLS,
     task: str | None = None,
+    engine: str = "auto",
+    precision: str = "float32",
     quiet: bool = False,
 ) -> int:
     """Write the prediction for each example of a file in input order, like `dragoman predict`. Returns their number.
@@ -60,14 +62,16 @@ def predict(
     fills: number of tokens that a masked language model predicts for each `<mask>` of a text. task: name of the task,
     if `model` is the folder of a model with several. vectors: write the
     vector of each text (`Predictor.vectors`) instead of predictions, as JSON objects or, if the name of the output
-    ends in .npy, as an array (N, d) float32.
+    ends in .npy, as an array (N, d) float32. engine, precision: as in `Predictor.load`, for a model folder.
 
     Raises ConfigError for a format that does not fit the model, DataError if the file cannot be read, and the errors of
     `Predictor.load`.
     """
     with quietly(quiet):
         use_threads(threads)
-        predictor = model if isinstance(model, Predictor) else Predictor.load(model, device, fills, task=task)
+        predictor = model
+        if not isinstance(predictor, Predictor):
+            predictor = Predictor.load(predictor, device, fills, task=task, engine=engine, precision=precision)
         if vectors:
             check_output_format(format)
             return write_vectors(predictor, source, output, settings, batch_tokens)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from dragoman.base.errors import ConfigError, ModelError, ResourceError
@@ -26,6 +25,7 @@ from dragoman.models.heads import HeadConfig, MaskedLanguageModelHeadConfig, NoH
 from dragoman.models.tagging_head import TaggingHeadConfig
 from dragoman.models.text_heads import ClassificationHeadConfig, RegressionHeadConfig
 from dragoman.prediction.classification import encode_texts
+from dragoman.prediction.engine import EncoderEngine, choose_engine
 from dragoman.prediction.inputs import ModelInput
 from dragoman.prediction.inspection import inspect_prediction
 from dragoman.prediction.outputs import TOKENS, compute_outputs, compute_vectors
@@ -73,17 +73,27 @@ class Predictor:
         meta: Meta | None = None,
         fills: int = FILLS,
         body: EncoderOnly | None = None,
+        engine: str | EncoderEngine = "torch",
+        precision: str = "float32",
     ) -> None:
         """model: the model, which is set to evaluation mode and runs on the device of its parameters.
 
         length: maximum number of tokens of an input in training; None: the model's number of positions. fills: number
         of tokens that a masked language model predicts for each masked position. body: the model whose states are the
-        vectors of texts, if it is not `model`. Raises ConfigError if `fills` is below 1.
+        vectors of texts, if it is not `model`. engine, precision: as in `load`, or an engine of this
+        model. A native engine does not follow later changes of the parameters. Raises ConfigError if `fills` is below 1, and the errors of `choose_engine`.
         """
         if fills < 1:
             raise ConfigError(f"the number of tokens per <mask> must be at least 1, not {fills}")
         self.model, self.tokenizer, self.head = model.eval(), tokenizer, head
-        self._body = model if body is None else body
+        self.device = next(model.parameters()).device
+        """The device of the model's parameters."""
+        self.engine = engine if isinstance(engine, EncoderEngine) else choose_engine(model, engine, precision)
+        """The engine that computes the states of texts."""
+        self._body = self.engine.model
+        if body is not None:
+            assert isinstance(engine, str), "an engine computes either the states of the model or those of its body"
+            self._body = choose_engine(body.eval(), engine, precision).model
         self.meta = meta or Meta(step=0)
         limits = [limit for limit in (length, model.limit.positions) if limit is not None]
         self.limit = min(limits, default=None)
@@ -94,31 +104,55 @@ class Predictor:
 
     @classmethod
     def load(
-        cls, folder: str | Path, device: str | None = None, fills: int = FILLS, *, task: str | None = None
+        cls,
+        folder: str | Path,
+        device: str | None = None,
+        fills: int = FILLS,
+        *,
+        task: str | None = None,
+        engine: str = "auto",
+        precision: str = "float32",
     ) -> "Predictor":
         """Read a model folder.
 
         device: cpu, cuda or cuda:N (default: a GPU if there is one). fills: as in the constructor. task: name of the
-        task, if the model was trained on several. Raises ModelError if the path is not a model folder, if the folder is
-        damaged, and if its model has no head; ConfigError for an unknown device, an unknown task, and without `task`
-        for a model with several tasks.
+        task, if the model was trained on several. engine: native: compiled code for Transformers on the CPU; torch:
+        PyTorch, for every model and device; auto: native if it supports the model and the device. precision: float32,
+        or int8, which the native engine supports: it is faster, but changes some predictions.
+
+        Raises ModelError if the path is not a model folder, or if the folder is damaged; ConfigError for an unknown
+        device, an unknown task, and without `task` for a model with several tasks; and the errors of `choose_engine`.
         """
         keep_large_tensors_on_heap()
-        return cls.of(load_model_folder(Path(folder), choose_device(device or "auto"), "predict"), fills, task)
+        loaded = load_model_folder(Path(folder), choose_device(device or "auto"), "predict")
+        return cls.of(loaded, fills, task, engine, precision)
 
     @classmethod
-    def load_tasks(cls, folder: str | Path, device: str | None = None) -> dict[str, "Predictor"]:
+    def load_tasks(
+        cls, folder: str | Path, device: str | None = None, *, engine: str = "auto", precision: str = "float32"
+    ) -> dict[str, "Predictor"]:
         """Read a model folder once, and return a predictor for each of its tasks by name; they share the body.
 
-        The name of the only task of a model is empty. device: as in `load`. Raises the errors of `load`.
+        The name of the only task of a model is empty. device, engine, precision: as in `load`. Raises the errors of
+        `load`.
         """
         keep_large_tensors_on_heap()
         loaded = load_model_folder(Path(folder), choose_device(device or "auto"), "predict")
         names = task_names(loaded.config["model"])
-        return {name: cls.of(loaded, task=name) for name in names} if names else {"": cls.of(loaded)}
+        if not names:
+            return {"": cls.of(loaded, engine=engine, precision=precision)}
+        shared = choose_engine(loaded.model, engine, precision)
+        return {name: cls.of(loaded, task=name, engine=shared.of_task(name)) for name in names}
 
     @classmethod
-    def of(cls, loaded: LoadedModel, fills: int = FILLS, task: str | None = None) -> "Predictor":
+    def of(
+        cls,
+        loaded: LoadedModel,
+        fills: int = FILLS,
+        task: str | None = None,
+        engine: str | EncoderEngine = "torch",
+        precision: str = "float32",
+    ) -> "Predictor":
         """Return a predictor from the contents of a model folder. Raises the errors of `load`.
 
         If the model detects the tokens that its generator has replaced, the predictor fills masks and scores texts with
@@ -126,12 +160,8 @@ class Predictor:
         """
         config = parse_settings(loaded.config["model"], EncoderOnlyConfig, "the model section of config.yaml")
         part = choose_part(loaded, config, task)
-        return cls(part.model, loaded.tokenizers.source, part.head, part.length, part.meta, fills, part.body)
-
-    @property
-    def device(self) -> torch.device:
-        """The device of the model's parameters."""
-        return next(self.model.parameters()).device
+        tokenizer = loaded.tokenizers.source
+        return cls(part.model, tokenizer, part.head, part.length, part.meta, fills, part.body, engine, precision)
 
     @property
     def has_head(self) -> bool:
@@ -171,7 +201,7 @@ class Predictor:
         """Return the prediction for each text that `encode` returned, in order."""
         with _memory_errors():
             flat = [each for one in encoded for each in one.inputs]
-            outputs = iter(compute_outputs(self.model, flat, self.device, batch_tokens))
+            outputs = iter(compute_outputs(self.engine.model, flat, self.device, batch_tokens))
         reader = self._head_reader()
         predictions = [reader.predict(one.example, one.inputs, [next(outputs) for _ in one.inputs]) for one in encoded]
         return [self._restore_text(one.text, each) for one, each in zip(encoded, predictions, strict=True)]
@@ -191,7 +221,7 @@ class Predictor:
             )
         ids = self.tokenizer.encode_batch(texts)
         with _memory_errors():
-            sums = pseudo_log_likelihoods(self.model, self.tokenizer, ids, self.limit, batch_tokens)
+            sums = pseudo_log_likelihoods(self.engine.model, self.tokenizer, ids, self.limit, batch_tokens)
         return [
             TextScore(each, len(tokens), len(text.split()), len(text.encode()), tokens.count(UNK))
             for text, tokens, each in zip(texts, ids, sums, strict=True)

@@ -102,12 +102,15 @@ class ModelConfig(Config):
 class EngineConfig(Config):
     """Settings of the inference engine. `dragoman translate` has the same options."""
 
-    name: str = Field("auto", description="Name of an engine, or auto.")
+    name: str = Field(
+        "auto", description="Name of an engine, or auto. Prediction models have the engines native and torch."
+    )
     precision: Literal["auto", "float32", "float16", "bfloat16", "int8"] | None = Field(
         "auto",
         description="Numerical precision. int8 (CPU), float16 (GPU) and bfloat16 are faster but introduce rounding "
         "errors. auto: on a CPU, int8 if it costs at most 0.2 BLEU by the measurement in the model folder and is "
-        "faster on this processor; otherwise like null. null: float32 on a CPU, float16 on a GPU.",
+        "faster on this processor; otherwise like null. null: float32 on a CPU, float16 on a GPU. Prediction models "
+        "support float32, which is their default, and int8 on a CPU.",
     )
     device: str | None = Field(None, description="Device: cpu, cuda or cuda:N. null: a GPU if one is available.")
     threads: int | None = Field(

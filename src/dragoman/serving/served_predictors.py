@@ -8,17 +8,24 @@ from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.machine.device import use_threads
 from dragoman.checkpoint.folder import folder_kind
 from dragoman.exchange.ctranslate2.folder import is_exported
+from dragoman.prediction.engine import ENGINES
 from dragoman.prediction.predictor import Predictor
 from dragoman.serving.config import EngineConfig, ModelConfig
 from dragoman.serving.errors import NotFound, RequestError
 from dragoman.serving.served_models import folder_version
+from dragoman.translation import choice
+
+_TRANSLATION_ENGINES = {each.name for each in choice.ENGINES} - {*ENGINES}
+"""Names of engines that only translate. If one is selected for the translation models of a server, prediction models
+use `auto`.
+"""
 
 
 class ServedPredictor:
     """A prediction model that is loaded and can be reloaded without interrupting the service.
 
-    name: its name in requests and metrics. It runs in the server process, in float32. tasks: a predictor for each of
-    its tasks by name; the name is empty if it has only one.
+    name: its name in requests and metrics. It runs in the server process. tasks: a predictor for each of its tasks by
+    name; the name is empty if it has only one.
     """
 
     def __init__(self, config: ModelConfig, engine: EngineConfig, name: str) -> None:
@@ -29,10 +36,6 @@ class ServedPredictor:
         """
         if config.source is not None or config.target is not None:
             raise ConfigError(f"{config.path} predicts labels and has no languages: remove `source` and `target`")
-        if engine.precision not in ("auto", "float32", None):
-            raise ConfigError(
-                f"{config.path} predicts labels, which is possible only in float32: remove engine.precision"
-            )
         self.name, self._config, self._engine = name, config, engine
         self._version = folder_version(config.path)
         use_threads(engine.threads)
@@ -43,7 +46,8 @@ class ServedPredictor:
         """The properties that are reported as metrics."""
         kinds = ",".join(each.head.kind for each in self.tasks.values())
         labels = sum(len(each.labels) for each in self.tasks.values())
-        return {"task": kinds, "labels": str(labels), "precision": "float32"}
+        precision = next(iter(self.tasks.values())).engine.precision
+        return {"task": kinds, "labels": str(labels), "precision": precision}
 
     def as_json(self) -> dict[str, Any]:
         """Return the properties for clients as JSON types."""
@@ -77,7 +81,12 @@ class ServedPredictor:
 
 
 def _load(config: ModelConfig, engine: EngineConfig) -> dict[str, Predictor]:
-    tasks = Predictor.load_tasks(config.path, engine.device)
+    name = "auto" if engine.name in _TRANSLATION_ENGINES else engine.name
+    precision = "float32" if engine.precision in ("auto", None) else engine.precision
+    try:
+        tasks = Predictor.load_tasks(config.path, engine.device, engine=name, precision=precision)
+    except ConfigError as error:
+        raise ConfigError(f"{config.path}: {error}") from None
     if not all(predictor.has_head for predictor in tasks.values()):
         raise ModelError(f"{config.path} has no head, so it predicts no labels: train one with train.start")
     return tasks

@@ -5,9 +5,9 @@ from typing import Literal, NamedTuple
 
 from dragoman.checkpoint.folder import fingerprint
 from dragoman.checkpoint.precision_cost import MAX_BLEU_LOSS, PrecisionCost, read_precision_cost
-from dragoman.translation.engines.native.build import best_library
+from dragoman.native.build import best_library
+from dragoman.native.library import code_bits
 from dragoman.translation.engines.native.calibration import relative_speed
-from dragoman.translation.engines.native.library import code_bits
 
 
 class AutomaticPrecision(NamedTuple):

@@ -22,14 +22,15 @@ from dragoman.exchange.ctranslate2.folder import (
     load_into_ctranslate2,
     open_folder,
 )
+from dragoman.native.build import best_library
+from dragoman.native.packing import Packing
 from dragoman.translation.automatic_precision import automatic_precision
 from dragoman.translation.engine import Engine
 from dragoman.translation.engines.ctranslate2 import CTranslate2Engine
 from dragoman.translation.engines.cuda.engine import CudaEngine
-from dragoman.translation.engines.native.build import best_library
 from dragoman.translation.engines.native.calibration import relative_speed
 from dragoman.translation.engines.native.engine import NativeEngine
-from dragoman.translation.engines.native.packing import Packing
+from dragoman.translation.engines.native.model import stacks
 from dragoman.translation.engines.preferred import PreferredEngine
 from dragoman.translation.engines.torch import AttentionTorchEngine
 from dragoman.translation.ensemble import open_ensemble
@@ -79,7 +80,9 @@ def _native(loaded: LoadedModel, device: torch.device, precision: Precision, thr
     _check_cpu(device, "native")
     assert precision in ("float32", "bfloat16", "int8")
     if precision == "bfloat16":
-        Packing(loaded.model)  # a model that the engine does not support is refused before anything is measured
+        Packing(
+            *stacks(loaded.model)
+        )  # a model that the engine does not support is refused before anything is measured
         speed = relative_speed(precision, best_library())
         if speed <= 1:
             raise ConfigError(

@@ -15,11 +15,11 @@ from dragoman.checkpoint.folder import LoadedModel, fingerprint, load_model_fold
 from dragoman.checkpoint.precision_cost import Int8Cost, PrecisionCost, PrecisionScores, write_precision_cost
 from dragoman.metrics.bleu import BLEU
 from dragoman.metrics.chrf import ChrF
+from dragoman.native.build import NoLibraryError, compiled_library
+from dragoman.native.compiler import InstructionSet, available
+from dragoman.native.library import code_bits
 from dragoman.translation.choice import default_threads
-from dragoman.translation.engines.native.build import NoLibraryError, compiled_library
-from dragoman.translation.engines.native.compiler import InstructionSet, available
 from dragoman.translation.engines.native.engine import NativeEngine
-from dragoman.translation.engines.native.library import code_bits
 from dragoman.translation.engines.torch import AttentionTorchEngine
 from dragoman.translation.request import Request
 from dragoman.translation.translator import Translator

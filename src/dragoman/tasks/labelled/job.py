@@ -294,7 +294,7 @@ class LabelledJob(Job):
 
     def measure(self, folder: Path) -> None:
         """Add measures with intervals and a baseline, and the numbers of labels, to the model card."""
-        predictor = Predictor.load(folder, self.run.train.device, task=self._task)
+        predictor = Predictor.load(folder, self.run.train.device, task=self._task, engine="torch")
         with quietly():
             predictions = predictor.predict(self.valid)
         report = compare_with_labels(predictor.head, self.valid, predictions)

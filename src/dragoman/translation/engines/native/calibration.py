@@ -17,8 +17,8 @@ from dragoman.base.errors import ResourceError
 from dragoman.base.files import atomic_write
 from dragoman.decode.rules.length_penalty import NoPenalty
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
+from dragoman.native.cache import cache_folders, check_owner, create
 from dragoman.text.symbols import EOS
-from dragoman.translation.engines.native.cache import cache_folders, check_owner, create
 from dragoman.translation.engines.native.model import NativeModel
 from dragoman.translation.engines.native.request import NativeRequest
 

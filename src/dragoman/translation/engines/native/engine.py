@@ -6,14 +6,14 @@ from dragoman.base.errors import ResourceError
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.models.interface import LengthLimits
 from dragoman.models.seq2seq import Seq2Seq
+from dragoman.native.build import best_library
+from dragoman.native.compiler import InstructionSet
+from dragoman.native.packing import Packing, Precision
 from dragoman.text.symbols import EOS
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.engine import Engine, Pair, Row
-from dragoman.translation.engines.native.build import best_library
 from dragoman.translation.engines.native.calibration import calibrate
-from dragoman.translation.engines.native.compiler import InstructionSet
-from dragoman.translation.engines.native.model import NativeModel, NativeSession, Precision
-from dragoman.translation.engines.native.packing import Packing
+from dragoman.translation.engines.native.model import NativeModel, NativeSession, stacks
 from dragoman.translation.engines.native.request import NativeRequest
 from dragoman.translation.request import Sampling
 
@@ -43,7 +43,9 @@ class NativeEngine:
 
         Raises the same errors as `NativeModel`.
         """
-        packing = Packing(model)  # refuses models that it does not support, before anything is compiled or measured
+        packing = Packing(
+            *stacks(model)
+        )  # refuses models that it does not support, before anything is compiled or measured
         best = calibrate(threads, best_library())
         self._model = NativeModel(model, precision, best.threads, instructions, packing)
         self._workers, self._precision = best.workers, precision

@@ -4,22 +4,32 @@ import ctypes
 from collections.abc import Sequence
 from contextlib import nullcontext
 from ctypes import c_int32
-from typing import Literal, Self
+from typing import Self
 from weakref import finalize
 
 from dragoman.base.cancellation import active_cancellation, check_cancelled
 from dragoman.base.errors import ModelError, ResourceError
 from dragoman.decode.search import Hypothesis
 from dragoman.models.seq2seq import Seq2Seq
+from dragoman.models.transformer import TransformerDecoder, TransformerEncoder
+from dragoman.native import library
+from dragoman.native.build import best_library, compiled_library
+from dragoman.native.compiler import InstructionSet
+from dragoman.native.embeddings import PositionTables, UnsupportedModelError
+from dragoman.native.packing import Packing, Precision, check_finite
 from dragoman.text.symbols import BOS, EOS
-from dragoman.translation.engines.native import library
-from dragoman.translation.engines.native.build import best_library, compiled_library
-from dragoman.translation.engines.native.compiler import InstructionSet
-from dragoman.translation.engines.native.packing import Packing, PositionTables, stacks
 from dragoman.translation.engines.native.request import NativeRequest, RequestArray
 
-Precision = Literal["float32", "bfloat16", "int8"]
-_PRECISIONS = {"float32": library.FLOAT32, "bfloat16": library.BFLOAT16, "int8": library.INT8}
+
+def stacks(model: Seq2Seq) -> tuple[TransformerEncoder, TransformerDecoder]:
+    """Return the encoder and decoder of a model. Raises UnsupportedModelError unless both are Transformers."""
+    encoder, decoder = model.encoder, model.decoder
+    if isinstance(encoder, TransformerEncoder) and isinstance(decoder, TransformerDecoder):
+        return encoder, decoder
+    side, other = ("decoder", decoder) if isinstance(encoder, TransformerEncoder) else ("encoder", encoder)
+    raise UnsupportedModelError(
+        f"the native engine supports only Transformers, but this model's {side} is a {type(other).__name__}"
+    )
 
 
 class NativeModel:
@@ -42,22 +52,18 @@ class NativeModel:
         instructions: the instruction set; None for the best available one. packing: the model's packed weights, if they
         exist already.
 
-        Raises UnsupportedModelError for a model that the engine cannot compute, which is checked before the library is
-        compiled, NoLibraryError if there is no library, ResourceError if the packed weights do not fit into memory.
+        Raises UnsupportedModelError for a model that the engine cannot compute and ModelError for parameters that are
+        not finite, both of which are checked before the library is compiled; NoLibraryError if there is no library;
+        ResourceError if the packed weights do not fit into memory.
         """
-        packing = packing or Packing(model)
-        packing.model.precision = _PRECISIONS[precision]
-        packing.model.threads = threads
-        self._library = library.load(compiled_library(instructions) if instructions else best_library())
-        self._model = self._library.dragoman_open(ctypes.byref(packing.model))
-        if not self._model:
-            raise ResourceError(
-                "the native engine's packed copy of the model does not fit into memory: use --engine torch"
-            )
-        self._close = finalize(self, self._library.dragoman_close, self._model)
         encoder, decoder = stacks(model)
+        packing = packing or Packing(encoder, decoder)
+        check_finite(model)
+        self._library = library.load(compiled_library(instructions) if instructions else best_library())
+        self._model = packing.open(self._library, precision, threads)
+        self._close = finalize(self, self._library.dragoman_close, self._model)
         self._source, self._target = PositionTables(encoder), PositionTables(decoder)
-        self._vocabulary_sizes = packing.model.encoder.size, packing.model.decoder.size
+        self._vocabulary_sizes = packing.sizes
 
     def translate(self, requests: Sequence[NativeRequest], batch_size: int, workers: int) -> list[list[Hypothesis]]:
         """Return the hypotheses of each request, as `dragoman.decode.search.search` does.
@@ -80,9 +86,7 @@ class NativeModel:
 
         cancellation = active_cancellation()
         with nullcontext() if cancellation is None else cancellation.callback(cancel):
-            library.check(
-                self._library.dragoman_translate(self._model, array.requests, len(requests), ctypes.byref(options))
-            )
+            _check(self._library.dragoman_translate(self._model, array.requests, len(requests), ctypes.byref(options)))
         check_cancelled()
         return [array.hypotheses(index) for index in range(len(requests))]
 
@@ -171,7 +175,7 @@ class NativeSession:
         """
         outcome, queued = c_int32(), c_int32()
         address = self._library.dragoman_session_completed(self._session, round(timeout * 1000), outcome, queued)
-        library.check(outcome.value)
+        _check(outcome.value)
         self.queued = queued.value
         done = []
         while address:
@@ -180,6 +184,10 @@ class NativeSession:
             address = array.requests[index].next
             done.append((number, array.hypotheses(index)))
         return done
+
+
+def _check(outcome: int) -> None:
+    library.check(outcome, "log-probabilities", "a smaller batch size or beam")
 
 
 def _close(functions: ctypes.CDLL, session: int, submitted: dict[int, tuple[RequestArray, int]], _: object) -> None:

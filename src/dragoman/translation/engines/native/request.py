@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dragoman.base.errors import ModelError
 from dragoman.decode.rules.length_penalty import GNMTPenalty, LengthPenalty, MeanLogProbability, NoPenalty
 from dragoman.decode.search import Hypothesis, SearchConfig
-from dragoman.translation.engines.native import library
+from dragoman.native import library
 
 
 @dataclass(frozen=True)

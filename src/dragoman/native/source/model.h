@@ -33,9 +33,12 @@ typedef struct {
 typedef struct {
     int layers, width, size; /* size: the vocabulary size */
     int pre;                 /* whether norms are applied before the sublayers and after the last layer */
-    float *tokens;           /* (size, width): the inputs of the first layer, without positions */
+    int causal;              /* whether a token of an encoder attends only to itself and earlier tokens */
+    float *tokens;           /* (size, width): the inputs of the first layer, without positions and segments */
+    float *segments;         /* (segments, width): added to the vectors of the tokens of each segment, or NULL */
     Layer *layer;            /* (layers) */
     Norm norm;
+    Norm embedding_norm;     /* of the inputs of the first layer of an encoder; width 0: none */
     int widest; /* the width of the widest row that a layer computes */
 } Stack;
 

@@ -326,7 +326,7 @@ static int decode_step(Workspace *space, Sequence **sequences, int count, const 
         int read = beam->read, id = options->begin;
         if (read > request->prefix_length) id = beam->tokens[0][(size_t)(row - sequence->first_row) * request->limit + read - 1];
         else if (read > 0) id = request->prefix[read - 1];
-        embed(stack, &options->target, id, read, space->rows + (size_t)row * stack->width);
+        embed(stack, NULL, &options->target, id, read, space->rows + (size_t)row * stack->width);
     }
     if (!decode_layers(space, sequences, count, &options->target, rows, sequence_of, offsets)) return NO_MEMORY;
     for (int first = 0; first < rows; first += LOGIT_ROWS) {

@@ -50,7 +50,7 @@ typedef struct {
 } Matrix;
 
 /* The operation applied to a result before it is stored. ADD adds the result to the stored value. */
-enum Epilogue { STORE, RELU, GELU, SWISH, ADD };
+enum Epilogue { STORE, RELU, GELU, SWISH, ADD, GELU_TANH };
 
 typedef struct {
     uint8_t *codes; /* (rows, inputs), or (rows, inputs, 2) for the two bytes of bfloat16 */
@@ -236,6 +236,8 @@ INLINE void store_result(Vector result, float *to, int epilogue) {
     if (epilogue == RELU) result = maximum(result, broadcast(0));
     if (epilogue == GELU) result = result * 0.5f * (1.0f + error_function(result * 0.70710678118654752f));
     if (epilogue == SWISH) result = result / (1.0f + exponential(-result));
+    if (epilogue == GELU_TANH) /* x/2 · (1 + tanh(u)) = x / (1 + e^(−2u)) with u = √(2/π) · (x + 0.044715 x³) */
+        result = result / (1.0f + exponential(-1.5957691216057308f * (result + 0.044715f * result * result * result)));
     if (epilogue == ADD) result += load(to);
     store(to, result);
 }

@@ -56,11 +56,17 @@ static int project(Workspace *space, const Matrix *matrix, const float *x, float
     return matmul(space->team, space->quantized, matrix, x, (size_t)matrix->inputs, y, (size_t)matrix->outputs, rows, epilogue);
 }
 
-/* Writes the first layer's input to a row: the token vector, plus the position vector if the model has one. */
-INLINE void embed(const Stack *stack, const Positions *positions, int32_t id, int position, float *row) {
+/* Writes the first layer's input to a row: the token vector, plus the vectors of its segment and its position if the model
+   has them. segment: (width), or NULL. */
+INLINE void embed(const Stack *stack, const float *segment, const Positions *positions, int32_t id, int position, float *row) {
     const float *token = stack->tokens + (size_t)id * stack->width;
     const float *vector = positions->vectors ? positions->vectors + (size_t)position * stack->width : NULL;
-    for (int i = 0; i < stack->width; i += LANES) store(row + i, vector ? load(token + i) + load(vector + i) : load(token + i));
+    for (int i = 0; i < stack->width; i += LANES) {
+        Vector sum = load(token + i);
+        if (segment) sum += load(segment + i);
+        if (vector) sum += load(vector + i);
+        store(row + i, sum);
+    }
 }
 
 /* Returns the input of a sublayer (rows, width): the residual stream, which is normalised in a pre-norm model. */
@@ -86,7 +92,7 @@ static void add_residual(Workspace *space, const Stack *stack, const Norm *norm,
 
 static int feed_forward(Workspace *space, const Stack *stack, const Layer *layer, int rows) {
     const float *x = sublayer_input(space, stack, &layer->around_feedforward, rows);
-    static const int epilogues[] = {RELU, GELU, SWISH, SWISH}; /* by activation; the gate is applied below */
+    static const int epilogues[] = {RELU, GELU, SWISH, SWISH, GELU_TANH}; /* by activation; the gate is applied below */
     int epilogue = epilogues[layer->activation];
     if (!project(space, &layer->inner, x, space->wide, rows, epilogue)) return 0;
     if (layer->activation == ACTIVATION_SWIGLU) {

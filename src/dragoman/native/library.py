@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from ctypes import POINTER, Structure, c_char_p, c_double, c_float, c_int32, c_void_p
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from dragoman.base.errors import ModelError, ResourceError
 
 FLOAT32, INT8, BFLOAT16 = 0, 1, 2
 _NO_MEMORY, _NOT_A_NUMBER = 1, 2
 LAYER_NORM, RMS_NORM = 0, 1
-RELU, GELU, SWISH, SWIGLU = 0, 1, 2, 3
+RELU, GELU, SWISH, SWIGLU, GELU_TANH = 0, 1, 2, 3, 4
 NO_PENALTY, GNMT_PENALTY, MEAN_PENALTY = 0, 1, 2
 LANES = 16
 """Number of floats to whose multiples widths are padded with zeros."""
@@ -75,6 +76,8 @@ class Stack(Structure):
     """An encoder or decoder.
 
     layer: an array of `layers` layers. tokens: (size, width). pre: whether norms are applied before the sublayers.
+    causal: whether an encoder's token attends only to itself and earlier tokens. segments: (N, width), added to the
+    token vectors, or NULL. embedding_norm: normalises the inputs of the first layer, unless its width is 0.
     """
 
     _fields_ = (
@@ -85,11 +88,18 @@ class Stack(Structure):
         ("width", c_int32),
         ("size", c_int32),
         ("pre", c_int32),
+        ("segment_count", c_int32),
+        ("causal", c_int32),
+        ("segments", c_void_p),
+        ("embedding_norm", Norm),
     )
 
 
 class Model(Structure):
-    """A whole Transformer, which the library copies when the model is opened."""
+    """A whole Transformer, which the library copies when the model is opened.
+
+    Without a decoder, `decoder` and `vocabulary` are zeros.
+    """
 
     _fields_ = (
         ("encoder", Stack),
@@ -108,7 +118,7 @@ class Positions(Structure):
     """
 
     _fields_ = (("vectors", c_void_p), ("angles", c_void_p), ("angles_width", c_int32), ("length", c_int32))
-    arrays: object
+    arrays: list[Any]
     """References that keep the arrays behind the pointers alive."""
 
 
@@ -126,6 +136,23 @@ class Options(Structure):
         ("end", c_int32),
         ("workers", c_int32),
         ("batch", c_int32),
+    )
+
+
+class EncoderCall(Structure):
+    """Texts to encode, and memory for their states (see `source/interface.h`)."""
+
+    _fields_ = (
+        ("tokens", c_void_p),
+        ("segments", c_void_p),
+        ("starts", c_void_p),
+        ("states", c_void_p),
+        ("positions", Positions),
+        ("texts", c_int32),
+        ("stride", c_int32),
+        ("width", c_int32),
+        ("batch", c_int32),
+        ("cancelled", c_int32),
     )
 
 
@@ -156,7 +183,7 @@ class Request(Structure):
     )
 
 
-STRUCTURES = (Matrix, Norm, Attention, Layer, Stack, Model, Positions, Options, Request)
+STRUCTURES = (Matrix, Norm, Attention, Layer, Stack, Model, Positions, EncoderCall, Options, Request)
 """All structures shared with the library."""
 
 
@@ -178,6 +205,7 @@ def load(path: Path) -> ctypes.CDLL:
         raise ResourceError(f"cannot load the native engine's library {path} ({error})") from None
     library.dragoman_open.argtypes, library.dragoman_open.restype = [POINTER(Model)], c_void_p
     library.dragoman_close.argtypes, library.dragoman_close.restype = [c_void_p], None
+    library.dragoman_encode.argtypes, library.dragoman_encode.restype = [c_void_p, POINTER(EncoderCall)], c_int32
     library.dragoman_translate.argtypes = [c_void_p, POINTER(Request), c_int32, POINTER(Options)]
     library.dragoman_translate.restype = c_int32
     library.dragoman_session_begin.argtypes = [c_void_p, POINTER(Options)]
@@ -228,9 +256,12 @@ def _declared_layout() -> Iterator[tuple[tuple[str, str], tuple[int, int]]]:
             yield (structure.__name__, name), (field.offset, field.size)
 
 
-def check(outcome: int) -> None:
-    """Raise ModelError if log-probabilities are NaN, and ResourceError if memory ran out."""
+def check(outcome: int, results: str, remedy: str) -> None:
+    """Raise ModelError if results are not finite, and ResourceError if memory ran out.
+
+    results: their name, in the plural, for the message. remedy: what needs less memory.
+    """
     if outcome == _NO_MEMORY:
-        raise ResourceError("the batch does not fit into memory: use a smaller batch size or beam")
+        raise ResourceError(f"the batch does not fit into memory: use {remedy}")
     if outcome == _NOT_A_NUMBER:
-        raise ModelError("the model's log-probabilities are NaN: its parameters are damaged or have diverged")
+        raise ModelError(f"the model's {results} are NaN: its parameters are damaged or have diverged")

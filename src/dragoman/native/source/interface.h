@@ -9,10 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum Outcome { SUCCESS = 0, NO_MEMORY = 1, NOT_A_NUMBER = 2, CANCELLED = 3 }; /* the outcome of a translation or a session */
+enum Outcome { SUCCESS = 0, NO_MEMORY = 1, NOT_A_NUMBER = 2, CANCELLED = 3 }; /* the outcome of a call or a session */
 enum Precision { FLOAT32 = 0, INT8 = 1, BFLOAT16 = 2 };
 enum NormKind { LAYER_NORM = 0, RMS_NORM = 1 };
-enum Activation { ACTIVATION_RELU = 0, ACTIVATION_GELU = 1, ACTIVATION_SWISH = 2, ACTIVATION_SWIGLU = 3 };
+enum Activation { ACTIVATION_RELU = 0, ACTIVATION_GELU = 1, ACTIVATION_SWISH = 2, ACTIVATION_SWIGLU = 3, ACTIVATION_GELU_TANH = 4 };
 enum Penalty { NO_PENALTY = 0, GNMT_PENALTY = 1, MEAN_PENALTY = 2 }; /* the divisor of scores */
 
 typedef struct {
@@ -44,10 +44,14 @@ typedef struct {
     const float *tokens;      /* (size, width): the inputs of the first layer, without positions */
     NormSource norm;
     int32_t layers, width, size, pre;
+    int32_t segment_count;
+    int32_t causal;           /* whether a token of an encoder attends only to itself and earlier tokens */
+    const float *segments;    /* (segments, width): added to the vectors of the tokens of each segment, or NULL */
+    NormSource embedding_norm; /* of the inputs of the first layer of an encoder; width 0: none */
 } StackSource;
 
 typedef struct {
-    StackSource encoder, decoder;
+    StackSource encoder, decoder; /* the decoder has no layers if only the states of the encoder are computed */
     MatrixSource vocabulary;
     int32_t precision, threads;
 } ModelSource;
@@ -64,6 +68,18 @@ typedef struct {
     int32_t begin, end;     /* the ids of the beginning and end of sentence */
     int32_t workers, batch; /* batch: the maximum number of sequences that a worker decodes together */
 } Options;
+
+/* Texts to encode, packed without padding: the tokens of text t are starts[t] … starts[t + 1] − 1. */
+typedef struct {
+    const int32_t *tokens;   /* (starts[texts]): ids */
+    const int32_t *segments; /* (starts[texts]): the segment of each token, or NULL */
+    const int32_t *starts;   /* (texts + 1) */
+    float *states;           /* (texts, stride, width): receives the states; padding remains unchanged */
+    Positions positions;
+    int32_t texts, stride, width; /* width: that of the model, without padding */
+    int32_t batch;                /* the maximum number of tokens that are encoded together, unless one text has more */
+    int32_t cancelled;            /* the caller may set it at any time; no further texts are then encoded */
+} EncoderCall;
 
 /* A source to translate, its search settings, and memory for the results. */
 typedef struct Request {
@@ -137,6 +153,10 @@ static const LayoutEntry LAYOUT[] = {
     FIELD(StackSource, "Stack", width),
     FIELD(StackSource, "Stack", size),
     FIELD(StackSource, "Stack", pre),
+    FIELD(StackSource, "Stack", segment_count),
+    FIELD(StackSource, "Stack", causal),
+    FIELD(StackSource, "Stack", segments),
+    FIELD(StackSource, "Stack", embedding_norm),
     WHOLE(ModelSource, "Model"),
     FIELD(ModelSource, "Model", encoder),
     FIELD(ModelSource, "Model", decoder),
@@ -148,6 +168,17 @@ static const LayoutEntry LAYOUT[] = {
     FIELD(Positions, "Positions", angles),
     FIELD(Positions, "Positions", angles_width),
     FIELD(Positions, "Positions", length),
+    WHOLE(EncoderCall, "EncoderCall"),
+    FIELD(EncoderCall, "EncoderCall", tokens),
+    FIELD(EncoderCall, "EncoderCall", segments),
+    FIELD(EncoderCall, "EncoderCall", starts),
+    FIELD(EncoderCall, "EncoderCall", states),
+    FIELD(EncoderCall, "EncoderCall", positions),
+    FIELD(EncoderCall, "EncoderCall", texts),
+    FIELD(EncoderCall, "EncoderCall", stride),
+    FIELD(EncoderCall, "EncoderCall", width),
+    FIELD(EncoderCall, "EncoderCall", batch),
+    FIELD(EncoderCall, "EncoderCall", cancelled),
     WHOLE(Options, "Options"),
     FIELD(Options, "Options", source),
     FIELD(Options, "Options", target),

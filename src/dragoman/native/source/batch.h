@@ -108,7 +108,7 @@ static int admit(Batch *batch, Workspace *space) {
         const Request *request = batch->requests[number];
         memcpy(batch->ids + batch->starts[number], request->source, (size_t)request->length * sizeof *batch->ids);
     }
-    if (!encode(space, batch->ids, batch->starts, admitted_count, &options->source)) return 0;
+    if (!encode(space, batch->ids, NULL, batch->starts, admitted_count, &options->source)) return 0;
     Sequence **admitted = batch->running + batch->count;
     for (int number = 0; number < admitted_count; number++) {
         Sequence *sequence = batch->idle[options->batch - batch->count - 1];

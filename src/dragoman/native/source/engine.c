@@ -1,8 +1,10 @@
-/* The library's functions: opening and closing a model, and translating requests in a single call or in a session.
+/* The library's functions: opening and closing a model, encoding texts, and translating requests in a single call or in
+   a session.
 
-   An `Engine` owns its model and its team. It supports one call of `dragoman_translate` or one session at a time. The
+   An `Engine` owns its model and its team. It supports one call or one session at a time. The
    caller keeps ownership of all arguments. Their required lifetimes are specified in interface.h. */
 #include "batch.h"
+#include "states.h"
 
 typedef struct {
     Model model;
@@ -60,9 +62,12 @@ static int widest(int width, const Matrix *matrix) {
 }
 
 static int open_stack(Stack *stack, const StackSource *source, int precision) {
-    stack->width = source->width, stack->size = source->size, stack->pre = source->pre;
-    if (!copy_array(&stack->tokens, source->tokens, (size_t)source->size * source->width) || !open_norm(&stack->norm, &source->norm)) return 0;
-    stack->layer = calloc((size_t)source->layers, sizeof *stack->layer);
+    stack->width = source->width, stack->size = source->size, stack->pre = source->pre, stack->causal = source->causal;
+    if (!copy_array(&stack->tokens, source->tokens, (size_t)source->size * source->width) ||
+        !copy_array(&stack->segments, source->segments, (size_t)source->segment_count * source->width) ||
+        !open_norm(&stack->norm, &source->norm) || !open_norm(&stack->embedding_norm, &source->embedding_norm))
+        return 0;
+    stack->layer = calloc((size_t)source->layers + 1, sizeof *stack->layer); /* + 1: NULL only if memory runs out */
     if (!stack->layer) return 0;
     for (; stack->layers < source->layers; stack->layers++) {
         Layer *layer = stack->layer + stack->layers;
@@ -89,8 +94,8 @@ static void close_stack(Stack *stack) {
         matrix_free(&layer->inner), matrix_free(&layer->gate), matrix_free(&layer->outer);
         close_norm(&layer->around_attention), close_norm(&layer->around_source), close_norm(&layer->around_feedforward);
     }
-    close_norm(&stack->norm);
-    free(stack->layer), free(stack->tokens);
+    close_norm(&stack->norm), close_norm(&stack->embedding_norm);
+    free(stack->layer), free(stack->tokens), free(stack->segments);
 }
 
 void dragoman_close(Engine *engine) {
@@ -112,6 +117,9 @@ Engine *dragoman_open(const ModelSource *source) {
     dragoman_close(engine);
     return NULL;
 }
+
+/* Encodes the texts of a call and writes their states; returns an `Outcome`. */
+int32_t dragoman_encode(Engine *engine, const EncoderCall *call) { return encode_texts(&engine->model, &engine->team, call); }
 
 /* Translates all requests and writes their results; returns an `Outcome`. */
 int dragoman_translate(Engine *engine, Request *requests, int32_t count, const Options *options) {

@@ -6,9 +6,9 @@ from pathlib import Path
 from dragoman.base.errors import ResourceError
 from dragoman.base.files import move_into, remove_stale_temporaries
 from dragoman.base.log import info
-from dragoman.translation.engines.native import library
-from dragoman.translation.engines.native.cache import PREBUILT, cache_folders, check_owner, create
-from dragoman.translation.engines.native.compiler import (
+from dragoman.native import library
+from dragoman.native.cache import PREBUILT, cache_folders, check_owner, create
+from dragoman.native.compiler import (
     CompilerError,
     InstructionSet,
     available,

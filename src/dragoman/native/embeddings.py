@@ -1,0 +1,115 @@
+"""The tables of an encoder or decoder in the library's memory layout: token, segment and position vectors, and rotary
+angles.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from dragoman.base.errors import ConfigError
+from dragoman.models.transformer import TransformerDecoder, TransformerEncoder
+from dragoman.native import library
+from dragoman.nn.embedding import Embedding
+from dragoman.nn.positions.absolute import Added, Concatenated
+from dragoman.nn.positions.naive import Fraction
+from dragoman.nn.positions.rotary import Rotary, rotary_angles
+from dragoman.nn.positions.scheme import PositionEmbedding
+
+Floats = NDArray[np.float32]
+
+
+class UnsupportedModelError(ConfigError):
+    """Raised for a model with a part that the native engine does not support."""
+
+
+def padded_size(count: int) -> int:
+    """Round up to a multiple of 16, the number of floats in the widest register."""
+    return -(-count // library.LANES) * library.LANES
+
+
+def pad_array(array: Floats, *shape: int) -> Floats:
+    """Return the array, padded with zeros to `shape`."""
+    result = np.zeros(shape, np.float32)
+    result[tuple(slice(0, size) for size in array.shape)] = array
+    return result
+
+
+def to_floats(tensor: Tensor) -> Floats:
+    """Return the tensor as float32 on the CPU."""
+    array: Floats = tensor.detach().float().cpu().numpy()
+    return array
+
+
+def token_vectors(embedding: Embedding) -> Floats:
+    """Return the first layer's input for each token, without positions and segments: (V, d).
+
+    Raises UnsupportedModelError.
+    """
+    if type(embedding) is not Embedding:
+        raise UnsupportedModelError(
+            f"the native engine does not support embeddings of another model, but this one has a "
+            f"{type(embedding).__name__}"
+        )
+    tokens, positions = embedding.tokens, embedding.positions
+    if not isinstance(tokens, nn.Embedding):
+        raise UnsupportedModelError("the native engine supports only token inputs, but this model has vector inputs")
+    if type(positions) not in (PositionEmbedding, Added, Concatenated):
+        raise UnsupportedModelError(f"the native engine does not support {type(positions).__name__} positions")
+    if isinstance(getattr(positions, "encoding", None), Fraction):
+        raise UnsupportedModelError("the native engine does not support fraction positions")
+    return _layer_inputs(embedding, tokens.weight.detach().float() * embedding.scale)
+
+
+def segment_vectors(embedding: Embedding) -> Floats | None:
+    """Return the vectors that are added to the tokens of each segment, (segments, d); None without segments."""
+    return None if embedding.segments is None else _layer_inputs(embedding, embedding.segments.weight.detach().float())
+
+
+def _layer_inputs(embedding: Embedding, vectors: Tensor) -> Floats:
+    """Return vectors (N, d), multiplied by their part of the matrix if positions are concatenated with tokens."""
+    positions = embedding.positions
+    if isinstance(positions, Concatenated):
+        vectors = vectors @ positions.back.weight.detach().float()[:, : vectors.size(1)].T
+    return to_floats(vectors)
+
+
+class PositionTables:
+    """Tables of position vectors and rotary angles, which grow with the longest input."""
+
+    def __init__(self, stack: TransformerEncoder | TransformerDecoder) -> None:
+        first: Any = stack.layers[0]
+        attention = first.self_attention
+        self._embedding = stack.embedding
+        relation = getattr(attention, "relation", None)
+        self._rotary = relation if isinstance(relation, Rotary) else None
+        self._width = 0 if self._rotary is None else attention.key.out_features // attention.heads
+        self._table = library.Positions()
+
+    def table(self, length: int) -> library.Positions:
+        """Return tables for at least `length` positions, or for all of them if the model has fewer.
+
+        The returned tables are never modified.
+        """
+        if length > self._table.length:
+            limit, size = self._embedding.positions.limit, max(256, 1 << (length - 1).bit_length())
+            self._table = self._build(size if limit is None else min(size, limit))
+        return self._table
+
+    @torch.no_grad()
+    def _build(self, length: int) -> library.Positions:
+        positions, width = self._embedding.positions, self._embedding.tokens.embedding_dim
+        table = library.Positions(length=length)
+        table.arrays = []
+        if type(positions) is not PositionEmbedding:
+            zeros = torch.zeros(1, length, width, device=self._embedding.tokens.weight.device)
+            vectors = positions.embed(zeros, 0, None)[0]  # (L, width)
+            table.arrays.append(pad_array(to_floats(vectors), length, padded_size(width)))
+            table.vectors = table.arrays[-1].ctypes.data
+        if self._rotary is not None:
+            angles = rotary_angles(length, self._width, self._rotary.base, torch.device("cpu"))  # (L, width / 2)
+            table.arrays.append(np.ascontiguousarray(to_floats(torch.cat((angles.cos(), angles.sin()), 1))))
+            table.angles, table.angles_width = table.arrays[-1].ctypes.data, self._width
+        return table

@@ -1,0 +1,232 @@
+"""The native engine computes the states that PyTorch computes, for models with a head."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from native_encoders import HEADS, SMALL, native_model, random_encoder, random_inputs
+
+from dragoman.base.cancellation import Cancellation, Cancelled
+from dragoman.base.errors import ConfigError, DataError, ModelError, ResourceError
+from dragoman.checkpoint.folder import write_model_folder
+from dragoman.checkpoint.meta import Meta
+from dragoman.checkpoint.tensors import model_parameters
+from dragoman.cli.main import main
+from dragoman.data.batches.batch import pad
+from dragoman.models.encoder_only import EncoderOnlyConfig
+from dragoman.native.compiler import available
+from dragoman.native.embeddings import UnsupportedModelError
+from dragoman.native.encoder import NativeEncoder
+from dragoman.prediction import engine
+from dragoman.prediction.engine import choose_engine
+from dragoman.prediction.outputs import compute_outputs, compute_vectors
+from dragoman.text.tokenizers import TextConfig, train_tokenizers
+
+CPU = torch.device("cpu")
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.mark.parametrize("head", HEADS, ids=lambda head: head["kind"])
+def test_every_head_has_the_outputs_of_pytorch(head: dict[str, Any]) -> None:
+    model = random_encoder({**SMALL, "head": head})
+    inputs = random_inputs(random.Random(1), 30)
+    expected = compute_outputs(model, inputs, CPU)
+    found = compute_outputs(native_model(model, threads=2), inputs, CPU)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+@pytest.mark.parametrize("instructions", available(), ids=lambda each: each.name)
+def test_states_do_not_depend_on_the_batch(instructions: Any, precision: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bit for bit, with any number of threads, and with groups of one text and of all texts."""
+    model = random_encoder({**SMALL, "positions": {"kind": "rotary"}, "segments": 2})
+    inputs = random_inputs(random.Random(2), 25)
+    alone = NativeEncoder(model, precision, 1, instructions)
+    expected = [alone(*pad([each.ids])).states[0] for each in inputs]
+    for threads, tokens in ((1, 60), (3, 1), (2, 10**6)):
+        monkeypatch.setattr("dragoman.native.encoder._GROUP_TOKENS", tokens)
+        ids, mask = pad([each.ids for each in inputs])
+        memory = NativeEncoder(model, precision, threads, instructions)(ids, mask)
+        assert torch.equal(memory.mask, mask)
+        assert not memory.states[~mask].any()
+        for states, one in zip(memory.states, expected, strict=True):
+            assert torch.equal(states[: len(one)], one)
+
+
+def test_int8_is_close() -> None:
+    model = random_encoder({**SMALL, "width": 64, "head": {"kind": "none"}})
+    inputs = random_inputs(random.Random(3), 30)
+    exact = compute_vectors(model, inputs, CPU)
+    rounded = compute_vectors(native_model(model, "int8"), inputs, CPU)
+    cosines = (exact * rounded).sum(1)
+    assert 0.999 < cosines.min() < 1 - 1e-7
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"encoder": {"kind": "recurrent"}}, "encoder is a RecurrentEncoder"),
+        ({"encoder": {"kind": "mean"}}, "encoder is a SimpleEncoder"),
+        ({"encoder": {"kind": "causal", "decoder": {"kind": "recurrent"}}}, "encoder is a Recurrent"),
+        ({"encoder": {"kind": "causal", "decoder": {"attention": {"kind": "ssru"}}}}, "SSRU"),
+        ({"positions": {"kind": "relative"}}, "Relative"),
+        ({"positions": {"kind": "fraction"}}, "fraction"),
+        ({"encoder": {"attention": {"kind": "window", "window": 4}}}, "WindowAttention"),
+        ({"encoder": {"experts": {"count": 2}}}, "Mixture"),
+        ({"embedding_norm": {"kind": "batch"}}, "BatchNorm"),
+    ],
+)
+def test_unsupported_models(settings: dict[str, Any], named: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are computed by PyTorch, without a message unless the engine or its precision was selected."""
+    model = random_encoder({**SMALL, **settings})
+    with pytest.raises(UnsupportedModelError, match=f"the native engine .*{named}"):
+        choose_engine(model, "native")
+    assert choose_engine(model).name == "torch"
+    assert not capsys.readouterr().err
+    chosen = choose_engine(model, precision="int8")
+    message = capsys.readouterr().err
+    assert (chosen.name, chosen.precision) == ("torch", "float32")
+    assert "computing in float32, because the native engine" in message and named in " ".join(message.split())
+
+
+def test_the_choice_of_an_engine(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    model = random_encoder(SMALL)
+    chosen = [choose_engine(model, *each) for each in ((), ("native", "int8"), ("auto", "int8"), ("torch",))]
+    assert [(each.name, each.precision) for each in chosen] == [
+        *(("native", "float32"), ("native", "int8"), ("native", "int8"), ("torch", "float32"))
+    ]
+    for arguments, message in {
+        ("cuda", "float32"): "unknown engine 'cuda' of a model that predicts labels: use auto, native or torch",
+        ("auto", "int4"): "unknown precision 'int4' .*: use float32 or int8",
+        ("torch", "int8"): "the torch engine does not support int8: use --engine native",
+    }.items():
+        with pytest.raises(ConfigError, match=message):
+            choose_engine(model, *arguments)
+    with pytest.raises(ConfigError, match="runs on the CPU, not on meta"):
+        choose_engine(model.to("meta"), "native")
+    assert choose_engine(model).name == "torch"
+
+    def without_library(*_: Any) -> None:
+        raise ResourceError("no C compiler was found")
+
+    monkeypatch.setattr(engine, "NativeEncoder", without_library)
+    assert choose_engine(random_encoder(SMALL)).name == "torch"
+    assert "predicting with PyTorch. native: no C compiler was found" in capsys.readouterr().err
+    with pytest.raises(ResourceError, match="no C compiler"):
+        choose_engine(random_encoder(SMALL), "native")
+
+
+def test_parameters_that_are_not_finite_are_named() -> None:
+    model = random_encoder(SMALL)
+    with torch.no_grad():
+        model.encoder.layers[0].feedforward.inner.weight[3, 4] = torch.nan
+    for name in ("auto", "native"):
+        with pytest.raises(ModelError, match=r"NaN or infinity, first in encoder\.layers\.0\.feedforward\.inner\.wei"):
+            choose_engine(model, name)
+
+
+def test_states_that_are_not_finite_are_an_error() -> None:
+    model = random_encoder({**SMALL, "encoder": {**SMALL["encoder"], "norm": "pre"}})
+    with torch.no_grad():
+        model.encoder.layers[0].feedforward.outer.bias.fill_(3e38)
+    for inputs in ([[1, 5, 3]], [[1, 5, 3]] * 200):
+        with pytest.raises(ModelError, match="the model's states are NaN"):
+            NativeEncoder(model, threads=2)(*pad(inputs))
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"), [([1, 40, 3], "token 40 is not in the"), ([-1, 3], "token -1 is not in the")]
+)
+def test_unknown_ids(ids: list[int], message: str) -> None:
+    with pytest.raises(ModelError, match=f"{message} vocabulary of 40 entries"):
+        NativeEncoder(random_encoder(SMALL))(*pad([[1, 3], ids]))
+
+
+def test_texts_longer_than_the_positions() -> None:
+    encoder = NativeEncoder(random_encoder({**SMALL, "positions": {"kind": "learned", "limit": 9}}))
+    assert encoder(*pad([[5] * 9])).states.shape == (1, 9, 16)
+    with pytest.raises(DataError, match="a text has 10 tokens, but the model has only 9 positions"):
+        encoder(*pad([[5] * 10]))
+    growing = NativeEncoder(model := random_encoder({**SMALL, "positions": {"kind": "rotary"}}))
+    for length in (5, 700, 5):
+        ids, mask = pad([[5] * length])
+        with torch.no_grad():
+            torch.testing.assert_close(growing(ids, mask).states, model.encode(ids, mask).states)
+
+
+def test_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = NativeEncoder(random_encoder(SMALL))
+
+    class Library:
+        dragoman_encode = staticmethod(lambda *_: 1)
+
+    monkeypatch.setattr(encoder, "_library", Library)
+    with pytest.raises(ResourceError, match="does not fit into memory: use a smaller batch size"):
+        encoder(*pad([[1, 3]]))
+
+
+def test_a_cancelled_call_ends_between_two_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.native.encoder._GROUP_TOKENS", 1)
+    encoder = NativeEncoder(random_encoder(SMALL))
+    cancellation = Cancellation()
+    functions, encoded = encoder._library, []
+
+    class Library:
+        @staticmethod
+        def dragoman_encode(model: int, call: Any) -> int:
+            cancellation.cancel()
+            assert call._obj.cancelled == 1
+            outcome: int = functions.dragoman_encode(model, call)
+            encoded.append(outcome)
+            return outcome
+
+    monkeypatch.setattr(encoder, "_library", Library)
+    with cancellation.active(), pytest.raises(Cancelled):
+        encoder(*pad([[1, 5, 3]] * 4))
+    assert encoded == [3]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A classifier with random parameters."""
+    folder, texts = tmp_path_factory.mktemp("models") / "classifier", ["a dog", "two cats run"]
+    head = {"kind": "classification", "labels": ["animal", "dish"]}
+    config = EncoderOnlyConfig.model_validate({**SMALL, "head": head})
+    tokenizers = train_tokenizers(TextConfig.model_validate({"subword": {"kind": "character"}}), texts, texts)
+    settings = json.dumps({"task": {"kind": "classification"}, "model": config.model_dump(mode="json")})
+    write_model_folder(folder, model_parameters(config.build_for(tokenizers.sizes)), settings, tokenizers, Meta(step=1))
+    (folder.parent / "test.tsv").write_text("a dog\tanimal\nruns\tdish\n" * 5)
+    return folder
+
+
+def test_the_command_line(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    test = folder.parent / "test.tsv"
+    predicted: dict[str, list[float]] = {}
+    for engine_name, precision in (("torch", "float32"), ("native", "float32"), ("auto", "int8")):
+        output = tmp_path / f"{engine_name}-{precision}"
+        options = ["--engine", engine_name, "--precision", precision]
+        assert main(["predict", str(folder), "--input", str(test), "--output", str(output), *options]) == 0
+        lines = [json.loads(line) for line in output.read_text().splitlines()]
+        predicted[precision] = [each["probabilities"]["dish"] for each in lines]
+        assert predicted[precision] == pytest.approx(predicted["float32"], abs=1e-5 if precision == "float32" else 0.02)
+        assert main(["evaluate", str(folder), "--test", str(test), *options]) == 0
+    assert predicted["int8"] != predicted["float32"]
+    capfd.readouterr()
+    assert main(["predict", str(folder), "--input", str(test), "--engine", "torch", "--precision", "int8"]) == 2
+    assert "the torch engine does not support int8: use --engine native" in capfd.readouterr().err
+    assert main(["evaluate", str(folder), "--reference", str(test), "--engine", "native"]) == 2
+    assert "--engine can only be used with --test" in capfd.readouterr().err
+
+
+def test_a_generator_is_computed_by_pytorch() -> None:
+    """Its embeddings are those of the body, whose states the engine computes."""
+    model = random_encoder({**SMALL, "generator": {"width": 0.5}, "head": {"kind": "replaced_tokens"}})
+    with pytest.raises(UnsupportedModelError, match="embeddings of another model, but this one has a SharedEmbedding"):
+        choose_engine(model.generator, "native")
+    assert choose_engine(model).name == "native"
