@@ -16,7 +16,7 @@ from dragoman.prediction.outputs import compute_outputs
 def test_outputs_equal_those_of_pytorch(seed: int) -> None:
     chance = random.Random(seed)
     model = random_encoder(random_encoder_settings(chance), seed)
-    inputs = random_inputs(chance, chance.choice([1, 2, 12]))
+    inputs = random_inputs(chance, chance.choice([1, 2, 12]), model.encodes_separately)
     native = native_model(model, threads=chance.choice([1, 2]))
     expected = compute_outputs(model, inputs, torch.device("cpu"))
     found = compute_outputs(native, inputs, torch.device("cpu"))

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("head", HEADS, ids=lambda head: head["kind"])
 def test_every_head_has_the_outputs_of_pytorch(head: dict[str, Any]) -> None:
     model = random_encoder({**SMALL, "head": head})
-    inputs = random_inputs(random.Random(1), 30)
+    inputs = random_inputs(random.Random(1), 30, model.encodes_separately)
     expected = compute_outputs(model, inputs, CPU)
     found = compute_outputs(native_model(model, threads=2), inputs, CPU)
     for one, other in zip(found, expected, strict=True):
@@ -226,7 +226,7 @@ def test_the_command_line(folder: Path, tmp_path: Path, capfd: pytest.CaptureFix
 
 def test_a_generator_is_computed_by_pytorch() -> None:
     """Its embeddings are those of the body, whose states the engine computes."""
-    model = random_encoder({**SMALL, "generator": {"width": 0.5}, "head": {"kind": "replaced_tokens"}})
+    model = random_encoder({**SMALL, "generator": {"width": 0.5}, "head": {"kind": "replaced_token_detection"}})
     with pytest.raises(UnsupportedModelError, match="embeddings of another model, but this one has a SharedEmbedding"):
         choose_engine(model.generator, "native")
     assert choose_engine(model).name == "native"
