@@ -162,8 +162,8 @@ def evaluate(
         given = {"--reference": reference, "--hypothesis": hypothesis, "--source": source, "--metric": metric}
         options = options_by_name({name: value for name, value in settings.items() if name != "search"})
         reject_options({**given, "--tokenized": tokenized, "--ensemble": ensemble, **options}, f"without {option}")
-    test_options = {"--compare": compare, "--confusion": confusion, "--vectors": vectors or None, "--task": task}
-    test_options |= options_by_name(engines)
+    test_options: dict[str, object] = {"--compare": compare, "--confusion": confusion, "--task": task}
+    test_options |= {"--vectors": vectors or None, **options_by_name(engines)}
     if pairs is not None:
         reject_options({"--test": test, **test_options}, "without --pairs")
         _print_pair_accuracy(model, pairs, search or [], device, threads, as_json)
