@@ -230,3 +230,14 @@ def test_a_generator_is_computed_by_pytorch() -> None:
     with pytest.raises(UnsupportedModelError, match="embeddings of another model, but this one has a SharedEmbedding"):
         choose_engine(model.generator, "native")
     assert choose_engine(model).name == "native"
+
+
+def test_several_tasks_share_an_encoder() -> None:
+    heads = {"a": HEADS[0], "b": {"kind": "tagging", "labels": ["x", "y"]}}
+    model = random_encoder({**SMALL, "head": {"kind": "several", "heads": heads}})
+    shared, inputs = choose_engine(model), random_inputs(random.Random(4), 5)
+    assert shared.of_task("a").model.encoder is shared.of_task("b").model.encoder
+    for name in heads:
+        found = compute_outputs(shared.of_task(name).model, inputs, CPU)
+        for one, other in zip(found, compute_outputs(model.of_task(name), inputs, CPU), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)

@@ -80,8 +80,9 @@ class Predictor:
 
         length: maximum number of tokens of an input in training; None: the model's number of positions. fills: number
         of tokens that a masked language model predicts for each masked position. body: the model whose states are the
-        vectors of texts, if it is not `model`. engine, precision: as in `load`, or an engine of this
-        model. A native engine does not follow later changes of the parameters. Raises ConfigError if `fills` is below 1, and the errors of `choose_engine`.
+        vectors of texts, if it is not `model`. engine, precision: as in `load`, or an engine of this model. A native
+        engine does not follow later changes of the parameters. Raises ConfigError if `fills` is below 1, and the errors
+        of `choose_engine`.
         """
         if fills < 1:
             raise ConfigError(f"the number of tokens per <mask> must be at least 1, not {fills}")
