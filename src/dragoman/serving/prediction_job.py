@@ -1,7 +1,6 @@
 """`PredictionJob`: the texts of a request whose labels are predicted, and the computation of their labels."""
 
-import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,6 +10,7 @@ from dragoman.prediction.predictor import EncodedText, Predictor, Text
 from dragoman.prediction.readers import Prediction
 from dragoman.serving.access.quota import Reservation
 from dragoman.serving.errors import QueueFull, RequestError
+from dragoman.serving.prediction_batches import PredictionBatches, WaitingTexts
 from dragoman.serving.served_predictors import ServedPredictor
 
 
@@ -24,7 +24,7 @@ class PredictedText:
 
 @dataclass(frozen=True)
 class PredictionBatch:
-    """Measurements of a request for metrics."""
+    """Measurements of a request for metrics. seconds: its share of the time of its batches, by tokens."""
 
     texts: int
     tokens: int
@@ -62,7 +62,9 @@ class PredictionQueue:
     """Admits jobs until the queue holds the maximum number of tokens."""
 
     def __init__(self, max_tokens: int, batch_tokens: int, run: Run, listener: BatchListener) -> None:
-        self._max_tokens, self._batch_tokens, self._run, self._listener = max_tokens, batch_tokens, run, listener
+        """run: calls functions in a single thread."""
+        self._max_tokens, self._run, self._listener = max_tokens, run, listener
+        self._batches = PredictionBatches(batch_tokens)
         self.tokens = 0
         """Number of tokens that are waiting or in progress."""
 
@@ -84,31 +86,16 @@ class PredictionQueue:
             reservation.cancel()
             raise QueueFull("the queue is full: try again later", retry_after=1)
         self.tokens += tokens
+        waiting = WaitingTexts(predictor, valid)
+        self._batches.add(waiting)
         try:
-            predictions, seconds = await self._run(job.client, lambda: self._predict(predictor, valid))
+            await self._run(job.client, lambda: self._batches.complete(waiting))
         finally:
+            self._batches.remove(waiting)
             self.tokens -= tokens
-        self._listener(job.model.name, PredictionBatch(len(valid), tokens, seconds))
-        results = iter(predictions)
+        self._listener(job.model.name, PredictionBatch(len(valid), tokens, waiting.seconds))
+        results = iter(waiting.predictions)
         return [each if isinstance(each, RequestError) else PredictedText(next(results), each.cut) for each in encoded]
-
-    def _predict(self, predictor: Predictor, encoded: Sequence[EncodedText]) -> tuple[list[Prediction], float]:
-        """Return the predictions, and the seconds that they took."""
-        started = time.perf_counter()
-        predictions: list[Prediction] = []
-        for part in until_cancelled(_parts(encoded, self._batch_tokens)):
-            predictions += predictor.predict_encoded(part, batch_tokens=self._batch_tokens)
-        return predictions, time.perf_counter() - started
-
-
-def _parts(encoded: Sequence[EncodedText], tokens: int) -> Iterator[Sequence[EncodedText]]:
-    """Yield consecutive texts of at least `tokens` tokens, except for the last part."""
-    start = size = 0
-    for end, each in enumerate(encoded, 1):
-        size += each.tokens
-        if size >= tokens or end == len(encoded):
-            yield encoded[start:end]
-            start, size = end, 0
 
 
 def _encode(predictor: Predictor, texts: Sequence[Text]) -> list[EncodedText | RequestError]:
