@@ -37,7 +37,7 @@ def write_texts(folder: Path) -> None:
         (folder / f"{name}.txt").write_text("\n".join(lines) + "\n")
 
 
-@pytest.mark.parametrize("pack", ["data.pack=true"])
+@pytest.mark.parametrize("pack", ["data.pack=true", pytest.param("train.replaced_tokens=50", marks=pytest.mark.slow)])
 def test_a_killed_and_resumed_run_ends_bit_identical(server: Server, tmp_path: Path, pack: str) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     write_texts(whole)
@@ -53,4 +53,4 @@ def test_a_killed_and_resumed_run_ends_bit_identical(server: Server, tmp_path: P
     assert "Resuming at step" in process.said
     assert differences(outcome(whole), outcome(killed)) == []
     log = outcome(whole)["log"]
-    assert log[-1]["valid_accuracy"] > 15
+    assert log[-1]["valid_accuracy"] > 15 if "pack" in pack else log[-1]["valid_detection_accuracy"] > 80

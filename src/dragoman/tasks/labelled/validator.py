@@ -2,9 +2,11 @@
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import asdict
+from typing import Any, get_type_hints
 
 import torch
+from pydantic import TypeAdapter
 
 from dragoman.base.progress import Progress
 from dragoman.data.batches.labelled import LabelledBatch
@@ -14,7 +16,7 @@ from dragoman.prediction.inputs import ModelInput
 from dragoman.prediction.outputs import TOKENS, compute_outputs, length_batches
 from dragoman.prediction.readers import HeadReader, Prediction
 from dragoman.training.objectives.objective import Objective
-from dragoman.training.ranks.ranks import Runtime
+from dragoman.training.ranks.ranks import Ranks, Runtime
 from dragoman.training.validation import Measure, Validation
 
 Judge = Callable[[Sequence[Any], Sequence[Prediction]], Report]
@@ -61,12 +63,21 @@ class LabelledValidator:
                 outputs_of = [next(outputs) for _ in inputs]
                 predictions.append((number, self._reader.predict(self._examples[number], inputs, outputs_of)))
             progress.update(len(own))
-        gathered = dict(pair for part in runtime.ranks.gather(predictions) for pair in part)
+        gathered = dict(self._gather(predictions, runtime.ranks))
         ordered = [gathered[number] for number in range(len(self._examples))]
         report = self._judge(self._examples, ordered)
         loss = Measure("loss", "loss", self._loss(runtime), "lower", "", 4)
         measures = (*map(_convert, report.measures), *self._further(self._examples, ordered), loss)
         return Validation(measures, time.monotonic() - started)
+
+    def _gather(self, predictions: list[tuple[int, Any]], ranks: Ranks) -> list[tuple[int, Any]]:
+        """Return the numbers and predictions of all ranks. Between ranks, a prediction is a mapping of its fields."""
+        if ranks.size == 1:
+            return predictions
+        prediction: Any = get_type_hints(type(self._reader).predict)["return"]
+        adapter = TypeAdapter(list[tuple[int, prediction]])
+        parts = ranks.gather([(number, asdict(each)) for number, each in predictions])
+        return [pair for part in parts for pair in adapter.validate_python(part)]
 
     def _loss(self, runtime: Runtime) -> float:
         total = labels = 0.0
