@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dragoman.prediction.inputs import ModelInput
 from dragoman.prediction.predictor import EncodedText
+from dragoman.serving.background import Background
 from dragoman.serving.fair_executor import FairExecutor
 from dragoman.serving.prediction_batches import PredictionBatches, WaitingTexts
 from dragoman.serving.prediction_job import PredictionJob, PredictionQueue
@@ -74,7 +75,7 @@ def test_every_text_is_predicted_once_in_batches_of_the_right_size(
 
 
 def request(model: Model, client: str, *names: str) -> PredictionJob:
-    served: Any = SimpleNamespace(predictor=model, name="model")
+    served: Any = SimpleNamespace(choose=lambda task: model, name="model")
     reservation = SimpleNamespace(cancel=lambda: None)
     texts: Any = [Text(name) for name in names]
     return PredictionJob(served, texts, lambda tokens: reservation, client)  # type: ignore[arg-type,return-value]
@@ -91,7 +92,7 @@ async def hold_thread(queue: PredictionQueue, model: Model) -> "asyncio.Task[Any
 
 def run_requests(bad: bool = False, cancelled: bool = False) -> tuple[Model, list[Any], list[Any]]:
     model, measured = Model(), list[Any]()
-    executor = FairExecutor(1, "predicting")
+    executor = FairExecutor(1, "predicting", Background())
     queue = PredictionQueue(1000, 100, executor.run, lambda name, batch: measured.append(batch))
 
     async def run() -> list[Any]:
@@ -138,7 +139,7 @@ def test_a_cancelled_request_is_not_computed() -> None:
 
 def test_a_cancelled_computation_ends_between_batches() -> None:
     model = Model()
-    executor = FairExecutor(1, "predicting")
+    executor = FairExecutor(1, "predicting", Background())
     queue = PredictionQueue(1000, 1, executor.run, lambda *_: None)
 
     async def run() -> None:
