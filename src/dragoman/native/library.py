@@ -2,7 +2,7 @@
 
 import ctypes
 from collections.abc import Iterator
-from ctypes import POINTER, Structure, c_char_p, c_double, c_float, c_int32, c_void_p
+from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_double, c_float, c_int32, c_void_p
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,8 @@ _NO_MEMORY, _NOT_A_NUMBER = 1, 2
 LAYER_NORM, RMS_NORM = 0, 1
 RELU, GELU, SWISH, SWIGLU, GELU_TANH = 0, 1, 2, 3, 4
 NO_PENALTY, GNMT_PENALTY, MEAN_PENALTY = 0, 1, 2
+TOKEN_KINDS = 4
+"""Number of kinds of tokens, as in `dragoman.decode.constraints.automaton.KINDS`."""
 LANES = 16
 """Number of floats to whose multiples widths are padded with zeros."""
 
@@ -156,6 +158,29 @@ class EncoderCall(Structure):
     )
 
 
+class ConstraintState(Structure):
+    """A state of the automaton that tracks the required phrases of an output (see `source/interface.h`).
+
+    tokens, banks, needs: (count), in that order in `values`.
+    """
+
+    _fields_ = (
+        ("tokens", c_void_p),
+        ("banks", c_void_p),
+        ("needs", c_void_p),
+        ("count", c_int32),
+        ("complete", c_int32),
+        ("other_banks", c_int32 * TOKEN_KINDS),
+        ("other_needs", c_int32 * TOKEN_KINDS),
+    )
+    values: object
+    """A reference that keeps the arrays behind the pointers alive."""
+
+
+FollowTokens = CFUNCTYPE(c_int32, POINTER(c_void_p), POINTER(c_int32), c_int32)
+"""A function that replaces each of several states by the state after a token; it returns 0 after an error."""
+
+
 class Request(Structure):
     """A source, its search settings, and memory for its results (see `source/interface.h`)."""
 
@@ -172,6 +197,12 @@ class Request(Structure):
         ("minimum", c_int32),
         ("penalty", c_int32),
         ("alpha", c_double),
+        ("start", c_void_p),
+        ("kinds", c_void_p),
+        ("follow", FollowTokens),
+        ("requested_beam", c_int32),
+        ("phrase_tokens", c_int32),
+        ("max_phrase_tokens", c_int32),
         ("tokens", c_void_p),
         ("lengths", c_void_p),
         ("log_probabilities", c_void_p),
@@ -183,7 +214,19 @@ class Request(Structure):
     )
 
 
-STRUCTURES = (Matrix, Norm, Attention, Layer, Stack, Model, Positions, EncoderCall, Options, Request)
+STRUCTURES = (
+    Matrix,
+    Norm,
+    Attention,
+    Layer,
+    Stack,
+    Model,
+    Positions,
+    EncoderCall,
+    Options,
+    ConstraintState,
+    Request,
+)
 """All structures shared with the library."""
 
 

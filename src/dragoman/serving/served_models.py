@@ -22,6 +22,7 @@ from dragoman.translation.alignment import Aligner
 from dragoman.translation.automatic_precision import automatic_precision
 from dragoman.translation.choice import AUTOMATIC
 from dragoman.translation.continuous import ContinuousTranslation
+from dragoman.translation.engines.native.engine import NativeEngine
 from dragoman.translation.engines.preferred import PreferredEngine
 from dragoman.translation.engines.torch import TorchEngine
 from dragoman.translation.request import TextRequest
@@ -274,10 +275,15 @@ def short_names(folders: Sequence[Path]) -> list[str]:
 def _translator_for_constraints(translator: Translator) -> Translator | None:
     """Return a translator of the same model that may translate in another thread at the same time.
 
-    It uses PyTorch's engine, which supports constraints. Returns None if there is no such engine on the CPU.
+    It uses one thread of the native engine or, if the model has none, PyTorch's engine. Returns None if the model has
+    neither on the CPU.
     """
-    engine = translator.engine.reference if isinstance(translator.engine, PreferredEngine) else translator.engine
-    if not isinstance(engine, TorchEngine) or engine.device.type != "cpu":
-        return None
+    engine = translator.engine
+    if isinstance(engine, PreferredEngine) and isinstance(engine.preferred, NativeEngine):
+        engine = PreferredEngine(engine.preferred.copy(threads=1), engine.reference, is_requested=False)
+    else:
+        engine = engine.reference if isinstance(engine, PreferredEngine) else engine
+        if not isinstance(engine, TorchEngine) or engine.device.type != "cpu":
+            return None
     tokenizers, meta, search = translator.tokenizers, translator.meta, translator.own_search
     return Translator(engine, tokenizers, meta, search, translator.warn_unfinished, translator.aligner)

@@ -7,9 +7,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dragoman.base.cancellation import check_cancelled, until_cancelled
-from dragoman.decode.constraints.automaton import KINDS, Automaton, AutomatonState
+from dragoman.decode.constraints.automaton import Automaton
 from dragoman.decode.constraints.constraint import Constraints
+from dragoman.decode.constraints.states import AutomatonStates
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.rule import Rule, Step
 from dragoman.models.interface import TensorTree
@@ -36,35 +36,16 @@ class Outlook(NamedTuple):
     complete: Tensor
 
 
-class _Entry(NamedTuple):
-    """A state of a sentence's automaton, with the corresponding values of `Outlook`."""
-
-    automaton: Automaton
-    state: AutomatonState
-    tokens: list[int]
-    banks: list[int]
-    needs: list[int]
-    other_banks: list[int]
-    other_needs: list[int]
-    complete: bool
-
-
 class Progress(Rule):
-    """A rule that tracks the automaton state of each hypothesis, stored as its number, (R,) int64.
-
-    Each automaton state is computed when the search first reaches it, and cached.
-    """
+    """A rule that tracks the automaton state of each hypothesis, stored as its number, (R,) int64."""
 
     def __init__(self, constraints: Constraints, device: torch.device) -> None:
-        self._automata = [Automaton(each, constraints.edges) for each in constraints.of]
+        self._states = AutomatonStates([Automaton(each, constraints.edges) for each in constraints.of])
         self._device = device
-        self._entries: list[_Entry] = []
-        self._numbers: dict[tuple[int, AutomatonState], int] = {}
-        self._next: dict[tuple[int, int], int] = {}
         edges = constraints.edges
         self.kinds = torch.from_numpy(edges.opens + 2 * edges.closes.astype(np.int64)).to(device)
         """(V,) int64: the kind of each token, as an index into `KINDS`."""
-        self.sizes = np.array([automaton.size for automaton in self._automata], np.int64)
+        self.sizes = np.array([automaton.size for automaton in self._states.automata], np.int64)
         """(B,): number of phrase tokens of each sentence."""
 
     def start(self, prompts: Prompts) -> TensorTree:
@@ -84,7 +65,7 @@ class Progress(Rule):
 
     def outlook(self, state: TensorTree, room: NDArray[np.int64]) -> Outlook:
         """Return the outlook of each hypothesis. room: (R,), maximum number of tokens after the next one."""
-        entries = [self._entries[number] for number in state.tolist()]
+        entries = [self._states.entries[number] for number in state.tolist()]
         longest = max(len(each.tokens) for each in entries)
         tokens = _padded([each.tokens for each in entries], longest, _NO_TOKEN)
         needs, room_after = _padded([each.needs for each in entries], longest, 0), room[:, np.newaxis]
@@ -105,34 +86,8 @@ class Progress(Rule):
     def _next_number(self, number: int, sentence: int, token: int) -> int:
         if number == _UNREAD:
             assert token == BOS
-            return self._number(sentence, self._automata[sentence].start)
-        found = self._next.get((number, token))
-        if found is None:
-            check_cancelled()
-            entry = self._entries[number]
-            found = self._next[number, token] = self._number(sentence, entry.automaton.follow(entry.state, token))
-        return found
-
-    def _number(self, sentence: int, state: AutomatonState) -> int:
-        found = self._numbers.setdefault((sentence, state), len(self._entries))
-        if found == len(self._entries):
-            automaton = self._automata[sentence]
-            tokens = automaton.phrase_tokens(state)
-            after = [automaton.follow(state, token) for token in until_cancelled(tokens)]
-            others = [automaton.after(state, _NO_TOKEN, kind) for kind in KINDS]
-            self._entries.append(
-                _Entry(
-                    automaton,
-                    state,
-                    tokens,
-                    [automaton.bank(each) for each in after],
-                    [automaton.need(each) for each in after],
-                    [automaton.bank(each) for each in others],
-                    [automaton.need(each) for each in others],
-                    automaton.accepts(state),
-                )
-            )
-        return found
+            return self._states.start(sentence)
+        return self._states.follow(sentence, number, token)
 
 
 def _padded(rows: list[list[int]], longest: int, filler: int) -> NDArray[np.int64]:

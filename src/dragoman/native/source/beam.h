@@ -6,7 +6,8 @@
 
    `tokens` (beam, limit) contains the output tokens of every live hypothesis. `cache_rows` (beam, limit) contains the
    row of the beam at which the keys and values of each token are stored. The first element of each pair of arrays is
-   current. The second element is filled for the next step. */
+   current. The second element is filled for the next step. The banks of candidates and continuations, `states` and
+   `last_tokens` are used only by requests with constraints (constraint.h). */
 #pragma once
 
 #include "interface.h"
@@ -16,12 +17,12 @@
 
 typedef struct {
     float value;
-    int32_t token;
+    int32_t token, bank;
 } Candidate;
 
 typedef struct {
     float total;
-    int32_t parent, token;
+    int32_t parent, token, bank, is_selected;
 } Continuation;
 
 typedef struct {
@@ -31,16 +32,23 @@ typedef struct {
     int finished; /* number of finished hypotheses in the request */
     float *totals;                   /* (beam): summed log-probabilities */
     int32_t *tokens[2], *cache_rows[2]; /* (beam, limit) */
-    Candidate *candidates;           /* (beam, expansions): the best tokens of each live hypothesis, best first */
+    Candidate *candidates;           /* (beam, max_candidates): the best tokens of each live hypothesis */
     int32_t *candidate_counts;       /* (beam) */
-    Continuation *ranked;            /* (expansions + 1) */
-    size_t capacity;
+    Continuation *ranked;            /* (beam · max_candidates + 1) */
+    const ConstraintState **states[2]; /* (beam): the state of each live hypothesis */
+    int32_t *last_tokens;            /* (beam): the last token of each live hypothesis */
+    size_t capacity, candidate_capacity;
     int beam_capacity;
 } Beam;
 
 /* Returns the number of continuations ranked per step. Even if `beam` of 2 · beam continuations end the sentence,
    `beam` continuations remain. */
 INLINE int expansions(int beam) { return beam > 1 ? 2 * beam : 1; }
+
+/* Returns the maximum number of candidates of a live hypothesis. */
+INLINE int max_candidates(const Request *request) {
+    return expansions(request->beam) + (request->start ? request->max_phrase_tokens : 0);
+}
 
 /* Returns the divisor of the log-probability of a hypothesis of `length` tokens. */
 static double length_penalty(const Request *request, int length) {
@@ -50,38 +58,41 @@ static double length_penalty(const Request *request, int length) {
 }
 
 static void beam_free(Beam *beam) {
-    free(beam->totals), free(beam->candidates), free(beam->candidate_counts), free(beam->ranked);
-    for (int half = 0; half < 2; half++) free(beam->tokens[half]), free(beam->cache_rows[half]);
+    free(beam->totals), free(beam->candidates), free(beam->candidate_counts), free(beam->ranked), free(beam->last_tokens);
+    for (int half = 0; half < 2; half++) free(beam->tokens[half]), free(beam->cache_rows[half]), free(beam->states[half]);
     memset(beam, 0, sizeof *beam);
 }
 
 /* Starts the search of a request with one empty hypothesis; returns 0 if memory runs out. */
 static int beam_init(Beam *beam, Request *request) {
-    size_t capacity = (size_t)request->beam * request->limit;
-    if (capacity > beam->capacity || request->beam > beam->beam_capacity) {
+    size_t size = (size_t)request->beam, capacity = size * request->limit, candidates = size * max_candidates(request);
+    if (capacity > beam->capacity || request->beam > beam->beam_capacity || candidates > beam->candidate_capacity) {
         beam_free(beam);
-        size_t size = (size_t)request->beam, each = (size_t)expansions(request->beam);
         beam->totals = calloc(size, sizeof *beam->totals);
-        beam->candidates = calloc(size * each, sizeof *beam->candidates);
+        beam->candidates = calloc(candidates, sizeof *beam->candidates);
         beam->candidate_counts = calloc(size, sizeof *beam->candidate_counts);
-        beam->ranked = calloc(each + 1, sizeof *beam->ranked);
-        int complete = beam->totals && beam->candidates && beam->candidate_counts && beam->ranked;
+        beam->ranked = calloc(candidates + 1, sizeof *beam->ranked);
+        beam->last_tokens = calloc(size, sizeof *beam->last_tokens);
+        int complete = beam->totals && beam->candidates && beam->candidate_counts && beam->ranked && beam->last_tokens;
         for (int half = 0; half < 2; half++) {
             beam->tokens[half] = calloc(capacity, sizeof(int32_t));
             beam->cache_rows[half] = calloc(capacity, sizeof(int32_t));
-            complete = complete && beam->tokens[half] && beam->cache_rows[half];
+            beam->states[half] = calloc(size, sizeof **beam->states);
+            complete = complete && beam->tokens[half] && beam->cache_rows[half] && beam->states[half];
         }
         if (!complete) {
             beam_free(beam);
             return 0;
         }
         beam->capacity = capacity;
+        beam->candidate_capacity = candidates;
         beam->beam_capacity = request->beam;
     }
     beam->request = request;
     beam->read = beam->finished = 0;
     beam->live = 1;
     beam->totals[0] = 0;
+    beam->states[0][0] = request->start;
     return 1;
 }
 
@@ -136,45 +147,42 @@ static int rank_continuations(Beam *beam) {
             if (index >= max_count) continue;
             count = count < max_count ? count + 1 : max_count;
             memmove(ranked + index + 1, ranked + index, (size_t)(count - 1 - index) * sizeof *ranked);
-            ranked[index] = (Continuation){total, parent, candidate.token};
+            ranked[index] = (Continuation){total, parent, candidate.token, 0, 0};
         }
     return count;
 }
 
-/* Chooses the next live hypotheses from the candidates of this step; sets `Request.hypothesis_count` at the end of the
-   search. */
-static void beam_advance(Beam *beam, int end) {
+/* Adds a continuation with the end of sentence to the finished hypotheses. */
+static void finish_hypothesis(Beam *beam, const Continuation *continuation) {
+    const int32_t *tokens = beam->tokens[0] + continuation->parent * (size_t)beam->request->limit;
+    double score = continuation->total / length_penalty(beam->request, beam->read);
+    insert_hypothesis(beam, tokens, beam->read - 1, continuation->total, score, 1, 0);
+}
+
+/* Makes a continuation the next live hypothesis of a row. Rows are filled in the order of `ranked`. */
+static void keep_hypothesis(Beam *beam, const Continuation *continuation, int row) {
+    size_t limit = (size_t)beam->request->limit, length = (size_t)beam->read;
+    int32_t *tokens = beam->tokens[1] + row * limit;
+    memcpy(tokens, beam->tokens[0] + continuation->parent * limit, (length - 1) * sizeof(int32_t));
+    memcpy(beam->cache_rows[1] + row * limit, beam->cache_rows[0] + continuation->parent * limit, length * sizeof(int32_t));
+    tokens[length - 1] = continuation->token;
+    beam->ranked[row] = *continuation; /* the row is not after the continuation, so the overwritten entry is no longer needed */
+}
+
+/* Replaces the live hypotheses by the `kept` ones, and ends the search if its result can no longer change. */
+static void end_step(Beam *beam, int kept) {
     Request *request = beam->request;
-    int count = rank_continuations(beam), length = beam->read; /* length: number of tokens, including the next token */
-    Continuation *ranked = beam->ranked;
-    int32_t *tokens = beam->tokens[0];
-    size_t limit = (size_t)request->limit;
-    int chosen = 0;
-    for (int rank = 0; rank < count; rank++) {
-        Continuation *continuation = ranked + rank;
-        if (continuation->token == end) {
-            if (rank < request->beam) {
-                double score = continuation->total / length_penalty(request, length);
-                insert_hypothesis(beam, tokens + continuation->parent * limit, length - 1, continuation->total, score, 1, 0);
-            }
-        } else if (chosen < request->beam) {
-            int32_t *next_tokens = beam->tokens[1] + chosen * limit, *cache_rows = beam->cache_rows[1] + chosen * limit;
-            memcpy(next_tokens, tokens + continuation->parent * limit, (size_t)(length - 1) * sizeof(int32_t));
-            memcpy(cache_rows, beam->cache_rows[0] + continuation->parent * limit, (size_t)length * sizeof(int32_t));
-            next_tokens[length - 1] = continuation->token;
-            ranked[chosen++] = *continuation; /* chosen ≤ rank, so the overwritten entry is no longer needed */
-        }
-    }
-    if (!chosen) {
-        if (!beam->finished) insert_unfinished(beam, tokens, length - 1); /* all continuations are forbidden */
+    int length = beam->read; /* number of tokens, including the last token of the kept hypotheses */
+    if (!kept) {
+        if (!beam->finished) insert_unfinished(beam, beam->tokens[0], length - 1); /* all continuations are forbidden */
         request->hypothesis_count = beam->finished;
         return;
     }
     int32_t *swapped = beam->tokens[0];
     beam->tokens[0] = beam->tokens[1], beam->tokens[1] = swapped;
     swapped = beam->cache_rows[0], beam->cache_rows[0] = beam->cache_rows[1], beam->cache_rows[1] = swapped;
-    beam->live = chosen;
-    for (int row = 0; row < chosen; row++) beam->totals[row] = ranked[row].total;
+    beam->live = kept;
+    for (int row = 0; row < kept; row++) beam->totals[row] = beam->ranked[row].total;
     if (length == request->limit) {
         insert_unfinished(beam, beam->tokens[0], length);
         request->hypothesis_count = beam->finished;
@@ -184,4 +192,19 @@ static void beam_advance(Beam *beam, int end) {
     ) {
         request->hypothesis_count = beam->finished; /* no live hypothesis can still reach a better score */
     }
+}
+
+/* Chooses the next live hypotheses from the candidates of this step; sets `Request.hypothesis_count` at the end of the
+   search. */
+static void beam_advance(Beam *beam, int end) {
+    int count = rank_continuations(beam), kept = 0, size = beam->request->beam;
+    for (int rank = 0; rank < count; rank++) {
+        const Continuation *continuation = beam->ranked + rank;
+        if (continuation->token != end) {
+            if (kept < size) keep_hypothesis(beam, continuation, kept++);
+        } else if (rank < size) {
+            finish_hypothesis(beam, continuation);
+        }
+    }
+    end_step(beam, kept);
 }

@@ -14,7 +14,7 @@
 #pragma once
 
 #include "encoder.h"
-#include "beam.h"
+#include "constraint.h"
 
 #define LOGIT_ROWS 24 /* number of rows whose logits are in memory at the same time */
 
@@ -231,7 +231,7 @@ static int top_candidates(const float *logits, int count, int max_count, Candida
             if (!(value > threshold)) continue;
             int rank = number_found < max_count ? number_found++ : number_found - 1;
             while (rank > 0 && best[rank - 1].value < value) best[rank] = best[rank - 1], rank--;
-            best[rank] = (Candidate){value, token};
+            best[rank] = (Candidate){value, token, 0};
             if (number_found == max_count) threshold = best[number_found - 1].value;
         }
     }
@@ -257,17 +257,26 @@ static void select_candidates(void *context, int share, int shares) {
         Beam *beam = &sequence->beam;
         const Request *request = beam->request;
         float *logits = task->space->logits + (size_t)row * size; /* (size) */
-        int beam_row = task->first + row - sequence->first_row, max_count = expansions(request->beam);
+        const ConstraintState *state = NULL;
+        int beam_row = task->first + row - sequence->first_row, count = 0;
         float sum = log_sum_exp(logits, size);
         if (!(fabsf(sum) < INFINITY)) atomic_store(&task->not_a_number, 1);
         if (beam->read < request->prefix_length) {
             beam->totals[0] += logits[request->prefix[beam->read]] - sum;
             continue;
         }
+        Candidate *candidates = beam->candidates + (size_t)beam_row * max_candidates(request);
+        if (request->start) {
+            state = beam->states[0][beam_row];
+            int room = request->limit - beam->read - 1;
+            count = phrase_candidates(request, state, logits, task->space->model->decoder.size, room, task->end, candidates);
+        }
         for (int number = 0; number < request->forbidden_count; number++) logits[request->forbidden[number]] = -INFINITY;
         if (beam->read < request->minimum) logits[task->end] = -INFINITY;
-        Candidate *candidates = beam->candidates + (size_t)beam_row * max_count;
-        int count = top_candidates(logits, size, max_count, candidates);
+        int phrase_count = count;
+        count += top_candidates(logits, size, expansions(request->beam), candidates + count);
+        for (int number = phrase_count; state && number < count; number++)
+            candidates[number].bank = state->other_banks[request->kinds[candidates[number].token]];
         for (int number = 0; number < count; number++) candidates[number].value -= sum;
         beam->candidate_counts[beam_row] = count;
     }
@@ -342,7 +351,9 @@ static int decode_step(Workspace *space, Sequence **sequences, int count, const 
         Request *request = beam->request;
         for (int row = 0; row < beam->live; row++) beam->cache_rows[0][(size_t)row * request->limit + beam->read] = row;
         if (beam->read < request->prefix_length) beam->tokens[0][beam->read] = request->prefix[beam->read];
-        if (++beam->read > request->prefix_length) beam_advance(beam, options->end);
+        if (++beam->read <= request->prefix_length) continue;
+        if (request->start) constrained_advance(beam, options->end);
+        else beam_advance(beam, options->end);
     }
     return SUCCESS;
 }

@@ -81,7 +81,27 @@ typedef struct {
     int32_t cancelled;            /* the caller may set it at any time; no further texts are then encoded */
 } EncoderCall;
 
-/* A source to translate, its search settings, and memory for the results. */
+#define TOKEN_KINDS 4 /* a token's kind: whether it begins and ends with a word character, see `automaton.KINDS` */
+
+/* A state of the automaton that tracks the required phrases of an output (`dragoman.decode.constraints.states`).
+
+   banks: the number of phrase tokens in the output after a token. needs: the number of tokens that are then still needed.
+   The arrays contain the values for tokens that begin or continue a phrase; the values for all other tokens are those of
+   their kinds. */
+typedef struct {
+    const int32_t *tokens, *banks, *needs; /* (count), sorted by token */
+    int32_t count;
+    int32_t complete; /* whether the output may end */
+    int32_t other_banks[TOKEN_KINDS], other_needs[TOKEN_KINDS];
+} ConstraintState;
+
+/* Replaces each of `count` states by the state after a token. Returns 0 if an error ends the search. */
+typedef int32_t (*FollowTokens)(const ConstraintState **states, const int32_t *tokens, int32_t count);
+
+/* A source to translate, its search settings, and memory for the results.
+
+   Only a request with constraints has a `start`. Its beam is larger than the requested one, so that each bank has a
+   slot. */
 typedef struct Request {
     const int32_t *source;    /* (length): ids, including the end of sentence */
     const int32_t *prefix;    /* (prefix_length): the first ids of every output */
@@ -90,6 +110,11 @@ typedef struct Request {
     int32_t beam, nbest, limit, minimum; /* limit: maximum output length, including the end of sentence */
     int32_t penalty;
     double alpha;
+    const ConstraintState *start; /* the state after the prefix, or NULL */
+    const uint8_t *kinds;         /* (vocabulary): the kind of each token */
+    FollowTokens follow;
+    int32_t requested_beam, phrase_tokens; /* phrase_tokens: number of tokens of all phrases in their shortest forms */
+    int32_t max_phrase_tokens;             /* the maximum of `ConstraintState.count` */
     int32_t *tokens;  /* (nbest, limit) */
     int32_t *lengths; /* (nbest): lengths without the end of sentence; the following arrays have the same shape */
     float *log_probabilities;
@@ -186,6 +211,14 @@ static const LayoutEntry LAYOUT[] = {
     FIELD(Options, "Options", end),
     FIELD(Options, "Options", workers),
     FIELD(Options, "Options", batch),
+    WHOLE(ConstraintState, "ConstraintState"),
+    FIELD(ConstraintState, "ConstraintState", tokens),
+    FIELD(ConstraintState, "ConstraintState", banks),
+    FIELD(ConstraintState, "ConstraintState", needs),
+    FIELD(ConstraintState, "ConstraintState", count),
+    FIELD(ConstraintState, "ConstraintState", complete),
+    FIELD(ConstraintState, "ConstraintState", other_banks),
+    FIELD(ConstraintState, "ConstraintState", other_needs),
     WHOLE(Request, "Request"),
     FIELD(Request, "Request", source),
     FIELD(Request, "Request", prefix),
@@ -199,6 +232,12 @@ static const LayoutEntry LAYOUT[] = {
     FIELD(Request, "Request", minimum),
     FIELD(Request, "Request", penalty),
     FIELD(Request, "Request", alpha),
+    FIELD(Request, "Request", start),
+    FIELD(Request, "Request", kinds),
+    FIELD(Request, "Request", follow),
+    FIELD(Request, "Request", requested_beam),
+    FIELD(Request, "Request", phrase_tokens),
+    FIELD(Request, "Request", max_phrase_tokens),
     FIELD(Request, "Request", tokens),
     FIELD(Request, "Request", lengths),
     FIELD(Request, "Request", log_probabilities),

@@ -1,8 +1,11 @@
 """`NativeEngine`: the engine that runs the encoder, decoder and search of a Transformer in compiled code on the CPU."""
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property, partial
+from math import inf
 
 from dragoman.base.errors import ResourceError
+from dragoman.decode.constraints.constraint import tokens_needed
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.models.interface import LengthLimits
 from dragoman.models.seq2seq import Seq2Seq
@@ -11,8 +14,10 @@ from dragoman.native.compiler import InstructionSet
 from dragoman.native.packing import Packing, Precision
 from dragoman.text.symbols import EOS
 from dragoman.text.tokenizers import Tokenizers
+from dragoman.translation.constraints.codec import word_edges
 from dragoman.translation.engine import Engine, Pair, Row
 from dragoman.translation.engines.native.calibration import calibrate
+from dragoman.translation.engines.native.constraints import NativeConstraints, TokenKinds
 from dragoman.translation.engines.native.model import NativeModel, NativeSession, stacks
 from dragoman.translation.engines.native.request import NativeRequest
 from dragoman.translation.request import Sampling
@@ -48,8 +53,13 @@ class NativeEngine:
         )  # refuses models that it does not support, before anything is compiled or measured
         best = calibrate(threads, best_library())
         self._model = NativeModel(model, precision, best.threads, instructions, packing)
+        self._copy = partial(NativeEngine, model, tokenizers, scorer, precision, instructions=instructions)
         self._workers, self._precision = best.workers, precision
         self._limits, self._tokenizers, self._scorer = model.limits, tokenizers, scorer
+
+    def copy(self, threads: int) -> "NativeEngine":
+        """Return an engine of the same model that can translate in another thread at the same time."""
+        return self._copy(threads=threads)
 
     @property
     def precision(self) -> str:
@@ -62,11 +72,14 @@ class NativeEngine:
         return self._limits
 
     def refusal(self, row: Row) -> str | None:
-        """Return why a row is not supported; None for beam search without other rules or unknown-word replacement."""
+        """Return why a row is not supported.
+
+        None for beam search, also with constraints, without other rules and without unknown-word replacement.
+        """
         if isinstance(row.decoding, Sampling):
             return "the native engine does not support sampling, but PyTorch does"
-        if row.constraints:
-            return "the native engine does not support constraints, but PyTorch does"
+        if row.constraints and tokens_needed(row.constraints) > self._room(row):
+            return "the constraints need more tokens than the model may generate"
         if others := row.decoding.beyond("minimum_length", "minimum_factor", "unknown"):
             return f"the native engine does not support {', '.join(others)}, but PyTorch does"
         if not self._tokenizers.target.lossless and (
@@ -100,7 +113,18 @@ class NativeEngine:
         """Return the library's request for a supported row."""
         assert isinstance(row.decoding, SearchConfig)
         source, prefix = (*row.source, EOS), row.prefix
-        return NativeRequest.of(source, prefix.ids, row.decoding, self._limits.target.positions, prefix.unknown)
+        constraints = NativeConstraints(row.constraints, self._kinds, prefix.ids) if row.constraints else None
+        positions = self._limits.target.positions
+        return NativeRequest.of(source, prefix.ids, row.decoding, positions, prefix.unknown, constraints)
+
+    @cached_property
+    def _kinds(self) -> TokenKinds:
+        return TokenKinds(word_edges(self._tokenizers.target))
+
+    def _room(self, row: Row) -> float:
+        """Return the maximum number of tokens that may follow a row's prefix."""
+        positions = self._limits.target.positions
+        return inf if positions is None else positions - len(row.prefix.ids)
 
     def scores(self, pairs: Sequence[Pair], batch_size: int) -> list[float]:
         """See `Engine.scores`; computed by `scorer`."""

@@ -12,6 +12,7 @@ from dragoman.base.errors import ModelError
 from dragoman.decode.rules.length_penalty import GNMTPenalty, LengthPenalty, MeanLogProbability, NoPenalty
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.native import library
+from dragoman.translation.engines.native.constraints import NativeConstraints
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,8 @@ class NativeRequest:
     source: ids, including the end of sentence. prefix: the first ids of every output. forbidden: ids that never follow
     the prefix. nbest: the number of hypotheses to return. limit: the maximum number of output tokens, including the end
     of sentence, which exceeds the length of the prefix. minimum: the minimum number of output tokens. unknown: the text
-    of each UNK of the prefix, as in `Hypothesis.unknown`.
+    of each UNK of the prefix, as in `Hypothesis.unknown`. constraints: the phrases that every output must contain; None
+    if there are none.
     """
 
     source: Sequence[int]
@@ -33,6 +35,7 @@ class NativeRequest:
     minimum: int
     penalty: LengthPenalty
     unknown: tuple[str, ...] = ()
+    constraints: NativeConstraints | None = None
 
     @staticmethod
     def of(
@@ -41,12 +44,15 @@ class NativeRequest:
         config: SearchConfig,
         positions: int | None,
         unknown: tuple[str, ...] = (),
+        constraints: NativeConstraints | None = None,
     ) -> "NativeRequest":
         """Return the request for a search.
 
         positions: the maximum length of decoder inputs in tokens; None if there is no limit.
         """
         longest = config.max_length(len(source))
+        if constraints is not None:
+            longest = max(longest, len(prefix)) + constraints.tokens_needed
         limit = longest if positions is None else min(longest, positions)
         return NativeRequest(
             source=source,
@@ -58,6 +64,7 @@ class NativeRequest:
             minimum=config.min_length(len(source)),
             penalty=config.length_penalty,
             unknown=unknown,
+            constraints=constraints,
         )
 
 
@@ -94,6 +101,7 @@ class RequestArray:
             self._offsets.append((hypotheses, tokens, request.limit))
             hypotheses, tokens = hypotheses + request.nbest, tokens + request.nbest * request.limit
         self._unknown = [request.unknown for request in requests]
+        self._constraints = [request.constraints for request in requests]
         self._tokens = np.zeros(tokens, np.int32)
         self._lengths = np.zeros(hypotheses, np.int32)
         self._log_probabilities = np.zeros(hypotheses, np.float32)
@@ -112,18 +120,19 @@ class RequestArray:
         for number, request in enumerate(requests):
             hypothesis, token, _ = self._offsets[number]
             offsets = (token, hypothesis, hypothesis, hypothesis, hypothesis)
-            penalty = request.penalty
+            penalty, constraints = request.penalty, request.constraints
             self.requests[number] = library.Request(
                 *(first + 4 * start for start in starts[3 * number : 3 * number + 3]),
                 len(request.source),
                 len(request.prefix),
                 len(request.forbidden),
-                request.beam,
+                request.beam if constraints is None else constraints.beam_size(request.beam),
                 request.nbest,
                 request.limit,
                 request.minimum,
                 _PENALTIES[type(penalty)],
                 penalty.alpha if isinstance(penalty, GNMTPenalty) else 0.0,
+                *_constraint_fields(constraints, request.beam),
                 *(
                     base + each.itemsize * offset
                     for base, each, offset in zip(addresses, results, offsets, strict=True)
@@ -142,7 +151,13 @@ class RequestArray:
         self.requests[index].cancelled = 1
 
     def hypotheses(self, index: int) -> list[Hypothesis]:
-        """Return the hypotheses of a completed request, best first; [] if the request was cancelled."""
+        """Return the hypotheses of a completed request, best first; [] if the request was cancelled.
+
+        Raises the error that ended the search, if any.
+        """
+        constraints = self._constraints[index]
+        if constraints is not None and constraints.error is not None:
+            raise constraints.error
         return [self._hypothesis(index, rank) for rank in range(self.requests[index].hypothesis_count)]
 
     def _hypothesis(self, index: int, rank: int) -> Hypothesis:
@@ -162,6 +177,14 @@ _PENALTIES = {
     GNMTPenalty: library.GNMT_PENALTY,
     MeanLogProbability: library.MEAN_PENALTY,
 }
+
+
+def _constraint_fields(constraints: NativeConstraints | None, beam: int) -> tuple[Any, ...]:
+    """Return the fields of the library's `Request` that describe constraints. beam: the requested beam size."""
+    if constraints is None:
+        return None, None, library.FollowTokens(), beam, 0, 0
+    kinds = constraints.kinds.ctypes.data
+    return constraints.start, kinds, constraints.follow, beam, constraints.phrase_tokens, constraints.max_phrase_tokens
 
 
 def _check_ids(ids: Sequence[int], size: int) -> None:
