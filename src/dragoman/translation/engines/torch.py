@@ -1,6 +1,7 @@
 """`TorchEngine`: the reference engine, which computes with a PyTorch model in batches that fit into memory."""
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
 from typing import TypeVar
@@ -88,8 +89,9 @@ class TorchEngine:
 
     def hypotheses(self, rows: Sequence[Row], batch_size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
         """See `Engine.hypotheses`; a batch that does not fit into memory is halved."""
+        is_exact = self._precision == torch.float32
         for indices in until_cancelled(_batches(rows, batch_size)):
-            with torch.autocast(self._device.type, self._precision, enabled=self._precision != torch.float32):
+            with nullcontext() if is_exact else torch.autocast(self._device.type, self._precision):
                 results = self._compute_in_parts([rows[index] for index in indices], self._decoding_bytes, self._decode)
             yield from zip(indices, results, strict=True)
 
