@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from training_runs import RUN, Server, differences, outcome, wait_until_reached
+from training_runs import QUICK_RUN, Server, check_resumed_run, outcome
 
 SETTINGS = [
     "task.kind=masked_language_model",
@@ -12,20 +12,8 @@ SETTINGS = [
     "data.valid.text=valid.txt",
     "data.batch.tokens=256",
     "data.block=32",
-    "model.preset=tiny",
-    "model.width=16",
-    "model.encoder={kind: transformer, layers: 1, heads: 2, feedforward: 32}",
-    "text.subword.size=300",
-    "train.threads=1",
-    "train.device=cpu",
-    "train.precision=float32",
     "train.max_steps=60",
-    "train.checkpoint_every=7",
-    "train.validate_every=15",
-    "train.log_every=5",
-    "train.average.count=3",
-    "train.schedule={kind: cosine, peak: 0.02}",
-    f"out={RUN}",
+    *QUICK_RUN,
 ]
 
 
@@ -39,18 +27,6 @@ def write_texts(folder: Path) -> None:
 
 @pytest.mark.parametrize("pack", ["data.pack=true", pytest.param("train.replaced_tokens=50", marks=pytest.mark.slow)])
 def test_a_killed_and_resumed_run_ends_bit_identical(server: Server, tmp_path: Path, pack: str) -> None:
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    write_texts(whole)
-    write_texts(killed)
-    process = server.start(whole, "train", *SETTINGS, pack)
-    assert process.wait() == 0, process.said
-    process = server.start(killed, "train", *SETTINGS, pack)
-    wait_until_reached(process, 20)
-    process.kill()
-    process.wait()
-    process = server.start(killed, "train", *SETTINGS, pack, "--resume")
-    assert process.wait() == 0, process.said
-    assert "Resuming at step" in process.said
-    assert differences(outcome(whole), outcome(killed)) == []
+    whole, _ = check_resumed_run(server, tmp_path, write_texts, [*SETTINGS, pack])
     log = outcome(whole)["log"]
     assert log[-1]["valid_accuracy"] > 15 if "pack" in pack else log[-1]["valid_detection_accuracy"] > 80

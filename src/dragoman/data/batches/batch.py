@@ -1,8 +1,7 @@
 """Padded batches of sentence pairs, or of excerpts of plain text, for models and objectives."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from itertools import pairwise
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -10,12 +9,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dragoman.data.batches.rows import PaddedRows
 from dragoman.data.dataset import Sentences
 from dragoman.text.symbols import BOS, EOS, PAD
 
 
 @dataclass(frozen=True)
-class TargetBatch:
+class TargetBatch(PaddedRows):
     """Targets of B rows, padded on the right, for models that generate text.
 
     inputs: (B, T) int64, the token before each label. labels: (B, T) int64, the tokens to predict. target_mask: (B, T)
@@ -44,19 +44,6 @@ class TargetBatch:
         doubled = self._map_tensors(lambda tensor: torch.cat([tensor, tensor]))
         return replace(doubled, target_tokens=2 * self.target_tokens, rows=2 * self.rows)
 
-    def to(self, device: torch.device) -> Self:
-        """Return the batch on `device`. From pinned memory, the copy is asynchronous."""
-        return self._map_tensors(lambda tensor: tensor.to(device, non_blocking=True))
-
-    def pin_memory(self) -> Self:
-        """Return the batch in page-locked memory, for asynchronous copies to a GPU."""
-        return self._map_tensors(torch.Tensor.pin_memory)
-
-    def _map_tensors(self, function: Callable[[Tensor], Tensor]) -> Self:
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        tensors: dict[str, Any] = {name: function(value) for name, value in values.items() if isinstance(value, Tensor)}
-        return replace(self, **tensors)
-
     @property
     def target_positions(self) -> Tensor:
         """Positions of the target tokens: a (B, T) bool mask, or (target_tokens,) int64 indices into the flat batch."""
@@ -69,11 +56,6 @@ class TargetBatch:
         """Return the values at target tokens, row by row: (B, T, …) → (target_tokens, …)."""
         positions = self.target_positions
         return values[positions] if positions.dtype == torch.bool else values.flatten(0, 1).index_select(0, positions)
-
-    def split(self, count: int) -> list[Self]:
-        """Split into `count` parts with about equally many rows, or into single rows if there are fewer."""
-        ends = [len(self.rows) * part // count for part in range(count + 1)]
-        return [self._part(slice(*rows)) for rows in pairwise(ends) if rows[0] < rows[1]]
 
     def _part(self, rows: slice) -> Self:
         width = int(self.target_mask[rows].sum(1).max())

@@ -1,22 +1,22 @@
 """Padded batches of labelled examples."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from dragoman.data.batches.batch import pad
+from dragoman.data.batches.rows import PaddedRows
 
 NO_LABEL = -100
 """The label of a token that is not predicted."""
 
 
 @dataclass(frozen=True)
-class LabelledBatch:
+class LabelledBatch(PaddedRows):
     """B rows of tokens with labels, padded on the right.
 
     tokens: (B, S) int64, with special symbols. mask: (B, S) bool, False at padding. labels: (B,) for one label per row;
@@ -44,37 +44,17 @@ class LabelledBatch:
         """The arguments of the model: tokens and mask."""
         return self.tokens, self.mask
 
-    def to(self, device: torch.device) -> "LabelledBatch":
-        """Return the batch on `device`. From pinned memory, the copy is asynchronous."""
-        return self._map(lambda tensor: tensor.to(device, non_blocking=True))
-
-    def pin_memory(self) -> "LabelledBatch":
-        """Return the batch in page-locked memory, for asynchronous copies to a GPU."""
-        return self._map(torch.Tensor.pin_memory)
-
-    def split(self, count: int) -> list["LabelledBatch"]:
-        """Split into `count` parts with about equally many rows, or into single rows if there are fewer."""
-        ends = [len(self.rows) * part // count for part in range(count + 1)]
-        return [self._part(slice(*rows)) for rows in pairwise(ends) if rows[0] < rows[1]]
-
-    def _map(self, function: Callable[[Tensor], Tensor]) -> "LabelledBatch":
-        cut = None if self.cut is None else function(self.cut)
-        tokens, mask, labels = map(function, (self.tokens, self.mask, self.labels))
-        return replace(self, tokens=tokens, mask=mask, labels=labels, cut=cut)
-
-    def _part(self, rows: slice) -> "LabelledBatch":
+    def _part(self, rows: slice) -> Self:
         width = int(self.mask[rows].sum(1).max())
         labels = self.labels[rows]
-        if labels.shape[1:] == self.tokens.shape[1:]:
-            labels = labels[:, :width]
-        return LabelledBatch(
-            self.tokens[rows, :width],
-            self.mask[rows, :width],
-            labels,
-            self.counts[rows],
-            self.rows[rows],
-            self.task,
-            None if self.cut is None else self.cut[rows],
+        return replace(
+            self,
+            tokens=self.tokens[rows, :width],
+            mask=self.mask[rows, :width],
+            labels=labels[:, :width] if labels.shape[1:] == self.tokens.shape[1:] else labels,
+            counts=self.counts[rows],
+            rows=self.rows[rows],
+            cut=None if self.cut is None else self.cut[rows],
         )
 
 

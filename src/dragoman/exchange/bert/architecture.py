@@ -8,8 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.log import warn
-from dragoman.base.settings.load import flatten, parse_settings
+from dragoman.base.settings.load import parse_settings
 from dragoman.exchange.huggingface import CONFIG
+from dragoman.exchange.round_trip import check_same_settings
 from dragoman.models.encoder_only import EncoderOnlyConfig
 from dragoman.models.heads import MaskedLanguageModelHeadConfig
 from dragoman.models.tagging_head import TaggingHeadConfig
@@ -255,15 +256,4 @@ def _check_round_trip(model: EncoderOnlyConfig, content: Mapping[str, Any]) -> N
     pooler, next_sentence = getattr(model.head, "hidden", False), getattr(model.head, "next_sentence", False)
     read = model_section(BertSettings.model_validate(content), pooler, next_sentence, Path(CONFIG))
     ignored = (*_NOT_COMPARED, *(("head.dropout",) if model.head.kind == "span" else ()))
-    ours, theirs = (flatten(each.model_dump(mode="json")) for each in (model, read))
-    differences = [
-        f"model.{key} is {_format_value(ours.get(key))}, but BERT uses {_format_value(theirs.get(key))}"
-        for key in sorted(ours.keys() | theirs.keys())
-        if ours.get(key) != theirs.get(key) and not key.startswith(ignored)
-    ]
-    if differences:
-        raise ModelError("BERT cannot express this model:\n  " + "\n  ".join(differences))
-
-
-def _format_value(value: Any) -> str:
-    return "null" if value is None else str(value).lower()
+    check_same_settings(model, read, "BERT", ignored)

@@ -13,7 +13,6 @@ from typing import Any
 from tokenizers import AddedToken
 from tokenizers import Tokenizer as Library
 from tokenizers.decoders import WordPiece as WordPieceDecoder
-from tokenizers.models import WordPiece
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import TemplateProcessing
@@ -25,7 +24,7 @@ from dragoman.exchange.huggingface import CONFIG, SPECIAL, TOKENIZER, read_bytes
 from dragoman.exchange.weights import original_order
 from dragoman.text.symbols import SPECIAL_SYMBOLS, symbol
 from dragoman.text.vocabularies.bert import BertTokenizer, BertWordPieceConfig
-from dragoman.text.vocabularies.wordpiece import CONTINUES
+from dragoman.text.vocabularies.wordpiece import CONTINUES, LONGEST_WORD, piece_model
 
 VOCABULARY, LIBRARY = "vocab.txt", "tokenizer.json"
 _SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[UNK]")
@@ -38,8 +37,6 @@ _SETTINGS = {"do_lower_case": "lowercase", "strip_accents": "strip_accents", "to
 
 _NORMALISER = {"lowercase": "lowercase", "strip_accents": "strip_accents", "handle_chinese_chars": "split_chinese"}
 """Our setting for each key of the normaliser in `tokenizer.json`."""
-
-_LONGEST_WORD = 100
 
 
 def read_vocabulary(folder: Path, settings: BertSettings) -> tuple[BertTokenizer, BertWordPieceConfig]:
@@ -87,7 +84,7 @@ def _read_library(folder: Path) -> dict[str, int] | None:
         "model.type": (model.get("type", "WordPiece"), "WordPiece"),
         "model.unk_token": (model.get("unk_token"), "[UNK]"),
         "model.continuing_subword_prefix": (model.get("continuing_subword_prefix"), CONTINUES),
-        "model.max_input_chars_per_word": (model.get("max_input_chars_per_word"), _LONGEST_WORD),
+        "model.max_input_chars_per_word": (model.get("max_input_chars_per_word"), LONGEST_WORD),
         "normalizer.type": ((content.get("normalizer") or {}).get("type"), "BertNormalizer"),
         "normalizer.clean_text": ((content.get("normalizer") or {}).get("clean_text"), True),
         "pre_tokenizer.type": ((content.get("pre_tokenizer") or {}).get("type"), "BertPreTokenizer"),
@@ -175,7 +172,7 @@ def write_vocabulary(folder: Path, tokenizer: BertTokenizer, longest: int) -> No
     symbols = bert_symbols(tokenizer)
     ids = {each: number for number, each in enumerate(symbols)}
     normaliser = tokenizer.normaliser
-    library = Library(WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=_LONGEST_WORD))
+    library = Library(piece_model(ids, "[UNK]"))
     library.normalizer = BertNormalizer(
         **{name: normaliser[name] for name in ("clean_text", "handle_chinese_chars", "strip_accents", "lowercase")}
     )

@@ -8,8 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.log import warn
-from dragoman.base.settings.load import flatten, parse_settings
+from dragoman.base.settings.load import parse_settings
 from dragoman.exchange.huggingface import CONFIG
+from dragoman.exchange.round_trip import check_same_settings
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.models.transformer import TransformerDecoderConfig, TransformerEncoderConfig
 
@@ -180,15 +181,4 @@ def _check_round_trip(model: ModelConfig, content: Mapping[str, Any]) -> None:
     )
     if model.target_positions == model.positions:
         model = model.model_copy(update={"target_positions": None})
-    ours, theirs = (flatten(each.model_dump(mode="json")) for each in (model, read))
-    differences = [
-        f"model.{key} is {_format_value(ours.get(key))}, but Marian uses {_format_value(theirs.get(key))}"
-        for key in sorted(ours.keys() | theirs.keys())
-        if ours.get(key) != theirs.get(key) and not key.startswith(_NOT_COMPARED)
-    ]
-    if differences:
-        raise ModelError("Marian cannot express this model:\n  " + "\n  ".join(differences))
-
-
-def _format_value(value: Any) -> str:
-    return "null" if value is None else str(value).lower()
+    check_same_settings(model, read, "Marian", _NOT_COMPARED)

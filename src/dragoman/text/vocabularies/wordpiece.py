@@ -18,6 +18,9 @@ from dragoman.text.vocabularies.config import LARGEST_SIZE, VocabularyConfig, co
 from dragoman.text.vocabularies.hugging_face import HuggingFaceTokenizer, pipeline, train
 
 CONTINUES = "##"
+LONGEST_WORD = 100
+"""Maximum number of characters of a word; a longer one becomes UNK."""
+
 _BOUNDARIES = " ?#|" + WORDS.replace("[^", "[^#")
 
 
@@ -93,9 +96,17 @@ def learn_pieces(words: Counter[str], size: int, min_frequency: int) -> dict[str
     return learned
 
 
-def piece_model(vocabulary: dict[str, int] | None = None) -> WordPiece:
-    """Return the library's model with the ids of pieces by name. A word with an unknown character is one UNK."""
-    return WordPiece(vocabulary or {}, unk_token=SPECIAL_SYMBOLS[UNK], continuing_subword_prefix=CONTINUES)
+def piece_model(vocabulary: dict[str, int] | None = None, unknown: str = SPECIAL_SYMBOLS[UNK]) -> WordPiece:
+    """Return the library's model with the ids of pieces by name. A word with an unknown character is one UNK.
+
+    unknown: the name of UNK.
+    """
+    return WordPiece(
+        vocabulary or {},
+        unk_token=unknown,
+        continuing_subword_prefix=CONTINUES,
+        max_input_chars_per_word=LONGEST_WORD,
+    )
 
 
 def _splitter() -> Split:
