@@ -305,3 +305,30 @@ def test_the_named_task_decides_which_checkpoint_is_kept() -> None:
     assert one.score("a") > other.score("a")
     assert one.score("mean") < other.score("mean")
     assert one["loss"].value == 2.0
+
+
+def test_a_masked_language_model_is_trained_beside_a_task_with_labels(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("a dog sees Anna in the park\nthe red cat\n" * 6)
+    corpus = {"text": str(tmp_path / "text.txt")}
+    data = {"train": corpus, "valid": corpus, "block": 24, "batch": {"tokens": 60}}
+    body = recipe(tmp_path, out="body", train={"max_steps": 1})
+    tasks = {"animals": body.pop("tasks")["animals"], "text": {"kind": "masked_language_model", "weight": 0.2}}
+    train({**body, "task": {"kind": "masked_language_model"}, "data": data}, quiet=True)
+    tasks["text"]["data"] = data
+    values = recipe(tmp_path, tasks=tasks, mixing={"kind": "proportional"}, train={"max_steps": 2})
+    del values["model"], values["text"]
+    with pytest.raises(ConfigError, match=r"vocabulary of train\.start"):
+        train(values, quiet=True)
+    values["train"]["start"] = str(tmp_path / "body")
+    measures = train(values, quiet=True).validation
+    assert measures["mean"].value == measures["animals"].value
+    loss = measures["animals_loss"].value + 0.2 * measures["text_loss"].value
+    assert measures["loss"].value == pytest.approx(loss)
+    prediction: Any = Predictor.load(tmp_path / "run", "cpu", 2, task="text").predict("a <mask> runs")[0]
+    assert len(prediction.fills[0]) == 2
+    # the folder alone suffices, although its settings contain the vocabulary of the body
+    assert train(tmp_path / "run", {"train.max_steps": 3}, resume=True, quiet=True).step == 3
+    alone = {**values, "task": {"kind": "classification"}, "data": tasks["animals"]["data"]}
+    del alone["tasks"], alone["mixing"]
+    train({**alone, "out": str(tmp_path / "alone")}, quiet=True)
+    assert train(tmp_path / "alone", {"train.max_steps": 3}, resume=True, quiet=True).step == 3

@@ -40,13 +40,16 @@ def load_body(run: HeadRun) -> StartedRun:
         base.pop("generator", None)
     settings = _merge(base, run.model.model_dump(exclude_unset=True))
     run = run.model_copy(update={"model": parse_settings(settings, EncoderOnlyConfig, f"model, from {folder}")})
-    if "text" in run.model_fields_set or start.loaded.text is None:
+    if start.loaded.text is None:
         return StartedRun(run, start)
-    text = parse_settings(
+    section = parse_settings(
         start.loaded.config.get("text") or {}, TextConfig, f"in the text section of {folder / CONFIG}"
     )
+    text = TextConfig(subword=section.subword)
+    if "text" in run.model_fields_set and run.text != text:  # the settings of a stored run contain the same section
+        return StartedRun(run, start)
     tokenizer = start.loaded.text.target if isinstance(stored, LanguageModelConfig) else start.loaded.text.source
-    run = run.model_copy(update={"text": TextConfig(subword=text.subword)})
+    run = run.model_copy(update={"text": text})
     return StartedRun(run, start, Tokenizers(tokenizer, tokenizer))
 
 

@@ -156,6 +156,11 @@ class LabelledJob(Job):
             train = train.model_copy(update={"validate_every": validation_interval(updates, train.limited)})
             self.run = self.run.model_copy(update={"train": train})
 
+    @property
+    def size(self) -> int:
+        """Number of training examples, some of which may be divided into several rows."""
+        return len(self.train)
+
     def training_texts(self) -> Iterator[str]:
         """Yield the texts of the training examples."""
         return chain.from_iterable(map(self.texts, self.train))

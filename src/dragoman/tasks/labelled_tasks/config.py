@@ -6,7 +6,7 @@ from pydantic import Field, field_validator, model_validator
 from torch import nn
 
 from dragoman.base.settings.config import Config
-from dragoman.models.heads import SpanHeadConfig, TaskHeadConfig
+from dragoman.models.heads import MaskedLanguageModelHeadConfig, SpanHeadConfig, TaskHeadConfig
 from dragoman.models.tagging_head import TaggingHeadConfig
 from dragoman.models.text_heads import ClassificationHeadConfig, RegressionHeadConfig
 from dragoman.tasks.head_run import HeadRun
@@ -15,9 +15,7 @@ from dragoman.tasks.labelled.config import (
     AnsweringRun,
     ClassificationMetric,
     ClassificationRun,
-    LabelledDataConfig,
     LabelledLoopConfig,
-    LabelledRun,
     LabelledTextsConfig,
     QuestionsConfig,
     RegressionMetric,
@@ -28,6 +26,8 @@ from dragoman.tasks.labelled.config import (
 )
 from dragoman.tasks.labelled.objective import ClassObjectiveConfig
 from dragoman.tasks.labelled_tasks.mixing import MixingConfig, TogetherConfig
+from dragoman.tasks.language_model.config import LanguageModelObjectiveConfig, TextCrossEntropyConfig
+from dragoman.tasks.masked_language_model.config import MaskedDataConfig, MaskedLanguageModelRun
 from dragoman.training.config import LoopConfig
 from dragoman.training.task import Task
 
@@ -43,20 +43,26 @@ class MemberTask(Config):
     run_class: the run that trains this task alone.
     """
 
-    run_class: ClassVar[type[LabelledRun]]
+    run_class: ClassVar[type[HeadRun]]
 
     kind: str
     weight: float = Field(1.0, gt=0, description="λ, weight of the task's mean loss per label.")
-    data: LabelledDataConfig = Field(description="Examples and batches.")
+    data: Any = Field(description="Examples and batches.")
     head: TaskHeadConfig = Field(description="Head of the task.")
     metric: str = Field(description="The task's own measure.")
 
-    def run_alone(self, run: "LabelledTasksRun") -> LabelledRun:
+    @property
+    def valid_names(self) -> str:
+        """Names of the validation sets, for messages."""
+        return str(self.data.names("valid"))
+
+    def run_alone(self, run: "LabelledTasksRun") -> Any:
         """Return the run that trains only this task. run: the whole run."""
-        fields: Any = self.run_class.model_fields
+        run_class: Any = self.run_class
+        fields = run_class.model_fields
         loop = {name: getattr(run.train, name) for name in LoopConfig.model_fields if name != "metric"}
         own = {name: getattr(self, name) for name in ("metric", "objective") if name in type(self).model_fields}
-        return self.run_class(
+        return run_class(
             task=fields["task"].annotation(),
             data=self.data,
             text=run.text,
@@ -65,7 +71,7 @@ class MemberTask(Config):
             out=run.out,
         )
 
-    def with_choices(self, run: LabelledRun) -> Self:
+    def with_choices(self, run: Any) -> Self:
         """Return the settings, with those that `run`, a prepared run of this task alone, has chosen from the data."""
         return self.model_copy(update={"data": run.data, "head": run.model.head, "metric": run.train.metric})
 
@@ -86,7 +92,7 @@ class MemberTask(Config):
 class ClassificationMember(MemberTask):
     """Classification of texts, or of pairs of texts, as one of several tasks."""
 
-    run_class: ClassVar[type[LabelledRun]] = ClassificationRun
+    run_class: ClassVar[type[HeadRun]] = ClassificationRun
 
     kind: Literal["classification"] = "classification"
     data: LabelledTextsConfig = Field(description="Examples and batches.")
@@ -98,7 +104,7 @@ class ClassificationMember(MemberTask):
 class RegressionMember(MemberTask):
     """Prediction of a number for each text or pair of texts, as one of several tasks."""
 
-    run_class: ClassVar[type[LabelledRun]] = RegressionRun
+    run_class: ClassVar[type[HeadRun]] = RegressionRun
 
     kind: Literal["regression"] = "regression"
     data: LabelledTextsConfig = Field(description="Examples and batches.")
@@ -109,7 +115,7 @@ class RegressionMember(MemberTask):
 class TaggingMember(MemberTask):
     """Prediction of a tag for each word of a sentence, as one of several tasks."""
 
-    run_class: ClassVar[type[LabelledRun]] = TaggingRun
+    run_class: ClassVar[type[HeadRun]] = TaggingRun
 
     kind: Literal["tagging"] = "tagging"
     data: TaggedDataConfig = Field(description="Sentences and batches.")
@@ -121,7 +127,7 @@ class TaggingMember(MemberTask):
 class AnsweringMember(MemberTask):
     """Extractive question answering as one of several tasks."""
 
-    run_class: ClassVar[type[LabelledRun]] = AnsweringRun
+    run_class: ClassVar[type[HeadRun]] = AnsweringRun
 
     kind: Literal["question_answering"] = "question_answering"
     data: QuestionsConfig = Field(description="Questions and batches.")
@@ -129,8 +135,34 @@ class AnsweringMember(MemberTask):
     metric: AnsweringMetric = Field("f1", description="The task's own measure.")
 
 
+class MaskedMember(MemberTask):
+    """Restoring masked tokens of a text beside labelled tasks. The vocabulary is that of train.start."""
+
+    run_class: ClassVar[type[HeadRun]] = MaskedLanguageModelRun
+
+    kind: Literal["masked_language_model"] = "masked_language_model"
+    data: MaskedDataConfig = Field(description="Corpora, cleaning, masking, batches.")
+    head: MaskedLanguageModelHeadConfig = Field(MaskedLanguageModelHeadConfig(), description="Head of the task.")
+    metric: Literal["accuracy", "loss"] = Field(
+        "accuracy", description="The task's own measure, which the mean of the tasks does not include."
+    )
+    objective: LanguageModelObjectiveConfig = Field(TextCrossEntropyConfig(), description="Training objective.")
+
+    @property
+    def valid_names(self) -> str:
+        """Names of the validation sets, for messages."""
+        return self.data.valid_names
+
+    @model_validator(mode="after")
+    def _check_vocabulary(self) -> Self:
+        if self.data.vocabulary_of is not None:
+            raise ValueError("all tasks share the vocabulary of train.start: remove data.vocabulary_of")
+        return self
+
+
 MemberTaskConfig = Annotated[
-    ClassificationMember | RegressionMember | TaggingMember | AnsweringMember, Field(discriminator="kind")
+    ClassificationMember | RegressionMember | TaggingMember | AnsweringMember | MaskedMember,
+    Field(discriminator="kind"),
 ]
 
 
@@ -182,7 +214,14 @@ class LabelledTasksRun(HeadRun):
         if metric not in (MEAN, LOSS, *self.tasks):
             listed = ", ".join((MEAN, LOSS, *self.tasks))
             raise ValueError(f"train.metric is {metric}, but there is no such task: expected one of {listed}")
-        losses = [name for name, task in self.tasks.items() if task.metric == LOSS]
+        masked = [name for name, task in self.tasks.items() if isinstance(task, MaskedMember)]
+        if len(masked) == len(self.tasks):
+            raise ValueError("no task has labels: add one, or set task.kind=masked_language_model")
+        if masked and self.train.start is None:
+            raise ValueError(
+                f"tasks.{masked[0]} is a masked language model, which uses the vocabulary of train.start: set it"
+            )
+        losses = [name for name, task in self.tasks.items() if task.metric == LOSS and name not in masked]
         if metric == MEAN and losses:
             raise ValueError(
                 f"train.metric=mean averages percentages, but tasks.{losses[0]}.metric is loss: choose another metric "

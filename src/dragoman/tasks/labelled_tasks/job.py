@@ -1,4 +1,4 @@
-"""`LabelledTasksJob`, a job that trains one body with several heads, one for each task with labels."""
+"""`LabelledTasksJob`, a job that trains one body with several heads, one for each task."""
 
 from collections.abc import Mapping
 from itertools import chain
@@ -19,6 +19,7 @@ from dragoman.tasks.labelled.card import training_facts, write_training_section
 from dragoman.tasks.labelled.job import NEW_HEAD_RATE, LabelledJob, validation_interval
 from dragoman.tasks.labelled.jobs import AnsweringJob, ClassificationJob, RegressionJob, TaggingJob
 from dragoman.tasks.labelled_tasks.config import LabelledTasksRun
+from dragoman.tasks.labelled_tasks.masked import MaskedMemberJob
 from dragoman.tasks.labelled_tasks.validator import TasksValidator, TaskValidator
 from dragoman.tasks.multitask.members import Member, TaskBatch
 from dragoman.tasks.multitask.mixture import TaskMixture, plans_for
@@ -27,11 +28,13 @@ from dragoman.tasks.start import StartedRun
 from dragoman.text.tokenizers import Tokenizers, train_tokenizers
 from dragoman.training.validation import Validation
 
-_JOBS: dict[str, type[LabelledJob]] = {
+_MemberJob = LabelledJob | MaskedMemberJob
+_JOBS: dict[str, type[LabelledJob] | type[MaskedMemberJob]] = {
     "classification": ClassificationJob,
     "regression": RegressionJob,
     "tagging": TaggingJob,
     "question_answering": AnsweringJob,
+    "masked_language_model": MaskedMemberJob,
 }
 
 
@@ -45,7 +48,7 @@ class LabelledTasksJob(TaskMixture):
         started = load_body(run)
         self._tokenizers = started.tokenizers
         super().__init__(started.run, started.start)
-        self._jobs: dict[str, LabelledJob] = {}
+        self._jobs: dict[str, _MemberJob] = {}
         for name, task in self.run.tasks.items():
             alone = StartedRun(task.run_alone(self.run), started.start, started.tokenizers)
             self._jobs[name] = _JOBS[task.kind](alone.run, alone, name)
@@ -60,7 +63,7 @@ class LabelledTasksJob(TaskMixture):
     def prepare(self) -> None:
         """Learn one vocabulary from the texts of all tasks, if none is given, and prepare every task."""
         run, jobs = self.run, self._jobs.values()
-        examples = sum(len(job.train) for job in jobs)
+        examples = sum(job.size for job in jobs)
         if self._tokenizers is None:
             text = run.text.model_copy(update={"subword": run.text.subword.with_size(examples), "shared": True})
             texts = chain.from_iterable(job.training_texts() for job in jobs)
@@ -107,7 +110,7 @@ class LabelledTasksJob(TaskMixture):
     def outline(self, model: nn.Module) -> str:
         """Return one line with the preset, the numbers of parameters and vocabulary entries, and the tasks."""
         tasks = [
-            f"{name}: {len(job.train):,} examples, λ {self.run.tasks[name].weight:.3g}"
+            f"{name}: {job.size or job.examples:,} examples, λ {self.run.tasks[name].weight:.3g}"
             for name, job in self._jobs.items()
         ]
         return (
@@ -156,7 +159,10 @@ class LabelledTasksJob(TaskMixture):
         return TasksValidator(
             {
                 each.name: TaskValidator(
-                    each.job.validator(each.body(model), device), each.job.run.train.metric, each.weight
+                    each.job.validator(each.body(model), device),
+                    each.job.run.train.metric,
+                    each.weight,
+                    isinstance(each.job, LabelledJob),
                 )
                 for each in self._members
             }
@@ -202,4 +208,4 @@ class LabelledTasksJob(TaskMixture):
         """Return the names of the validation sets of a measure: those of one task, or of all tasks."""
         owners = [name for name in self.tasks if key == name or key.startswith(f"{name}_")]
         named = [max(owners, key=len)] if owners else self.tasks
-        return ", ".join(self.run.tasks[name].data.names("valid") for name in named)
+        return ", ".join(self.run.tasks[name].valid_names for name in named)

@@ -15,11 +15,16 @@ _CORRELATIONS = ("matthews", "pearson", "spearman")
 
 @dataclass(frozen=True)
 class TaskValidator:
-    """The validator of one task. metric: key of the task's own measure. weight: λ of the task."""
+    """The validator of one task.
+
+    metric: key of the task's own measure. weight: λ of the task. labelled: whether the task has labels, so that the
+    mean of the tasks includes it.
+    """
 
     validator: Validator
     metric: str
     weight: float
+    labelled: bool = True
 
 
 @dataclass(frozen=True)
@@ -41,9 +46,10 @@ class TasksValidator:
         """
         own = {name: results[name][task.metric] for name, task in self.tasks.items()}
         measures: list[Measure] = []
-        if all(measure.better == "higher" for measure in own.values()):
-            values = [_in_percent(measure) for measure in own.values()]
-            signature = ", ".join(f"{name}: {_describe(measure)}" for name, measure in own.items())
+        averaged = {name: measure for name, measure in own.items() if self.tasks[name].labelled}
+        if all(measure.better == "higher" for measure in averaged.values()):
+            values = [_in_percent(measure) for measure in averaged.values()]
+            signature = ", ".join(f"{name}: {_describe(measure)}" for name, measure in averaged.items())
             measures.append(Measure(MEAN, "mean of the tasks", fmean(values), "higher", signature))
         for name, result in results.items():
             for measure in result.measures:

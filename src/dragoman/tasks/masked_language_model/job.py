@@ -31,6 +31,7 @@ from dragoman.tasks.masked_language_model.config import MaskedLanguageModelRun
 from dragoman.tasks.masked_language_model.objective import NextSentenceObjective
 from dragoman.tasks.masked_language_model.replaced_tokens import Detector, ReplacedTokenObjective
 from dragoman.tasks.masked_language_model.validator import MaskedTextValidator, MaskedValidationSets
+from dragoman.tasks.start import StartedRun
 from dragoman.text.symbols import SPECIAL_SYMBOLS
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
@@ -48,11 +49,14 @@ class MaskedLanguageModelJob(CorpusJob):
     special = SPECIAL
     run: MaskedLanguageModelRun
 
-    def __init__(self, run: MaskedLanguageModelRun) -> None:
+    def __init__(self, run: MaskedLanguageModelRun, started: StartedRun | None = None) -> None:
+        """started: the run with the body of `train.start`, if it is already loaded."""
         check_readable(*run.data.corpora)
-        run, tokenizers = load_vocabulary(run)
+        tokenizers = None
+        if started is None:
+            run, tokenizers = load_vocabulary(run)
         self._held_out = [HeldOutText(str(corpus), read_texts(corpus)) for corpus in run.data.valid_sets]
-        started = load_body(run)
+        started = started or load_body(run)
         tokenizers = tokenizers or started.tokenizers
         run = started.run
         if tokenizers is None:

@@ -1,0 +1,53 @@
+"""`MaskedMemberJob`, a masked language model as one of several tasks of a run."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from dragoman.data.batches.masking import MASK
+from dragoman.models.encoder_only import EncoderOnlyConfig
+from dragoman.tasks.masked_language_model.config import MaskedLanguageModelRun
+from dragoman.tasks.masked_language_model.job import MaskedLanguageModelJob
+from dragoman.tasks.start import StartedRun
+from dragoman.text.tokenizers import Tokenizers
+
+
+class MaskedMemberJob(MaskedLanguageModelJob):
+    """The job of a masked language model beside labelled tasks, with their body and vocabulary.
+
+    It has the methods by which `LabelledTasksJob` combines jobs (see `LabelledJob`).
+    """
+
+    def __init__(self, run: MaskedLanguageModelRun, started: StartedRun, task: str) -> None:
+        """started: the run with the body of `train.start`. task: name of the task."""
+        super().__init__(run, started)
+
+    @property
+    def size(self) -> int:
+        """Number of labelled examples: none."""
+        return 0
+
+    def training_texts(self) -> Iterator[str]:
+        """Yield no texts: the vocabulary is that of `train.start`."""
+        return iter(())
+
+    def symbols(self) -> tuple[str, ...]:
+        """Return the tags that the vocabulary needs."""
+        return (MASK,)
+
+    def share(self, model: EncoderOnlyConfig, tokenizers: Tokenizers) -> None:
+        """Use the body and the vocabulary of a run with several tasks. Must be called before `prepare`."""
+        self._tokenizers = tokenizers
+        self.run = self.run.model_copy(update={"model": model.model_copy(update={"head": self.run.model.head})})
+
+    @property
+    def label_count(self) -> int:
+        """Mean number of masked tokens of an epoch."""
+        return round(self.run.data.masking.rate * int(self.lengths.sum()))
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """The fingerprints of the corpora by name."""
+        return dict(zip(map(str, self.run.data.corpora), self.prepared.fingerprints, strict=True))
+
+    def measure(self, folder: Path) -> None:
+        """Add nothing to the model card: the task has no labels."""
