@@ -67,7 +67,8 @@ class NativeEncoder:
         model's positions, ModelError for ids that are not in the vocabulary and for states that are not finite,
         ResourceError if memory runs out, and Cancelled between two groups of texts.
         """
-        is_token, lengths = mask.numpy(), mask.sum(1).numpy()
+        is_token = mask.numpy()
+        lengths = is_token.sum(1)
         ids = tokens.numpy()[is_token].astype(np.int32)
         if ids.view(np.uint32).max(initial=0) >= self._size:  # negative ids are large without a sign
             invalid = next(each for each in ids.tolist() if not 0 <= each < self._size)

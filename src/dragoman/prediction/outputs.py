@@ -74,8 +74,8 @@ def _compute(
 def _tensors(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     """Return token ids (B, S) int64 and their mask (B, S) bool."""
     if all(len(row) == len(rows[0]) for row in rows):  # a single text, for which `pad` would take 30 µs
-        ids = torch.tensor(rows)
-        return ids, torch.ones_like(ids, dtype=torch.bool)
+        ids = torch.from_numpy(np.array(rows))
+        return ids, torch.ones(ids.shape, dtype=torch.bool)
     return pad([np.asarray(row) for row in rows])
 
 
