@@ -59,8 +59,10 @@ def choose_engine(model: EncoderOnly, name: str = "auto", precision: str = "floa
         encoder = NativeEncoder(model, "int8" if precision == "int8" else "float32", torch.get_num_threads())
         return EncoderEngine("native", precision, EncoderOnly(model.width, model.limit, encoder, model.head).eval())
     except (UnsupportedModelError, ResourceError) as error:
-        if name == "native":
+        if name == "native" and isinstance(error, ResourceError):
             raise
+        if name == "native":
+            raise UnsupportedModelError(f"{error}: use --engine torch") from None
         if precision != "float32":
             warn(f"computing in float32, because {error}")
         elif isinstance(error, ResourceError):
