@@ -9,7 +9,7 @@ import pytest
 import torch
 from engines import build_engine
 
-from dragoman import Predictor, evaluate_labels, predict, train
+from dragoman import Predictor, describe, evaluate_labels, predict, train
 from dragoman.base.errors import ConfigError
 from dragoman.checkpoint.tensors import load_tensors
 from dragoman.cli.main import main
@@ -332,3 +332,10 @@ def test_a_masked_language_model_is_trained_beside_a_task_with_labels(tmp_path: 
     del alone["tasks"], alone["mixing"]
     train({**alone, "out": str(tmp_path / "alone")}, quiet=True)
     assert train(tmp_path / "alone", {"train.max_steps": 3}, resume=True, quiet=True).step == 3
+
+
+def test_a_recipe_is_described_with_the_heads_of_its_tasks(tmp_path: Path) -> None:
+    described = describe(recipe(tmp_path), vocabulary=300)
+    names = [part.name for part in described.whole.parts]
+    assert {"head.animals", "head.length", "head.names"} <= set(names)
+    assert described.whole.operations.training > 0

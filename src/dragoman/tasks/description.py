@@ -132,7 +132,10 @@ def _configure_untrained(
     if model is None and len(sizes) == 2 and "text" in task.run.model_fields:
         overrides = all_overrides(["text.shared=false"], overrides)
     if keys & set(task.run.model_fields):
-        run: Any = load_settings(model, all_overrides(overrides, task.placeholders), task.run)
+        given = keys | {str(each.key[0]) for each in all_overrides(overrides)}
+        # the tasks of a recipe determine the heads of the model
+        placeholders = [each for each in task.placeholders if not (each.startswith("tasks=") and "tasks" in given)]
+        run: Any = load_settings(model, all_overrides(overrides, placeholders), task.run)
         started = load_start(run)
         config, text, tokenizers = started.run.model, getattr(started.run, "text", text), started.tokenizers
     else:

@@ -5,8 +5,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, field_validator, model_validator
 from torch import nn
 
-from dragoman.base.settings.config import Config
-from dragoman.models.heads import MaskedLanguageModelHeadConfig, SpanHeadConfig, TaskHeadConfig
+from dragoman.base.settings.config import Config, kinds, union_members
+from dragoman.models.heads import MaskedLanguageModelHeadConfig, SeveralHeadsConfig, SpanHeadConfig, TaskHeadConfig
 from dragoman.models.tagging_head import TaggingHeadConfig
 from dragoman.models.text_heads import ClassificationHeadConfig, RegressionHeadConfig
 from dragoman.tasks.head_run import HeadRun
@@ -198,14 +198,26 @@ class LabelledTasksRun(HeadRun):
     mixing: MixingConfig = Field(TogetherConfig(), description="How the batches of the tasks are mixed.")
     train: LabelledTasksLoopConfig = Field(LabelledTasksLoopConfig(), description="Training loop.")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _add_heads(cls, values: Any) -> Any:
+        """Add the heads of the tasks to the model."""
+        if not isinstance(values, dict):
+            return values
+        tasks, model = values.get("tasks"), values.get("model", {})
+        head = model.get("head", {}) if isinstance(model, dict) else None
+        if not isinstance(tasks, dict) or not isinstance(head, dict) or head.get("heads") is not None:
+            return values
+        heads = {name: _head(task) for name, task in tasks.items()}
+        if None in heads.values() or any(map(_name_problem, tasks)):
+            return values  # another validator raises an error
+        return {**values, "model": {**model, "head": {**head, "heads": heads}}}
+
     @field_validator("tasks")
     @classmethod
     def _check_names(cls, tasks: dict[str, MemberTask]) -> dict[str, MemberTask]:
-        for name in tasks:
-            if not name or "." in name or "/" in name or name != name.strip():
-                raise ValueError(f"the task name {name!r} must not be empty or contain dots, slashes or outer blanks")
-            if name in _RESERVED:
-                raise ValueError(f"the task name {name!r} is reserved: choose another name")
+        for problem in filter(None, map(_name_problem, tasks)):
+            raise ValueError(problem)
         return tasks
 
     @model_validator(mode="after")
@@ -244,4 +256,29 @@ class LabelledTasksRun(HeadRun):
             else task
             for name, task in self.tasks.items()
         }
-        return self.model_copy(update={"tasks": tasks, "model": self.model.with_stored_choices(stored.model)})
+        head = SeveralHeadsConfig(heads={name: task.head for name, task in tasks.items()})
+        model = self.model.with_stored_choices(stored.model).model_copy(update={"head": head})
+        return self.model_copy(update={"tasks": tasks, "model": model})
+
+
+_HEADS: dict[Any, str] = {
+    kind: member.run_class.head for member in union_members(MemberTaskConfig) for kind in kinds(member)
+}
+"""The kind of the head of each kind of task."""
+
+
+def _name_problem(name: Any) -> str | None:
+    """Return the reason why a task cannot have this name, or None."""
+    if not isinstance(name, str) or not name or "." in name or "/" in name or name != name.strip():
+        return f"the task name {name!r} must be a text without dots, slashes and outer blanks: choose another name"
+    return f"the task name {name!r} is reserved: choose another name" if name in _RESERVED else None
+
+
+def _head(task: Any) -> dict[str, Any] | None:
+    """Return the settings of the head of a task that is not yet validated; None if they are invalid."""
+    if isinstance(task, MemberTask):
+        return task.head.model_dump(exclude_unset=True) | {"kind": task.head.kind}
+    if not isinstance(task, dict):
+        return None
+    head, kind = task.get("head", {}), _HEADS.get(task.get("kind"))
+    return {"kind": kind, **head} if isinstance(head, dict) and kind is not None else None
