@@ -77,8 +77,10 @@ static int open_stack(Stack *stack, const StackSource *source, int precision) {
         }
         const Matrix *matrices[] = {&layer->projections, &layer->output, &layer->source_query, &layer->source_projections,
                                     &layer->source_output, &layer->inner, &layer->gate, &layer->outer};
-        for (size_t number = 0; number < sizeof matrices / sizeof *matrices; number++)
+        for (size_t number = 0; number < sizeof matrices / sizeof *matrices; number++) {
             stack->widest = widest(stack->widest, matrices[number]);
+            stack->weights += (int64_t)matrices[number]->outputs * matrices[number]->inputs;
+        }
     }
     return 1;
 }

@@ -39,7 +39,8 @@ typedef struct {
     Layer *layer;            /* (layers) */
     Norm norm;
     Norm embedding_norm;     /* of the inputs of the first layer of an encoder; width 0: none */
-    int widest; /* the width of the widest row that a layer computes */
+    int widest;      /* the width of the widest row that a layer computes */
+    int64_t weights; /* the number of weights of all layers, without embeddings */
 } Stack;
 
 typedef struct {

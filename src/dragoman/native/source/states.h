@@ -1,7 +1,7 @@
 /* The states of texts, for models with a head instead of a decoder.
 
    Consecutive texts are encoded in groups of about `batch` tokens. All threads of the team share the products of a single
-   group. Of several groups, each thread encodes one at a time, with a workspace of its own. The states of a text do not
+   group if it takes long enough. Of several groups, each thread encodes one at a time, with a workspace of its own. The states of a text do not
    depend on its group or on the number of threads. */
 #pragma once
 
@@ -62,11 +62,22 @@ static int divide_into_groups(const EncoderCall *call, int *groups) {
     return count;
 }
 
+/* The number of multiplications, about one millisecond in float32, from which several threads are faster. For fewer, waking
+   them takes longer than they save, and more so if other programs use the processor. */
+#define MIN_SHARED_PRODUCTS 60000000
+
+static int is_worth_sharing(const Stack *stack, const EncoderCall *call) {
+    int64_t products = stack->weights * (call->starts[call->texts] - call->starts[0]);
+    return products >= MIN_SHARED_PRODUCTS * (stack->layer->inner.precision == INT8 ? 4 : 1); /* int8 is as much faster */
+}
+
 /* Encodes all texts of a call; returns an `Outcome`. */
 static int encode_texts(const Model *model, Team *team, const EncoderCall *call) {
     int *groups = malloc(((size_t)call->texts + 1) * sizeof *groups);
     if (!groups) return NO_MEMORY;
     int count = divide_into_groups(call, groups), outcome;
+    Team single_thread = {.size = 1};
+    if (count <= 1 && !is_worth_sharing(&model->encoder, call)) team = &single_thread;
     team_wake(team);
     if (count > 1) {
         GroupsTask task = {model, call, groups, count, 0, SUCCESS};
