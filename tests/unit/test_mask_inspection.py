@@ -48,7 +48,7 @@ def write_model(folder: Path, model: str, vocabulary: str = "bpe") -> Path:
 def test_the_relevance_of_a_word_is_the_derivative_of_the_filled_token(
     model: str, vocabulary: str, tmp_path: Path
 ) -> None:
-    predictor = Predictor.load(write_model(tmp_path / "model", model, vocabulary), "cpu")
+    predictor = Predictor.load(write_model(tmp_path / "model", model, vocabulary), "cpu", engine="torch")
     predictor.model.double()
     (prediction,) = predictor.predict([TEXT])
     fills: Any = prediction.as_json()["fills"]
