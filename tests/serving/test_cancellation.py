@@ -1,6 +1,7 @@
 """Work without a waiting client is abandoned, and work that is too expensive is rejected before it begins."""
 
 import asyncio
+import gc
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,7 @@ from dragoman.base.cancellation import Cancellation, Cancelled, check_cancelled,
 from dragoman.control.control import Control
 from dragoman.documents.formats.html.tokenizer import tokenize
 from dragoman.documents.formats.union import get_format
+from dragoman.documents.sentences import Sentence
 from dragoman.serving.background import Background
 from dragoman.serving.batcher import Batcher
 from dragoman.serving.config import LimitsConfig, QueueConfig
@@ -21,6 +23,7 @@ from dragoman.serving.errors import Overloaded
 from dragoman.serving.fair_executor import FairExecutor
 from dragoman.serving.queue import Hypotheses, Ticket
 from dragoman.translation.request import Request, TextRequest
+from dragoman.translation.result import Translation
 
 
 def test_a_cancellation_reaches_loops_and_callbacks() -> None:
@@ -260,6 +263,39 @@ def test_long_documents_have_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("dragoman.serving.service._CHARACTERS", 2000)
         long, _ = asked(service, work)
     assert long.status_code == 503 and "took longer than 0.6" in long.json()["error"], long.text
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(30.0, 200), (0.3, 503)])
+def test_documents_are_freed_at_once(seconds: float, status: int) -> None:
+    """The garbage collector, which runs rarely in a server, is not needed, whether a document is translated or not."""
+
+    def slow(row: object) -> list[str]:
+        time.sleep(0.02)
+        return shouting(row)  # type: ignore[arg-type]
+
+    def count() -> int:
+        found = [each for each in gc.get_objects() if isinstance(each, Sentence | Translation)]
+        return sum("UNICORN" in each.text.upper() for each in found)
+
+    text = "".join(f"A unicorn runs number {number} .\n" for number in range(40))
+
+    async def work(client: httpx.AsyncClient) -> int:
+        fields = {"source": "en", "target": "de"}
+        answer = await client.post("/translate_file", files={"file": ("a.txt", text)}, data=fields)
+        end = time.monotonic() + 10
+        while count() and time.monotonic() < end:
+            await asyncio.sleep(0.1)  # the current sentence is still being translated
+        assert count() == 0
+        return answer.status_code
+
+    gc.collect()
+    gc.disable()
+    try:
+        queue = {"cache_entries": 0}
+        with served({"en-de": slow}, limits={"file_seconds": seconds}, queue=queue) as service:  # type: ignore[dict-item]
+            assert asked(service, work) == status
+    finally:
+        gc.enable()
 
 
 def test_aborted_documents_are_answered_in_json() -> None:

@@ -65,7 +65,10 @@ async def decode(
 async def _submit(batcher: Batcher, ticket: Ticket) -> list[Hypotheses]:
     batcher.submit(ticket)
     try:
-        return await asyncio.wrap_future(ticket.done)
+        results = await asyncio.wrap_future(ticket.done)
+        found = list(results)
+        results.clear()  # the callbacks of futures keep them, and this list, until the next garbage collection
+        return found
     finally:
         ticket.done.cancel()
 

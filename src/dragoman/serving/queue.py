@@ -60,9 +60,11 @@ class Ticket:
         with self._lock:
             self._results[index] = hypotheses
             complete = len(self._results) == len(self.lines)
+            if complete:  # callbacks of `done` refer to the ticket until the next garbage collection
+                results, self._results, self._on_result = self._results, {}, None
         if complete:
             with suppress(InvalidStateError):  # the ticket was cancelled or failed in the meantime
-                self.done.set_result([self._results[index] for index in range(len(self.lines))])
+                self.done.set_result([results[index] for index in range(len(self.lines))])
 
     def fail(self, error: BaseException) -> None:
         """Fail the ticket because one or all of its lines cannot be translated."""

@@ -56,8 +56,14 @@ class SentenceDecoder:
         """The lines whose guard inspects the result of a search without it, by index."""
 
     async def decode(self, on_result: OnResult) -> list[Hypotheses]:
-        """Return the hypotheses of each sentence. Raises RequestError and Overloaded."""
+        """Return the hypotheses of each sentence. May be called once. Raises RequestError and Overloaded."""
+        try:
+            return await self._decode(on_result)
+        finally:  # tickets refer to the decoder until the next garbage collection, which takes place rarely
+            self._sentences, self._costs = (), ()
+            self._guarded.clear()
 
+    async def _decode(self, on_result: OnResult) -> list[Hypotheses]:
         def on_first_result(index: int, hypotheses: Hypotheses) -> None:
             if found := self._accept(index, hypotheses):
                 on_result(index, found)

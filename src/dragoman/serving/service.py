@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
+from traceback import clear_frames
 from typing import Any, TypeVar
 
 from dragoman.base.cancellation import until_cancelled
@@ -214,7 +215,12 @@ class Service:
         self._timeouts.add(timeout)
         try:
             async with timeout:
-                yield limit
+                try:
+                    yield limit
+                except BaseException as error:
+                    # the frames would keep a document in memory until the next garbage collection
+                    clear_frames(error.__traceback__)
+                    raise
         except TimeoutError:
             if self._is_aborted:
                 raise Overloaded("the server is shutting down: send the request again", retry_after=5) from None
