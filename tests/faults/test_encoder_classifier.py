@@ -17,8 +17,8 @@ from dragoman import describe, train
 from dragoman.checkpoint.tensors import load_tensors
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.data.batches.plan import BatchConfig, BatchPlan, plan_epoch
-from dragoman.models.families import EncoderConfig
-from dragoman.models.family import SideContext
+from dragoman.models.families.family import SideContext
+from dragoman.models.families.union import EncoderConfig
 from dragoman.models.interface import Trial
 from dragoman.models.kinds import ModelKind, register
 from dragoman.models.settings import ModelSettings

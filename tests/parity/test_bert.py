@@ -15,7 +15,7 @@ from dragoman.checkpoint.folder import LoadedModel, load_model_folder
 from dragoman.data.batches.batch import pad
 from dragoman.exchange.bert.vocabulary import bert_order
 from dragoman.exchange.formats import export, import_model
-from dragoman.models.heads import MaskedOutput
+from dragoman.models.heads.masked_language_model import MaskedOutput
 from dragoman.prediction.inputs import join_texts
 from dragoman.text.symbols import BOS
 

@@ -84,7 +84,7 @@ def compare(model: Seq2Seq, plain: Any) -> None:
 def test_convolutional_model_is_its_formula(attention: dict[str, Any]) -> None:
     """After Gehring et al. 2017, sections 3.2 and 3.3, with one memory for keys and values and no factor m·√(1/m).
 
-    The other differences are in `models/convolutional.py`; the second case scores as the paper does, d·z.
+    The other differences are in `models/families/convolutional.py`; the second case scores as the paper does, d·z.
     """
     decoder = {"kind": "convolutional", "layers": 3, "kernel": 2, "cross_attention": attention}
     model = built({"kind": "convolutional", "layers": 2}, decoder)

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import parse_settings
-from dragoman.models.families import DecoderConfig
-from dragoman.models.family import DecoderContext, DecoderFamily, ProjectingDecoder
+from dragoman.models.families.family import DecoderContext, DecoderFamily, ProjectingDecoder
+from dragoman.models.families.union import DecoderConfig
 from dragoman.models.interface import Memory, State
 from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, Projection, token_table

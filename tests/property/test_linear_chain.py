@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dragoman.metrics.labels.spans import SCHEMES, Scheme, find_spans
 from dragoman.metrics.labels.transitions import OUTSIDE, find_forbidden, may_follow
-from dragoman.models.tagging_head import TaggingHeadConfig
+from dragoman.models.heads.tagging import TaggingHeadConfig
 from dragoman.nn.linear_chain import ChainScores, LinearChain
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.data.labelled.examples import Answer, Question
-from dragoman.models.heads import SpanHeadConfig
+from dragoman.models.heads.spans import SpanHeadConfig
 from dragoman.prediction.answering import AnswerFinder, best_spans
 from dragoman.prediction.inputs import encode_words, join_texts, word_inputs
 from dragoman.text.symbols import BOS, EOS

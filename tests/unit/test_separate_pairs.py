@@ -15,7 +15,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.cli.main import main
 from dragoman.inspect.attention import record_weights
 from dragoman.models.encoder_only import EncoderOnlyConfig
-from dragoman.models.pairs import divide_pairs
+from dragoman.models.heads.pairs import divide_pairs
 from dragoman.text.symbols import BOS, EOS, PAD
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 

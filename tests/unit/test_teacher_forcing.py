@@ -11,7 +11,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import parse_settings
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.decode.search import SearchConfig
-from dragoman.models.family import ProjectedOutput
+from dragoman.models.families.family import ProjectedOutput
 from dragoman.models.interface import Memory, State
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.auxiliary import Decisions, collecting, collector

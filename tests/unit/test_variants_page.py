@@ -14,7 +14,7 @@ from dragoman.base.settings.config import Config, kinds, union_members
 from dragoman.base.settings.load import all_overrides, load_settings, read_document
 from dragoman.base.settings.yaml import parse_yaml
 from dragoman.lecture.choices import choices
-from dragoman.models.heads import HeadConfig
+from dragoman.models.heads.union import HeadConfig
 from dragoman.models.seq2seq import PRESETS
 from dragoman.nn import scorers
 from dragoman.tasks.kinds import TASKS

@@ -16,7 +16,7 @@ from dragoman.data.batches.batch import collate, pad
 from dragoman.data.cleaning.rules import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.preparation.prepare import prepare
-from dragoman.models.families import EncoderConfig
+from dragoman.models.families.union import EncoderConfig
 from dragoman.models.footprint import measure_footprint
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.tasks.translation.config import TranslationRun

@@ -9,7 +9,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from dragoman.base.errors import ConfigError
-from dragoman.models.family import Family
+from dragoman.models.families.family import Family
 from dragoman.nn.positions.scheme import PositionScheme
 
 

@@ -10,17 +10,17 @@ from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
 from dragoman.models.assembly import initialise_linear_layers, prefix_errors, resolve_scheme
-from dragoman.models.causal import CausalEncoderConfig
-from dragoman.models.families import EncoderConfig
-from dragoman.models.family import SideContext
+from dragoman.models.families.causal import CausalEncoderConfig
+from dragoman.models.families.family import SideContext
+from dragoman.models.families.transformer import TransformerEncoderConfig
+from dragoman.models.families.union import EncoderConfig
 from dragoman.models.generator import GeneratorConfig, SharedEmbedding
-from dragoman.models.heads import HeadConfig, SeveralHeads
+from dragoman.models.heads.pairs import divide_pairs
+from dragoman.models.heads.replaced_tokens import ReplacedTokenHeadConfig
+from dragoman.models.heads.texts import ClassificationHeadConfig, TextEncoding
+from dragoman.models.heads.union import HeadConfig, SeveralHeads
 from dragoman.models.interface import LengthLimit, Memory, Trial
-from dragoman.models.pairs import divide_pairs
-from dragoman.models.replaced_tokens import ReplacedTokenHeadConfig
 from dragoman.models.settings import PresetSettings
-from dragoman.models.text_heads import ClassificationHeadConfig, TextEncoding
-from dragoman.models.transformer import TransformerEncoderConfig
 from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, token_table
 from dragoman.nn.normalisation import NormConfig

@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
-from dragoman.models.family import EncoderFamily
-from dragoman.models.heads import MaskedLanguageModelHeadConfig
-from dragoman.models.transformer import TransformerEncoderConfig
+from dragoman.models.families.family import EncoderFamily
+from dragoman.models.families.transformer import TransformerEncoderConfig
+from dragoman.models.heads.masked_language_model import MaskedLanguageModelHeadConfig
 from dragoman.nn.embedding import Embedding
 
 

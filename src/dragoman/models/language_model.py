@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 from dragoman.base.settings.config import kinds, union_members
 from dragoman.models.assembly import check_decodable, initialise_linear_layers, prefix_errors, resolve_scheme
-from dragoman.models.families import DecoderConfig
-from dragoman.models.family import DecoderContext, DecoderFamily, ProjectedOutput
+from dragoman.models.families.family import DecoderContext, DecoderFamily, ProjectedOutput
+from dragoman.models.families.transformer import TransformerDecoderConfig
+from dragoman.models.families.union import DecoderConfig
 from dragoman.models.interface import LengthLimit, Trial
 from dragoman.models.settings import PresetSettings
-from dragoman.models.transformer import TransformerDecoderConfig
 from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, Projection, token_table
 from dragoman.nn.positions.union import NoPositionsConfig, PositionsConfig

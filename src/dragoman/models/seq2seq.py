@@ -9,12 +9,12 @@ from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
 from dragoman.models.assembly import check_decodable, initialise_linear_layers, prefix_errors, resolve_scheme
-from dragoman.models.families import DecoderConfig, EncoderConfig
-from dragoman.models.family import DecoderContext, ProjectedOutput, SideContext
+from dragoman.models.families.family import DecoderContext, ProjectedOutput, SideContext
+from dragoman.models.families.transformer import TransformerDecoderConfig, TransformerEncoderConfig
+from dragoman.models.families.union import DecoderConfig, EncoderConfig
 from dragoman.models.interface import LengthLimit, LengthLimits, Memory, Trial
 from dragoman.models.pretrained import PretrainedConfig
 from dragoman.models.settings import PresetSettings
-from dragoman.models.transformer import TransformerDecoderConfig, TransformerEncoderConfig
 from dragoman.nn.dropout import DropoutConfig
 from dragoman.nn.embedding import Embedding, Projection, VectorProjection, token_table
 from dragoman.nn.positions.union import PositionsConfig

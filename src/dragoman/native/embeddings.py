@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
-from dragoman.models.transformer import TransformerDecoder, TransformerEncoder
+from dragoman.models.families.transformer import TransformerDecoder, TransformerEncoder
 from dragoman.native import library
 from dragoman.nn.embedding import Embedding
 from dragoman.nn.positions.absolute import Added, Concatenated

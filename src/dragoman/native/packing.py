@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from dragoman.base.errors import ModelError, ResourceError
-from dragoman.models.transformer import TransformerDecoder, TransformerEncoder
+from dragoman.models.families.transformer import TransformerDecoder, TransformerEncoder
 from dragoman.native import library
 from dragoman.native.embeddings import (
     Floats,

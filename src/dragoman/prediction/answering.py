@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.data.labelled.examples import Answer, Question
-from dragoman.models.heads import SpanHeadConfig
+from dragoman.models.heads.spans import SpanHeadConfig
 from dragoman.prediction.classification import softmax
 from dragoman.prediction.inputs import ModelInput
 from dragoman.text.symbols import BOS, EOS

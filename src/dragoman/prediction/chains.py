@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dragoman.models.tagging_head import ChainOutput
+from dragoman.models.heads.tagging import ChainOutput
 from dragoman.nn.linear_chain import ChainScores
 from dragoman.prediction.inputs import ModelInput
 

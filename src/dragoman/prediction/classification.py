@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dragoman.base.errors import DataError
 from dragoman.data.batches.labelled import NO_LABEL
 from dragoman.data.labelled.examples import LabelledText
-from dragoman.models.text_heads import ClassificationHeadConfig
+from dragoman.models.heads.texts import ClassificationHeadConfig
 from dragoman.prediction.inputs import ModelInput, join_texts, separate_texts
 from dragoman.text.tokenizer import Tokenizer
 

@@ -16,8 +16,8 @@ from dragoman.inspect.attention import END, START, AttentionMap, record_rows, wi
 from dragoman.inspect.inspection import Inspection, check_not_blank, check_token_count
 from dragoman.inspect.relevance import Relevance, RelevantText, gradient_times_input
 from dragoman.models.encoder_only import EncoderOnly
-from dragoman.models.heads import MaskedOutput
-from dragoman.models.tagging_head import ChainOutput
+from dragoman.models.heads.masked_language_model import MaskedOutput
+from dragoman.models.heads.tagging import ChainOutput
 from dragoman.prediction.answering import AnswerPrediction
 from dragoman.prediction.chains import TagSequence
 from dragoman.prediction.classification import ClassPrediction

@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from dragoman.data.batches.batch import pad
 from dragoman.models.encoder_only import EncoderOnly
-from dragoman.models.tagging_head import ChainOutput
+from dragoman.models.heads.tagging import ChainOutput
 from dragoman.nn.precision import to_at_least_float32
 from dragoman.prediction.chains import decode_inputs
 from dragoman.prediction.inputs import ModelInput

@@ -7,7 +7,8 @@ from dragoman.base.errors import ConfigError, ModelError
 from dragoman.checkpoint.folder import LoadedModel
 from dragoman.checkpoint.meta import Meta
 from dragoman.models.encoder_only import EncoderOnly, EncoderOnlyConfig
-from dragoman.models.heads import HeadConfig, MaskedLanguageModelHeadConfig, SeveralHeadsConfig
+from dragoman.models.heads.masked_language_model import MaskedLanguageModelHeadConfig
+from dragoman.models.heads.union import HeadConfig, SeveralHeadsConfig
 
 
 class PredictingPart(NamedTuple):

@@ -14,9 +14,9 @@ from dragoman.base.settings.load import Overrides, all_overrides, load_settings
 from dragoman.data.labelled.corpus import LabelledCorpusConfig, QuestionCorpusConfig, TaggedCorpusConfig
 from dragoman.data.labelled.examples import TaggedSentence
 from dragoman.data.labelled.read import read_labelled, read_questions, read_tagged
-from dragoman.models.heads import SpanHeadConfig
-from dragoman.models.tagging_head import TaggingHeadConfig
-from dragoman.models.text_heads import ClassificationHeadConfig, RegressionHeadConfig
+from dragoman.models.heads.spans import SpanHeadConfig
+from dragoman.models.heads.tagging import TaggingHeadConfig
+from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
 from dragoman.prediction.answering import AnswerPrediction
 from dragoman.prediction.classification import ClassPrediction
 from dragoman.prediction.outputs import TOKENS

@@ -21,9 +21,12 @@ from dragoman.data.labelled.examples import LabelledText, Question, TaggedSenten
 from dragoman.inspect.inspection import Inspection
 from dragoman.metrics.text_score import TextScore
 from dragoman.models.encoder_only import EncoderOnly, EncoderOnlyConfig
-from dragoman.models.heads import HeadConfig, MaskedLanguageModelHeadConfig, NoHeadConfig, SpanHeadConfig
-from dragoman.models.tagging_head import TaggingHeadConfig
-from dragoman.models.text_heads import ClassificationHeadConfig, RegressionHeadConfig
+from dragoman.models.heads.masked_language_model import MaskedLanguageModelHeadConfig
+from dragoman.models.heads.none import NoHeadConfig
+from dragoman.models.heads.spans import SpanHeadConfig
+from dragoman.models.heads.tagging import TaggingHeadConfig
+from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
+from dragoman.models.heads.union import HeadConfig
 from dragoman.prediction.classification import encode_texts
 from dragoman.prediction.engine import EncoderEngine, choose_engine
 from dragoman.prediction.inputs import ModelInput

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from dragoman.models.heads import HeadConfig, MaskedLanguageModelHeadConfig, SpanHeadConfig
-from dragoman.models.tagging_head import TaggingHeadConfig
-from dragoman.models.text_heads import ClassificationHeadConfig, RegressionHeadConfig
+from dragoman.models.heads.masked_language_model import MaskedLanguageModelHeadConfig
+from dragoman.models.heads.spans import SpanHeadConfig
+from dragoman.models.heads.tagging import TaggingHeadConfig
+from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
+from dragoman.models.heads.union import HeadConfig
 from dragoman.prediction.answering import AnswerFinder
 from dragoman.prediction.classification import TextClassifier
 from dragoman.prediction.filling import MaskFiller

@@ -9,9 +9,10 @@ from dragoman.metrics.labels.answers import answer_f1, best_threshold
 from dragoman.metrics.labels.report import Report
 from dragoman.metrics.labels.scoring import answer_report, classification_report, regression_report, tagging_report
 from dragoman.metrics.labels.spans import Scheme
-from dragoman.models.heads import HeadConfig, MaskedLanguageModelHeadConfig
-from dragoman.models.tagging_head import TaggingHeadConfig
-from dragoman.models.text_heads import ClassificationHeadConfig, RegressionHeadConfig
+from dragoman.models.heads.masked_language_model import MaskedLanguageModelHeadConfig
+from dragoman.models.heads.tagging import TaggingHeadConfig
+from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
+from dragoman.models.heads.union import HeadConfig
 from dragoman.prediction.answering import AnswerPrediction
 from dragoman.prediction.regression import label_value
 

@@ -11,7 +11,7 @@ import numpy as np
 from dragoman.base.errors import DataError
 from dragoman.data.labelled.examples import TaggedSentence
 from dragoman.metrics.labels.spans import Scheme, find_spans, has_span_tags
-from dragoman.models.tagging_head import TaggingHeadConfig
+from dragoman.models.heads.tagging import TaggingHeadConfig
 from dragoman.prediction.chains import join_inputs
 from dragoman.prediction.classification import label_number, softmax
 from dragoman.prediction.inputs import ModelInput, encode_words, word_inputs

@@ -14,7 +14,7 @@ from dragoman.base.settings.load import parse_settings
 from dragoman.checkpoint.folder import CONFIG
 from dragoman.checkpoint.start import Start
 from dragoman.models.encoder_only import EncoderOnlyConfig
-from dragoman.models.heads import HeadConfig, SeveralHeadsConfig
+from dragoman.models.heads.union import HeadConfig, SeveralHeadsConfig
 from dragoman.models.kinds import parse_model
 from dragoman.models.language_model import LanguageModelConfig
 from dragoman.models.seq2seq import ModelConfig

@@ -12,10 +12,10 @@ from dragoman.base.settings.load import parse_settings
 from dragoman.exchange.huggingface import CONFIG
 from dragoman.exchange.round_trip import check_same_settings
 from dragoman.models.encoder_only import EncoderOnlyConfig
-from dragoman.models.heads import MaskedLanguageModelHeadConfig
-from dragoman.models.tagging_head import TaggingHeadConfig
-from dragoman.models.text_heads import ClassificationHeadConfig, RegressionHeadConfig
-from dragoman.models.transformer import TransformerEncoderConfig
+from dragoman.models.families.transformer import TransformerEncoderConfig
+from dragoman.models.heads.masked_language_model import MaskedLanguageModelHeadConfig
+from dragoman.models.heads.tagging import TaggingHeadConfig
+from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
 
 ACTIVATIONS = {
     "gelu": "gelu",

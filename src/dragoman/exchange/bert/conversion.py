@@ -26,8 +26,8 @@ from dragoman.exchange.bert.weights import NEXT_SENTENCE, POOLER, PREFIX, curren
 from dragoman.exchange.huggingface import CONFIG, PARAMETERS, ImportedModel, read_tensors, write_json
 from dragoman.models.assembly import without_storage
 from dragoman.models.encoder_only import EncoderOnlyConfig
+from dragoman.models.heads.texts import RegressionHeadConfig
 from dragoman.models.kinds import parse_model
-from dragoman.models.text_heads import RegressionHeadConfig
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 from dragoman.text.vocabularies.bert import BertTokenizer
 

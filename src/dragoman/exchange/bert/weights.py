@@ -7,8 +7,8 @@ import torch
 
 from dragoman.exchange.weights import LAYER, Weight, WeightTable, linear, repeat
 from dragoman.models.encoder_only import EncoderOnlyConfig
-from dragoman.models.heads import MaskedLanguageModelHeadConfig
-from dragoman.models.transformer import TransformerEncoderConfig
+from dragoman.models.families.transformer import TransformerEncoderConfig
+from dragoman.models.heads.masked_language_model import MaskedLanguageModelHeadConfig
 
 PREFIX = "bert."
 POOLER = "bert.pooler.dense.weight"

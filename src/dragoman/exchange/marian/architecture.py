@@ -11,8 +11,8 @@ from dragoman.base.log import warn
 from dragoman.base.settings.load import parse_settings
 from dragoman.exchange.huggingface import CONFIG
 from dragoman.exchange.round_trip import check_same_settings
+from dragoman.models.families.transformer import TransformerDecoderConfig, TransformerEncoderConfig
 from dragoman.models.seq2seq import ModelConfig
-from dragoman.models.transformer import TransformerDecoderConfig, TransformerEncoderConfig
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "swish", "silu": "swish"}
 """Dragoman's activation names, by Hugging Face's names."""

@@ -20,7 +20,7 @@ from dragoman.data.batches.plan import BatchPlan, plan_epoch
 from dragoman.inspect.describe import count_operations
 from dragoman.models.assembly import without_storage
 from dragoman.models.encoder_only import EncoderOnly, EncoderOnlyConfig
-from dragoman.models.heads import HeadConfig
+from dragoman.models.heads.union import HeadConfig
 from dragoman.models.parts import count_parameters
 from dragoman.prediction.inputs import ModelInput
 from dragoman.prediction.predictor import Predictor

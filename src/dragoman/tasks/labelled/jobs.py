@@ -12,9 +12,9 @@ from dragoman.data.labelled.examples import LabelledText, Question, TaggedSenten
 from dragoman.data.labelled.read import read_labelled, read_questions, read_tagged
 from dragoman.metrics.labels.spans import Scheme, detect_scheme, has_span_tags
 from dragoman.metrics.labels.transitions import find_forbidden
-from dragoman.models.heads import SpanHeadConfig
-from dragoman.models.tagging_head import TaggingHeadConfig
-from dragoman.models.text_heads import ClassificationHeadConfig, RegressionHeadConfig
+from dragoman.models.heads.spans import SpanHeadConfig
+from dragoman.models.heads.tagging import TaggingHeadConfig
+from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
 from dragoman.prediction.answering import AnswerFinder, AnswerPrediction
 from dragoman.prediction.inputs import ModelInput
 from dragoman.prediction.regression import label_value

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from dragoman.base.settings.config import Config
 from dragoman.data.batches.labelled import NO_LABEL, LabelledBatch
-from dragoman.models.tagging_head import ChainOutput
+from dragoman.models.heads.tagging import ChainOutput
 from dragoman.nn.auxiliary import collecting
 from dragoman.training.objectives.objective import FIRST, Loss, TrainingPoint
 

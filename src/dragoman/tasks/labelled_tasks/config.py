@@ -6,9 +6,11 @@ from pydantic import Field, field_validator, model_validator
 from torch import nn
 
 from dragoman.base.settings.config import Config, kinds, union_members
-from dragoman.models.heads import MaskedLanguageModelHeadConfig, SeveralHeadsConfig, SpanHeadConfig, TaskHeadConfig
-from dragoman.models.tagging_head import TaggingHeadConfig
-from dragoman.models.text_heads import ClassificationHeadConfig, RegressionHeadConfig
+from dragoman.models.heads.masked_language_model import MaskedLanguageModelHeadConfig
+from dragoman.models.heads.spans import SpanHeadConfig
+from dragoman.models.heads.tagging import TaggingHeadConfig
+from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
+from dragoman.models.heads.union import SeveralHeadsConfig, TaskHeadConfig
 from dragoman.tasks.head_run import HeadRun
 from dragoman.tasks.labelled.config import (
     AnsweringMetric,

@@ -11,7 +11,7 @@ from torch import nn
 
 from dragoman.checkpoint.meta import Meta
 from dragoman.data.batches.plan import BatchPlan
-from dragoman.models.heads import SeveralHeadsConfig
+from dragoman.models.heads.union import SeveralHeadsConfig
 from dragoman.models.parts import count_parameters
 from dragoman.tasks.body import fill_body, has_same_head, load_body
 from dragoman.tasks.corpus_job import activation_bytes

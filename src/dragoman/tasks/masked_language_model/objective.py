@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from dragoman.data.batches.labelled import NO_LABEL
 from dragoman.data.batches.masked import MaskedBatch
-from dragoman.models.heads import MaskedOutput
+from dragoman.models.heads.masked_language_model import MaskedOutput
 from dragoman.training.objectives.objective import FIRST, Loss, Objective, TrainingPoint
 
 

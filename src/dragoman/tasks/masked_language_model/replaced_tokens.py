@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from dragoman.data.batches.masked import MaskedBatch
-from dragoman.models.heads import MaskedOutput
+from dragoman.models.heads.masked_language_model import MaskedOutput
 from dragoman.nn import randomness
 from dragoman.nn.auxiliary import collecting
 from dragoman.tasks.masked_language_model.objective import KeptOutput

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 from torch import Tensor
 
-from dragoman.models.family import ProjectedOutput
+from dragoman.models.families.family import ProjectedOutput
 from dragoman.nn.auxiliary import Auxiliary, collecting
 from dragoman.training.objectives.fused_cross_entropy import projected_losses
 from dragoman.training.objectives.objective import (

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from dragoman.base.log import warn
 from dragoman.base.settings.config import Config
-from dragoman.models.family import ProjectedOutput
+from dragoman.models.families.family import ProjectedOutput
 from dragoman.text.tokenizer import Tokenizer
 
 

@@ -9,9 +9,9 @@ from dragoman.base.cancellation import check_cancelled
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import warn
 from dragoman.decode.search import Hypothesis, SearchConfig
+from dragoman.models.families.transformer import TransformerDecoder
 from dragoman.models.interface import LengthLimits
 from dragoman.models.seq2seq import Seq2Seq
-from dragoman.models.transformer import TransformerDecoder
 from dragoman.nn.attention.soft import SoftAttention
 from dragoman.nn.feedforward import FeedForward
 from dragoman.text.symbols import EOS

@@ -15,9 +15,9 @@ from dragoman.base.errors import ResourceError
 from dragoman.base.machine.memory import is_out_of_memory
 from dragoman.data.batches.batch import pad
 from dragoman.decode.search import Hypothesis
+from dragoman.models.families.transformer import TransformerDecoder
 from dragoman.models.interface import Memory
 from dragoman.models.seq2seq import Seq2Seq
-from dragoman.models.transformer import TransformerDecoder
 from dragoman.translation.engine import Row
 from dragoman.translation.engines.cuda.captured import CapturedSlots
 from dragoman.translation.engines.cuda.slots import Slots, SlotSizes, attentions

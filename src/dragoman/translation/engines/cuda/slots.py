@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from dragoman.decode.search import Hypothesis
+from dragoman.models.families.transformer import DecoderLayer, TransformerDecoder
 from dragoman.models.interface import Memory
-from dragoman.models.transformer import DecoderLayer, TransformerDecoder
 from dragoman.nn.attention.soft import SoftAttention
 from dragoman.nn.mask import Mask
 from dragoman.text.symbols import BOS, EOS, PAD

@@ -10,8 +10,8 @@ from weakref import finalize
 from dragoman.base.cancellation import active_cancellation, check_cancelled
 from dragoman.base.errors import ModelError, ResourceError
 from dragoman.decode.search import Hypothesis
+from dragoman.models.families.transformer import TransformerDecoder, TransformerEncoder
 from dragoman.models.seq2seq import Seq2Seq
-from dragoman.models.transformer import TransformerDecoder, TransformerEncoder
 from dragoman.native import library
 from dragoman.native.build import best_library, compiled_library
 from dragoman.native.compiler import InstructionSet

@@ -8,10 +8,10 @@ from torch import Tensor, nn
 
 from dragoman.base.settings.config import kinds, union_members
 from dragoman.models.assembly import check_decodable
-from dragoman.models.families import DecoderConfig
-from dragoman.models.family import DecoderContext, DecoderFamily, EncoderFamily, SideContext
+from dragoman.models.families.family import DecoderContext, DecoderFamily, EncoderFamily, SideContext
+from dragoman.models.families.transformer import TransformerDecoderConfig
+from dragoman.models.families.union import DecoderConfig
 from dragoman.models.interface import Memory
-from dragoman.models.transformer import TransformerDecoderConfig
 from dragoman.nn.embedding import Projection
 from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.positions.sinusoidal import SinusoidalConfig

@@ -20,9 +20,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.base.settings.config import Config
-from dragoman.models.family import DecoderContext, DecoderFamily, EncoderFamily, ProjectedOutput, SideContext
+from dragoman.models.families.family import DecoderContext, DecoderFamily, EncoderFamily, ProjectedOutput, SideContext
+from dragoman.models.families.layered import LayeredDecoder, ProjectedSource, Step
 from dragoman.models.interface import Memory, State, TensorTree
-from dragoman.models.layered import LayeredDecoder, ProjectedSource, Step
 from dragoman.nn.attention.union import SourceAttentionConfig
 from dragoman.nn.convolution import Convolution
 from dragoman.nn.dropout import Dropout

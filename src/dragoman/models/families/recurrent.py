@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from dragoman.base.settings.config import Config, kinds, union_members
-from dragoman.models.family import DecoderContext, DecoderFamily, EncoderFamily, ProjectedOutput, SideContext
+from dragoman.models.families.family import DecoderContext, DecoderFamily, EncoderFamily, ProjectedOutput, SideContext
 from dragoman.models.interface import Memory, State, TensorTree
 from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.attention.recording import mean_over_heads, recording

@@ -4,7 +4,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from dragoman.models.family import EncoderFamily, SideContext
+from dragoman.models.families.family import EncoderFamily, SideContext
 from dragoman.models.interface import Memory
 from dragoman.nn.embedding import Embedding
 

@@ -4,11 +4,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from dragoman.models.bytenet import ByteNetDecoderConfig, ByteNetEncoderConfig
-from dragoman.models.convolutional import ConvolutionalDecoderConfig, ConvolutionalEncoderConfig
-from dragoman.models.recurrent import RecurrentDecoderConfig, RecurrentEncoderConfig
-from dragoman.models.simple import MeanEncoderConfig, SumEncoderConfig
-from dragoman.models.transformer import TransformerDecoderConfig, TransformerEncoderConfig
+from dragoman.models.families.bytenet import ByteNetDecoderConfig, ByteNetEncoderConfig
+from dragoman.models.families.convolutional import ConvolutionalDecoderConfig, ConvolutionalEncoderConfig
+from dragoman.models.families.recurrent import RecurrentDecoderConfig, RecurrentEncoderConfig
+from dragoman.models.families.simple import MeanEncoderConfig, SumEncoderConfig
+from dragoman.models.families.transformer import TransformerDecoderConfig, TransformerEncoderConfig
 
 EncoderConfig = Annotated[
     TransformerEncoderConfig

@@ -8,8 +8,8 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from dragoman.metrics.labels.transitions import OUTSIDE, may_follow
+from dragoman.models.heads.labelled import LabelledHead
 from dragoman.models.interface import Memory
-from dragoman.models.labelled_head import LabelledHead
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.linear_chain import ChainScores, LinearChain
 from dragoman.nn.precision import to_at_least_float32

@@ -7,9 +7,9 @@ from pydantic import Field, field_validator, model_validator
 from torch import Tensor, nn
 
 from dragoman.base.settings.config import Config
+from dragoman.models.heads.labelled import LabelledHead
+from dragoman.models.heads.pairs import pair_cosines, pair_features
 from dragoman.models.interface import Memory
-from dragoman.models.labelled_head import LabelledHead
-from dragoman.models.pairs import pair_cosines, pair_features
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.precision import to_at_least_float32
 
