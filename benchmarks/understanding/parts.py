@@ -6,6 +6,7 @@ import json
 import re
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 _HELD_OUT = 12
@@ -125,7 +126,7 @@ def task_texts(data: Path) -> Iterator[str]:
 def _sentences(columns: Iterable[str]) -> Iterator[str]:
     """Yield the words of the first column of each sentence, with spaces between them."""
     words: list[str] = []
-    for line in columns:
+    for line in chain(columns, [""]):
         if line.strip():
             words.append(line.split()[0])
         elif words:
