@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 _HELD_OUT = 12
-"""One of so many training examples is held out where a data set has no dev set."""
+"""Every example with a number that this divides is held out of a training set without a dev set."""
 _SHORTEST = 4
 """Minimum number of words of a sentence of a review."""
 
