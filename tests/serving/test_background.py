@@ -54,6 +54,24 @@ def test_a_pause_ends_with_the_last_short_request() -> None:
     assert took and took[0] > 0.2
 
 
+def test_compiled_code_is_repaid_afterwards() -> None:
+    paused = Background(cores=1)
+    with paused.short_request(), paused.thread():
+        began, end = time.monotonic(), time.thread_time() + 0.03
+        while time.thread_time() < end:
+            pass
+        paused.repay()
+        assert time.monotonic() - began > 0.03 / background._SHARE * 0.7
+    with paused.short_request(), paused.thread():
+        began, end = time.monotonic(), time.thread_time() + 0.01
+        while time.thread_time() < end:
+            pass
+        threading.Timer(0.02, lambda: paused._no_short_requests.set()).start()
+        paused._share = 1e-9
+        paused.repay()
+        assert time.monotonic() - began < background._MOST_DEBT
+
+
 def test_a_pausing_computation_can_be_cancelled() -> None:
     paused = Background(cores=1)
     paused._share = 1e-9

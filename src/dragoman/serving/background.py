@@ -14,6 +14,10 @@ _RUN_SECONDS, _LONGEST_PAUSE = 0.002, 0.05
 """Processor time after which a thread pauses, and the maximum time after which it checks for a cancellation."""
 
 
+_MOST_DEBT = 1.0
+"""Maximum time in seconds that a thread pauses for one run of compiled code, however long the run was."""
+
+
 class Background:
     """The threads that prepare long texts and documents, and that search with constraints.
 
@@ -70,8 +74,18 @@ class Background:
             debt -= time.monotonic() - now
         if self._no_short_requests.is_set():
             debt = 0.0
-        local.debt, local.cpu = max(0.0, debt), time.thread_time()
+        local.debt, local.cpu = min(max(0.0, debt), _MOST_DEBT), time.thread_time()
         local.wall = time.monotonic() if local.debt == 0.0 else 0.0
+
+    def repay(self) -> None:
+        """Pause the calling thread until it has kept to its share, or no short request is in progress.
+
+        For threads that call compiled code, which does not call `pause`.
+        """
+        self._local.wall = 0.0
+        self.pause()
+        while self._local.debt > 0:
+            self.pause()
 
     def _count_short(self, change: int) -> None:
         with self._lock:

@@ -24,8 +24,9 @@ _SHARED_LINES = 4
 """Number of lines per processor that several clients share (see `LineQueue`). A batch with more lines is hardly more
 efficient, and delays each line."""
 
-_CONTROL_LINES = 16
-"""Number of lines with requirements that are taken at a time. It is small, so that tickets take turns."""
+_CONTROL_LINES = 4
+"""Number of lines with requirements that are taken at a time. It is small, so that tickets take turns, and that the
+thread soon gives way to short requests."""
 
 
 class Backend(Protocol):
@@ -176,6 +177,7 @@ class Batcher:
                 for group in in_flight.groups():
                     with self._background.thread():
                         self._translate_batch(backend, group, in_flight, self._background.pause)
+                        self._background.repay()
             except Exception as error:  # a bug may fail this batch, but must not end the thread
                 in_flight.fail(error)
 

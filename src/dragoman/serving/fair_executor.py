@@ -87,6 +87,7 @@ class FairExecutor:
                     job.done.set_result(result)
                 del result
             del job  # an idle thread must not keep a document in memory
+            self._background.repay()
 
     def _next(self) -> _Job | None:
         """Wait for a job, and return the first one of the client whose turn it is; None if the executor is closed."""
