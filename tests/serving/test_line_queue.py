@@ -159,6 +159,13 @@ def test_clients_with_waiting_lines_have_half_of_a_batch_while_single_lines_arri
     assert [each.ticket.client for each in queue.take_available(1000, 64)] == ["other sentence"]
     queue.release(found[0])
     assert len(queue.take_available(1000, 64)) == 1
+    queue = LineQueue(1000, shared_lines=8)
+    for number in range(7):
+        of_client(queue, f"sentence {number}", 1, beam=4)
+    assert len(taken(queue, 7)) == 7
+    for name in ("book", "list", "novel"):
+        of_client(queue, name, *[1] * 50, beam=4)
+    assert len(queue.take_available(1000, 64)) == 2, "a quarter, as there are many single lines"
 
 
 def test_a_client_with_waiting_lines_leaves_capacity_to_others() -> None:

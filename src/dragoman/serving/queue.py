@@ -118,7 +118,8 @@ class LineQueue:
     several clients have lines, each can have only a share of a batch, because a full batch delays every line in it.
 
     While single lines of clients without further lines arrive too, clients with waiting lines together have at most
-    half of a batch, because a single line should not wait for the many hypotheses of others in each step.
+    half of a batch, and a quarter of it if there are many single lines, because a single line should not wait for the
+    many hypotheses of others in each step.
 
     A ticket is admitted as a whole or rejected, so that concurrent requests never exceed the capacity. A part of the
     capacity is reserved for clients without waiting lines. A line's tokens are released when the line has been
@@ -273,11 +274,16 @@ class LineQueue:
         return max(1, _BEAM * self._shared_lines // active) if active > 1 else sys.maxsize
 
     def _backlog(self) -> float:
-        """Return the number of hypotheses that clients with waiting lines may still have in flight."""
+        """Return the number of hypotheses that clients with waiting lines may still have in flight.
+
+        They use what single lines leave of a batch, but at least a quarter and at most half of it.
+        """
         if monotonic() - self._single_line_at > _SINGLE_LINE_SECONDS:
             return inf
-        in_flight = sum(client.hypotheses for client in self._clients.values() if client.tickets)
-        return _BEAM * self._shared_lines // 2 - in_flight
+        clients, all_hypotheses = self._clients.values(), _BEAM * self._shared_lines
+        in_flight = sum(client.hypotheses for client in clients if client.tickets)
+        single = sum(client.hypotheses for client in clients if not client.tickets)
+        return max(all_hypotheses // 4, min(all_hypotheses // 2, all_hypotheses - single)) - in_flight
 
     def _take_line(self, client: _Client) -> QueuedLine:
         """Take the next line of a client."""

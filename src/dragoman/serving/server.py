@@ -204,13 +204,19 @@ def _exclude_from_collection() -> None:
     gc.freeze()
 
 
+def _collect_and_release() -> None:
+    """Free the objects of requests that refer to one another, and return free memory to the system."""
+    gc.collect()
+    release_free_memory()
+
+
 async def _release_memory() -> None:
     """Return the memory that large files and expensive requests have needed, once they have ended."""
     smallest = resident_memory()
     while True:
         await asyncio.sleep(_RELEASE_SECONDS)
         if resident_memory() > smallest + _RELEASE_BYTES:
-            await asyncio.to_thread(release_free_memory)
+            await asyncio.to_thread(_collect_and_release)
             smallest = resident_memory()
         smallest = min(smallest, resident_memory())
 
