@@ -56,7 +56,7 @@ class ServedPredictor:
         return {"name": self.name, "kind": "prediction", **({"tasks": tasks} if only is None else only)}
 
     def choose(self, task: str | None) -> Predictor:
-        """Return the predictor of a task; None: the only one. Raises RequestError if there is none, with the names."""
+        """Return the predictor of a task; None: the only one. Raises RequestError for an unknown name."""
         if task is None and len(self.tasks) == 1:
             return next(iter(self.tasks.values()))
         if task in self.tasks and task:
