@@ -1,6 +1,7 @@
 """Kills and full disks during writing leave either the old file or the new one, never a mixture."""
 
 import errno
+import fcntl
 import json
 import os
 import random
@@ -204,6 +205,23 @@ def test_only_temporary_files_of_dead_processes_are_removed(tmp_path: Path) -> N
         assert [path.name for path in remove_stale_temporaries(tmp_path)] == [".old.0123abcd.partial"]
         assert living.is_dir()
     assert entries(tmp_path) == ["mine.partial", "new"]
+
+
+def test_the_folders_of_running_writers_are_not_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the creation of a temporary folder and its lock, a process that removes stale folders ignores it."""
+    lock = fcntl.flock
+
+    def removal_first(descriptor: int, operation: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", lock_of_removal)
+        assert remove_stale_temporaries(tmp_path, min_age=60) == []
+        lock(descriptor, operation)
+
+    def lock_of_removal(descriptor: int, operation: int) -> None:
+        raise AssertionError("a new folder was locked by another process")
+
+    monkeypatch.setattr(fcntl, "flock", removal_first)
+    atomic_write(tmp_path / "file", "content")
+    assert (tmp_path / "file").read_text() == "content"
 
 
 def test_replacing_a_folder_is_atomic(tmp_path: Path) -> None:

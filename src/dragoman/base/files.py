@@ -90,15 +90,16 @@ def remove_stale_temporaries(folder: Path, min_age: float = 0) -> list[Path]:
 
     Running processes lock their temporary folders, which are not deleted. min_age: age in seconds of the folders that
     are deleted. If other processes write to `folder`, it must be positive, because they lock a folder after its
-    creation.
+    creation. Younger folders are not locked either: their writers would find the lock taken.
     """
     removed = []
     for path in sorted(Path(folder).glob(f".*{_SUFFIX}")):
-        with contextlib.suppress(OSError), _locked(path):
+        with contextlib.suppress(OSError):
             if time.time() - path.stat().st_mtime < min_age:
                 continue
-            shutil.rmtree(path, ignore_errors=True)
-            removed.append(path)
+            with _locked(path):
+                shutil.rmtree(path, ignore_errors=True)
+                removed.append(path)
     return removed
 
 
