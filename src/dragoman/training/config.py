@@ -1,5 +1,6 @@
 """`LoopConfig`: the settings of the training loop, for every task."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -190,6 +191,10 @@ class LoopConfig(Config):
     def limited(self) -> bool:
         """Whether the length of the run is limited, so that a schedule can end with it."""
         return any(self.limits.values())
+
+    def unfinished_schedules(self, updates: int) -> Iterator[str]:
+        """Yield a message for each schedule of the task that does not reach its end within `updates` updates."""
+        yield from ()
 
     @model_validator(mode="after")
     def _check_start_parts(self) -> "LoopConfig":

@@ -1,7 +1,7 @@
 """`TranslationRun`, the settings of a run that trains a translation model."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -77,6 +77,8 @@ class MultiTaskConfig(Config):
 
 
 _DROPOUT_EPOCHS = 20.0
+_SMALLEST_FALL = 0.25
+"""Minimum share of its fall that the teacher-forcing ratio should complete within a run."""
 
 
 class DataConfig(CorporaConfig):
@@ -182,6 +184,17 @@ class TranslationLoopConfig(LoopConfig):
         """Return the settings with a dropout rate that rises at first, unless the run starts from a trained model."""
         epochs = _DROPOUT_EPOCHS if self.dropout_epochs is None and self.start is None else self.dropout_epochs
         return super().resolve(width).model_copy(update={"dropout_epochs": epochs or 0.0})
+
+    def unfinished_schedules(self, updates: int) -> Iterator[str]:
+        """Yield a message if the teacher-forcing ratio hardly falls within `updates` updates."""
+        start, end = self.teacher_forcing.ratio(1, 0.0), self.teacher_forcing.ratio(updates, 1.0)
+        floor = getattr(self.teacher_forcing, "floor", end)
+        if start - end < _SMALLEST_FALL * (start - floor):
+            yield (
+                f"train.teacher_forcing of kind {self.teacher_forcing.kind} lowers the ratio only from {start:.2f} to "
+                f"{end:.2f} within the run of {updates:,} updates, far from its minimum of {floor:g}. Choose a faster "
+                "schedule, or train for longer"
+            )
 
     @model_validator(mode="after")
     def _check_teacher_forcing(self) -> "TranslationLoopConfig":

@@ -104,6 +104,11 @@ class GradualUnfreezing:
             parameter: depths[name] for name, parameter in model.named_parameters() if parameter.requires_grad
         }
 
+    @property
+    def depth(self) -> int:
+        """Number of layers above the lowest."""
+        return self._top
+
     def apply(self, epoch: int) -> int:
         """Freeze and unfreeze parameters for an epoch, counted from 0. Returns the depth of the lowest trained layer.
 

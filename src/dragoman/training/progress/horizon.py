@@ -32,7 +32,7 @@ class Horizon:
     @staticmethod
     def initial(config: LoopConfig, steps_per_epoch: int) -> "Horizon":
         """Return the horizon of a new run, before its speed has been measured."""
-        end = _limit(config, steps_per_epoch)
+        end = step_limit(config, steps_per_epoch)
         return Horizon(0, 0.0, _ASSUMED_STEPS if end is None and config.max_minutes else end)
 
     def after_change(self, config: LoopConfig, step: int, seconds: float) -> "Horizon":
@@ -73,7 +73,7 @@ class Horizon:
             return [step + int(max(0.0, max_seconds - seconds) / pace), pace, seconds]
 
         end, pace, at = decisions.decide("fit", step, fit)
-        limit = _limit(config, steps_per_epoch)
+        limit = step_limit(config, steps_per_epoch)
         return Horizon(step, self.progress_at(step), end if limit is None else min(end, limit), pace, at)
 
     def _is_due(self, step: int) -> bool:
@@ -82,6 +82,7 @@ class Horizon:
         return step >= self.step + max(1, min(_FIT_EVERY, (self.end - self.step) // _FITS))
 
 
-def _limit(config: LoopConfig, steps_per_epoch: int) -> int | None:
+def step_limit(config: LoopConfig, steps_per_epoch: int) -> int | None:
+    """Return the number of updates to which `max_steps` and `max_epochs` limit a run, or None."""
     limits = [config.max_steps, config.max_epochs and config.max_epochs * steps_per_epoch]
     return min((limit for limit in limits if limit), default=None)

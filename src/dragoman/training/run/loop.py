@@ -15,7 +15,7 @@ from dragoman.data.batches.plan import BatchPlan
 from dragoman.training.machine.interruption import Interruption, catch_signals
 from dragoman.training.objectives.objective import TrainingPoint
 from dragoman.training.profiling.profile import NullProfiler, Profiler
-from dragoman.training.progress.horizon import Horizon
+from dragoman.training.progress.horizon import Horizon, step_limit
 from dragoman.training.progress.progress import RunProgress
 from dragoman.training.progress.report import (
     LOG_FILE,
@@ -25,6 +25,7 @@ from dragoman.training.progress.report import (
     ValidationRecord,
     read_history,
 )
+from dragoman.training.run.run_length import RunLength
 from dragoman.training.run.session import Session, choose_final
 from dragoman.training.run.setup import assemble
 from dragoman.training.run.snapshot import restore_snapshot, save_snapshot
@@ -89,6 +90,12 @@ class _Loop:
         first = self._plan(0)
         self.steps_per_epoch = -(-len(first) // self.job.batches_per_update)
         info(f"Batches: {len(first):,} per epoch; {self.job.padding(first)}")
+        if session.snapshot is None and self.ranks.is_main:
+            depth = None if session.unfreezing is None else session.unfreezing.depth
+            updates = step_limit(self.config, self.steps_per_epoch)
+            length = RunLength(updates, self.job.examples, len(first), self.steps_per_epoch)
+            for problem in length.problems(self.config, session.chosen, depth):
+                warn(problem)
         contents = self.job.contents
         self.progress = RunProgress(
             Horizon.initial(self.config, self.steps_per_epoch),
@@ -262,6 +269,11 @@ class _Loop:
             )
         if self.session.limits_changed or self.progress.finished is not None:
             self.progress.finished = self._limit_reached() or self._patience_exhausted()
+        if self.session.limits_changed and self.progress.finished is not None:
+            warn(
+                f"nothing is left to train: the run already has {self.progress.step:,} updates, and with the new "
+                f"limits it has ended ({self.progress.finished}). Raise the limit to train further"
+            )
         info(f"Resuming at step {self.progress.step}, epoch {self.progress.epoch}.")
         if self.progress.ranks != self.ranks.size:
             warn(

@@ -1,6 +1,6 @@
 """`Session`: the objects of a run that the training loop uses."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,7 +32,7 @@ class Session:
 
     model: the module to train. unfreezing: selects the layers that an epoch trains; None for all layers. average: the
     moving average of the parameters, or None. snapshot: the snapshot to resume from, or None. limits_changed: whether
-    the snapshot was written with other limits.
+    the snapshot was written with other limits. chosen: names of the settings of `train` that the user chose.
     """
 
     job: Job
@@ -44,6 +44,7 @@ class Session:
     store: CheckpointStore
     snapshot: TrainingSnapshot | None
     limits_changed: bool
+    chosen: Set[str] = frozenset()
 
     @property
     def config(self) -> LoopConfig:

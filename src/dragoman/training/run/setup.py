@@ -1,6 +1,6 @@
 """Building of a run's session from its config: job, model, optimiser and checkpoint store."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,7 +58,7 @@ def assemble(config: RunConfig, open_job: OpenJob, resume: bool) -> Iterator[Ses
         stack.callback(prepared.job.close)
         prepared.job.run = _share_measured_settings(prepared.job.run, ranks)
         _claim_folder(prepared, ranks)
-        yield _build_session(prepared, ranks, stack)
+        yield _build_session(prepared, ranks, stack, config.train.model_fields_set)
 
 
 @dataclass(frozen=True)
@@ -126,8 +126,11 @@ def _claim_folder(prepared: PreparedRun, ranks: Ranks) -> None:
         atomic_write(job.run.out / CONFIG_FILE, dump_settings(job.run))
 
 
-def _build_session(prepared: PreparedRun, ranks: Ranks, stack: ExitStack) -> Session:
-    """Build the engine and the validator. Raises ResourceError if an update does not fit in memory."""
+def _build_session(prepared: PreparedRun, ranks: Ranks, stack: ExitStack, chosen: Set[str]) -> Session:
+    """Build the engine and the validator. chosen: as in `Session`.
+
+    Raises ResourceError if an update does not fit in memory.
+    """
     job, model, config = prepared.job, prepared.model, prepared.job.run.train
     objective = job.objective(ranks.device)
 
@@ -166,6 +169,7 @@ def _build_session(prepared: PreparedRun, ranks: Ranks, stack: ExitStack) -> Ses
         store=prepared.store,
         snapshot=prepared.snapshot,
         limits_changed=prepared.limits_changed,
+        chosen=frozenset(chosen),
     )
 
 
