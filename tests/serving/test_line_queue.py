@@ -165,7 +165,7 @@ def test_clients_with_waiting_lines_have_half_of_a_batch_while_single_lines_arri
     assert len(taken(queue, 7)) == 7
     for name in ("book", "list", "novel"):
         of_client(queue, name, *[1] * 50, beam=4)
-    assert len(queue.take_available(1000, 64)) == 2, "a quarter, as there are many single lines"
+    assert len(queue.take_available(1000, 64)) == 1, "an eighth, as there are many single lines"
 
 
 def test_a_client_with_waiting_lines_leaves_capacity_to_others() -> None:

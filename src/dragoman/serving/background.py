@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from dragoman.data.workers import available_cores
 
-_SHARE = 0.25
+_SHARE = 0.125
 """Share of the processors for all background threads together while short requests are in progress."""
 
 _RUN_SECONDS, _LONGEST_PAUSE = 0.002, 0.05

@@ -276,14 +276,14 @@ class LineQueue:
     def _backlog(self) -> float:
         """Return the number of hypotheses that clients with waiting lines may still have in flight.
 
-        They use what single lines leave of a batch, but at least a quarter and at most half of it.
+        They use what single lines leave of a batch, but at least an eighth and at most half of it.
         """
         if monotonic() - self._single_line_at > _SINGLE_LINE_SECONDS:
             return inf
         clients, all_hypotheses = self._clients.values(), _BEAM * self._shared_lines
         in_flight = sum(client.hypotheses for client in clients if client.tickets)
         single = sum(client.hypotheses for client in clients if not client.tickets)
-        return max(all_hypotheses // 4, min(all_hypotheses // 2, all_hypotheses - single)) - in_flight
+        return max(all_hypotheses // 8, min(all_hypotheses // 2, all_hypotheses - single)) - in_flight
 
     def _take_line(self, client: _Client) -> QueuedLine:
         """Take the next line of a client."""
