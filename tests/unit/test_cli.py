@@ -51,7 +51,7 @@ FROZEN = {
     "backtranslate": "model --input -i --output -o --out --language --to --tags --method --beam --length-penalty "
     "--temperature --top-k --top-p --seed --empty --no-empty --duplicates --no-duplicates --unfinished "
     "--no-unfinished --max-tokens --copied --max-ratio --repeats --min-score --batch-size --device "
-    "--threads --quiet -q --divide --no-divide",
+    "--threads --quiet -q --divide --no-divide --unusual-length --no-unusual-length",
     "import": "folder --out -o --allow-pickle --quiet -q",
     "distill": "teacher settings --student --out --source --beam --choice --originals --resume --batch-size --engine "
     "--precision --device --threads --quiet -q --divide --no-divide",

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.base.errors import ConfigError
-from dragoman.serving.detection import detector as module
-from dragoman.serving.detection.detector import Detector, letter_pattern, variant_probabilities
-from dragoman.serving.detection.languages import base_language, language_name, language_script, match_code
+from dragoman.text.detection import detector as module
+from dragoman.text.detection.detector import Detector, letter_pattern, variant_probabilities
+from dragoman.text.detection.languages import base_language, language_name, language_script, match_code
 
 pytest.importorskip("py3langid")
 pytest.importorskip("langcodes")

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from pydantic import Field
 
 from dragoman.base.settings.config import Config
+from dragoman.data.lengths import CorpusLengths
 from dragoman.translation.guard.copied import is_copied
 from dragoman.translation.guard.guard import is_empty
 from dragoman.translation.guard.repetition import repeated_phrase
@@ -19,6 +20,7 @@ RULES = {
     "unfinished": "the translation was cut off at the length limit",
     "copied": "the translation repeats the words of the line",
     "max_ratio": "one side is much longer than the other",
+    "unusual_length": "the translation is much shorter or longer than those in the model's training data",
     "repeats": "the translation repeats a phrase",
     "min_score": "the model assigns its translation a low probability",
 }
@@ -55,6 +57,11 @@ class FilterConfig(Config):
         gt=1,
         description="Drop pairs whose longer side has more than this many times the bytes of the shorter side.",
     )
+    unusual_length: bool = Field(
+        default=True,
+        description="Drop translations that are much shorter or longer than their line would lead to expect from the "
+        "model's training data, as the guard does. No effect if the model folder lacks the lengths of its corpora.",
+    )
     repeats: int | None = Field(
         default=4,
         ge=2,
@@ -86,8 +93,11 @@ def has_control_characters(text: str) -> bool:
     return _CONTROL.search(text) is not None
 
 
-def broken_rule(pair: ScoredPair, config: FilterConfig) -> str | None:
-    """Return the name of the first rule that a pair breaks, or None if it breaks no rule."""
+def broken_rule(pair: ScoredPair, config: FilterConfig, lengths: CorpusLengths | None = None) -> str | None:
+    """Return the name of the first rule that a pair breaks, or None if it breaks no rule.
+
+    lengths: the lengths of the model's training pairs; None if they are unknown.
+    """
     if has_control_characters(pair.translation):
         return "control_characters"
     if config.empty and (not pair.line.strip() or is_empty(pair.line, pair.translation)):
@@ -98,6 +108,8 @@ def broken_rule(pair: ScoredPair, config: FilterConfig) -> str | None:
         return "copied"
     if config.max_ratio is not None and _ratio(pair) > config.max_ratio:
         return "max_ratio"
+    if config.unusual_length and lengths is not None and lengths.judge(pair.line, pair.translation) is not None:
+        return "unusual_length"
     if config.repeats is not None and repeated_phrase(pair.line, pair.translation, config.repeats) is not None:
         return "repeats"
     if config.min_score is not None and pair.score < config.min_score:

@@ -21,6 +21,9 @@ from dragoman.translation.translator import WINDOW_BATCHES, Translator
 
 KEPT, LINES = "kept", "lines"
 
+_ADDED_FILTERS = {"unusual_length"}
+"""Filters that are not recorded if they are enabled, so that runs of versions without them can be resumed."""
+
 
 class Line(NamedTuple):
     """A text to translate. reference: its human translation, or an empty string if no reference is needed."""
@@ -79,10 +82,11 @@ class Synthesis(ABC):
 
     def settings(self) -> dict[str, Any]:
         """Return all settings that affect the output, as JSON values."""
+        unrecorded = _ADDED_FILTERS if self.filters.unusual_length else None
         return {
             "model": fingerprint(self.model),
             "request": self.request.settings(),
-            "filters": self.filters.model_dump(mode="json"),
+            "filters": self.filters.model_dump(mode="json", exclude=unrecorded),
             "batch_size": self.batch_size,
         }
 
@@ -140,14 +144,16 @@ class Synthesis(ABC):
             lines = list(self._drop_duplicates(lines, journal, counts))
         lines = list(self._drop_long(lines, counts, translator))
         texts = [line.text for line in lines]
+        translator.training_texts.check_language(texts)
         dropped = len(window) - len(lines)
         progress.update(journal.lines + dropped, format_kept(journal.counts) if journal.lines else "")
         hypotheses = translator.translate_window(texts, self.request, self.batch_size, journal.lines + 1, progress)
+        lengths = translator.training_texts.lengths(self.request.tags)
         pairs = []
         for line, translations in zip(lines, hypotheses, strict=True):
             best = self.select_translation(line, translations)
             scored = ScoredPair(line.text, best.text, best.finished, best.log_probability / (len(best.ids) + 1))
-            rule = broken_rule(scored, self.filters)
+            rule = broken_rule(scored, self.filters, lengths)
             counts[rule or KEPT] += 1
             if rule is None:
                 pairs.append(self.pair(line, best.text))

@@ -11,6 +11,7 @@ from pydantic import Field
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import parse_settings
+from dragoman.data.lengths import CorpusLengths
 
 FORMAT_VERSION = 1
 _LIBRARIES = ("torch", "tokenizers", "safetensors", "numpy")
@@ -75,16 +76,27 @@ class Meta(Config):
     thresholds: dict[str, float] = Field(
         {}, description="The threshold of each task of a model with several tasks, by name."
     )
+    lengths: dict[str, CorpusLengths] = Field(
+        {},
+        description="Lengths of the training pairs by target language; the key is empty if the corpora name none.",
+    )
     embeddings: dict[str, float] = Field(
         {},
         description="Share of the source's and of the target's vocabulary whose vectors were initialised from a file.",
     )
 
+    def lengths_of(self, language: str | None) -> CorpusLengths | None:
+        """Return the lengths of the training pairs with a target language, if they are known.
+
+        language: the language of the request's tags; None if it has none.
+        """
+        return self.lengths.get(language or "")
+
 
 def dump_meta(meta: Meta) -> str:
     """Return the text of `meta.json`."""
     content = meta.model_dump(mode="json")
-    for name in ("embeddings", "thresholds", "target_languages", "tags", "teacher", "origin"):
+    for name in ("lengths", "embeddings", "thresholds", "target_languages", "tags", "teacher", "origin"):
         if not content[name]:
             del content[name]  # versions of dragoman without this field can then read the folder
     if meta.threshold is None:

@@ -84,6 +84,13 @@ def backtranslate(
         float | None,
         typer.Option("--max-ratio", help="Maximum ratio of the lengths of the two sides (default: 4); 0: no limit."),
     ] = None,
+    unusual_length: Annotated[
+        bool | None,
+        typer.Option(
+            "--unusual-length/--no-unusual-length",
+            help="Drop translations much shorter or longer than the model's training pairs suggest.",
+        ),
+    ] = None,
     repeats: Annotated[
         int | None,
         typer.Option(
@@ -119,7 +126,12 @@ def backtranslate(
     else:
         reject_options({"--beam": beam, "--length-penalty": length_penalty}, "with --method beam")
         sampling = sampling_options.sampling()
-    switches = {"empty": empty, "duplicates": duplicates, "unfinished": unfinished}
+    switches = {
+        "empty": empty,
+        "duplicates": duplicates,
+        "unfinished": unfinished,
+        "unusual_length": unusual_length,
+    }
     limits = {
         "max_tokens": max_tokens,
         "copied": copied,

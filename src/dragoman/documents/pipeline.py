@@ -24,8 +24,8 @@ from dragoman.translation.translator import Translator
 class SegmentedDocument(Generic[Content]):
     """A document that is segmented into sentences, and the data needed to write its translation.
 
-    sentences: the sentences in order. oversized: the number of sentences that were too long for the model and were
-    split.
+    sentences: the sentences in order. oversized: the number of sentences that were too long for the model, or longer
+    than those that it was trained on, and were split.
     """
 
     sentences: Sequence[Sentence]
@@ -149,13 +149,14 @@ class DocumentPipeline:
         }
 
     def _fits(self, text: str) -> bool:
-        """Return whether a text is short enough for a sentence."""
+        """Return whether a text is short enough for a sentence, and not longer than the model's training texts."""
         # a token has at least one byte, so that most texts need not be tokenised
         if self._max_tokens is not None and len(text.encode("utf-8", "replace")) > self._max_tokens:
             (ids,) = self._translator.tokenizers.source.encode_batch([text])
             if len(ids) > self._max_tokens:
                 return False
-        return self._translator.fits(text, self._request)
+        usual = self._translator.training_texts.has_usual_length(text, self._request)
+        return usual and self._translator.fits(text, self._request)
 
     def _reduced(self, text: str) -> Request:
         """Return the request for a text, without control if it requires nothing, so that the search is faster."""

@@ -9,7 +9,7 @@ from dragoman.control.glossary import Glossary
 from dragoman.control.keep import KeepRules
 from dragoman.documents.expected_spans import ExpectedSpans
 from dragoman.serving.config import ControlConfig, ServeConfig
-from dragoman.serving.detection.languages import match_code
+from dragoman.text.detection.languages import match_code
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from dragoman.exchange.ctranslate2.folder import is_exported
 from dragoman.serving.background import Background
 from dragoman.serving.batcher import Backend, Batcher, BatchListener
 from dragoman.serving.config import EngineConfig, ModelConfig, QueueConfig
-from dragoman.serving.detection.languages import match_code
 from dragoman.serving.errors import RequestError
 from dragoman.serving.prefork import WorkerSpec, load_translator
 from dragoman.serving.queue import Hypotheses
 from dragoman.serving.worker_pool import WorkerPool
+from dragoman.text.detection.languages import match_code
 from dragoman.translation.alignment import Aligner
 from dragoman.translation.automatic_precision import automatic_precision
 from dragoman.translation.choice import AUTOMATIC

@@ -19,7 +19,6 @@ from dragoman.documents.sentences import Sentence
 from dragoman.serving.background import Background
 from dragoman.serving.config import LimitsConfig, QueueConfig, ServeConfig
 from dragoman.serving.control_defaults import ControlDefaults, Defaults
-from dragoman.serving.detection.detector import Detector
 from dragoman.serving.errors import Overloaded, RequestError, TimedOut, TooLarge
 from dragoman.serving.fair_executor import FairExecutor
 from dragoman.serving.prediction_job import BatchListener, PredictedText, PredictionJob, PredictionQueue
@@ -28,6 +27,7 @@ from dragoman.serving.sentence_decoder import SentenceDecoder, hypothesis_text
 from dragoman.serving.served_models import Directions, Step
 from dragoman.serving.served_predictors import Predictors
 from dragoman.serving.translation_job import OnSentence, TranslatedSentence, TranslatedText, TranslationJob
+from dragoman.text.detection.detector import Detector
 from dragoman.translation.alignment import Alignment
 from dragoman.translation.request import Request
 from dragoman.translation.translator import Translator

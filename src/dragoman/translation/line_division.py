@@ -78,25 +78,41 @@ class LineDivision:
     """Divides lines into sentences by the rules for documents.
 
     A line stays whole if its request has a prefix, required phrases or a search tree, because these belong to the whole
-    line, and if one of its sentences is too long for the model.
+    line, and if one of its sentences is too long for the model. A sentence of an unusual length is divided further, at
+    the ends of clauses if possible.
     """
 
-    def __init__(self, language: str | None, fits: Callable[[str, Request], bool]) -> None:
-        """language: the source language; None for English. fits: returns whether a text fits the model's positions."""
-        self._language, self._fits = language or "en", fits
+    def __init__(
+        self,
+        language: str | None,
+        fits: Callable[[str, Request], bool],
+        has_usual_length: Callable[[str, Request], bool] = lambda text, request: True,
+    ) -> None:
+        """language: the source language; None for English. fits: returns whether a text fits the model's positions.
+
+        has_usual_length: returns whether a text is no longer than the texts that the model was trained on.
+        """
+        self._language, self._fits, self._has_usual_length = language or "en", fits, has_usual_length
         self._splitter = Splitter(self._language)
 
     def divide(self, text: str, request: Request) -> DividedLine:
         """Return a line with the sentences to translate."""
-        if not request.divide or not (may_be_divided(text) or count_letters(text) > MAX_LENGTH):
+        if not request.divide:
             return DividedLine(text, request)
-        spans = _without_divided_spans(self._splitter.sentences(text), text, request)
-        if not spans:
+        is_long = count_letters(text) > MAX_LENGTH
+        has_usual_length = self._has_usual_length(text, request)
+        if has_usual_length and not (is_long or may_be_divided(text)):
+            return DividedLine(text, request)
+        splitter = self._splitter
+        if not has_usual_length:
+            splitter = Splitter(self._language, lambda part: self._has_usual_length(part, request))
+        spans = _without_divided_spans(splitter.sentences(text), text, request)
+        if not spans and is_long:
             spans = _divide_evenly(text, lambda part: count_letters(part) <= MAX_LENGTH)
         if len(spans) < 2:
             return DividedLine(text, request)
         if _concerns_whole_line(request):
-            return DividedLine(text, request, forced=True)
+            return DividedLine(text, request, forced=is_long or may_be_divided(text))
         if not all(self._fits(text[begin:end], request) for begin, end in spans):
             return DividedLine(text, request)
         return DividedLine(text, request, spans)
@@ -105,7 +121,7 @@ class LineDivision:
         """Return a line with parts that fit the model's positions: sentences, or, if too long, parts of sentences."""
 
         def fits(part: str) -> bool:
-            return self._fits(part, request)
+            return self._fits(part, request) and self._has_usual_length(part, request)
 
         spans = list(Splitter(self._language, fits).sentences(text)) if request.divide else []
         return DividedLine(text, request, spans or _divide_evenly(text, fits))

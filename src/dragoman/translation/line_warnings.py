@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from dragoman.base.log import warn
+from dragoman.data.lengths import CorpusLengths, Verdict
 from dragoman.models.interface import LengthLimit
 from dragoman.text.division import count_letters
 from dragoman.translation.result import LinePart, Translation
@@ -38,10 +39,13 @@ class LineWarnings:
         if len(shown) <= _SHOWN:
             shown.append(line)
 
-    def note_translation(self, line: int, text: str, best: Translation, limit: LengthLimit) -> None:
-        """Count a line whose translation is unfinished, patched or too short.
+    def note_translation(
+        self, line: int, text: str, best: Translation, limit: LengthLimit, lengths: CorpusLengths | None = None
+    ) -> None:
+        """Count a line whose translation is unfinished, patched, too short or too long.
 
-        text: the line; best: its translation; limit: the length limit of targets.
+        text: the line; best: its translation; limit: the length limit of targets. lengths: the lengths of the model's
+        training pairs; None if they are unknown, so that only translations of long texts are checked.
         """
         if not best.finished:
             reached = "the length limit"
@@ -60,8 +64,11 @@ class LineWarnings:
                 line,
             )
         parts = [part for part in best.parts if not part.is_copied] or [LinePart(text, best.text)]
-        if any(_is_short(part.source, part.translation) for part in parts):
+        verdicts = {_judge(part.source, part.translation, lengths) for part in parts}
+        if "short" in verdicts:
             self.note("have translations that are much shorter than the text, so that parts may be missing", line)
+        if "long" in verdicts:
+            self.note("have translations that are much longer than the text, so that parts may be invented", line)
 
     def note_guard(self, line: int, best: Translation) -> None:
         """Count each kind of fault that a guard found in a line's translations, as repaired or not repaired."""
@@ -77,6 +84,12 @@ class LineWarnings:
             more = " …" if count > len(first) else ""
             where = f": line {', '.join(map(str, first))}{more}" if first else ", all before the command was resumed"
             warn(f"{count:,} line(s) {what}{where}")
+
+
+def _judge(text: str, translation: str, lengths: CorpusLengths | None) -> Verdict | None:
+    if lengths is not None:
+        return lengths.judge(text, translation)
+    return "short" if _is_short(text, translation) else None
 
 
 def _is_short(text: str, translation: str) -> bool:

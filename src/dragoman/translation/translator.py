@@ -1,7 +1,7 @@
 """`Translator`: the Python interface to a trained model, which translates, scores and aligns text."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -18,7 +18,6 @@ from dragoman.control.glossary import Glossary
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.inspect.attention import AttentionMap
 from dragoman.inspect.inspection import Inspection, build_inspection, check_not_blank, check_token_count
-from dragoman.text.symbols import tag_languages
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.alignment import Aligner, Alignment, AttentionAligner, AttentionChoice
 from dragoman.translation.choice import open_engine
@@ -26,8 +25,6 @@ from dragoman.translation.codec import Codec
 from dragoman.translation.continuous import ContinuousTranslation, continuous_engine
 from dragoman.translation.engine import Engine, attention_engine
 from dragoman.translation.engines.torch import AttentionTorchEngine
-from dragoman.translation.guard.guard import Guard
-from dragoman.translation.guard.wrong_script import usual_scripts
 from dragoman.translation.line_division import LineDivision
 from dragoman.translation.line_warnings import LineWarnings
 from dragoman.translation.request import (
@@ -49,6 +46,7 @@ from dragoman.translation.request import (
 from dragoman.translation.reranking.choice import Choice
 from dragoman.translation.result import PairScore, Translation
 from dragoman.translation.source_tags import SourceTags
+from dragoman.translation.training_texts import TrainingTexts
 from dragoman.translation.window import WindowTranslation
 
 __all__ = ["WINDOW_BATCHES", "PairScore", "Request", "Sampling", "Translation", "Translator"]
@@ -69,7 +67,8 @@ class Translator:
         aligner: Aligner | None = None,
     ) -> None:
         """search: the model's own search settings; omitted settings have default values. warn_unfinished: warn of
-        unfinished translations. aligner: aligns words; None for the decoder's attention.
+        unfinished translations, of those of an unusual length, and of inputs in another language. aligner: aligns
+        words; None for the decoder's attention.
         """
         self.engine, self.tokenizers, self.warn_unfinished, self.aligner = engine, tokenizers, warn_unfinished, aligner
         self.meta, self.source_tags = meta or Meta(step=0), SourceTags(tokenizers.source, meta)
@@ -77,7 +76,9 @@ class Translator:
         self._cached_config = lru_cache(partial(search_config, self.own_search))
         self._codec = Codec(tokenizers, engine.limits)
         is_text = not tokenizers.reads_vectors
-        self.division = LineDivision(self.meta.source_language, self._codec.fits) if is_text else None
+        self.training_texts = TrainingTexts(self.meta, tokenizers)
+        usual = self.training_texts.has_usual_length
+        self.division = LineDivision(self.meta.source_language, self._codec.fits, usual) if is_text else None
         self._translation = WindowTranslation(engine, self._codec, self.division)
 
     @classmethod
@@ -142,10 +143,10 @@ class Translator:
         constraints: phrases that each translation must contain, each a text or a list of alternatives. glossary: a
         `Glossary`, its terms, or its file. keep: kinds of spans to copy unchanged (`control.keep.KINDS`, all or none);
         keep_patterns: regular expressions for further spans. guard: inspect each translation, and search again if it is
-        empty, repeats a phrase, copies the source, or differs in script or numbers; `Translation.guarded` contains the
-        findings. divide: translate a text of several sentences sentence by sentence. The remaining arguments are as in
-        `search_config`. Raises ConfigError for an invalid value, and for a language or tag that the model doesn't have;
-        DataError for an unreadable glossary.
+        empty, too short or too long, repeats a phrase, copies the source, or differs in script or numbers;
+        `Translation.guarded` contains the findings. divide: translate a text of several sentences sentence by sentence.
+        The remaining arguments are as in `search_config`. Raises ConfigError for an invalid value, and for a language
+        or tag that the model doesn't have; DataError for an unreadable glossary.
         """
         control = Control.of(constraints, glossary, keep or (), keep_patterns)
         search_arguments = (beam, length_penalty, coverage_penalty, unknown, search or None)
@@ -160,18 +161,8 @@ class Translator:
             search=search or (),
         )
         source_tags = self.source_tags.of(to, tags)
-        return Request(decoding, source_tags, prefix, control, self._guard(source_tags) if guard else None, divide)
-
-    def _guard(self, tags: Sequence[str]) -> Guard:
-        """Return a guard for these source tags, which may name the target language."""
-        if self.tokenizers.reads_vectors:
-            raise ConfigError("the guard compares words, but the inputs of this model are vectors: disable the guard")
-        target = next(iter(tag_languages(tags)), self.meta.target_language)
-        return Guard(self._target_scripts, target is None or target != self.meta.source_language)
-
-    @cached_property
-    def _target_scripts(self) -> frozenset[str]:
-        return usual_scripts(self.tokenizers.target)
+        chosen_guard = self.training_texts.guard(source_tags) if guard else None
+        return Request(decoding, source_tags, prefix, control, chosen_guard, divide)
 
     def search_config(self, **changes: Unpack[SearchSettings]) -> SearchConfig:
         """Return the model's own search settings with the given changes; see `request.search_config`."""
@@ -383,13 +374,17 @@ class Translator:
         progress: Progress | None = None,
         choice: Choice | None = None,
     ) -> Iterator[list[Translation]]:
-        """Yield the hypotheses of each line of the windows. Finally, warn of unfinished translations."""
+        """Yield the hypotheses of each line of the windows. Finally, warn of lines with problems."""
         check_batch_size(batch_size)
         warnings = LineWarnings()
         for window in windows:
+            if self.warn_unfinished:
+                self.training_texts.check_language([text for text, _ in window])
             results = self._translation.translations(window, batch_size, first, progress, choice)
             for line, translations in enumerate(results, start=first):
-                warnings.note_translation(line, window[line - first][0], translations[0], self.engine.limits.target)
+                text, request = window[line - first]
+                lengths = self.training_texts.lengths(request.tags)
+                warnings.note_translation(line, text, translations[0], self.engine.limits.target, lengths)
                 yield translations
             first += len(window)
         if self.warn_unfinished:

@@ -10,7 +10,6 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from dragoman.documents.formats.union import EXTENSIONS, get_format
 from dragoman.serving.config import ServeConfig
-from dragoman.serving.detection.languages import language_name
 from dragoman.serving.errors import Forbidden, NotFound, RequestError
 from dragoman.serving.http.gate import Gate, KeyFields
 from dragoman.serving.http.requests import (
@@ -25,6 +24,7 @@ from dragoman.serving.http.texts import SourceLanguage, TextBatch, source_langua
 from dragoman.serving.service import Service
 from dragoman.serving.suggestions import Suggestions
 from dragoman.serving.translation_job import TranslatedText
+from dragoman.text.detection.languages import language_name
 
 
 class TranslateFields(KeyFields):

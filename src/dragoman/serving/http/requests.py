@@ -8,9 +8,9 @@ from pydantic import BaseModel
 from starlette.requests import ClientDisconnect, Request
 
 from dragoman.serving.config import LimitsConfig
-from dragoman.serving.detection.detector import Detector
 from dragoman.serving.errors import ClientDisconnected, RequestError, TooLarge, TooSlow
 from dragoman.serving.http.fields import FORM, JSON, MULTIPART, parse_fields
+from dragoman.text.detection.detector import Detector
 
 JSON_LINES = "application/x-ndjson"
 

@@ -23,6 +23,7 @@ from dragoman.models.seq2seq import Seq2Seq
 from dragoman.tasks.corpus_job import CorpusJob, ValidationSets
 from dragoman.tasks.start import load_start
 from dragoman.tasks.translation.config import TranslationRun
+from dragoman.tasks.translation.corpus_lengths import measure_lengths
 from dragoman.tasks.translation.distillation_teacher import load_teacher
 from dragoman.tasks.translation.lengths import check_lengths
 from dragoman.tasks.translation.objectives.scheduled_sampling import ScheduledSampling
@@ -86,6 +87,7 @@ class TranslationJob(CorpusJob):
         self.prepared = prepare(data.corpora, data.cleaning, text, folder, data.temperature, sample, marking=marking)
         pairs = len(self.prepared.dataset)
         self.resolve_settings(pairs, pairs)
+        self._corpus_lengths = measure_lengths(data.corpora, self.prepared)
 
     def build(self) -> Seq2Seq:
         """Build the model. Raises ConfigError if a text has more tokens than the model has positions."""
@@ -173,6 +175,7 @@ class TranslationJob(CorpusJob):
                 "teacher": previous.teacher if self._teacher is None else self._teacher.note,
                 "data": meta.data | self.auxiliary_data,
                 "embeddings": dict(self.notes),
+                "lengths": {**previous.lengths, **self._corpus_lengths},
             }
         )
 

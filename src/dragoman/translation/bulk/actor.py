@@ -110,10 +110,10 @@ class WindowTranslator:
         self._notes.entries = []
         texts, _ = self._faulty.repair(window.texts, {}, window.first)
         hypotheses = self._faulty.translate_window(texts, request, batch_size, window.first)
-        translations = []
+        translations, lengths = [], self._translator.training_texts.lengths(request.tags)
         with in_files(shard.source):
             for number, (text, (best, *_)) in enumerate(zip(texts, hypotheses, strict=True), start=window.first):
-                self._notes.note_translation(number, text, best, self._translator.engine.limits.target)
+                self._notes.note_translation(number, text, best, self._translator.engine.limits.target, lengths)
                 self._notes.note_guard(number, best)
                 translations.append(best.text)
         part = shard.format.part(window, translations, shard.name)

@@ -182,6 +182,7 @@ class LineTranslation:
             for lines, parallel in self._windows(out):
                 first, counts = out.lines + 1, warnings.window()
                 window, parallel = faulty.repair(lines, parallel, first)
+                self.translator.training_texts.check_language(window)
                 requests = self._requests(parallel, first)
                 results = faulty.translate_window(window, requests, self.batch_size, first, progress)
                 best: list[Sequence[LinePart]] = []
@@ -203,7 +204,8 @@ class LineTranslation:
         """Yield the output of each line, and append the parts of its best translation to `best`."""
         for line, (text, hypotheses) in enumerate(zip(window, results, strict=True), start=first):
             if self.source is not None:  # the standard input may never end, so its warnings are not collected
-                warnings.note_translation(line, text, hypotheses[0], self.translator.engine.limits.target)
+                lengths = self.translator.training_texts.lengths(self.request.tags)
+                warnings.note_translation(line, text, hypotheses[0], self.translator.engine.limits.target, lengths)
             warnings.note_guard(line, hypotheses[0])
             parts = hypotheses[0].parts or [LinePart(text, hypotheses[0].text)]
             best.append([part._replace(translation=one_line(part.translation)) for part in parts])

@@ -4,16 +4,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from dragoman.data.lengths import CorpusLengths
 from dragoman.translation.guard.copied import is_copied
 from dragoman.translation.guard.numbers import changed_numbers
 from dragoman.translation.guard.repetition import repeated_phrase
 from dragoman.translation.guard.wrong_script import foreign_letters
 
-Kind = Literal["repetition", "empty", "copy", "script", "numbers"]
+Kind = Literal["repetition", "empty", "short", "long", "copy", "script", "numbers"]
 
 DESCRIPTIONS: dict[Kind, str] = {
     "repetition": "repeated a phrase",
     "empty": "were empty",
+    "short": "were much too short",
+    "long": "were much too long",
     "copy": "copied their source",
     "script": "were in a wrong script",
     "numbers": "had other numbers than their source",
@@ -61,12 +64,14 @@ def merge_outcomes(parts: Iterable[GuardOutcome | None]) -> GuardOutcome | None:
 class Guard:
     """Inspects translations. scripts: the scripts of the target language, empty if unknown. two_languages: True if the
     source and target languages differ, so that a copy is a fault. max_beam: the maximum beam size of further searches,
-    unless the first search has a larger one; None for no limit.
+    unless the first search has a larger one; None for no limit. lengths: the lengths of the model's training pairs;
+    None if they are unknown, so that lengths are not judged.
     """
 
     scripts: frozenset[str] = frozenset()
     two_languages: bool = True
     max_beam: int | None = None
+    lengths: CorpusLengths | None = None
 
     def findings(self, source: str, output: str) -> tuple[Finding, ...]:
         """Return the faults of a translation; an empty tuple if the source is blank."""
@@ -74,6 +79,7 @@ class Guard:
             return ()
         found: list[tuple[Kind, str | None]] = [
             ("empty", output if is_empty(source, output) else None),
+            *self._faulty_length(source, output),
             ("repetition", repeated_phrase(source, output)),
             ("copy", output if self.two_languages and is_copied(source, output) else None),
             ("script", foreign_letters(source, output, self.scripts)),
@@ -84,7 +90,13 @@ class Guard:
     def settings(self) -> dict[str, Any]:
         """Return the settings of the guard as JSON values."""
         limit = {} if self.max_beam is None else {"max_beam": self.max_beam}
-        return {"scripts": sorted(self.scripts), "two_languages": self.two_languages, **limit}
+        lengths = {} if self.lengths is None else {"lengths": self.lengths.model_dump(mode="json")}
+        return {"scripts": sorted(self.scripts), "two_languages": self.two_languages, **limit, **lengths}
+
+    def _faulty_length(self, source: str, output: str) -> list[tuple[Kind, str | None]]:
+        """Return the finding that an output is too short or too long; an empty one is a finding of its own kind."""
+        verdict = None if self.lengths is None or is_empty(source, output) else self.lengths.judge(source, output)
+        return [] if verdict is None else [(verdict, output)]
 
 
 def is_empty(source: str, output: str) -> bool:

@@ -23,6 +23,10 @@ _SHORTEST_RUN = 3
 _SMALLEST_SHARE = 0.5
 """Minimum length, as a share of the source's tokens, of the translation that replaces an empty one."""
 
+_USUAL_SHARE, _LARGEST_SHARE, _MARGIN = 0.75, 1.5, 5
+"""Minimum and maximum length, as shares of the usual number of tokens, of the translation that replaces one of a faulty
+length, and the number of tokens that are added to the maximum."""
+
 
 class OtherSearch(NamedTuple):
     """A further search. name: its name in docs/guard.md. request: the first request with other search settings."""
@@ -120,11 +124,15 @@ def other_searches(
 
     if usual != first:
         yield OtherSearch("list", searched())
-    if kinds & {"empty", "copy", "script"} and first.beam > 1:
+    if kinds & {"empty", "short", "copy", "script"} and first.beam > 1:
         yield OtherSearch("greedy", searched(beam=1, nbest=1))
-    if "empty" in kinds:
-        shortest = max(first.minimum_length, 1), max(first.minimum_factor, _SMALLEST_SHARE)
+    if kinds & {"empty", "short"}:
+        share = _SMALLEST_SHARE if "empty" in kinds else _USUAL_SHARE * _token_ratio(request)
+        shortest = max(first.minimum_length, 1), max(first.minimum_factor, share)
         yield OtherSearch("longer", searched(minimum_length=shortest[0], minimum_factor=shortest[1]))
+    if "long" in kinds:
+        longest = min(first.length_factor, _LARGEST_SHARE * _token_ratio(request)), min(first.length_margin, _MARGIN)
+        yield OtherSearch("shorter", searched(length_factor=longest[0], length_margin=longest[1]))
     if loops := [finding.what for finding in findings if finding.kind == "repetition"]:
         # three consecutive copies contain each run of twice the phrase's length twice, so two copies are allowed
         run = max(_SHORTEST_RUN, 2 * min(map(count_tokens, loops)))
@@ -135,6 +143,12 @@ def other_searches(
         yield OtherSearch("kept numbers", replace(searched(), control=_keeping_numbers(request.control)))
     if wide > beam:
         yield OtherSearch("wide", searched(beam=wide, nbest=wide))
+
+
+def _token_ratio(request: Request) -> float:
+    """Return the usual ratio of the numbers of target and source tokens."""
+    lengths = None if request.guard is None else request.guard.lengths
+    return 1.0 if lengths is None else lengths.token_ratio.median
 
 
 def _keeping_numbers(control: Control | None) -> Control:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from dragoman.base.packages import import_optional
-from dragoman.serving.detection.language_names import NAMES
+from dragoman.text.detection.language_names import NAMES
 
 _NON_STANDARD_CODES = {"pb": "pt-br", "zt": "zh-hant"}
 """Codes that LibreTranslate's clients send, although no standard defines them."""

@@ -1,4 +1,4 @@
-"""`Detector`: detects the language of a text among the languages of a server."""
+"""`Detector`: detects the language of a text among given languages."""
 
 import math
 from collections import Counter
@@ -10,7 +10,7 @@ import regex
 
 from dragoman.base.errors import ResourceError
 from dragoman.base.packages import import_optional
-from dragoman.serving.detection.languages import base_language, closest_code, has_script, language_script
+from dragoman.text.detection.languages import base_language, closest_code, has_script, language_script
 
 _COMBINED_SCRIPTS = {
     "Hans": ("Hani", "Bopo"),
@@ -91,11 +91,34 @@ class Detector:
         text = _words(text)
         if not self._codes or self._letter_pattern.search(text) is None:
             return []
+        percent = self._percentages(text)
+        detections = [
+            Detection(code, round(percent[label] * share, 1))
+            for label, codes in self._codes.items()
+            if percent.get(label, 0.0) >= _MIN_PERCENT
+            for code, share in zip(codes, variant_probabilities(text, codes), strict=True)
+        ]
+        return sorted(detections, key=lambda detection: -detection.confidence)
+
+    def most_probable(self, text: str) -> Detection | None:
+        """Return the most probable of all languages of the library, in `languages` or not; None for a text without
+        n-grams of the library.
+
+        A language in `languages` is returned as its first code, any other as its two-letter or three-letter code.
+        """
+        percent = self._percentages(_words(text))
+        if not percent:
+            return None
+        label = max(percent, key=lambda each: percent[each])
+        return Detection(self._codes.get(label, [label])[0], round(percent[label], 1))
+
+    def _percentages(self, text: str) -> dict[str, float]:
+        """Return the probability of each language of the library in percent; empty for a text without its n-grams."""
         # the blanks provide n-grams at the start and end, even for a single word
         padded = f" {text} "
         scores = dict(_model().rank(padded))
         if len(set(scores.values())) == 1:  # the text contains no n-gram of the library
-            return []
+            return {}
         temperature = _TEMPERATURE * math.sqrt(len(padded.encode("utf-8", "surrogatepass")))
         weights = {
             label: score / temperature + (self._language_prior if label in self._codes else self._other_prior)
@@ -103,14 +126,7 @@ class Detector:
         }
         largest = max(weights.values())
         total = sum(math.exp(weight - largest) for weight in weights.values())
-        percent = {label: 100 * math.exp(weights[label] - largest) / total for label in self._codes}
-        detections = [
-            Detection(code, round(percent[label] * share, 1))
-            for label, codes in self._codes.items()
-            if percent[label] >= _MIN_PERCENT
-            for code, share in zip(codes, variant_probabilities(text, codes), strict=True)
-        ]
-        return sorted(detections, key=lambda detection: -detection.confidence)
+        return {label: 100 * math.exp(weight - largest) / total for label, weight in weights.items()}
 
 
 def _words(text: str) -> str:
