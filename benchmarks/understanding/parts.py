@@ -11,10 +11,6 @@ from pathlib import Path
 
 _HELD_OUT = 12
 """Every example with a number that this divides is held out of a training set without a dev set."""
-_SHORTEST = 4
-"""Minimum number of words of a sentence of a review."""
-
-_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')]*\s+|\n+")
 _NEGATION = re.compile(r" (n't)\b")
 _JOINED = re.compile(r" @([-,.])@ ")
 
@@ -28,11 +24,9 @@ def write_parts(data: Path, out: Path) -> None:
         "wikitext.txt": lambda: wikitext(data),
         "tatoeba.txt": lambda: distinct(line.split("\t")[0] for line in lines(data / "tatoeba/train.en-de.tsv.gz")),
         "tasks.txt": lambda: task_texts(data),
-        "imdb-train.tsv": lambda: review_sentences(data / "imdb5k/train.jsonl.gz"),
-        "imdb-valid.tsv": lambda: review_sentences(data / "imdb5k/dev.jsonl.gz"),
         **{f"sst2-{part}.tsv": (lambda part=part: sst2(data, part)) for part in ("train", "dev", "test")},
         **{f"trec-{part}.txt": (lambda part=part: trec(data, part)) for part in ("train", "valid")},
-        **{f"conll2000-{part}.txt": (lambda part=part: chunks(data, part)) for part in ("train", "valid", "test")},
+        **{f"conll2000-{part}.txt": (lambda part=part: chunks(data, part)) for part in ("all", "train", "valid", "test")},
     }
     out.mkdir(parents=True, exist_ok=True)
     for name, write in writers.items():
@@ -72,16 +66,6 @@ def wikitext(data: Path) -> Iterator[str]:
                 run = []
 
 
-def review_sentences(path: Path) -> Iterator[str]:
-    """Yield the sentences of reviews, each with the label of its review (1: positive)."""
-    for line in lines(path):
-        review = json.loads(line)
-        for sentence in _SENTENCE_END.split(review["text"]):
-            words = sentence.split()
-            if len(words) >= _SHORTEST:
-                yield f"{' '.join(words)}\t{int(review['label'] == 'pos')}"
-
-
 def sst2(data: Path, part: str) -> Iterator[str]:
     """Yield the lines of a part of SST-2, with contractions such as does n't joined as in other texts."""
     return (_NEGATION.sub(r"\1", line) for line in lines(data / f"sst2/{part}.tsv.gz"))
@@ -93,11 +77,14 @@ def trec(data: Path, part: str) -> Iterator[str]:
 
 
 def chunks(data: Path, part: str) -> Iterator[str]:
-    """Yield the lines of a part of CoNLL-2000, with a blank line after each sentence."""
+    """Yield the lines of a part of CoNLL-2000, with a blank line after each sentence.
+
+    part: test; all, the training set; train or valid, its parts.
+    """
     with zipfile.ZipFile(data / "conll2000/conll2000.zip") as archive:
         text = archive.read(f"conll2000/{'test' if part == 'test' else 'train'}.txt").decode()
     sentences = [each for each in text.split("\n\n") if each.strip()]
-    for sentence in sentences if part == "test" else held_out(sentences, part):
+    for sentence in sentences if part in ("all", "test") else held_out(sentences, part):
         yield from (*sentence.strip("\n").split("\n"), "")
 
 

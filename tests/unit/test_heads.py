@@ -5,13 +5,15 @@ from typing import Any
 
 import pytest
 import torch
+from pydantic import ValidationError
 from tiny_language_model import write_tiny_language_model
 from tiny_model import write_tiny_model
 
 from dragoman import train
 from dragoman.checkpoint.tensors import load_tensors
 from dragoman.models.encoder_only import EncoderOnlyConfig
-from dragoman.text.symbols import BOS, EOS, PAD
+from dragoman.nn.embedding import document_starts, occur_in_both
+from dragoman.text.symbols import BOS, EOS, PAD, UNK
 from dragoman.text.tokenizers import VocabularySizes
 
 STACK: dict[str, Any] = {"kind": "transformer", "layers": 2, "heads": 2, "feedforward": 16}
@@ -39,7 +41,7 @@ HEADS: dict[str, dict[str, Any]] = {
 def test_a_row_has_the_same_outputs_alone_and_beside_longer_rows(encoder: str, head: str) -> None:
     torch.manual_seed(1)
     config = EncoderOnlyConfig.model_validate(
-        {"preset": None, "width": 8, "encoder": ENCODERS[encoder], "head": HEADS[head], "segments": 2}
+        {"preset": None, "width": 8, "encoder": ENCODERS[encoder], "head": HEADS[head], "segments": 2, "matches": True}
     )
     model = config.build_for(VocabularySizes(20, 20)).eval()
     rows = [[BOS, 5, 6, EOS], [BOS, 7, 8, 9, EOS, 10, 11, EOS], [BOS, EOS]]
@@ -64,6 +66,30 @@ def test_segments_distinguish_the_texts_of_a_pair() -> None:
     vectors = model.encoder.embedding.segments(torch.tensor([0, 0, 0, 0, 1, 1]))
     plain = model.encoder.embedding.tokens(pair[0]) * 8**0.5
     torch.testing.assert_close(model.encode(pair, mask).states[0, 0], (plain + vectors).mean(0))
+
+
+def test_matches_mark_the_tokens_of_both_texts() -> None:
+    torch.manual_seed(1)
+    encoder, rows = {"kind": "mean"}, [[BOS, 5, 6, UNK, 5, EOS, 9, 6, 5, UNK, EOS, PAD], [BOS, 5, 5, EOS, *[PAD] * 8]]
+    config = EncoderOnlyConfig.model_validate({"preset": None, "width": 8, "encoder": encoder, "matches": True})
+    embedding = config.build_for(VocabularySizes(20, 20)).eval().encoder.embedding
+    tokens = torch.tensor(rows)
+    added = embedding(tokens) - embedding.tokens(tokens) * 8**0.5
+    expected = torch.tensor([[0, 1, 1, 0, 1, 0, 0, 1, 1, 0, 0, 0], [0] * 12])
+    torch.testing.assert_close(added, expected.unsqueeze(2) * embedding.matches.weight * 8**0.5)
+
+
+def test_matches_are_those_within_a_document() -> None:
+    documents = [[BOS, 5, 6, EOS, 6, 7, EOS], [BOS, 7, EOS, 5, 7, EOS]]
+    alone = [occur_in_both(torch.tensor([each]))[0].tolist() for each in documents]
+    packed = torch.tensor([documents[0] + documents[1]])
+    assert occur_in_both(packed, document_starts(packed))[0].tolist() == alone[0] + alone[1]
+    assert alone == [[False, False, True, False, True, False, False], [False, True, False, False, True, False]]
+
+
+def test_texts_that_are_encoded_separately_have_no_matches() -> None:
+    with pytest.raises(ValidationError, match=r"set model\.head\.pair=joined, or remove model\.matches"):
+        EncoderOnlyConfig.model_validate({"matches": True, "head": {"pair": "separate"}})
 
 
 def recipe(tmp_path: Path, start: Path, **model: Any) -> dict[str, Any]:

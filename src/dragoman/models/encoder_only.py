@@ -108,6 +108,11 @@ class EncoderOnlyConfig(PresetSettings):
         description="Number of segment vectors, which are added to the embeddings: 2 distinguishes the texts of a pair "
         "(BERT). 0: none.",
     )
+    matches: bool = Field(
+        False,
+        description="Add a vector to each token that occurs in both texts of a pair, or in a question and its context "
+        "(exact match; Chen et al. 2017, section 3.2).",
+    )
     scale_embeddings: bool = Field(True, description="Multiply token vectors by √d before positions are added.")
     embedding_norm: NormConfig | None = Field(
         None,
@@ -120,6 +125,15 @@ class EncoderOnlyConfig(PresetSettings):
         description="Masked language model that draws the replaced tokens which the model learns to detect (ELECTRA). "
         "The task sets it if train.replaced_tokens is positive. null: none.",
     )
+
+    @model_validator(mode="after")
+    def _check_matches(self) -> Self:
+        if self.matches and getattr(self.head, "encodes_separately", False):
+            raise ValueError(
+                "model.matches compares two texts that are read as one, but model.head.pair encodes each text for "
+                "itself: set model.head.pair=joined, or remove model.matches"
+            )
+        return self
 
     @model_validator(mode="after")
     def _check_generator(self) -> Self:
@@ -174,10 +188,12 @@ class EncoderOnlyConfig(PresetSettings):
         if self.segments:
             segments = nn.Embedding(self.segments, self.width)
             nn.init.normal_(segments.weight, std=self.width**-0.5)
+        matches = token_table(1, self.width) if self.matches else None
         table = token_table(size, self.width)
         norm = None if self.embedding_norm is None else self.embedding_norm.build(self.width)
         positions = scheme.build_embedding(self.width)
-        return Embedding(table, positions, self.dropout.embedding, self.scale_embeddings, segments, norm), table
+        dropout, scaled = self.dropout.embedding, self.scale_embeddings
+        return Embedding(table, positions, dropout, scaled, segments, norm, matches), table
 
 
 class EncoderOnly(nn.Module):

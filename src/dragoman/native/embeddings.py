@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from dragoman.base.errors import ConfigError
 from dragoman.models.families.transformer import TransformerDecoder, TransformerEncoder
 from dragoman.native import library
-from dragoman.nn.embedding import Embedding
+from dragoman.nn.embedding import Embedding, occur_in_both, segment_numbers
 from dragoman.nn.positions.absolute import Added, Concatenated
 from dragoman.nn.positions.naive import Fraction
 from dragoman.nn.positions.rotary import Rotary, rotary_angles
@@ -63,9 +63,29 @@ def token_vectors(embedding: Embedding) -> Floats:
     return _layer_inputs(embedding, tokens.weight.detach().float() * embedding.scale)
 
 
-def segment_vectors(embedding: Embedding) -> Floats | None:
-    """Return the vectors that are added to the tokens of each segment, (segments, d); None without segments."""
-    return None if embedding.segments is None else _layer_inputs(embedding, embedding.segments.weight.detach().float())
+def group_vectors(embedding: Embedding) -> Floats | None:
+    """Return the vectors that are added to the tokens of each group, (groups, d); None if nothing is added.
+
+    Tokens of the same segment are a group. If matches have a vector, they are two: first those without a match.
+    """
+    if embedding.segments is None and embedding.matches is None:
+        return None
+    groups = torch.zeros(1, embedding.tokens.embedding_dim)
+    if embedding.segments is not None:
+        groups = embedding.segments.weight.detach().float()
+    if embedding.matches is not None:
+        match = embedding.matches.weight.detach().float() * embedding.scale
+        groups = torch.stack((groups, groups + match.to(groups.device)), 1).flatten(0, 1)
+    return _layer_inputs(embedding, groups)
+
+
+def group_numbers(embedding: Embedding, tokens: Tensor) -> Tensor | None:
+    """Return the row of `group_vectors` for each token (B, S); None if nothing is added."""
+    if embedding.segments is None and embedding.matches is None:
+        return None
+    segments = 1 if embedding.segments is None else embedding.segments.num_embeddings
+    numbers = segment_numbers(tokens, segments)
+    return numbers if embedding.matches is None else 2 * numbers + occur_in_both(tokens)
 
 
 def _layer_inputs(embedding: Embedding, vectors: Tensor) -> Floats:

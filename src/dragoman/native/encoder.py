@@ -19,9 +19,8 @@ from dragoman.models.interface import Memory
 from dragoman.native import library
 from dragoman.native.build import best_library, compiled_library
 from dragoman.native.compiler import InstructionSet
-from dragoman.native.embeddings import PositionTables, UnsupportedModelError
+from dragoman.native.embeddings import PositionTables, UnsupportedModelError, group_numbers
 from dragoman.native.packing import Packing, Precision, check_finite
-from dragoman.nn.embedding import segment_numbers
 
 _GROUP_TOKENS = 256
 """Number of tokens that a thread encodes together, so that their activations fit into the caches of a core."""
@@ -55,8 +54,7 @@ class NativeEncoder:
         self._model = packing.open(self._library, precision, threads)
         self._close = finalize(self, self._library.dragoman_close, self._model)
         self._positions, self._width, self._size = PositionTables(stack), model.width, packing.sizes[0]
-        segments = stack.embedding.segments
-        self._segments = 0 if segments is None else segments.num_embeddings
+        self._embedding = stack.embedding
         self._is_causal = isinstance(stack, TransformerDecoder)
         self._lock = Lock()
 
@@ -77,16 +75,15 @@ class NativeEncoder:
         table = self._positions.table(longest)
         if longest > table.length:
             raise DataError(f"a text has {longest} tokens, but the model has only {table.length} positions: shorten it")
-        segments = None
-        if self._segments:
-            segments = segment_numbers(tokens, self._segments).numpy()[is_token].astype(np.int32)
+        numbers = group_numbers(self._embedding, tokens)
+        groups = None if numbers is None else numbers.numpy()[is_token].astype(np.int32)
         starts = np.zeros(len(lengths) + 1, np.int32)
         lengths.cumsum(out=starts[1:])
         states = torch.zeros(*tokens.shape, self._width)
         self._run(
             library.EncoderCall(
                 tokens=_address(ids),
-                segments=None if segments is None else _address(segments),
+                segments=None if groups is None else _address(groups),
                 starts=_address(starts),
                 states=states.data_ptr(),
                 positions=table,

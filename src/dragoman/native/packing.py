@@ -18,9 +18,9 @@ from dragoman.native import library
 from dragoman.native.embeddings import (
     Floats,
     UnsupportedModelError,
+    group_vectors,
     pad_array,
     padded_size,
-    segment_vectors,
     to_floats,
     token_vectors,
 )
@@ -96,15 +96,15 @@ class Packing:
         orders = {each.order for layer in stack.layers for each in layer.children() if isinstance(each, Residual)}
         array = (library.Layer * len(layers))(*layers)
         self._arrays.append(array)
-        tokens, segments = token_vectors(stack.embedding), segment_vectors(stack.embedding)
+        tokens, groups = token_vectors(stack.embedding), group_vectors(stack.embedding)
         width = padded_size(tokens.shape[1])
         packed = library.Stack(array, self.keep(pad_array(tokens, len(tokens), width)))
         packed.layers, packed.width, packed.size = len(layers), width, len(tokens)
         if packed_pre := orders == {"pre"}:
             packed.norm = self._norm(stack.norm)
         packed.pre, packed.causal = packed_pre, is_encoder and isinstance(stack, TransformerDecoder)
-        if segments is not None:
-            packed.segments, packed.segment_count = self.keep(pad_array(segments, len(segments), width)), len(segments)
+        if groups is not None:
+            packed.segments, packed.segment_count = self.keep(pad_array(groups, len(groups), width)), len(groups)
         if stack.embedding.norm is not None:
             packed.embedding_norm = self._norm(stack.embedding.norm)
         return packed

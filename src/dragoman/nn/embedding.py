@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.positions.scheme import PositionEmbedding
-from dragoman.text.symbols import BOS, EOS
+from dragoman.text.symbols import BOS, EOS, SPECIAL_SYMBOLS
 
 
 class VectorProjection(nn.Module):
@@ -44,16 +44,19 @@ class Embedding(nn.Module):
         scaled: bool = True,
         segments: nn.Embedding | None = None,
         norm: nn.Module | None = None,
+        matches: nn.Embedding | None = None,
     ) -> None:
         """segments: vectors of the segments of an input, such as the two texts of a pair; None for no such vectors.
 
-        norm: normalises the sum of all vectors, before dropout; None for no normalisation.
+        matches: (1, d), a vector that is added to the vector of each token that occurs in both texts of a pair; None
+        for no such vector. norm: normalises the sum of all vectors, before dropout; None for no normalisation.
         """
         super().__init__()
         self.tokens = tokens
         self.positions = positions
         self.segments = segments
         self.norm = norm
+        self.matches = matches
         self.dropout = Dropout(dropout)
         self.scale = sqrt(tokens.embedding_dim) if scaled else 1.0
 
@@ -72,8 +75,11 @@ class Embedding(nn.Module):
         from that token. packed: whether a row may contain several documents. A document starts with BOS, and its
         positions and segments are counted from there.
         """
-        vectors = self.tokens(tokens) * self.scale
         starts = document_starts(tokens) if packed else None
+        vectors = self.tokens(tokens)
+        if self.matches is not None:
+            vectors = vectors + self.matches.weight * occur_in_both(tokens, starts).unsqueeze(2)
+        vectors = vectors * self.scale
         if self.segments is not None:
             vectors = vectors + self.segments(segment_numbers(tokens, self.segments.num_embeddings, starts))
         vectors = self.positions.embed(vectors, start, mask, left_padding if starts is None else starts)
@@ -97,6 +103,19 @@ def segment_numbers(tokens: Tensor, segments: int, starts: Tensor | None = None)
     if starts is not None:
         numbers = numbers - numbers.gather(1, starts)
     return numbers.clamp_max(segments - 1)
+
+
+def occur_in_both(tokens: Tensor, starts: Tensor | None = None) -> Tensor:
+    """Return whether each token (B, T) int64 occurs in both segments of its row (B, T) bool; see `segment_numbers`.
+
+    This is the exact match of Chen et al. 2017, section 3.2, of tokens instead of words. All segments after the first
+    are one. Special symbols do not count. starts: as in `segment_numbers`; a document is compared with itself only.
+    Takes O(T²) time and memory, as attention does.
+    """
+    numbers = segment_numbers(tokens, 2, starts)
+    keys = tokens if starts is None else tokens * tokens.size(1) + starts
+    matches = (keys.unsqueeze(2) == keys.unsqueeze(1)) & (numbers.unsqueeze(2) != numbers.unsqueeze(1))
+    return matches.any(2) & (tokens >= len(SPECIAL_SYMBOLS))
 
 
 def token_table(size: int, width: int) -> nn.Embedding:
