@@ -26,7 +26,10 @@ def write_parts(data: Path, out: Path) -> None:
         "tasks.txt": lambda: task_texts(data),
         **{f"sst2-{part}.tsv": (lambda part=part: sst2(data, part)) for part in ("train", "dev", "test")},
         **{f"trec-{part}.txt": (lambda part=part: trec(data, part)) for part in ("train", "valid")},
-        **{f"conll2000-{part}.txt": (lambda part=part: chunks(data, part)) for part in ("all", "train", "valid", "test")},
+        **{
+            f"conll2000-{part}.txt": (lambda part=part: chunks(data, part))
+            for part in ("all", "train", "valid", "test")
+        },
     }
     out.mkdir(parents=True, exist_ok=True)
     for name, write in writers.items():
