@@ -128,7 +128,8 @@ def judged(folder: Path) -> dict[str, Any]:
     import torch
 
     from dragoman.base.settings.load import load_settings
-    from dragoman.metrics.bleu import BLEU, TokenisedBLEU
+    from dragoman.metrics.bleu import BLEU
+    from dragoman.metrics.moses_bleu import TokenisedBLEU
     from dragoman.tasks.translation.config import TranslationRun
     from dragoman.tasks.translation.validation import read_held_out
     from dragoman.translation.translator import Translator

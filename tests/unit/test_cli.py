@@ -34,13 +34,13 @@ FROZEN = {
     "generate": "model --prompt --input -i --samples --temperature --top-k --top-p --max-tokens --stop --seed "
     "--batch-size --device --threads --quiet -q",
     "tune": "model search --source --reference --out -o --reverse --language-model --ensemble --nbest --metric "
-    "--restarts --seed --to --tags --beam --length-penalty --batch-size --device --threads --quiet -q "
+    "--tokenizer --restarts --seed --to --tags --beam --length-penalty --batch-size --device --threads --quiet -q "
     "--divide --no-divide",
     "score": "model --source --target --to --tags --documents --heading --stride --batch-size --device --threads "
     "--quiet -q "
     "--ensemble",
-    "evaluate": "model search --reference --hypothesis --source --metric --tokenized --json --to --tags --beam "
-    "--length-penalty --coverage-penalty --unknown --documents --heading --stride --batch-size --device "
+    "evaluate": "model search --reference --hypothesis --source --metric --tokenizer --tokenized --json --to --tags "
+    "--beam --length-penalty --coverage-penalty --unknown --documents --heading --stride --batch-size --device "
     "--threads --quiet -q "
     "--ensemble --language-model --fusion --precision-cost --pairs --test --compare --confusion --vectors --task "
     "--engine --precision --divide --no-divide",

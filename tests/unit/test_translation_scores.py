@@ -8,9 +8,10 @@ import pytest
 import sacrebleu
 
 from dragoman.base.errors import ConfigError, DataError
-from dragoman.metrics.bleu import BLEU, TokenisedBLEU, bleu_by_length, moses_tokenise
+from dragoman.metrics.bleu import BLEU, bleu_by_length
 from dragoman.metrics.chrf import ChrF
 from dragoman.metrics.lecture_bleu import LectureBLEU
+from dragoman.metrics.moses_bleu import TokenisedBLEU, moses_tokenise
 from dragoman.metrics.ter import TER
 
 REFERENCE = [

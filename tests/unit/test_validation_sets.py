@@ -14,6 +14,7 @@ from dragoman.metrics.registry import METRICS
 from dragoman.tasks.train import train
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.validation import validation_metrics
+from dragoman.training.run.session import warn_of_ties
 from dragoman.training.validation import Measure, Validation, average_validations
 
 CORPORA = """
@@ -31,6 +32,7 @@ SHORT = [*SETTINGS, "train.validate_every=4", "train.checkpoint_every=4", "train
 
 def validation(loss: float, bleu: float, seconds: float) -> Validation:
     values = {"loss": (loss, ""), "perplexity": (math.exp(loss), "per token"), "bleu": (bleu, "nrefs:1")}
+    values["chrf"] = (2 * bleu, "nrefs:1")
     measures = [Measure.from_score(METRICS[key], Score(key, *value)) for key, value in values.items()]
     return Validation(tuple(measures), seconds)
 
@@ -41,9 +43,10 @@ def test_each_set_has_the_same_weight() -> None:
     assert mean["perplexity"].value == math.exp(3.0) and mean["perplexity"].signature == "per token"
     assert (mean["loss"].value, mean["bleu"].value, mean.seconds) == (3.0, 20.0, 7.0)
     assert mean["bleu"].signature == "mean of 2 sets, nrefs:1"
-    assert mean.score("loss") == (-3.0, 20.0)
-    assert mean.score("bleu") == (20.0, -3.0)
-    assert mean.log_line()["valid_sets"]["b"] == {"loss": 4.0, "perplexity": other["perplexity"].value, "bleu": 30.0}
+    assert mean.score("loss") == (-3.0, 40.0, 20.0)
+    assert mean.score("bleu") == (20.0, 40.0, -3.0)
+    expected = {"loss": 4.0, "perplexity": other["perplexity"].value, "bleu": 30.0, "chrf": 60.0}
+    assert mean.log_line()["valid_sets"]["b"] == expected
     assert "valid_sets" not in one.log_line()
 
 
@@ -87,3 +90,73 @@ def test_a_changed_second_set_is_noticed(corpora: Path) -> None:
             train(config("train.max_steps=8"), resume=True)
     finally:
         torch.set_num_threads(threads)
+
+
+def write_japanese(folder: Path, size: int) -> None:
+    """Write a corpus of digits and the same digits in Japanese script, and a validation set."""
+    digits = dict(zip("0123456789", "零一二三四五六七八九", strict=True))
+    for name, start, count in (("train", 100, size), ("valid", 700, 12)):
+        lines = [str(number * 37) for number in range(start, start + count)]
+        (folder / f"{name}.en").write_text("".join(f"{' '.join(line)}\n" for line in lines))
+        text = "".join("".join(digits[each] for each in line) + "。\n" for line in lines)
+        (folder / f"{name}.ja").write_text(text, encoding="utf-8")
+
+
+JAPANESE = """
+data:
+  train: {source: train.en, target: train.ja}
+  valid: {source: valid.en, target: valid.ja}
+  target_language: ja
+out: run
+"""
+
+
+def test_validation_uses_the_tokeniser_of_the_target_language_and_stores_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_japanese(tmp_path, 60)
+    (tmp_path / "recipe.yaml").write_text(JAPANESE)
+    monkeypatch.chdir(tmp_path)
+    threads = torch.get_num_threads()
+    try:
+        result = train(config("train.max_steps=4", "data.cleaning.enabled=false"))
+        stored = tmp_path / RUN / "config.yaml"
+        assert "bleu_tokenizer: ja-mecab" in stored.read_text()
+        assert "|tok:ja-mecab-0.996-IPA|" in result.validation["bleu"].signature
+        assert result.validation["chrf"].signature.startswith("nrefs:1|")
+        card = (tmp_path / RUN / "README.md").read_text()
+        assert "tok:ja-mecab-0.996-IPA" in card and "chrF2" in card
+        # a run that an older version started keeps its tokeniser
+        stored.write_text(stored.read_text().replace("  bleu_tokenizer: ja-mecab\n", ""))
+        again = train(config("train.max_steps=8", "data.cleaning.enabled=false"), resume=True)
+        assert "|tok:13a|" in again.validation["bleu"].signature
+        assert "bleu_tokenizer: 13a" in stored.read_text()
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_ties_of_the_deciding_metric_are_broken_by_chrf_and_reported(capfd: pytest.CaptureFixture[str]) -> None:
+    keys = ("loss", "perplexity", "bleu", "chrf")
+    values = [
+        Validation(tuple(_measure(key, value) for key, value in zip(keys, row, strict=True)), 0.0)
+        for row in ((1.0, 2.7, 0.0, 30.0), (2.0, 7.4, 0.0, 40.0), (1.5, 4.5, 0.0, 20.0))
+    ]
+    assert max(values, key=lambda each: each.score("bleu")) is values[1]
+    scores = {step: each.score("bleu") for step, each in enumerate(values)}
+    warn_of_ties(scores, values[1], "bleu")
+    assert "BLEU was 0.00 in all 3 validations, so chrF2 decided which checkpoint is the best" in " ".join(
+        capfd.readouterr().err.split()
+    )
+    warn_of_ties({**scores, 3: (1.0, 0.0, 0.0)}, values[1], "bleu")
+    warn_of_ties({0: scores[0]}, values[0], "bleu")
+    assert capfd.readouterr().err == ""
+
+
+def _measure(key: str, value: float) -> Measure:
+    return Measure.from_score(METRICS[key], Score(key, value, ""))
+
+
+def test_the_signature_of_a_mean_names_every_tokeniser() -> None:
+    scores = [Score("BLEU", value, f"tok:{name}") for value, name in ((10.0, "zh"), (20.0, "13a"), (30.0, "zh"))]
+    mean = METRICS["bleu"].mean(scores, {})
+    assert mean is not None and mean.signature == "mean of 3 sets, tok:zh, tok:13a"

@@ -86,7 +86,8 @@ class TeacherPairs(Synthesis):
     """Generates pairs of a source and the teacher's translation (Kim & Rush 2016, sections 3.2 and 3.3).
 
     closest: whether to use the hypothesis with the highest sentence BLEU against the reference ("sequence-level
-    interpolation", Kim & Rush 2016, section 3.3) instead of the most probable hypothesis.
+    interpolation", Kim & Rush 2016, section 3.3) instead of the most probable hypothesis. language: the target
+    language, which determines the tokeniser of BLEU; None: by each reference.
     """
 
     model: Path
@@ -96,6 +97,7 @@ class TeacherPairs(Synthesis):
     filters: FilterConfig
     batch_size: int
     closest: bool = False
+    language: str | None = None
 
     @property
     def origin(self) -> Path:
@@ -118,7 +120,8 @@ class TeacherPairs(Synthesis):
         """
         if not line.reference.strip():
             return translations[0]
-        scores = sentence_rewards("bleu", [each.text for each in translations], [line.reference] * len(translations))
+        texts, references = [each.text for each in translations], [line.reference] * len(translations)
+        scores = sentence_rewards("bleu", texts, references, self.language)
         return translations[scores.index(max(scores))]
 
     def pair(self, line: Line, translation: str) -> tuple[str, str]:
@@ -189,7 +192,8 @@ class Distillation:
         cleaning = self.recipe.data.cleaning
         # Copied lines are not dropped, so that the student learns to copy names as the teacher does.
         filters = FilterConfig(copied=None, max_tokens=cleaning.max_tokens if cleaning.enabled else None)
-        pairs = TeacherPairs(self.teacher, corpus, folder, request, filters, self.batch_size, self.closest)
+        language = translator.target_language(request.tags)
+        pairs = TeacherPairs(self.teacher, corpus, folder, request, filters, self.batch_size, self.closest, language)
         files = [file_digest(path, folder) for path in corpus.files]
         settings = {name: value for name, value in pairs.settings().items() if name != "batch_size"}
         inputs = json.dumps([settings, repr(corpus.selection), self.closest, self.precision, files], sort_keys=True)

@@ -61,6 +61,15 @@ def evaluate(
         list[str] | None,
         typer.Option("--metric", metavar="NAME", help="Metric, such as bleu, chrf or ter; repeatable (default: all)."),
     ] = None,
+    tokenizer: Annotated[
+        str,
+        typer.Option(
+            "--tokenizer",
+            metavar="NAME",
+            help="sacreBLEU's tokeniser for BLEU: 13a, intl, zh, ja-mecab, ko-mecab, char, flores101, flores200 or "
+            "none. auto: by the model's target language, or characters if the references have no spaces.",
+        ),
+    ] = "auto",
     tokenized: Annotated[
         str | None,
         typer.Option(
@@ -144,6 +153,7 @@ def evaluate(
     """
     from dragoman.base.errors import ConfigError, reject_options
     from dragoman.evaluation.evaluate import evaluate, options_by_name
+    from dragoman.evaluation.results import Evaluation
 
     settings: dict[str, Any] = {
         "to": to,
@@ -156,12 +166,13 @@ def evaluate(
         "divide": divide,
     }
     references = reference or []
+    tokenizers = {"--tokenizer": None if tokenizer == "auto" else tokenizer, "--tokenized": tokenized}
     engines = {name: value for name, value in (("engine", engine), ("precision", precision)) if value is not None}
     if test is not None or pairs is not None:
         option = "--pairs" if test is None else "--test"
         given = {"--reference": reference, "--hypothesis": hypothesis, "--source": source, "--metric": metric}
         options = options_by_name({name: value for name, value in settings.items() if name != "search"})
-        reject_options({**given, "--tokenized": tokenized, "--ensemble": ensemble, **options}, f"without {option}")
+        reject_options({**given, **tokenizers, "--ensemble": ensemble, **options}, f"without {option}")
     test_options: dict[str, object] = {"--compare": compare, "--confusion": confusion, "--task": task}
     test_options |= {"--vectors": vectors or None, **options_by_name(engines)}
     if pairs is not None:
@@ -175,7 +186,7 @@ def evaluate(
     reject_options(test_options, "with --test")
     check_settings(search or [], example="search.minimum_length=3")
     if precision_cost:
-        others = {"--hypothesis": hypothesis, "--metric": metric, "--tokenized": tokenized, "--ensemble": ensemble}
+        others = {"--hypothesis": hypothesis, "--metric": metric, **tokenizers, "--ensemble": ensemble}
         options = options_by_name({name: value for name, value in settings.items() if name not in _TAGS})
         reject_options({**others, **options, "--device": device}, "without --precision-cost")
         _print_precision_cost(model, source, references, to, split_tags(tags), threads, as_json)
@@ -183,26 +194,35 @@ def evaluate(
     if not references:
         raise ConfigError("there is no reference to compare with: give --reference FILE")
     if model is not None and _is_language_model(model):
-        metric_options = {"--hypothesis": hypothesis, "--source": source, "--metric": metric, "--tokenized": tokenized}
+        metric_options = {"--hypothesis": hypothesis, "--source": source, "--metric": metric, **tokenizers}
         reject_options({**metric_options, "--ensemble": ensemble, **options_by_name(settings)}, "with translations")
         window_options = {"documents": documents, "heading": heading, "stride": stride, "batch_size": batch_size}
         _print_perplexities(model, references, device, threads, window_options, as_json)
         return
     reject_options({"--documents": documents, "--heading": heading, "--stride": stride}, "with a language model")
     reject_options({"--ensemble": ensemble if model is None else None}, "with a model to translate with")
+    printed: list[Evaluation] = []
+
+    def print_part(part: Evaluation) -> None:
+        print(part.as_continuation() if printed else part, flush=True)
+        printed.append(part)
+
     result = evaluate(
         [model, *ensemble] if model is not None and ensemble else model,
         reference=references,
         hypothesis=hypothesis or [],
         source=source,
         metric=metric,
+        tokenizer=tokenizer,
         tokenized=tokenized,
+        on_result=None if as_json else print_part,
         batch_size=batch_size,
         device=device,
         threads=threads,
         **settings,
     )
-    print(_format_json(result.as_json()) if as_json else result)
+    if as_json:
+        print(_format_json(result.as_json()))
 
 
 _TAGS = ("to", "tags")

@@ -48,6 +48,12 @@ def tune(
     ensemble: Ensemble = None,
     nbest: Annotated[int, typer.Option("--nbest", min=2, help="Number of hypotheses per sentence.")] = 20,
     metric: Annotated[str, typer.Option("--metric", metavar="NAME", help="Metric to maximise: bleu or chrf.")] = "bleu",
+    tokenizer: Annotated[
+        str,
+        typer.Option(
+            "--tokenizer", metavar="NAME", help="sacreBLEU's tokeniser for BLEU. auto: by the target language."
+        ),
+    ] = "auto",
     restarts: Annotated[int, typer.Option("--restarts", min=0, help="Number of searches from random weights.")] = 20,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed for the initial weights.")] = 1,
     to: To = None,
@@ -73,6 +79,7 @@ def tune(
         language_model=language_model,
         nbest=nbest,
         metric=metric,
+        tokenizer=tokenizer,
         restarts=restarts,
         seed=seed,
         batch_size=batch_size,

@@ -1,109 +1,26 @@
 """`evaluate` scores the translations of one or more systems against references."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Unpack, cast
 
 from dragoman.base.errors import ConfigError, in_files, reject_options
 from dragoman.base.log import info, quietly
 from dragoman.base.machine.device import use_threads
-from dragoman.metrics.bleu import LengthScore, TokenisedBLEU, bleu_by_length
-from dragoman.metrics.bootstrap import Comparison, paired_bootstrap
-from dragoman.metrics.metric import Need, Score
+from dragoman.evaluation.results import Evaluation, SystemComparison, SystemScores
+from dragoman.evaluation.test_set import TestSet
+from dragoman.metrics.bleu import bleu_by_length
+from dragoman.metrics.bleu_tokenizer import AUTO, check_tokenizer, choose_tokenizer
+from dragoman.metrics.bootstrap import compare_statistics
+from dragoman.metrics.metric import Metric, Need, Outputs, Score
+from dragoman.metrics.moses_bleu import TokenisedBLEU
 from dragoman.metrics.registry import computable_metrics, metric_of
-from dragoman.metrics.summed import SummedMetric
+from dragoman.metrics.summed import Statistics, SummedMetric
 from dragoman.translation.files.lines import Lines, name_of, read_parallel
 
 if TYPE_CHECKING:
     from dragoman.translation.request import RequestSettings
     from dragoman.translation.translator import Translator
-
-
-@dataclass(frozen=True)
-class SystemScores:
-    """The scores of one system.
-
-    system: name of the system. scores: scores by metric key; BLEU of tokenised text is included if `tokenized` was set.
-    by_length: BLEU by source length in words; empty if no source was given. translations: the scored translations.
-    """
-
-    system: str
-    scores: Mapping[str, Score]
-    by_length: tuple[LengthScore, ...]
-    translations: tuple[str, ...] = field(repr=False)
-
-    def __str__(self) -> str:
-        lines = [self.system, *(f"  {score}" for score in self.scores.values())]
-        if self.by_length:
-            lines.append("  BLEU by source length (words)")
-        for group in self.by_length:
-            longest = "…" if group.longest is None else f"–{group.longest}"
-            lines.append(f"    {group.shortest}{longest:<6} {group.score.value:6.2f}  ({group.sentences} sentences)")
-        return "\n".join(lines)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return all values except the translations as JSON types."""
-        groups = [
-            {"shortest": each.shortest, "longest": each.longest, "sentences": each.sentences, "bleu": each.score.value}
-            for each in self.by_length
-        ]
-        return {
-            "system": self.system,
-            "scores": [asdict(score) for score in self.scores.values()],
-            "by_length": groups,
-        }
-
-
-@dataclass(frozen=True)
-class SystemComparison:
-    """The comparison of the system `second` with the system `first`. metrics: comparisons by metric key."""
-
-    first: str
-    second: str
-    metrics: Mapping[str, Comparison]
-
-    def __str__(self) -> str:
-        lines = [f"{self.second} against {self.first}, paired bootstrap"]
-        for comparison in self.metrics.values():
-            interval = comparison.difference_interval
-            verdict = "significant at 0.05" if comparison.p_value < 0.05 else "not significant at 0.05"
-            first = comparison.first
-            lines.append(
-                f"  {first.name}: {comparison.difference:+.2f} (95% of resampled test sets: {interval.low:+.2f} to "
-                f"{interval.high:+.2f}), p = {comparison.p_value:.4f}, {verdict} ({first.signature})"
-            )
-        return "\n".join(lines)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return all values as JSON types."""
-        return {
-            "first": self.first,
-            "second": self.second,
-            "metrics": [asdict(each) for each in self.metrics.values()],
-        }
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """The scores of all systems, and comparisons of each system with the first. A model is always the first system."""
-
-    systems: tuple[SystemScores, ...]
-    comparisons: tuple[SystemComparison, ...]
-
-    def __getitem__(self, metric: str) -> Score:
-        """Return the first system's score for a metric key. Raises KeyError if the metric was not computed."""
-        return self.systems[0].scores[metric]
-
-    def __str__(self) -> str:
-        return "\n".join(map(str, (*self.systems, *self.comparisons)))
-
-    def as_json(self) -> dict[str, Any]:
-        """Return all values as JSON types."""
-        return {
-            "systems": [each.as_json() for each in self.systems],
-            "comparisons": [each.as_json() for each in self.comparisons],
-        }
 
 
 def evaluate(
@@ -113,11 +30,13 @@ def evaluate(
     hypothesis: Lines | Sequence[Lines] | Mapping[str, Lines] = (),
     source: Lines | None = None,
     metric: Sequence[str] | None = None,
+    tokenizer: str = AUTO,
     tokenized: str | None = None,
     batch_size: int = 64,
     device: str | None = None,
     threads: int | None = None,
     quiet: bool = False,
+    on_result: Callable[[Evaluation], None] | None = None,
     **settings: "Unpack[RequestSettings]",
 ) -> Evaluation:
     """Score a model's translations of `source` and existing translations, like `dragoman evaluate`.
@@ -128,8 +47,10 @@ def evaluate(
     reference: a text, or several references of the same sentences. hypothesis: translations by one system or several
     systems, or a mapping from names of systems to translations. Each system after the first is compared with the first
     by paired bootstrap. source: the source text, which `model` requires; adds BLEU by source length. metric: keys of
-    `metrics.registry.METRICS` (default: all metrics that can be computed from the texts). tokenized: a language; adds
-    BLEU of lowercased, Moses-tokenised text. device, threads: as in `Translator.load`, for a model folder. settings:
+    `metrics.registry.METRICS` (default: all metrics that can be computed from the texts). tokenizer: sacreBLEU's
+    tokeniser for BLEU; auto: by the model's target language, or by the references (`choose_tokenizer`). tokenized: a
+    language; adds BLEU of lowercased, Moses-tokenised text. device, threads: as in `Translator.load`, for a model
+    folder. on_result: called with the scores by the fast metrics, and then with those by the slow ones. settings:
     beam, length_penalty, coverage_penalty, unknown, search, to, tags and divide, as in `Translator.request`; the lines
     are divided as `dragoman translate` divides them.
 
@@ -142,19 +63,39 @@ def evaluate(
     for key in metrics:
         metric_of(key).require(inputs)
     _check_arguments(model, named_references, systems, source, settings)
+    if tokenizer != AUTO:
+        check_tokenizer(tokenizer)
     texts = read_parallel(*named_references, *systems, *([] if source is None else [("source", source)]))
     sources = None if source is None else texts.pop()
     references, hypotheses = texts[: len(named_references)], texts[len(named_references) :]
     translations = list(zip((name for name, _ in systems), hypotheses, strict=True))
+    test_set = TestSet([name for name, _ in named_references], references, sources)
+    language = None
     with quietly(quiet):
+        test_set.warn_of_references(hypotheses)
         if model is not None and source is not None and sources is not None:
             translator = _load_translator(model, device, threads)
+            language = translator.target_language(translator.request(**settings).tags)
             with in_files(name_of(source, "source")):
                 lines = _translate(translator, sources, batch_size, settings)
             translations.insert(0, ("model" if translator is model else _model_name(model), lines))
-    scores = tuple(_score_system(name, lines, references, sources, metrics, tokenized) for name, lines in translations)
-    first, *others = scores
-    return Evaluation(scores, tuple(_compare_systems(first, other, references, metrics) for other in others))
+        if len(translations) > 1:
+            test_set.warn_of_size()
+        choice = choose_tokenizer(language, references, tokenizer)
+        if any(metric_of(key).with_tokenizer(choice.name) is not metric_of(key) for key in metrics):
+            choice.report()
+        scorers: dict[str, Metric] = {key: metric_of(key).with_tokenizer(choice.name) for key in metrics}
+        if tokenized is not None:
+            scorers[TokenisedBLEU.key] = TokenisedBLEU(tokenized)
+        parts: list[Evaluation] = []
+        for is_slow in (False, True):
+            chosen = {key: metric for key, metric in scorers.items() if metric.is_slow == is_slow}
+            if chosen:
+                part = _score_systems(translations, test_set, chosen, None if parts else choice.name)
+                parts.append(part)
+                if on_result is not None:
+                    on_result(part)
+    return Evaluation.merge(parts, list(scorers))
 
 
 def _name_texts(texts: Lines | Sequence[Lines] | Mapping[str, Lines], name: str) -> list[tuple[str, Lines]]:
@@ -222,29 +163,44 @@ def _load_translator(
     return Translator.load(model, device, precision=None, threads=threads)
 
 
-def _score_system(
-    name: str,
-    translations: Sequence[str],
-    references: Sequence[Sequence[str]],
-    sources: Sequence[str] | None,
-    metric_keys: Sequence[str],
-    language: str | None,
-) -> SystemScores:
-    """Compute the scores of one system. language: language of tokenised BLEU, or None."""
-    metrics = {key: metric_of(key) for key in metric_keys}
-    if language is not None:
-        metrics[TokenisedBLEU.key] = TokenisedBLEU(language)
-    scores = {key: metric.score(translations, *references, sources=sources) for key, metric in metrics.items()}
-    by_length = () if sources is None else tuple(bleu_by_length(sources, translations, *references))
-    return SystemScores(name, scores, by_length, tuple(translations))
+def _score_systems(
+    translations: Sequence[tuple[str, Sequence[str]]],
+    test_set: TestSet,
+    metrics: Mapping[str, Metric],
+    by_length: str | None,
+) -> Evaluation:
+    """Score all systems, and compare each with the first.
+
+    translations: the name of each system and its translations. by_length: the tokeniser of BLEU by source length, or
+    None if it was computed before.
+    """
+    references = test_set.references
+    scores, statistics = [], []
+    for name, lines in translations:
+        outputs = Outputs(lines, tuple(references), test_set.sources)
+        measured = {key: _measure(metric, outputs) for key, metric in metrics.items()}
+        groups = []
+        if by_length is not None and test_set.sources is not None:
+            groups = bleu_by_length(test_set.sources, lines, *references, tokenizer=by_length)
+        scores.append(
+            SystemScores(name, {key: score for key, (score, _) in measured.items()}, tuple(groups), tuple(lines))
+        )
+        statistics.append({key: rows for key, (_, rows) in measured.items() if rows is not None})
+    comparisons = []
+    for other, rows in zip(scores[1:], statistics[1:], strict=True):
+        compared = {
+            key: compare_statistics(statistics[0][key], rows[key], metric, len(references))
+            for key, metric in metrics.items()
+            if isinstance(metric, SummedMetric)
+        }
+        comparisons.append(SystemComparison(scores[0].system, other.system, compared, len(test_set)))
+    return Evaluation(tuple(scores), tuple(comparisons))
 
 
-def _compare_systems(
-    first: SystemScores, second: SystemScores, references: Sequence[Sequence[str]], metric_keys: Sequence[str]
-) -> SystemComparison:
-    """Compare two systems by each metric that paired bootstrap supports."""
-    comparisons: dict[str, Comparison] = {}
-    for key in metric_keys:
-        if isinstance(metric_of(key), SummedMetric):
-            comparisons[key] = paired_bootstrap(first.translations, second.translations, *references, metric=key)
-    return SystemComparison(first.system, second.system, comparisons)
+def _measure(metric: Metric, outputs: Outputs) -> tuple[Score, Statistics | None]:
+    """Return the score by a metric, and the statistics that it is computed from if they can be resampled."""
+    if not isinstance(metric, SummedMetric):
+        return metric.score(outputs.hypotheses, *outputs.references, sources=outputs.sources), None
+    metric.check(outputs)
+    rows = metric.statistics(outputs.hypotheses, *outputs.references)
+    return Score(metric.name, metric.exact(rows.sum(0)), metric.signature(len(outputs.references))), rows

@@ -10,6 +10,7 @@ from dragoman.base.errors import ConfigError, in_files
 from dragoman.base.log import quietly, warn
 from dragoman.base.machine.device import use_threads
 from dragoman.base.settings.load import Overrides
+from dragoman.metrics.bleu_tokenizer import AUTO, check_tokenizer, choose_tokenizer
 from dragoman.metrics.registry import ngram_metrics
 from dragoman.translation.files.lines import Lines, name_of, read_parallel
 from dragoman.translation.reranking.config import (
@@ -55,6 +56,7 @@ def tune(
     language_model: str | Path | None = None,
     nbest: int = 20,
     metric: str = "bleu",
+    tokenizer: str = AUTO,
     restarts: int = 20,
     seed: int = 1,
     batch_size: int = 64,
@@ -75,7 +77,8 @@ def tune(
 
     model: a model folder, or several folders as an ensemble. source, reference: a development set, as files or lists of
     lines. reverse: folder of a model of the reverse direction. language_model: folder of a language model of the target
-    language. nbest: number of hypotheses per sentence. metric: bleu or chrf. seed: the same seed results in the same
+    language. nbest: number of hypotheses per sentence. metric: bleu or chrf. tokenizer: sacreBLEU's
+    tokeniser for BLEU; auto: by the target language. seed: the same seed results in the same
     weights. The other arguments are as in `Translator.load` and `Translator.request`.
 
     Raises ConfigError for invalid arguments, DataError for unequal numbers of lines, and the errors of the models.
@@ -87,6 +90,8 @@ def tune(
         raise ConfigError(f"--nbest must be at least 2, not {nbest}, because reranking needs several hypotheses")
     if restarts < 0:
         raise ConfigError(f"--restarts must be at least 0, not {restarts}")
+    if tokenizer != AUTO:
+        check_tokenizer(tokenizer)
     use_threads(threads)
     sources, references = read_parallel(("source", source), ("reference", reference))
     config = RerankingConfig(
@@ -102,7 +107,10 @@ def tune(
         )
         with in_files(name_of(source, "source")):
             nbest_lists = translator.translate_nbest(sources, request, batch_size)
-        objective = metrics[metric]
+        choice = choose_tokenizer(translator.target_language(request.tags), [references], tokenizer)
+        objective = metrics[metric].with_tokenizer(choice.name)
+        if objective is not metrics[metric]:
+            choice.report()
         counts = [len(hypotheses) for hypotheses in nbest_lists]
         repeated = [line for line, count in zip(references, counts, strict=True) for _ in range(count)]
         statistics = objective.statistics([hypothesis.text for hypothesis in flat(nbest_lists)], repeated)

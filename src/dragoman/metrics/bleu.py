@@ -1,17 +1,19 @@
-"""BLEU on detokenised text, BLEU on tokenised text as in older papers, and BLEU by source length."""
+"""BLEU on detokenised text, and BLEU by source length."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
+from functools import cached_property
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sacrebleu.metrics.bleu import BLEU as SacreBLEU
 from sacrebleu.metrics.helpers import extract_all_word_ngrams
 
-from dragoman.base.errors import ConfigError
-from dragoman.metrics.metric import Metric, Outputs, Score, check_lines, check_sources
+from dragoman.metrics.bleu_tokenizer import DEFAULT
+from dragoman.metrics.metric import Score, check_lines, check_sources
 from dragoman.metrics.summed import NgramMetric, Statistics
+from dragoman.text.writing_systems import count_words, is_unspaced_text
 
 _LOG_OF_ZERO = -9999999999.0
 """sacrebleu's logarithm of 0."""
@@ -26,12 +28,17 @@ class BLEU(NgramMetric):
 
     key, name, better, orders = "bleu", "BLEU", "higher", 4
 
-    def __init__(self, lowercase: bool = False) -> None:
-        self._lowercase = lowercase
+    def __init__(self, lowercase: bool = False, tokenizer: str = DEFAULT) -> None:
+        """tokenizer: one of `bleu_tokenizer.TOKENIZERS`, which must be available (`check_tokenizer`)."""
+        self._lowercase, self._tokenizer = lowercase, tokenizer
+
+    def with_tokenizer(self, tokenizer: str) -> Self:
+        """Return BLEU with another tokeniser."""
+        return self if tokenizer == self._tokenizer else type(self)(self._lowercase, tokenizer)
 
     def sacrebleu(self) -> SacreBLEU:
-        """Return sacrebleu's metric with the 13a tokeniser."""
-        return SacreBLEU(lowercase=self._lowercase)
+        """Return sacrebleu's metric with the tokeniser."""
+        return SacreBLEU(lowercase=self._lowercase, tokenize=self._tokenizer)
 
     def corpus(self, sums: Statistics) -> NDArray[np.float64]:
         """Return the same scores as sacrebleu's `BLEU().corpus_score`."""
@@ -43,12 +50,17 @@ class BLEU(NgramMetric):
 
     def sentence_sacrebleu(self) -> SacreBLEU:
         """Return sacrebleu's metric with effective order."""
-        return SacreBLEU(lowercase=self._lowercase, effective_order=True)
+        return SacreBLEU(lowercase=self._lowercase, tokenize=self._tokenizer, effective_order=True)
 
     def grams(self, text: str) -> Mapping[tuple[int, Hashable], int]:
-        """Count the word n-grams of a text, tokenised by 13a."""
-        counts, _ = extract_all_word_ngrams(self.sacrebleu()._preprocess_segment(text), 1, self.orders)
+        """Count the word n-grams of a text."""
+        counts, _ = extract_all_word_ngrams(self._tokenise(text), 1, self.orders)
         return {(len(gram), gram): count for gram, count in counts.items()}
+
+    @cached_property
+    def _tokenise(self) -> Callable[[str], str]:
+        tokenise: Callable[[str], str] = self.sacrebleu()._preprocess_segment
+        return tokenise
 
     def paired(self, counts: Statistics, lengths: Statistics, matches: Statistics) -> Statistics:
         """Return sacrebleu's statistics: lengths in words, matches, and n-gram counts of the hypothesis."""
@@ -57,96 +69,55 @@ class BLEU(NgramMetric):
         return np.concatenate([*words, matches, np.broadcast_to(counts[:, None], matches.shape)], -1)
 
 
-class TokenisedBLEU(Metric):
-    """Corpus BLEU on text that is lowercased, punctuation-normalised and Moses-tokenised.
-
-    The score is not comparable with BLEU on detokenised text, so its name and signature state the preprocessing. This
-    metric requires sacremoses.
-    """
-
-    key, name, better = "tokenized", "BLEU (lowercased, tokenised)", "higher"
-
-    def __init__(self, language: str) -> None:
-        """language: two-letter code of the target language."""
-        self._language = language
-
-    def value(self, outputs: Outputs) -> float:
-        """Return corpus BLEU. Raises ConfigError for a language without rules or if sacremoses is not installed."""
-        hypotheses, *references = (
-            moses_tokenise(lines, self._language) for lines in (outputs.hypotheses, *outputs.references)
-        )
-        return float(self._sacrebleu().corpus_score(hypotheses, references).score)
-
-    def signature(self, references: int) -> str:
-        """Return sacrebleu's signature followed by the preprocessing."""
-        metric = self._sacrebleu()
-        metric.num_refs = references
-        prepared = f"lc.norm.tok.moses-{self._language}|sacremoses:{version('sacremoses')}"
-        return f"{metric.get_signature()}|prepared:{prepared}"
-
-    def _sacrebleu(self) -> SacreBLEU:
-        # `force` suppresses sacrebleu's warning that the text looks tokenised, because it is tokenised on purpose.
-        return SacreBLEU(tokenize="none", force=True)
+WORD_EDGES = (1, 11, 16, 21, 31)
+CHARACTER_EDGES = (1, 21, 31, 41, 61)
+"""Minimum source lengths of the groups of `bleu_by_length`, in words, or in characters of scripts without spaces."""
 
 
 @dataclass(frozen=True)
 class LengthScore:
-    """The score of the sentences whose source has `shortest` to `longest` words (None: no upper limit)."""
+    """The score of the sentences whose source has `shortest` to `longest` units (None: no upper limit).
+
+    unit: words, or characters if the sources are in a script without spaces between words.
+    """
 
     shortest: int
     longest: int | None
     sentences: int
     score: Score
+    unit: Literal["words", "characters"] = "words"
 
 
 def bleu_by_length(
     sources: Sequence[str],
     hypotheses: Sequence[str],
     *references: Sequence[str],
-    edges: Sequence[int] = (1, 11, 16, 21, 31),
+    edges: Sequence[int] | None = None,
+    tokenizer: str = DEFAULT,
 ) -> list[LengthScore]:
-    """Compute corpus BLEU for groups of sentences, grouped by the number of blank-separated words in the source.
+    """Compute corpus BLEU for groups of sentences, grouped by the length of the source as `count_words` counts it.
 
-    edges: the minimum length of each group, ascending. Shorter sentences belong to the first group, and the last group
-    has no upper limit. Groups without sentences are omitted. Raises DataError for the same reasons as `BLEU.score`, and
-    if the number of sources differs.
+    edges: the minimum length of each group, ascending; None: `WORD_EDGES`, or `CHARACTER_EDGES` if the sources are in a
+    script without spaces between words. Shorter sentences belong to the first group, and the last group has no upper
+    limit. Groups without sentences are omitted. tokenizer: the tokeniser of BLEU. Raises DataError for the same reasons
+    as `BLEU.score`, and if the number of sources differs.
     """
     check_lines(hypotheses, references)
     check_sources(sources, hypotheses)
-    lengths = np.array([len(source.split()) for source in sources])
+    is_unspaced = is_unspaced_text(sources)
+    edges = edges or (CHARACTER_EDGES if is_unspaced else WORD_EDGES)
+    lengths = np.array([count_words(source) for source in sources])
     groups = np.clip(np.searchsorted(np.array(edges), lengths, side="right") - 1, 0, None)
+    metric = BLEU(tokenizer=tokenizer)
     results = []
     for group, shortest in enumerate(edges):
         rows = np.nonzero(groups == group)[0].tolist()
         if not rows:
             continue
-        score = BLEU().score([hypotheses[row] for row in rows], *([lines[row] for row in rows] for lines in references))
+        score = metric.score([hypotheses[row] for row in rows], *([lines[row] for row in rows] for lines in references))
         longest = edges[group + 1] - 1 if group + 1 < len(edges) else None
-        results.append(LengthScore(shortest, longest, len(rows), score))
+        results.append(LengthScore(shortest, longest, len(rows), score, "characters" if is_unspaced else "words"))
     return results
-
-
-def moses_tokenise(lines: Iterable[str], language: str) -> list[str]:
-    """Lowercase lines, normalise their punctuation, tokenise them and escape special characters (`&quot;`).
-
-    language: language code of the tokenisation rules. Raises ConfigError if Moses has no rules for the language, or if
-    the optional dependency sacremoses is not installed.
-    """
-    try:
-        from sacremoses import MosesPunctNormalizer, MosesTokenizer  # optional, and slow to import
-        from sacremoses.corpus import NonbreakingPrefixes
-    except ImportError as error:
-        raise ConfigError(
-            'tokenised BLEU needs sacremoses, which is not installed: pip install "dragoman[moses]"'
-        ) from error
-    known = sorted({code for code in NonbreakingPrefixes().available_langs.values() if len(code) < 4})
-    if language not in known:
-        raise ConfigError(f"Moses has no tokenisation rules for '{language}': expected one of {', '.join(known)}")
-    normalise = MosesPunctNormalizer(lang=language).normalize
-    tokenise = MosesTokenizer(lang=language).tokenize
-    # sacremoses is a port of a Perl script. That script reads lines with their newline, and one of its rules for
-    # quotation marks needs the newline.
-    return [str(tokenise(normalise(line.lower() + "\n"), return_str=True, escape=True)) for line in lines]
 
 
 def _bleu(statistics: Statistics, effective: bool) -> NDArray[np.float64]:

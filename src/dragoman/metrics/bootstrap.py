@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.metrics.bleu_tokenizer import AUTO, choose_tokenizer
 from dragoman.metrics.metric import Score
 from dragoman.metrics.registry import summed_metric
-from dragoman.metrics.summed import SummedMetric
+from dragoman.metrics.summed import Statistics, SummedMetric
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ def paired_bootstrap(
     second: Sequence[str],
     *references: Sequence[str],
     metric: str | SummedMetric = "bleu",
+    tokenizer: str = AUTO,
     samples: int = 1000,
     seed: int = 12345,
 ) -> Comparison:
@@ -55,15 +57,31 @@ def paired_bootstrap(
     samples (sacrebleu's defaults are 12345 and 1000), the result equals that of sacrebleu, with one exception: if all
     d_i are 0, the p-value is 1, whereas sacrebleu reports a significant difference between two equal systems.
 
-    metric: a metric or its key. Raises DataError for unequal numbers of lines or empty references, and ConfigError for
-    a metric that is not computed from summed sentence statistics.
+    metric: a metric or its key. tokenizer: the tokeniser of BLEU, if `metric` is a key (`choose_tokenizer`). Raises
+    DataError for unequal numbers of lines or empty references, and ConfigError for a metric that is not computed from
+    summed sentence statistics.
     """
-    measure = summed_metric(metric) if isinstance(metric, str) else metric
-    statistics = [measure.statistics(lines, *references) for lines in (first, second)]  # (N, K) each
-    scores = [measure.exact(rows.sum(0)) for rows in statistics]
+    if isinstance(metric, str):
+        measure = summed_metric(metric).with_tokenizer(choose_tokenizer(None, references, tokenizer).report().name)
+    else:
+        measure = metric
+    statistics = [measure.statistics(lines, *references) for lines in (first, second)]
+    return compare_statistics(statistics[0], statistics[1], measure, len(references), samples, seed)
+
+
+def compare_statistics(
+    first: Statistics,
+    second: Statistics,
+    measure: SummedMetric,
+    references: int,
+    samples: int = 1000,
+    seed: int = 12345,
+) -> Comparison:
+    """Compare two systems by their statistics (N, K), as `paired_bootstrap` does. references: number per sentence."""
+    scores = [measure.exact(rows.sum(0)) for rows in (first, second)]
     draws = np.random.default_rng(seed).choice(len(first), size=(samples, len(first)), replace=True)
-    resampled = [measure.corpus(np.array([rows[draw].sum(0) for draw in draws])) for rows in statistics]  # (samples,)
-    signature = f"{measure.signature(len(references))}|bs:{samples}|seed:{seed}"
+    resampled = [measure.corpus(np.array([rows[draw].sum(0) for draw in draws])) for rows in (first, second)]
+    signature = f"{measure.signature(references)}|bs:{samples}|seed:{seed}"
     named = [Score(measure.name, score, signature) for score in scores]
     return compare_resampled(named[0], named[1], resampled[0], resampled[1], samples, seed)
 

@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 
+from dragoman.metrics.bleu_tokenizer import DEFAULT
 from dragoman.metrics.metric import Metric, Outputs
 
 
@@ -15,15 +17,23 @@ class LectureBLEU(Metric):
     The value is min(1, Σ length / Σ reference length) · mean over pairs of (Π_{n=1..4} n-gram precision)^¼. It differs
     from corpus BLEU in two ways: it is a mean over sentences (a sentence without a common 4-gram counts as 0), and the
     brevity factor is linear. Matches are clipped by the reference's counts, as in BLEU. A sentence that is too short
-    for some orders is scored with the lower orders. Words are tokenised by sacrebleu's 13a tokeniser. If there are
+    for some orders is scored with the lower orders. Words are tokenised by one of sacrebleu's tokenisers. If there are
     several references, the value and the length of the best reference are used.
     """
 
     key, name, better = "lecture", "lecture BLEU (non-standard)", "higher"
 
+    def __init__(self, tokenizer: str = DEFAULT) -> None:
+        """tokenizer: one of `bleu_tokenizer.TOKENIZERS`."""
+        self._tokenizer = tokenizer
+
+    def with_tokenizer(self, tokenizer: str) -> Self:
+        """Return the metric with another tokeniser."""
+        return self if tokenizer == self._tokenizer else type(self)(tokenizer)
+
     def value(self, outputs: Outputs) -> float:
         """Return the value of the formula in the class description."""
-        tokenise = BLEU().tokenizer
+        tokenise = BLEU(tokenize=self._tokenizer).tokenizer
         values, length, reference_length = [], 0, 0
         for hypothesis, *references in zip(outputs.hypotheses, *outputs.references, strict=True):
             words = tokenise(hypothesis).split()
@@ -36,7 +46,8 @@ class LectureBLEU(Metric):
 
     def signature(self, references: int) -> str:
         """Return a signature in sacrebleu's format."""
-        return f"nrefs:{references}|case:mixed|tok:13a|formula:deck-002|mean-of-sentences|brevity:linear"
+        tokenizer = BLEU(tokenize=self._tokenizer).tokenizer_signature
+        return f"nrefs:{references}|case:mixed|tok:{tokenizer}|formula:deck-002|mean-of-sentences|brevity:linear"
 
 
 def _mean_precision(words: Sequence[str], reference: Sequence[str]) -> float:

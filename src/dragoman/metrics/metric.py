@@ -3,9 +3,10 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 from dragoman.base.errors import ConfigError, DataError
+from dragoman.base.log import warn
 from dragoman.metrics.text_score import TextScore
 
 Need = Literal["references", "sources", "log-probabilities"]
@@ -45,7 +46,7 @@ class Metric(ABC):
     key: name in settings, in logs and on the command line. name: display name. better: whether higher or lower values
     are better. needs: required inputs. restates: key of the metric that contains the same information in another unit;
     a metric that restates another one is never used to select the best checkpoint. digits: number of decimal places in
-    messages. unit: label of the vertical axis of learning curves.
+    messages. unit: label of the vertical axis of learning curves. is_slow: whether `evaluate` computes the metric last.
     """
 
     key: ClassVar[str]
@@ -55,6 +56,11 @@ class Metric(ABC):
     restates: ClassVar[str | None] = None
     digits: ClassVar[int] = 2
     unit: ClassVar[str] = "points"
+    is_slow: ClassVar[bool] = False
+
+    def with_tokenizer(self, tokenizer: str) -> Self:
+        """Return the metric with one of `bleu_tokenizer.TOKENIZERS`, or the same metric if it uses no tokeniser."""
+        return self
 
     @abstractmethod
     def value(self, outputs: Outputs) -> float:
@@ -98,7 +104,8 @@ class Metric(ABC):
 
         means: the means of the metrics that precede this one, by key.
         """
-        signature = f"mean of {len(scores)} sets, {scores[0].signature}" if scores[0].signature else ""
+        signatures = ", ".join(dict.fromkeys(score.signature for score in scores if score.signature))
+        signature = f"mean of {len(scores)} sets, {signatures}" if signatures else ""
         return Score(self.name, sum(score.value for score in scores) / len(scores), signature)
 
 
@@ -121,6 +128,20 @@ def check_lines(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) 
         raise DataError("there are no hypotheses and no references: give files with at least one line")
     if not any(text.strip() for reference in references for text in reference):
         raise DataError(f"all {len(hypotheses)} references are blank: check the reference file")
+
+
+def warn_of_blank_references(name: str, references: Sequence[str], others: Sequence[Sequence[str]]) -> None:
+    """Warn about blank references for which one of the other texts is not blank.
+
+    name: name of the references in the message. others: sources and translations, with one line per reference.
+    """
+    blank = [row for row, line in enumerate(references) if not line.strip()]
+    missing = [row for row in blank if any(texts[row].strip() for texts in others)]
+    if missing:
+        warn(
+            f"{len(missing):,} of {len(references):,} references are blank ({name}, first in line {missing[0] + 1:,}): "
+            "every translation of these lines counts as wrong. To leave the lines out, remove them from all files"
+        )
 
 
 def check_sources(sources: Sequence[str], hypotheses: Sequence[str]) -> None:

@@ -59,7 +59,7 @@ class Perplexity(_LogProbabilityMetric):
 
 
 class WordPerplexity(_LogProbabilityMetric):
-    """Perplexity per blank-separated word, for comparing models with different vocabularies."""
+    """Perplexity per word, or per character of a script without spaces, for comparing different vocabularies."""
 
     key, name, unit, restates = "word_perplexity", "word perplexity", "per word", "loss"
 

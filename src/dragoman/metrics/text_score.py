@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dragoman.base.errors import DataError
+from dragoman.text import writing_systems
 from dragoman.text.symbols import UNK
 
 
@@ -20,8 +21,9 @@ class TextScore:
 
     A perplexity is exp(−log_probability / count), or infinity if this exceeds the range of a float. At perplexity N,
     the model is as uncertain as a choice among N equally likely units. `per_token` is comparable between models with
-    the same vocabulary. `per_word` and `per_byte` are comparable between any models on the same text, and `per_byte` is
-    also meaningful in languages without blanks. The log₂ of `per_byte` is the number of bits per byte.
+    the same vocabulary. `per_word` and `per_byte` are comparable between any models on the same text. In scripts
+    without spaces between words, `per_word` is the perplexity per character. The log₂ of `per_byte` is the number of
+    bits per byte.
     """
 
     log_probability: float
@@ -89,8 +91,11 @@ class TextScore:
 
 
 def count_words(text: str) -> int:
-    """Return the number of blank-separated words, plus one for the end of each line and of the text."""
-    return len(text.split()) + 1 + text.count("\n")
+    """Return the number of words, plus one for the end of each line and of the text.
+
+    In scripts without spaces between words, each character counts as a word.
+    """
+    return writing_systems.count_words(text) + 1 + text.count("\n")
 
 
 def count_bytes(text: str) -> int:

@@ -38,6 +38,7 @@ from dragoman.prediction.readers import FILLS, HeadReader, Prediction, reader_of
 from dragoman.prediction.tagging import TagPrediction, tagged_sentence
 from dragoman.text.symbols import UNK
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.writing_systems import count_words
 
 Text = str | Sequence[str] | Mapping[str, str] | LabelledText | TaggedSentence | Question
 """One input of a predictor: a text; a pair of texts, a question and its context, or the words of a sentence; the fields
@@ -227,7 +228,7 @@ class Predictor:
         with _memory_errors():
             sums = pseudo_log_likelihoods(self.engine.model, self.tokenizer, ids, self.limit, batch_tokens)
         return [
-            TextScore(each, len(tokens), len(text.split()), len(text.encode()), tokens.count(UNK))
+            TextScore(each, len(tokens), count_words(text), len(text.encode()), tokens.count(UNK))
             for text, tokens, each in zip(texts, ids, sums, strict=True)
         ]
 

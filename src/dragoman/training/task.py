@@ -87,6 +87,10 @@ class RunConfig(Config):
         """Return the settings, with the settings that depend on the data copied from the stored run."""
         return self
 
+    def with_former_defaults(self) -> Self:
+        """Return the settings of a run folder, with former defaults of settings that an older version did not store."""
+        return self
+
 
 @dataclass(frozen=True)
 class Content:

@@ -64,9 +64,12 @@ class Validation:
 
     def score(self, metric: str) -> tuple[float, ...]:
         """Return the sort key of the validation: `metric` first, then the other measures. Higher is better."""
-        deciding = [measure for measure in reversed(self.measures) if measure.better is not None]
-        deciding.sort(key=lambda measure: measure.key != metric)
-        return tuple(measure.merit for measure in deciding)
+        return tuple(measure.merit for measure in self.deciding(metric))
+
+    def deciding(self, metric: str) -> list[Measure]:
+        """Return the measures that decide between validations: `metric`, and then those that break ties, in order."""
+        measures = [measure for measure in reversed(self.measures) if measure.better is not None]
+        return sorted(measures, key=lambda measure: measure.key != metric)
 
     def log_line(self) -> dict[str, Any]:
         """Return the fields of the validation in the run's log."""

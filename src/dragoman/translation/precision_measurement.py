@@ -14,6 +14,7 @@ from dragoman.base.progress import Progress
 from dragoman.checkpoint.folder import LoadedModel, fingerprint, load_model_folder
 from dragoman.checkpoint.precision_cost import Int8Cost, PrecisionCost, PrecisionScores, write_precision_cost
 from dragoman.metrics.bleu import BLEU
+from dragoman.metrics.bleu_tokenizer import choose_tokenizer
 from dragoman.metrics.chrf import ChrF
 from dragoman.native.build import NoLibraryError, compiled_library
 from dragoman.native.compiler import InstructionSet, available
@@ -60,7 +61,9 @@ def measure_precision_cost(folder: Path, pairs: ValidationPairs, threads: int | 
     requests = [Request(search, tags) for tags in pairs.tags[:MAX_SENTENCES]]
     count = _translate([float32, *int8], pairs.sources, requests)
     sources, targets = list(pairs.sources[:count]), list(pairs.targets[:count])
-    bleu, chrf = BLEU(), ChrF()
+    languages = {float32.translator.target_language(tags) for tags in pairs.tags[:count]}
+    language = languages.pop() if len(languages) == 1 else None
+    bleu, chrf = BLEU(tokenizer=choose_tokenizer(language, [targets]).name), ChrF()
     scores = [(bleu.score(run.lines, targets), chrf.score(run.lines, targets)) for run in (float32, *int8)]
     (float32_bleu, float32_chrf), *int8_scores = scores
     cost = PrecisionCost(

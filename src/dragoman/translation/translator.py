@@ -18,6 +18,7 @@ from dragoman.control.glossary import Glossary
 from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.inspect.attention import AttentionMap
 from dragoman.inspect.inspection import Inspection, build_inspection, check_not_blank, check_token_count
+from dragoman.text.symbols import tag_languages
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.alignment import Aligner, Alignment, AttentionAligner, AttentionChoice
 from dragoman.translation.choice import open_engine
@@ -163,6 +164,10 @@ class Translator:
         source_tags = self.source_tags.of(to, tags)
         chosen_guard = self.training_texts.guard(source_tags) if guard else None
         return Request(decoding, source_tags, prefix, control, chosen_guard, divide)
+
+    def target_language(self, tags: Sequence[str] = ()) -> str | None:
+        """Return the target language of a request with these source tags, or None if it is unknown."""
+        return next(iter(tag_languages(tags)), self.meta.target_language)
 
     def search_config(self, **changes: Unpack[SearchSettings]) -> SearchConfig:
         """Return the model's own search settings with the given changes; see `request.search_config`."""

@@ -17,6 +17,7 @@ from dragoman.data.cleaning.rules import CleaningConfig
 from dragoman.data.corpora.corpus import Corpora
 from dragoman.data.preparation.vocabulary import SAMPLE
 from dragoman.decode.search import SearchConfig
+from dragoman.metrics.bleu_tokenizer import AUTO, DEFAULT, BleuTokenizerName
 from dragoman.metrics.registry import ValidationMetricName
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.tasks.corpora import CorporaConfig
@@ -87,7 +88,7 @@ class DataConfig(CorporaConfig):
     train: Corpora = Field(description="Training pairs: one corpus, or a list of corpora.")
     valid: Corpora = Field(
         description="Held-out pairs for validation, which determine early stopping and checkpoint selection: one set, "
-        "or a list of sets over which BLEU and loss are averaged."
+        "or a list of sets over which the metrics are averaged."
     )
     cleaning: CleaningConfig = Field(CleaningConfig(), description="Cleaning rules for training pairs.")
     batch: BatchConfig = Field(BatchConfig(), description="Batching of training pairs.")
@@ -113,7 +114,9 @@ class DataConfig(CorporaConfig):
         None, description="Marking of glossary terms with their translations, in some of the pairs; null: no marks."
     )
     source_language: str | None = Field(None, description="Code of the source language, for the model card.")
-    target_language: str | None = Field(None, description="Code of the target language, for the model card.")
+    target_language: str | None = Field(
+        None, description="Code of the target language, for the model card and for the tokeniser of BLEU."
+    )
     licence: str | None = Field(None, description="Licence of the corpus, for the model card.")
 
     def card(self) -> Mapping[str, Any]:
@@ -161,7 +164,14 @@ class TranslationLoopConfig(LoopConfig):
 
     metric: ValidationMetricName = Field(
         "bleu",
-        description="Metric for selecting the best checkpoint on `valid`; ties are broken by BLEU, then by the loss.",
+        description="Metric for selecting the best checkpoint on `valid`. Ties are broken by chrF2, then by BLEU, then "
+        "by the loss.",
+    )
+    bleu_tokenizer: BleuTokenizerName = Field(
+        AUTO,
+        description="sacreBLEU's tokeniser for BLEU in validation and in rewards. auto: by the target language of the "
+        "validation set or of `data`: zh for Chinese, ja-mecab for Japanese, ko-mecab for Korean, char for other "
+        "languages without spaces between words, and 13a for all others.",
     )
     average: AverageConfig = Field(AverageConfig(count=0), description="Checkpoint averaging at the end of training.")
     ema: MovingAverage = 0.998
@@ -241,7 +251,16 @@ class TranslationRun(RunConfig):
     def with_stored_choices(self, stored: Self) -> Self:
         """Return the settings, with an automatic preset and batch size copied from the stored run."""
         data = self.data.model_copy(update={"batch": self.data.batch.with_stored_choices(stored.data.batch)})
-        return self.model_copy(update={"data": data, "model": self.model.with_stored_choices(stored.model)})
+        model, train = self.model.with_stored_choices(stored.model), self.train
+        if train.bleu_tokenizer == AUTO:
+            train = train.model_copy(update={"bleu_tokenizer": stored.train.bleu_tokenizer})
+        return self.model_copy(update={"data": data, "model": model, "train": train})
+
+    def with_former_defaults(self) -> Self:
+        """Return the settings of a run folder. Older versions used the tokeniser 13a for all languages."""
+        if "bleu_tokenizer" in self.train.model_fields_set:
+            return self
+        return self.model_copy(update={"train": self.train.model_copy(update={"bleu_tokenizer": DEFAULT})})
 
     @model_validator(mode="before")
     @classmethod

@@ -18,6 +18,7 @@ from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.batches.resampling import Resampler
 from dragoman.data.corpora.readers import check_readable
 from dragoman.data.preparation.prepare import prepare
+from dragoman.metrics.bleu_tokenizer import AUTO, check_tokenizer
 from dragoman.models.parts import count_parameters
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.tasks.corpus_job import CorpusJob, ValidationSets
@@ -28,7 +29,13 @@ from dragoman.tasks.translation.distillation_teacher import load_teacher
 from dragoman.tasks.translation.lengths import check_lengths
 from dragoman.tasks.translation.objectives.scheduled_sampling import ScheduledSampling
 from dragoman.tasks.translation.precision_cost import measure_after_training, pooled_pairs
-from dragoman.tasks.translation.validation import build_validators, check_tags, read_held_out, validation_metrics
+from dragoman.tasks.translation.validation import (
+    build_validators,
+    check_tags,
+    choose_tokenizers,
+    read_held_out,
+    validation_metrics,
+)
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.objectives.objective import LossContext, Objective
 from dragoman.training.validation import Measure, Validation
@@ -67,6 +74,9 @@ class TranslationJob(CorpusJob):
             self._tokenizers = with_new_tags(run, started.tokenizers)
         check_tags(self._held_out, run, self._tokenizers)
         check_compilable(run)
+        if run.train.bleu_tokenizer != AUTO:
+            check_tokenizer(run.train.bleu_tokenizer)
+        self._bleu_tokenizers: list[str] = []
         self._resampler: Resampler | None = None
         self.auxiliary_data: dict[str, str] = {}
 
@@ -88,6 +98,15 @@ class TranslationJob(CorpusJob):
         pairs = len(self.prepared.dataset)
         self.resolve_settings(pairs, pairs)
         self._corpus_lengths = measure_lengths(data.corpora, self.prepared)
+        self._choose_bleu_tokenizers()
+
+    def _choose_bleu_tokenizers(self) -> None:
+        """Choose the tokeniser of each validation set. If all sets have the same one, it is stored with the run."""
+        train, language = self.run.train, self.run.data.target_language
+        self._bleu_tokenizers = choose_tokenizers(self._held_out, language, train.bleu_tokenizer)
+        if len(set(self._bleu_tokenizers)) == 1:
+            train = train.model_copy(update={"bleu_tokenizer": self._bleu_tokenizers[0]})
+            self.run = self.run.model_copy(update={"train": train})
 
     def build(self) -> Seq2Seq:
         """Build the model. Raises ConfigError if a text has more tokens than the model has positions."""
@@ -145,7 +164,9 @@ class TranslationJob(CorpusJob):
         train, prepared = self.run.train, self.prepared
         predict = ScheduledSampling(train.teacher_forcing)
         return train.objective.build(
-            LossContext(prepared.tokenizers.target, prepared.dataset.target_counts, device, predict)
+            LossContext(
+                prepared.tokenizers.target, prepared.dataset.target_counts, device, predict, train.bleu_tokenizer
+            )
         )
 
     def trial(self, model: Seq2Seq) -> Batch:
@@ -157,11 +178,12 @@ class TranslationJob(CorpusJob):
         return collate(sources, [[_TOKEN] * target for _, target in _TRIAL], range(len(_TRIAL)))
 
     def validator(self, model: Seq2Seq, device: torch.device) -> ValidationSets:
-        """Return a validator that computes loss, BLEU and `train.metric` of each validation set."""
+        """Return a validator that computes loss, BLEU, chrF and `train.metric` of each validation set."""
         loaded = LoadedModel(model, self.tokenizers, Meta(step=0), self.run.model_dump(mode="json"))
         translator = Translator.of(loaded, device, warn_unfinished=False)
         metrics, beam = validation_metrics(self.run.train.metric), self.run.train.validation_beam
-        return ValidationSets(build_validators(self._held_out, model, translator, beam, metrics), metrics)
+        validators = build_validators(self._held_out, model, translator, beam, metrics, self._bleu_tokenizers)
+        return ValidationSets(validators, metrics)
 
     def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:
         """Return the model's metadata, including tags, teacher, word vectors and the corpora of auxiliary tasks."""
@@ -180,8 +202,8 @@ class TranslationJob(CorpusJob):
         )
 
     def card_measures(self, validation: Validation) -> list[tuple[str, Measure]]:
-        """Return BLEU and perplexity."""
-        return [(measure.name, measure) for measure in (validation["bleu"], validation["perplexity"])]
+        """Return BLEU, chrF and perplexity."""
+        return [(validation[key].name, validation[key]) for key in ("bleu", "chrf", "perplexity")]
 
     def measure(self, folder: Path) -> None:
         """Measure what int8 costs on the validation sets (`translation.precision_measurement`)."""

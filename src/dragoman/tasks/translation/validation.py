@@ -1,4 +1,4 @@
-"""Validation of a translation model on held-out pairs: loss, perplexity, BLEU and the deciding metric."""
+"""Validation of a translation model on held-out pairs: loss, perplexity, BLEU, chrF and the deciding metric."""
 
 import time
 from collections.abc import Sequence
@@ -14,7 +14,8 @@ from dragoman.data.batches.plan import BatchConfig, plan_epoch
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.readers import read_sides
 from dragoman.decode.search import SearchConfig
-from dragoman.metrics.metric import Metric, Outputs
+from dragoman.metrics.bleu_tokenizer import AUTO, DEFAULT, choose_tokenizer
+from dragoman.metrics.metric import Metric, Outputs, warn_of_blank_references
 from dragoman.metrics.registry import METRICS
 from dragoman.metrics.text_score import TextScore, count_bytes, count_words
 from dragoman.models.seq2seq import Seq2Seq
@@ -43,7 +44,21 @@ class HeldOutPairs:
 
 def read_held_out(config: TranslationRun) -> tuple[HeldOutPairs, ...]:
     """Read the validation sets. Raises DataError for a set that cannot be read or is blank."""
-    return tuple(HeldOutPairs(corpus, *read_sides(corpus)) for corpus in config.data.valid_sets)
+    sets = tuple(HeldOutPairs(corpus, *read_sides(corpus)) for corpus in config.data.valid_sets)
+    for each in sets:
+        warn_of_blank_references(each.name, each.targets, [each.sources])
+    return sets
+
+
+def choose_tokenizers(sets: Sequence[HeldOutPairs], language: str | None, name: str = AUTO) -> list[str]:
+    """Return the tokeniser of BLEU for each set, and print the notes on the choices.
+
+    language: the target language of sets that specify none. name: the setting `train.bleu_tokenizer`.
+    """
+    choices = [choose_tokenizer(each.corpus.target_language or language, [each.targets], name) for each in sets]
+    for note in dict.fromkeys(choice.note for choice in choices):
+        next(choice for choice in choices if choice.note == note).report()
+    return [choice.name for choice in choices]
 
 
 def check_tags(sets: Sequence[HeldOutPairs], config: TranslationRun, tokenizers: Tokenizers | None) -> None:
@@ -70,8 +85,8 @@ _SENTENCES = 64
 
 
 def validation_metrics(metric: str) -> tuple[Metric, ...]:
-    """Return the metrics that are computed: loss, perplexity, BLEU and `metric`, which selects the best checkpoint."""
-    return tuple(METRICS[key] for key in dict.fromkeys(("loss", "perplexity", "bleu", metric)))
+    """Return the metrics that are computed. `metric` selects the best checkpoint; the last ones break ties first."""
+    return tuple(METRICS[key] for key in dict.fromkeys(("loss", "perplexity", "bleu", "chrf", metric)))
 
 
 class Validator:
@@ -154,13 +169,22 @@ class Validator:
 
 
 def build_validators(
-    sets: Sequence[HeldOutPairs], model: Seq2Seq, translator: Translator, beam: int, metrics: Sequence[Metric]
+    sets: Sequence[HeldOutPairs],
+    model: Seq2Seq,
+    translator: Translator,
+    beam: int,
+    metrics: Sequence[Metric],
+    tokenizers: Sequence[str] = (),
 ) -> dict[str, Validator]:
-    """Return one validator per set, by the set's name."""
+    """Return one validator per set, by the set's name.
+
+    tokenizers: the tokeniser of BLEU for each set (default: 13a).
+    """
     validators = {}
-    for held_out in sets:
+    for held_out, name in zip(sets, tokenizers or [DEFAULT] * len(sets), strict=True):
+        of_set = [metric.with_tokenizer(name) for metric in metrics]
         with in_files(held_out.corpus.files[0]):
             validators[held_out.name] = Validator(
-                held_out.sources, held_out.targets, model, translator, beam, held_out.corpus.all_tags, metrics
+                held_out.sources, held_out.targets, model, translator, beam, held_out.corpus.all_tags, of_set
             )
     return validators

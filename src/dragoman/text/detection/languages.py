@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from functools import lru_cache
 
-from dragoman.base.packages import import_optional
+import langcodes
+
 from dragoman.text.detection.language_names import NAMES
 
 _NON_STANDARD_CODES = {"pb": "pt-br", "zt": "zh-hant"}
@@ -54,9 +55,7 @@ def _closest(normalised: str, known: tuple[str, ...]) -> str | None:
     language = base_language(standard)
     if language in known_standard and language != "zh":
         return known_standard[language]
-    match = import_optional("langcodes", "serve").closest_match(
-        standard, list(reversed(known_standard)), max_distance=_MAX_DISTANCE
-    )[0]
+    match = langcodes.closest_match(standard, list(reversed(known_standard)), max_distance=_MAX_DISTANCE)[0]
     return known_standard.get(match)
 
 
@@ -73,23 +72,19 @@ def language_name(code: str) -> str:
 def base_language(code: str) -> str:
     """Return a code without script and region: `zh` for `zh-Hans`, `pt` for `pb`. An invalid code is unchanged."""
     normalised = _standardise(_normalise(code))
-    return str(import_optional("langcodes", "serve").get(normalised).language) if _is_tag(normalised) else code
+    return str(langcodes.get(normalised).language) if _is_tag(normalised) else code
 
 
 def language_script(code: str) -> str:
     """Return the ISO 15924 code of a language's script, such as `Hans` or `Latn`, or "" if the script is unknown."""
     normalised = _standardise(_normalise(code))
-    return (
-        str(import_optional("langcodes", "serve").get(normalised).maximize().script or "")
-        if _is_tag(normalised)
-        else ""
-    )
+    return str(langcodes.get(normalised).maximize().script or "") if _is_tag(normalised) else ""
 
 
 def has_script(code: str) -> bool:
     """Return whether a code contains a script, as `sr-Latn` does."""
     normalised = _standardise(_normalise(code))
-    return _is_tag(normalised) and import_optional("langcodes", "serve").get(normalised).script is not None
+    return _is_tag(normalised) and langcodes.get(normalised).script is not None
 
 
 def _normalise(code: str) -> str:
@@ -101,4 +96,4 @@ def _standardise(normalised: str) -> str:
 
 
 def _is_tag(code: str) -> bool:
-    return bool(import_optional("langcodes", "serve").tag_is_valid(code))
+    return bool(langcodes.tag_is_valid(code))

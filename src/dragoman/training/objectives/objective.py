@@ -82,13 +82,14 @@ class LossContext:
 
     target: the tokenizer of the labels. count_targets: a function from the vocabulary size V to the number of
     occurrences of each entry in the training targets (V,). device: the model's device. predict: a function that runs
-    the model on a batch.
+    the model on a batch. bleu_tokenizer: the tokeniser of a BLEU reward; `auto`: by each reference.
     """
 
     target: Tokenizer
     count_targets: Callable[[int], NDArray[Any]]
     device: torch.device
     predict: Predict = teacher_forcing
+    bleu_tokenizer: str = "auto"
 
     def unigram(self) -> Tensor:
         """Return the relative frequencies (V,) of the vocabulary entries in the training targets."""

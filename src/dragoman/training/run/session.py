@@ -1,13 +1,13 @@
 """`Session`: the objects of a run that the training loop uses."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
 from torch import Tensor, nn
 
 from dragoman.base.errors import ResourceError
-from dragoman.base.log import info
+from dragoman.base.log import info, warn
 from dragoman.base.machine.memory import is_out_of_memory
 from dragoman.checkpoint.average import average_parameters
 from dragoman.checkpoint.store import CheckpointStore, TrainingSnapshot
@@ -143,8 +143,19 @@ def choose_final(session: Session, progress: RunProgress) -> Validation:
             step = max(steps)
             chosen = f"the mean of the {config.average.of} {len(paths)} checkpoints"
     session.write_model(session.out, parameters, step, validation, steps)
+    warn_of_ties(progress.scores, validation, config.metric)
     info(f"{session.out} contains {chosen}: {validation[config.metric].full()}")
     return validation
+
+
+def warn_of_ties(scores: Mapping[int, Sequence[float]], validation: Validation, metric: str) -> None:
+    """Warn if all validations of a run have the same score by `metric`, so that another measure decided."""
+    first, *others = validation.deciding(metric)
+    if len(scores) > 1 and others and len({score[0] for score in scores.values()}) == 1:
+        warn(
+            f"{first.name} was {first.value:.{first.digits}f} in all {len(scores)} validations, so {others[0].name} "
+            f"decided which checkpoint is the best. To select it by another metric, set train.metric={others[0].key}"
+        )
 
 
 def _validate_parameters(session: Session, parameters: Mapping[str, Tensor], step: int) -> Validation:

@@ -176,7 +176,7 @@ def _build_session(prepared: PreparedRun, ranks: Ranks, stack: ExitStack, chosen
 def _stored_config(folder: Path, kind: type[R]) -> R | None:
     path = folder / CONFIG_FILE
     if path.exists():
-        return load_settings(path, [], kind)
+        return load_settings(path, [], kind).with_former_defaults()
     if folder.exists() and (folder / "model.safetensors").exists():
         raise ConfigError(f"{folder} contains a model that was not trained there: choose another --out")
     return None

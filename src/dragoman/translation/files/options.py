@@ -103,13 +103,13 @@ class HypothesisOptions:
         """Return the object that orders hypotheses, or None. Raises the same errors as `Reranker.load`."""
         if reranking is not None:
             return Reranker.load(reranking, translator, engine.device, engine.threads, engine.batch_size)
-        return self._minimum_risk()
+        return self._minimum_risk(translator.target_language())
 
-    def _minimum_risk(self) -> MinimumRisk | None:
+    def _minimum_risk(self, language: str | None = None) -> MinimumRisk | None:
         """Return minimum Bayes risk, if requested. Raises ConfigError for an unknown metric."""
         if self.mbr is None:
             return None
-        return MinimumRisk(self.mbr, "probability" if self.sampling is None else "uniform")
+        return MinimumRisk(self.mbr, "probability" if self.sampling is None else "uniform", language)
 
     def output_nbest(self, choice: Choice | None) -> int:
         """Return the number of hypotheses written per line."""

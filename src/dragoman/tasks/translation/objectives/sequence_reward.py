@@ -12,6 +12,7 @@ from dragoman.data.batches.batch import Batch, pad
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.sampling import SamplingConfig, sample
 from dragoman.decode.search import Hypothesis
+from dragoman.metrics.bleu_tokenizer import AUTO, choose_tokenizer
 from dragoman.metrics.registry import SentenceMetricName, ngram_metrics
 from dragoman.models.interface import source_mask
 from dragoman.models.seq2seq import Seq2Seq
@@ -34,7 +35,7 @@ class SequenceRewardConfig(LabelSmoothingConfig):
     metric: SentenceMetricName = Field(
         "bleu",
         description="Reward r, from 0 to 1, computed by sacreBLEU on plain text: sentence BLEU with exponential "
-        "smoothing, or chrF2.",
+        "smoothing and the tokeniser train.bleu_tokenizer, or chrF2.",
     )
     samples: int = Field(
         5,
@@ -61,16 +62,30 @@ class SequenceRewardConfig(LabelSmoothingConfig):
 
     def build(self, context: LossContext) -> "SequenceReward":
         """Build the objective. The tokenizer `context.target` decodes the samples."""
-        return SequenceReward(self.cross_entropy(context), self, context.target)
+        return SequenceReward(self.cross_entropy(context), self, context.target, tokenizer=context.bleu_tokenizer)
 
 
-def sentence_rewards(metric: str, hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
+def sentence_rewards(
+    metric: str,
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    language: str | None = None,
+    tokenizer: str = AUTO,
+) -> list[float]:
     """Return the reward of each hypothesis against its reference, from 0 to 1. metric: the key of an `NgramMetric`.
 
     BLEU uses effective n-gram order and exponential smoothing (Chen and Cherry 2014, method 3), sacreBLEU's defaults
-    for sentences.
+    for sentences. language, tokenizer: determine the tokeniser of each reference, as in `choose_tokenizer`.
     """
-    return [score / 100 for score in ngram_metrics()[metric].sentence_scores(hypotheses, references)]
+    tokenizers = {each: choose_tokenizer(language, [[each]], tokenizer).name for each in dict.fromkeys(references)}
+    rewards = [0.0] * len(hypotheses)
+    for name in dict.fromkeys(tokenizers.values()):
+        rows = [row for row, reference in enumerate(references) if tokenizers[reference] == name]
+        scorer = ngram_metrics()[metric].with_tokenizer(name)
+        scores = scorer.sentence_scores([hypotheses[row] for row in rows], [references[row] for row in rows])
+        for row, score in zip(rows, scores, strict=True):
+            rewards[row] = score / 100
+    return rewards
 
 
 def leave_one_out(rewards: Tensor) -> Tensor:
@@ -97,7 +112,10 @@ class SequenceReward:
         config: SequenceRewardConfig,
         target: Tokenizer,
         sampling: SamplingConfig = _SAMPLING,
+        tokenizer: str = AUTO,
     ) -> None:
+        """tokenizer: the tokeniser of BLEU; `auto`: by each reference."""
+        self._tokenizer = tokenizer
         self.likelihood, self.config, self.target, self.sampling = likelihood, config, target, sampling
 
     def __call__(self, model: Seq2Seq, batch: Batch, point: TrainingPoint = FIRST) -> Loss:
@@ -151,7 +169,8 @@ class SequenceReward:
         """Return the rewards (B, n) float32 of the samples."""
         texts = self.target.decode_batch(each.tokens for row in samples for each in row)
         repeated = [reference for reference, row in zip(references, samples, strict=True) for _ in row]
-        return torch.tensor(sentence_rewards(self.config.metric, texts, repeated)).view(len(samples), -1)
+        rewards = sentence_rewards(self.config.metric, texts, repeated, tokenizer=self._tokenizer)
+        return torch.tensor(rewards).view(len(samples), -1)
 
 
 def _training_tensors(samples: Sequence[Sequence[Hypothesis]]) -> tuple[Tensor, Tensor, Tensor]:

@@ -1,0 +1,151 @@
+"""`Evaluation`: the scores of systems and their comparisons, as text and as JSON."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeVar
+
+from dragoman.metrics.bleu import LengthScore
+from dragoman.metrics.bootstrap import Comparison
+from dragoman.metrics.metric import Score
+
+FEWEST_SENTENCES = 10
+"""Number of sentences below which a resampled difference says nothing about other sentences."""
+
+
+@dataclass(frozen=True)
+class SystemScores:
+    """The scores of one system.
+
+    system: name of the system. scores: scores by metric key; BLEU of tokenised text is included if `tokenized` was set.
+    by_length: BLEU by source length; empty if no source was given. translations: the scored translations.
+    """
+
+    system: str
+    scores: Mapping[str, Score]
+    by_length: tuple[LengthScore, ...]
+    translations: tuple[str, ...] = field(repr=False)
+
+    def __str__(self) -> str:
+        return "\n".join([self.system, *self.score_lines()])
+
+    def score_lines(self) -> list[str]:
+        """Return the lines of the text that follow the name of the system."""
+        lines = [f"  {score}" for score in self.scores.values()]
+        if self.by_length:
+            lines.append(f"  BLEU by source length ({self.by_length[0].unit})")
+        for group in self.by_length:
+            longest = "…" if group.longest is None else f"–{group.longest}"
+            lines.append(f"    {group.shortest}{longest:<6} {group.score.value:6.2f}  ({group.sentences} sentences)")
+        return lines
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all values except the translations as JSON types."""
+        groups = [
+            {
+                "shortest": each.shortest,
+                "longest": each.longest,
+                "unit": each.unit,
+                "sentences": each.sentences,
+                "bleu": each.score.value,
+            }
+            for each in self.by_length
+        ]
+        return {
+            "system": self.system,
+            "scores": [asdict(score) for score in self.scores.values()],
+            "by_length": groups,
+        }
+
+
+@dataclass(frozen=True)
+class SystemComparison:
+    """The comparison of the system `second` with the system `first`.
+
+    metrics: comparisons by metric key. sentences: size of the test set.
+    """
+
+    first: str
+    second: str
+    metrics: Mapping[str, Comparison]
+    sentences: int
+
+    def __str__(self) -> str:
+        lines = [f"{self.second} against {self.first}, paired bootstrap"]
+        for comparison in self.metrics.values():
+            interval = comparison.difference_interval
+            if self.sentences < FEWEST_SENTENCES:
+                verdict = f"too few sentences for a significance test ({self.sentences})"
+            else:
+                verdict = "significant at 0.05" if comparison.p_value < 0.05 else "not significant at 0.05"
+            first = comparison.first
+            lines.append(
+                f"  {first.name}: {comparison.difference:+.2f} (95% of resampled test sets: {interval.low:+.2f} to "
+                f"{interval.high:+.2f}), p = {comparison.p_value:.4f}, {verdict} ({first.signature})"
+            )
+        return "\n".join(lines)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all values as JSON types."""
+        return {
+            "first": self.first,
+            "second": self.second,
+            "sentences": self.sentences,
+            "metrics": [asdict(each) for each in self.metrics.values()],
+        }
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The scores of all systems, and comparisons of each system with the first. A model is always the first system."""
+
+    systems: tuple[SystemScores, ...]
+    comparisons: tuple[SystemComparison, ...]
+
+    def __getitem__(self, metric: str) -> Score:
+        """Return the first system's score for a metric key. Raises KeyError if the metric was not computed."""
+        return self.systems[0].scores[metric]
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, (*self.systems, *self.comparisons)))
+
+    def as_continuation(self) -> str:
+        """Return the text to print after another part of the results. The name of a single system is not repeated."""
+        if len(self.systems) == 1:
+            return "\n".join(self.systems[0].score_lines())
+        return str(self)
+
+    @staticmethod
+    def merge(parts: "Sequence[Evaluation]", metrics: Sequence[str]) -> "Evaluation":
+        """Combine parts with scores by different metrics of the same systems. metrics: all metric keys in order."""
+        systems = tuple(
+            SystemScores(
+                same[0].system,
+                _in_order(metrics, [each.scores for each in same]),
+                tuple(group for each in same for group in each.by_length),
+                same[0].translations,
+            )
+            for same in zip(*(part.systems for part in parts), strict=True)
+        )
+        comparisons = tuple(
+            SystemComparison(
+                same[0].first, same[0].second, _in_order(metrics, [each.metrics for each in same]), same[0].sentences
+            )
+            for same in zip(*(part.comparisons for part in parts), strict=True)
+        )
+        return Evaluation(systems, comparisons)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all values as JSON types."""
+        return {
+            "systems": [each.as_json() for each in self.systems],
+            "comparisons": [each.as_json() for each in self.comparisons],
+        }
+
+
+V = TypeVar("V")
+
+
+def _in_order(keys: Sequence[str], mappings: Sequence[Mapping[str, V]]) -> dict[str, V]:
+    """Return the union of the mappings, in the order of `keys`."""
+    union = {key: value for mapping in mappings for key, value in mapping.items()}
+    return {key: union[key] for key in keys if key in union}
