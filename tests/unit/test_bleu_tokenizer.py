@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 import sacrebleu.tokenizers.tokenizer_ja_mecab
@@ -19,7 +20,7 @@ from dragoman.metrics.bootstrap import paired_bootstrap
 from dragoman.metrics.chrf import ChrF
 from dragoman.metrics.lecture_bleu import LectureBLEU
 from dragoman.metrics.metric import Metric
-from dragoman.metrics.moses_bleu import moses_tokenise
+from dragoman.metrics.moses_bleu import TokenisedBLEU
 from dragoman.metrics.registry import ngram_metrics
 from dragoman.metrics.ter import TER
 from dragoman.metrics.text_score import TextScore
@@ -56,9 +57,19 @@ def test_the_names_are_sacrebleus() -> None:
     assert set(TOKENIZERS) == set(SacreBLEU.TOKENIZERS) - {"spm", "spBLEU-1K"}  # a deprecated alias, a third-party file
 
 
+class Stream:
+    """A standard stream that sacrebleu's command reopens by its descriptor and then owns."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def fileno(self) -> int:
+        return os.dup(self._file.fileno())
+
+
 @pytest.mark.parametrize("language", TEXTS)
 def test_scores_equal_those_of_sacrebleus_command(
-    language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines, reference = TEXTS[language]
     name = choose_tokenizer(language, [reference]).name
@@ -80,10 +91,12 @@ def test_scores_equal_those_of_sacrebleus_command(
     if language in ("zh", "ja"):
         command += ["--ter-normalized", "--ter-asian-support"]
     monkeypatch.setattr(sys, "argv", [*command, "-w", "4"])
-    with open(os.devnull) as nothing:
-        monkeypatch.setattr(sys, "stdin", nothing)  # sacrebleu looks for a pipe
-        sacrebleu_command()
-    printed = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
+    for stream, mode in (("stdin", "w+"), ("stdout", "w"), ("stderr", "w")):
+        monkeypatch.setattr(sys, stream, Stream((tmp_path / stream).open(mode)))
+    sacrebleu_command()
+    sys.stdout.close()
+    monkeypatch.undo()
+    printed = {each["name"]: each for each in json.loads((tmp_path / "stdout").read_text())}
     metrics: list[Metric] = [BLEU(tokenizer=name), ChrF()]
     if name != "char":
         metrics.append(TER(name))
@@ -206,4 +219,4 @@ def test_perplexity_per_word_counts_characters_of_scripts_without_spaces() -> No
 def test_moses_is_not_offered_for_text_without_spaces() -> None:
     for code in ("zh", "ja", "yue", "th"):
         with pytest.raises(ConfigError, match="no spaces between words: leave out --tokenized"):
-            moses_tokenise(["猫"], code)
+            TokenisedBLEU(code)

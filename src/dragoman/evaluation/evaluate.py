@@ -65,6 +65,7 @@ def evaluate(
     _check_arguments(model, named_references, systems, source, settings)
     if tokenizer != AUTO:
         check_tokenizer(tokenizer)
+    tokenised_bleu = {} if tokenized is None else {TokenisedBLEU.key: TokenisedBLEU(tokenized)}
     texts = read_parallel(*named_references, *systems, *([] if source is None else [("source", source)]))
     sources = None if source is None else texts.pop()
     references, hypotheses = texts[: len(named_references)], texts[len(named_references) :]
@@ -85,12 +86,11 @@ def evaluate(
         if any(metric_of(key).with_tokenizer(choice.name) is not metric_of(key) for key in metrics):
             choice.report()
         scorers: dict[str, Metric] = {key: metric_of(key).with_tokenizer(choice.name) for key in metrics}
-        if tokenized is not None:
-            scorers[TokenisedBLEU.key] = TokenisedBLEU(tokenized)
+        scorers |= tokenised_bleu
         parts: list[Evaluation] = []
         for is_slow in (False, True):
             chosen = {key: metric for key, metric in scorers.items() if metric.is_slow == is_slow}
-            if chosen:
+            if chosen or (is_slow and not parts):
                 part = _score_systems(translations, test_set, chosen, None if parts else choice.name)
                 parts.append(part)
                 if on_result is not None:

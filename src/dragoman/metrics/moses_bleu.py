@@ -20,7 +20,13 @@ class TokenisedBLEU(Metric):
     key, name, better = "tokenized", "BLEU (lowercased, tokenised)", "higher"
 
     def __init__(self, language: str) -> None:
-        """language: code of the target language."""
+        """language: code of the target language. Raises ConfigError if it has no spaces between words."""
+        system = writing_system(language)
+        if system is not None and not system.is_spaced:
+            raise ConfigError(
+                f"Moses cannot tokenise '{language}', which has no spaces between words: leave out --tokenized and "
+                "choose BLEU's tokeniser by --tokenizer"
+            )
         self._language = language
 
     def value(self, outputs: Outputs) -> float:
@@ -45,15 +51,9 @@ class TokenisedBLEU(Metric):
 def moses_tokenise(lines: Iterable[str], language: str) -> list[str]:
     """Lowercase lines, normalise their punctuation, tokenise them and escape special characters (`&quot;`).
 
-    language: language code of the tokenisation rules. Raises ConfigError if the language has no spaces between words,
-    if Moses has no rules for it, or if the optional dependency sacremoses is not installed.
+    language: language code of the tokenisation rules. Raises ConfigError if Moses has no rules for the language, or if
+    the optional dependency sacremoses is not installed.
     """
-    system = writing_system(language)
-    if system is not None and not system.is_spaced:
-        raise ConfigError(
-            f"Moses cannot tokenise '{language}', which has no spaces between words: leave out --tokenized and choose "
-            "BLEU's tokeniser by --tokenizer"
-        )
     try:
         from sacremoses import MosesPunctNormalizer, MosesTokenizer  # optional, and slow to import
         from sacremoses.corpus import NonbreakingPrefixes

@@ -14,6 +14,7 @@ from dragoman.serving.decoding import decode
 from dragoman.serving.errors import QueueFull, RequestError
 from dragoman.serving.queue import Hypotheses
 from dragoman.serving.translation_job import TranslationJob
+from dragoman.text.writing_systems import count_words
 from dragoman.translation.files.lines import one_line
 from dragoman.translation.guard.retry import choose_without_retry
 from dragoman.translation.request import TextRequest
@@ -122,7 +123,7 @@ class SentenceDecoder:
                 if not is_kept and any(map(str.isalnum, text)):
                     plain.append((text.strip(), request))
                     places.append((index, number))
-        costs = [len(text.split()) + 1 for text, _ in plain]
+        costs = [count_words(text) + 1 for text, _ in plain]
         found = await self._submit(plain, costs, lambda line, hypotheses: None)
         for (index, number), (text, _), hypotheses in zip(places, plain, found, strict=True):
             whole, _ = divided[index][number]

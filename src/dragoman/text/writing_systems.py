@@ -26,6 +26,8 @@ _UNSPACED_LETTER = regex.compile(rf"[{_CHARACTERS}--\p{{M}}]", regex.V1)
 _LETTER = regex.compile(r"\p{L}", regex.V1)
 _UNSPACED_WORD = regex.compile(rf"\p{{P}}*[{_CHARACTERS}]\p{{M}}*\p{{P}}*", regex.V1)
 
+_UNSPACED_CHARACTER = regex.compile(rf"[{_CHARACTERS}]\p{{M}}*", regex.V1)
+
 _SAMPLE = 1 << 16
 """Number of characters after which the share of scripts without spaces is not computed any further."""
 
@@ -85,3 +87,8 @@ def count_words(text: str) -> int:
         return len(text.split())
     rest, characters = _UNSPACED_WORD.subn(" ", text)
     return int(characters) + len(rest.split())
+
+
+def split_words(text: str) -> list[str]:
+    """Return the words of a text: blank-separated ones, and each character of scripts without spaces."""
+    return text.split() if text.isascii() else _UNSPACED_CHARACTER.sub(r" \g<0> ", text).split()

@@ -34,7 +34,7 @@ class _Panel:
     number_format: str = "{:.2f}"
 
 
-_DEFAULT_METRICS = ("perplexity", "bleu")
+_DEFAULT_METRICS = ("perplexity", "bleu", "chrf")
 """Translation metrics, shown before the first validation."""
 _REDUNDANT_METRICS = ("word_perplexity", "byte_perplexity")
 """Metrics that express another metric in a different unit."""

@@ -16,6 +16,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.text.writing_systems import split_words
+
 Version = Literal["1.1", "2.0"]
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -37,7 +39,10 @@ def exact_match(prediction: str, answers: Sequence[str], version: Version = "1.1
 
 
 def answer_f1(prediction: str, answers: Sequence[str], version: Version = "1.1") -> float:
-    """Return the maximum F1 (0 to 1) between the words of the prediction and of each correct answer."""
+    """Return the maximum F1 (0 to 1) between the words of the prediction and of each correct answer.
+
+    In scripts without spaces between words, characters are compared, as MLQA does for Chinese (Lewis et al. 2020).
+    """
     return max((_word_f1(prediction, answer, version) for answer in _correct(answers, version)), default=0.0)
 
 
@@ -88,7 +93,7 @@ def _correct(answers: Sequence[str], version: Version) -> Sequence[str]:
 
 
 def _word_f1(prediction: str, answer: str, version: Version) -> float:
-    predicted, correct = normalise_answer(prediction).split(), normalise_answer(answer).split()
+    predicted, correct = split_words(normalise_answer(prediction)), split_words(normalise_answer(answer))
     if version == "2.0" and not (predicted and correct):
         return float(predicted == correct)
     common = sum((Counter(predicted) & Counter(correct)).values())
