@@ -53,9 +53,11 @@ def read_held_out(config: TranslationRun) -> tuple[HeldOutPairs, ...]:
 def choose_tokenizers(sets: Sequence[HeldOutPairs], language: str | None, name: str = AUTO) -> list[str]:
     """Return the tokeniser of BLEU for each set, and print the notes on the choices.
 
-    language: the target language of sets that specify none. name: the setting `train.bleu_tokenizer`.
+    language: the target language of sets that specify none. If it is None, the code of a TMX file is used. name: the
+    setting `train.bleu_tokenizer`.
     """
-    choices = [choose_tokenizer(each.corpus.target_language or language, [each.targets], name) for each in sets]
+    languages = [each.corpus.target_language or language or each.corpus.target_code for each in sets]
+    choices = [choose_tokenizer(code, [each.targets], name) for code, each in zip(languages, sets, strict=True)]
     for note in dict.fromkeys(choice.note for choice in choices):
         next(choice for choice in choices if choice.note == note).report()
     return [choice.name for choice in choices]
