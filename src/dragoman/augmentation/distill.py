@@ -23,6 +23,7 @@ from dragoman.tasks.kinds import open_job
 from dragoman.tasks.train import train
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.objectives.sequence_reward import sentence_rewards
+from dragoman.training.run.folder import check_free, contains_run
 from dragoman.training.run.loop import TrainingResult
 from dragoman.translation.choice import AUTOMATIC
 from dragoman.translation.request import Request
@@ -158,7 +159,8 @@ class Distillation:
         Raises ConfigError if the run folder already contains a run and `resume` is False, and all errors of `open_job`.
         """
         out = self.recipe.out
-        if not resume and (out / CONFIG).exists():
+        check_free(out)
+        if not resume and contains_run(out):
             raise ConfigError(
                 f"{out} already contains a training run: add --resume to resume it, or choose another --out"
             )

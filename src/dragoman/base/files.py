@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from dragoman.base.errors import ResourceError
+from dragoman.base.errors import ConfigError, ResourceError
 
 _SUFFIX = ".partial"
 _AT_FDCWD = -100
@@ -39,7 +39,7 @@ def atomic_file(path: Path) -> Iterator[Path]:
     path = Path(path).resolve()  # replace the target of a link, not the link
     if path.exists() and not path.is_file():
         raise ResourceError(f"cannot write {path}: it exists and is not a regular file")
-    with _temporary(path) as temporary:
+    with _temporary(path, path.parent) as temporary:
         file = temporary / path.name
         yield file
         sync(file)
@@ -59,7 +59,7 @@ def atomic_folder(path: Path, replace: bool = False) -> Iterator[Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise unwritable(path, error) from error
-    with _temporary(path) as temporary:
+    with _temporary(path, path) as temporary:
         yield temporary
         sync_tree(temporary)
         if replace and path.is_dir():
@@ -77,12 +77,19 @@ def move_into(folder: Path, last: str) -> Iterator[Path]:
     between two renames, that file is the old one, by which readers can detect the mixture. Raises ResourceError as
     `atomic_write` does.
     """
-    with _temporary(Path(folder) / "files") as temporary:
+    with _temporary(Path(folder) / "files", Path(folder)) as temporary:
         yield temporary
         sync_tree(temporary)
         for file in sorted(temporary.iterdir(), key=lambda file: (file.name == last, file.name)):
             os.replace(file, Path(folder) / file.name)
         sync(Path(folder))
+
+
+def check_new_folder(folder: Path) -> None:
+    """Raise ConfigError if `folder` exists, unless it is an empty folder."""
+    folder = Path(folder)
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise ConfigError(f"{folder} already exists: choose another --out, or remove it")
 
 
 def remove_stale_temporaries(folder: Path, min_age: float = 0) -> list[Path]:
@@ -141,17 +148,24 @@ def unwritable(path: Path, error: OSError) -> ResourceError:
 
 
 @contextlib.contextmanager
-def _temporary(path: Path) -> Iterator[Path]:
-    """Yield a locked temporary folder next to `path`, which is deleted with its contents on exit."""
+def _temporary(path: Path, destination: Path) -> Iterator[Path]:
+    """Yield a locked temporary folder next to `path`, which is deleted with its contents on exit.
+
+    destination: the folder in which the contents will be; messages of ResourceError name it instead of the temporary
+    folder.
+    """
     with contextlib.ExitStack() as stack:
         try:
             temporary = _sibling_path(path)
             temporary.mkdir()
+            _live.add(temporary)
             stack.enter_context(_locked(temporary))
         except OSError as error:
             raise unwritable(path, error) from error
         try:
             yield temporary
+        except ResourceError as error:
+            raise ResourceError(str(error).replace(str(temporary), str(destination))) from error
         except OSError as error:
             is_outside = error.filename is not None and str(temporary) not in str(error.filename)
             if is_outside:  # the error was not caused by writing to the temporary folder
@@ -159,6 +173,17 @@ def _temporary(path: Path) -> Iterator[Path]:
             raise unwritable(path, error) from error
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+            _live.discard(temporary)
+
+
+_live: set[Path] = set()
+"""The temporary folders of this process."""
+
+
+def remove_live_temporaries() -> None:
+    """Delete the temporary folders of this process, which must end immediately afterwards."""
+    for folder in tuple(_live):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _exchange(first: Path, second: Path) -> None:

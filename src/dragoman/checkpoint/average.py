@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from dragoman.base.errors import ConfigError, ModelError
+from dragoman.base.files import check_new_folder
 from dragoman.base.log import quietly
 from dragoman.base.progress import Progress
 from dragoman.checkpoint.folder import CONFIG, PARAMETERS, read_config, read_meta, write_model_folder
@@ -45,15 +46,15 @@ def average(checkpoints: Sequence[str | Path], out: str | Path, *, quiet: bool =
     """Average the parameters of `checkpoints`, write them to the model folder `out`, and return its path.
 
     The settings and tokenizers are copied from the last checkpoint. Scores are not copied. Raises ModelError as
-    `average_parameters` does, if vocabularies or architectures differ, and if `out` exists and is not a model folder.
-    Raises ConfigError if `out` is one of the checkpoints.
+    `average_parameters` does, and if vocabularies or architectures differ. Raises ConfigError if `out` exists.
     """
     folders, out = [Path(folder) for folder in checkpoints], Path(out)
     if any(out.resolve() == folder.resolve() for folder in folders):
         raise ConfigError(f"--out {out} is one of the models to average and would be overwritten: choose another name")
+    check_new_folder(out)
+    metas = [read_meta(folder) for folder in folders]
     with quietly(quiet):
         parameters = average_parameters(folders)
-    metas = [read_meta(folder) for folder in folders]
     tokenizers = [Tokenizers.load(folder) for folder in folders]
     models = [read_config(folder)["model"] for folder in folders]
     for folder, vocabulary, model in zip(folders, tokenizers, models, strict=True):
@@ -61,8 +62,6 @@ def average(checkpoints: Sequence[str | Path], out: str | Path, *, quiet: bool =
             raise ModelError(f"{folder} and {folders[-1]} have different vocabularies and cannot be averaged")
         if model != models[-1]:
             raise ModelError(f"{folder} and {folders[-1]} have different model sections in {CONFIG}")
-    if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or (out / PARAMETERS).is_file())):
-        raise ModelError(f"{out} exists and is not a model folder: choose another name")
     steps = tuple(sorted({step for meta in metas for step in (meta.averaged_steps or (meta.step,))}))
     meta = metas[-1].model_copy(update={"step": max(steps), "averaged_steps": steps, "scores": ()})
     config_yaml = (folders[-1] / CONFIG).read_text(encoding="utf-8")

@@ -1,6 +1,8 @@
 """Model folders, which contain all files needed to use a model. None of the files contains code."""
 
+import fcntl
 import hashlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -135,6 +137,7 @@ def load_model_folder(folder: Path, device: torch.device, verb: str | None = Non
         raise ModelError(f"{folder} cannot be loaded: {error}") from None
     expected = model_parameters(model)
     validate(expected, shapes, path, sizes)
+    warn_of_training(folder, meta)
     needed, free = sum(tensor.numel() * tensor.element_size() for tensor in expected.values()), available_memory()
     if needed > free:
         raise ResourceError(f"{path} needs {needed / 2**20:,.0f} MiB, but only {free / 2**20:,.0f} MiB are free")
@@ -173,6 +176,35 @@ def validate(
     raise ModelError(f"{path} does not fit its model ({len(mismatches)} differences):\n  {listed}\n{advice}.")
 
 
+LOCK = ".lock"
+"""The file that a run locks in its folder, and in which it writes the number of its process."""
+
+
+def training_process(folder: Path) -> str | None:
+    """Return the number of the process that is training in a folder, as text; None if there is none.
+
+    The current process does not count.
+    """
+    try:
+        with (folder / LOCK).open() as file:
+            process = file.read(32).strip()
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return None if process == str(os.getpid()) else process or "unknown"
+    except OSError:
+        return None
+    return None
+
+
+def warn_of_training(folder: Path, meta: Meta) -> None:
+    """Warn if a process is training in the folder, because its model will be replaced."""
+    if process := training_process(folder):
+        warn(
+            f"process {process} is still training in {folder}: this is its best model so far, of step {meta.step}, "
+            "which the run will replace"
+        )
+
+
 def _check_files(folder: Path) -> None:
     if not folder.exists():
         raise ModelError(f"the model folder {folder} does not exist")
@@ -184,7 +216,15 @@ def _check_files(folder: Path) -> None:
     missing += [] if list(folder.glob("tokenizer*.json")) or _needs_no_tokenizers(folder) else ["tokenizer.json"]
     if missing:
         checkpoints = sorted(folder.glob("checkpoints/step-*"))
-        advice = f". Its training has not finished, but {checkpoints[-1]} can be used" if checkpoints else ""
+        siblings = sorted(folder.glob("step-*"))
+        advice = ""
+        if process := training_process(folder):
+            advice = f". Process {process} is still training in this folder"
+            advice += f"; {checkpoints[-1]} can be used" if checkpoints else ", and has not validated a model yet"
+        elif checkpoints:
+            advice = f". Its training has not finished, but {checkpoints[-1]} can be used"
+        elif siblings:
+            advice = f". It contains checkpoints, each of which is a model folder, such as {siblings[-1]}"
         raise ModelError(f"{folder} is not a model folder: {', '.join(missing)} missing{advice}")
 
 

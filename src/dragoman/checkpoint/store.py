@@ -17,6 +17,7 @@ from torch import Tensor
 from dragoman.base.errors import ModelError, ResourceError
 from dragoman.base.files import atomic_folder, remove_folder, remove_stale_temporaries, unwritable
 from dragoman.base.log import warn
+from dragoman.checkpoint.folder import LOCK
 from dragoman.checkpoint.tensors import load_tensors, read_shapes, save_tensors, sort_metadata
 
 KEPT_SNAPSHOTS = 2
@@ -61,7 +62,7 @@ class CheckpointStore:
                 folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise unwritable(self.run_folder, error) from None
-        self._lock = _lock(self.run_folder / ".lock")
+        self._lock = _lock(self.run_folder / LOCK)
         for folder in (self.run_folder, self._checkpoints, self._training):
             remove_stale_temporaries(folder)
 

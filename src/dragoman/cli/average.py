@@ -20,5 +20,8 @@ def average(
     from dragoman.checkpoint.average import average
 
     average(checkpoints, out)
-    info(f"wrote the mean of {len(checkpoints)} checkpoints to {out}")
+    if len(checkpoints) == 1:
+        info(f"wrote the parameters of {checkpoints[0]} to {out}, because it is the only checkpoint")
+    else:
+        info(f"wrote the mean of {len(checkpoints)} checkpoints to {out}")
     info(f"To let translate and serve choose int8, measure what it costs: dragoman evaluate {out} --precision-cost")

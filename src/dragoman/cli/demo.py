@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dragoman.cli.arguments import check_settings
 from dragoman.cli.options import Quiet
+from dragoman.cli.settings_index import check_with_index
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +37,7 @@ def demo(
     from shlex import quote
 
     from dragoman.base.errors import ConfigError
+    from dragoman.base.files import check_new_folder
     from dragoman.base.log import info
     from dragoman.base.settings.load import load_settings
     from dragoman.inspect.pictures.attention import draw_attention
@@ -49,9 +52,13 @@ def demo(
         raise ConfigError(
             f"--languages {languages}: give two different languages out of {', '.join(LANGUAGES)}, such as en-de"
         )
+    check_settings(settings or [])
+    check_with_index(None, settings or [])
     start = time.monotonic()
     folder = out / "corpus"
     recipe = out / "recipe.yaml"
+    if not (recipe.is_file() and folder.is_dir()):
+        check_new_folder(out)
     _write_recipe(recipe, _recipe(out, folder, source, target))
     config = load_settings(recipe, settings or [], TranslationRun)
     sources, references = _write_corpus(folder, source, target)

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.options import check_settings
+from dragoman.cli.arguments import check_settings
+from dragoman.cli.settings_index import check_with_index
 
 
 def describe(
@@ -54,8 +55,10 @@ def describe(
         raise ConfigError(
             "nothing to describe: give a YAML file, a model folder, or settings such as model.preset=base"
         )
-    path = Path(arguments.pop(0)) if "=" not in arguments[0] else None
+    path = Path(arguments.pop(0)) if "=" not in arguments[0] and arguments[1:2] != ["="] else None
     check_settings(arguments, "model.width=256")
+    if path is None:
+        check_with_index(None, arguments)
     description = describe(
         path, arguments, vocabulary=_parse_sizes(vocabulary), pairs=pairs, length=length, depth=depth
     )

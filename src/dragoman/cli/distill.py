@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.arguments import check_settings
 from dragoman.cli.groups import grouped
-from dragoman.cli.options import Divide, EngineOptions, Quiet, check_settings
+from dragoman.cli.options import Divide, EngineOptions, Quiet
+from dragoman.cli.settings_index import check_with_index
 
 
 class Choice(StrEnum):
@@ -65,6 +67,7 @@ def distill(
     from dragoman.cli.train import print_result
 
     check_settings(settings or [])
+    check_with_index(None, settings or [])
     result = distill(
         teacher,
         student,

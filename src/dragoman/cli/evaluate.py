@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dragoman.cli.arguments import check_settings
 from dragoman.cli.options import (
     BatchSize,
     Beam,
@@ -29,7 +30,6 @@ from dragoman.cli.options import (
     Threads,
     To,
     Unknown,
-    check_settings,
     split_tags,
     with_fusion,
 )
@@ -184,7 +184,7 @@ def evaluate(
         _print_label_measures(model, compare or [], test, search or [], confusion, as_json, arguments)
         return
     reject_options(test_options, "with --test")
-    check_settings(search or [], example="search.minimum_length=3")
+    check_settings(search or [], "search.minimum_length=3", "--source FILE --reference FILE")
     if precision_cost:
         others = {"--hypothesis": hypothesis, "--metric": metric, **tokenizers, "--ensemble": ensemble}
         options = options_by_name({name: value for name, value in settings.items() if name not in _TAGS})

@@ -53,15 +53,16 @@ def inspect(
     For a model that predicts labels or fills masks, also save the relevance of each word for the prediction.
     """
     from dragoman.base.errors import reject_options
+    from dragoman.base.files import check_new_folder
     from dragoman.base.log import info, warn
     from dragoman.base.machine.device import use_threads
     from dragoman.exchange.ctranslate2.folder import check_model_kind
-    from dragoman.inspect.inspection import PAGE, check_output_folder
+    from dragoman.inspect.inspection import PAGE
     from dragoman.inspect.pictures.figure import find_fonts
     from dragoman.prediction.predictor import Predictor
 
     use_threads(threads)
-    check_output_folder(out)
+    check_new_folder(out)
     kind = check_model_kind(model, "inspect")
     if "predict" in kind.verbs:
         reject_options({"--target": target, "--to": to, "--tags": tags}, "with a translation model")

@@ -4,11 +4,15 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import typer
+from typer.main import get_command
 
 from dragoman import __version__
+from dragoman.base.cancellation import Cancelled
 from dragoman.base.errors import DragomanError
+from dragoman.base.interruption import EXIT_CODE, InterruptWatch
 from dragoman.base.machine.startup import restart_on_tcmalloc
 from dragoman.cli import (
     average,
@@ -34,6 +38,7 @@ from dragoman.cli import (
     translate,
     tune,
 )
+from dragoman.cli.usage import WRONG_USAGE, move_help_to_end, usage_hint
 
 app = typer.Typer(
     name="dragoman",
@@ -82,6 +87,19 @@ app.command("positions")(positions.positions)
 app.add_typer(keys.app, name="keys")
 
 
+_RESUMES = "interrupted: completed work is kept. Repeat the same command to resume"
+_INTERRUPTED = {
+    "train": "interrupted before the first update: repeat the same command",
+    "demo": _RESUMES,
+    "distill": f"{_RESUMES}, with --resume if the student's training has begun",
+    "backtranslate": _RESUMES,
+    "translate": "interrupted",
+    "generate": "interrupted",
+    "serve": "interrupted",
+}
+"""Messages after Ctrl-C by command."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code.
 
@@ -90,12 +108,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     if arguments is None and sys.argv[1:2] in (["train"], ["distill"]):
         restart_on_tcmalloc()
+    given = move_help_to_end(sys.argv[1:] if arguments is None else arguments)
+    verb = given[0] if given else ""
+    watch = InterruptWatch(_INTERRUPTED.get(verb, "interrupted: nothing was saved"))
     try:
-        app(args=None if arguments is None else list(arguments))
+        with nullcontext() if verb == "serve" else watch:  # the server handles its signals
+            app(args=given)
     except SystemExit as stop:
+        if stop.code == WRONG_USAGE and (hint := usage_hint(given, get_command(app))):
+            print(f"hint: {hint}", file=sys.stderr)
         return _flush_stdout(stop.code if isinstance(stop.code, int) else int(stop.code is not None))
-    except KeyboardInterrupt:
-        return 130
+    except (KeyboardInterrupt, Cancelled):
+        print(watch.message, file=sys.stderr)
+        return EXIT_CODE
     except BrokenPipeError:
         return _discard_stdout()
     except DragomanError as error:
@@ -103,6 +128,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # an exit code of 128 + signal means that the run was interrupted after saving its state
         print(f"{'' if error.exit_code > 128 else 'error: '}{error}", file=sys.stderr)
         return error.exit_code
+    except OSError as error:
+        _print_traceback()
+        place = "" if error.filename is None else f"{error.filename}: "
+        print(f"error: {place}{error.strerror or error}", file=sys.stderr)
+        return 1
+    except MemoryError:
+        _print_traceback()
+        print("error: not enough memory", file=sys.stderr)
+        return 1
     except Exception as error:
         _print_traceback()
         frame = traceback.extract_tb(error.__traceback__)[-1]

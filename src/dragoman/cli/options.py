@@ -342,12 +342,3 @@ def with_fusion(search: list[str] | None, language_model: Path | None, weight: f
         return search or ()
     fusion = {"language_model": str(language_model), **({} if weight is None else {"weight": weight})}
     return [Override(("search", "fusion"), fusion, COMMAND_LINE), *(search or [])]
-
-
-def check_settings(arguments: list[str], example: str = "train.max_steps=1000") -> None:
-    """Raise ConfigError for an argument that is not a setting."""
-    from dragoman.base.errors import ConfigError
-
-    for argument in arguments:
-        if "=" not in argument:
-            raise ConfigError(f"'{argument}' is not a setting: write key=value, as in {example}")

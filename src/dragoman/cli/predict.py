@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.arguments import check_settings
 from dragoman.cli.options import Device, Model, PredictionEngine, PredictionPrecision, Quiet, TaskName, Threads
 
 
@@ -69,6 +70,7 @@ def predict(
 
     from dragoman.prediction.predict import OutputFormat, predict
 
+    check_settings(settings or [], "columns.text=review", "--input FILE")
     written = sys.stdout if output is None else output
     predict(
         model,

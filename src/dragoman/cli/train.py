@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dragoman.cli.options import Quiet, check_settings
+from dragoman.cli.arguments import check_options, split_recipe
+from dragoman.cli.options import Quiet
+from dragoman.cli.settings_index import check_with_index, store_index
 
 if TYPE_CHECKING:
     from dragoman.training.run.loop import TrainingResult
@@ -51,13 +53,8 @@ def train(
 ) -> None:
     """Train a model. `dragoman settings` lists all settings; the config.yaml of a run contains the values used."""
     from dragoman.base.errors import ConfigError
-    from dragoman.tasks.train import train
 
-    arguments = list(recipe or [])
-    path = Path(arguments.pop(0)) if arguments and "=" not in arguments[0] else None
-    if path is not None and path.suffix not in (".yaml", ".yml"):
-        raise ConfigError(f"'{path}' is neither a recipe (….yaml) nor a setting (key=value)")
-    check_settings(arguments)
+    path, arguments = split_recipe(recipe or [])
     if (source and tsv) or (valid_source and valid_tsv):
         raise ConfigError("a corpus is either two files (--source and --target) or one file (--tsv): use only one form")
     if (source is None) != (target is None) or (valid_source is None) != (valid_target is None):
@@ -73,6 +70,8 @@ def train(
     }
     overrides = [f"{key}={json.dumps(str(value))}" for key, value in options.items() if value is not None]
     overrides += arguments
+    check_options(options, arguments)
+    check_with_index(path, overrides)
     if not (resume or path or arguments or source or tsv):
         raise ConfigError("nothing to train on: give a recipe (….yaml), or --source and --target, or --tsv")
     if resume and path is None and source is None and tsv is None:
@@ -82,6 +81,9 @@ def train(
         raise ConfigError("there is no validation set: give --valid-source and --valid-target, or --valid-tsv")
     if path is None and not any(each.startswith("out=") for each in overrides):
         raise ConfigError("there is no folder for the run: give --out FOLDER")
+    from dragoman.tasks.train import train
+
+    store_index()
     print_result(train(path, overrides, resume=resume, profile=profile))
 
 
@@ -93,10 +95,13 @@ def print_result(result: "TrainingResult") -> None:
 
 def _config_of_run(out: Path | None, arguments: list[str]) -> Path:
     from dragoman.base.errors import ConfigError
-    from dragoman.tasks.train import run_settings
 
     out_setting = next((argument.removeprefix("out=") for argument in arguments if argument.startswith("out=")), None)
     folder = out if out is not None else Path(out_setting) if out_setting else None
     if folder is None:
-        raise ConfigError("--resume needs the run folder: --out FOLDER")
+        runs = sorted(Path().glob("*/*/training/step-*"))
+        example = str(runs[-1].parents[1]) if runs else "FOLDER"
+        raise ConfigError(f"--resume needs the folder of the run, and no other option or setting: --out {example}")
+    from dragoman.tasks.train import run_settings
+
     return run_settings(folder)

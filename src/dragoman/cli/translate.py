@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.base.errors import reject_options
+from dragoman.cli.arguments import check_settings
 from dragoman.cli.cluster import (
     ActorsOption,
     ClusterOption,
@@ -29,7 +30,6 @@ from dragoman.cli.options import (
     RequestOptions,
     SamplingOptions,
     SearchSettings,
-    check_settings,
     with_fusion,
 )
 
@@ -238,7 +238,7 @@ def translate(
     """
     if mode.cluster is not None:
         check_patterns(search or [])
-    check_settings(search or [], example="search.minimum_length=3")
+    check_settings(search or [], "search.minimum_length=3", "--input FILE")
     if lines.sample:
         reject_options({**request.search_options(), "--constraints": lines.constraints}, "without --sample")
     else:

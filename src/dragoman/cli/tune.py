@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.arguments import check_settings
 from dragoman.cli.options import (
     BatchSize,
     Beam,
@@ -18,7 +19,6 @@ from dragoman.cli.options import (
     Tags,
     Threads,
     To,
-    check_settings,
     split_tags,
 )
 
@@ -69,7 +69,7 @@ def tune(
     """Find the best weights for reranking n-best lists by exact line search on corpus BLEU or chrF."""
     from dragoman.evaluation.tune import tune
 
-    check_settings(search or [], example="search.minimum_length=3")
+    check_settings(search or [], "search.minimum_length=3", "--source FILE --reference FILE")
     tuning = tune(
         [model, *ensemble] if ensemble else model,
         source=source,

@@ -12,6 +12,7 @@ from typing import Any, cast, get_args
 import torch
 
 from dragoman.base.errors import ConfigError, ModelError, reject_options
+from dragoman.base.files import check_new_folder
 from dragoman.base.log import quietly
 from dragoman.base.settings.yaml import dump_yaml
 from dragoman.checkpoint.folder import check_serves, load_model_folder, write_model_folder
@@ -43,7 +44,7 @@ def import_model(folder: str | Path, out: str | Path, *, allow_pickle: bool = Fa
     """
     folder, out = Path(folder), Path(out)
     with quietly(quiet):
-        _check_new(out)
+        check_new_folder(out)
         check_folder(folder)
         config = read_json(folder / CONFIG)
         kind = config.get("model_type")
@@ -92,13 +93,13 @@ def _write_ctranslate2(model: Path, out: Path, quantization: str | None) -> None
 
 def _write_marian(model: Path, out: Path, quantization: str | None) -> None:
     reject_options({"--quantization": quantization}, "with --to ctranslate2")
-    _check_new(out)
+    check_new_folder(out)
     write_marian(model, out)
 
 
 def _write_bert(model: Path, out: Path, quantization: str | None) -> None:
     reject_options({"--quantization": quantization}, "with --to ctranslate2")
-    _check_new(out)
+    check_new_folder(out)
     write_bert(model, out)
 
 
@@ -131,9 +132,3 @@ def _check_kind(model: Path, to: str) -> None:
             if others
             else f"{model} {kind.refusal('export')}"
         )
-
-
-def _check_new(out: Path) -> None:
-    """Raise ConfigError if `out` exists, unless it is an empty folder."""
-    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        raise ConfigError(f"{out} already exists: choose another name")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dragoman.base.errors import ConfigError, DataError
-from dragoman.base.files import atomic_folder
+from dragoman.base.files import atomic_folder, check_new_folder
 from dragoman.inspect.attention import KINDS, AttentionMap
 from dragoman.inspect.relevance import Relevance
 
@@ -90,7 +90,7 @@ class Inspection:
         from dragoman.inspect.pictures.relevance import draw_relevance
 
         folder = Path(folder)
-        check_output_folder(folder)
+        check_new_folder(folder)
         with atomic_folder(folder) as temporary:
             for kind, maps in self.kinds.items():
                 if len(maps) > 1:
@@ -153,12 +153,6 @@ def build_inspection(
     if not maps:
         raise ConfigError(f"this model has no attention weights. {'; '.join(absent)}")
     return Inspection(source, target, tuple(maps), tuple(absent))
-
-
-def check_output_folder(folder: Path) -> None:
-    """Raise ConfigError if the path exists and is not an empty folder."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ConfigError(f"{folder} already exists: choose another name, or delete it")
 
 
 def check_not_blank(text: str, name: str) -> None:

@@ -105,10 +105,22 @@ def draw_positions(
     return PositionsDrawing(chosen.kind, setting, pictures, verdicts, has_vectors, rise, schemes, layers)
 
 
-def _draw_vectors(probe: Probe, setting: Setting, title: str, out: Path) -> tuple[tuple[Path, ...], int | None]:
+_PICTURES = ("encoding.png", "dot-products.png", "weights.png")
+
+
+def _create_folder(out: Path) -> None:
+    """Create the folder for pictures. Raises ConfigError if a folder that also contains other files has pictures."""
     out.mkdir(parents=True, exist_ok=True)
+    names = {path.name for path in out.iterdir()}
+    replaced = sorted(names.intersection(_PICTURES))
+    if replaced and not names.issubset(_PICTURES):
+        raise ConfigError(f"{out} contains {', '.join(replaced)} and other files: choose another --out")
+
+
+def _draw_vectors(probe: Probe, setting: Setting, title: str, out: Path) -> tuple[tuple[Path, ...], int | None]:
+    _create_folder(out)
     matrix, pairs = probe.vectors(setting.length).numpy(), probe.pairs(setting.length)[0]
-    vectors, products = out / "encoding.png", out / "dot-products.png"
+    vectors, products = (out / name for name in _PICTURES[:2])
     draw_matrices({"position vectors PE(i)": matrix}, vectors, title, ("vector component", "position i"), "value")
     axes = ("position j", "position i")
     draw_matrices({"dot products of position vectors": pairs.numpy()}, products, title, axes, "PE(i)·PE(j)")
@@ -116,11 +128,11 @@ def _draw_vectors(probe: Probe, setting: Setting, title: str, out: Path) -> tupl
 
 
 def _draw_weights(probe: Probe, setting: Setting, title: str, out: Path) -> Path:
-    out.mkdir(parents=True, exist_ok=True)
+    _create_folder(out)
     matrices = probe.pairs(setting.length).numpy()
     names = [f"head {head + 1}" for head in range(setting.heads)] if len(matrices) > 1 else ["all heads"]
     bar = "weight for identical tokens, relative to the row's maximum"
     weights = dict(zip(names, matrices, strict=True))
-    path, axes = out / "weights.png", ("key position j", "query position i")
+    path, axes = out / _PICTURES[2], ("key position j", "query position i")
     draw_matrices(weights, path, f"{title}, {setting.heads} heads", axes, bar)
     return path

@@ -158,6 +158,10 @@ class CorpusJob(Job):
         """Estimate the memory of a forward pass with the function `activation_bytes`."""
         return activation_bytes(model, tokens, int(self.lengths.max()) + self.special, free)
 
+    def target_token_count(self) -> int:
+        """Return the number of target tokens of an epoch, with special symbols."""
+        return super().target_token_count() + self.special * self.examples
+
     def flops_per_target_token(self) -> float:
         """Return the FLOPs per target token, computed by the function `flops_per_target_token`."""
         return self.model_flops(self.run.model)

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-from dragoman.base.errors import ConfigError
+from dragoman.base.errors import ConfigError, Interrupted
 from dragoman.base.files import atomic_write
 from dragoman.base.log import info
 from dragoman.base.settings.load import dump_settings
@@ -72,6 +72,12 @@ def train_seeds(config: RunConfig, train: Callable[[RunConfig], TrainingResult])
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise ConfigError("seeds: several seeds are trained by one process: start the command without torchrun")
+    replaced = [name for name in (CONFIG, SEEDS_FILE) if (config.out / name).exists()]
+    if replaced and not any(config.out.glob("seed-*/training")):
+        raise ConfigError(
+            f"{config.out} does not contain runs of several seeds, and they would replace {' and '.join(replaced)}: "
+            "choose another --out"
+        )
     config.out.mkdir(parents=True, exist_ok=True)
     atomic_write(config.out / CONFIG, dump_settings(config))
     results = {}
@@ -80,7 +86,13 @@ def train_seeds(config: RunConfig, train: Callable[[RunConfig], TrainingResult])
         info(f"Seed {seed} ({number + 1} of {config.seeds}):")
         settings = config.train.model_copy(update={"seed": seed})
         folder = config.out / f"seed-{seed}"
-        results[seed] = train(config.model_copy(update={"train": settings, "out": folder, "seeds": 1}))
+        try:
+            results[seed] = train(config.model_copy(update={"train": settings, "out": folder, "seeds": 1}))
+        except Interrupted as error:
+            raise Interrupted(
+                f"interrupted at seed {seed}; everything is saved. Resume with the same command and --resume",
+                error.exit_code - 128,
+            ) from None
     best = max(results.values(), key=lambda result: result.validation.score(config.train.metric))
     summary = SeedResults(
         best.folder, best.step, best.validation, best.reason, best.history, first=best.first, seeds=results

@@ -90,7 +90,12 @@ class LoopConfig(Config):
     )
     max_steps: int | None = Field(None, ge=1, description="Stop after this many updates.")
     max_epochs: int | None = Field(None, ge=1, description="Stop after this many passes over the corpus.")
-    max_minutes: float | None = Field(None, gt=0, description="Stop after this many minutes, summed over resumed runs.")
+    max_minutes: float | None = Field(
+        None,
+        gt=0,
+        description="Stop after this many minutes of training, summed over resumed runs. Validations and checkpoints "
+        "are included. The preparation of the data, and the choice and measurement of the final model are not.",
+    )
     patience: int | None = Field(
         10,
         ge=1,

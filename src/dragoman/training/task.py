@@ -237,6 +237,10 @@ class Job(ABC):
         """Return the FLOPs of the matrix products per target token, forward and backward; 0 if unknown."""
         return 0.0
 
+    def target_token_count(self) -> int:
+        """Return the number of target tokens of an epoch, as counted by its batches; the mean if it is random."""
+        return int(self.lengths[:, -1].sum(dtype=np.int64))
+
     def meta(self, step: int, validation: Validation | None, averaged_steps: tuple[int, ...]) -> Meta:
         """Return the metadata of a model folder with the parameters of `step`.
 

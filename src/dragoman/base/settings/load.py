@@ -11,6 +11,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import fill_kinds, known_settings, locate
+from dragoman.base.settings.synonyms import find_synonyms
 from dragoman.base.settings.yaml import Document, dump_yaml, parse_scalar, parse_yaml
 
 C = TypeVar("C")
@@ -45,6 +46,15 @@ def load_settings(source: Source, overrides: Overrides, config: type[C]) -> C:
     Raises ConfigError for a missing file, invalid YAML, a duplicate or unknown key, an unset environment variable, or
     an invalid value.
     """
+    settings, origin = merge_settings(source, overrides)
+    return _validate(settings, config, origin)
+
+
+def merge_settings(source: Source, overrides: Overrides) -> tuple[Any, Callable[[Key], str]]:
+    """Return the settings of a source with the overrides applied, and a function that returns the origin of a key.
+
+    Raises ConfigError for a missing file, invalid YAML, and an invalid override.
+    """
     document = read_document(source)
     origins = {key: f"{source}, line {line}" for key, line in document.lines.items()}
     settings, override_list = document.content, all_overrides(overrides)
@@ -64,7 +74,7 @@ def load_settings(source: Source, overrides: Overrides, config: type[C]) -> C:
                 return origins[key[:end]]
         return default_origin
 
-    return _validate(settings, config, origin)
+    return settings, origin
 
 
 def all_overrides(*groups: Overrides) -> list[Override]:
@@ -110,9 +120,12 @@ def _validate(settings: Any, config: type[C], origin: Callable[[Key], str]) -> C
         return TypeAdapter(config).validate_python(fill_kinds(config, expanded))
     except ValidationError as error:
         lines = list(dict.fromkeys(_describe(detail, config, origin) for detail in error.errors()))
-        if len(lines) == 1:
-            raise ConfigError(lines[0]) from None
-        raise ConfigError("\n  ".join([f"{len(lines)} settings are invalid:", *lines])) from None
+        raise invalid_settings(lines) from None
+
+
+def invalid_settings(lines: Sequence[str]) -> ConfigError:
+    """Return the error for several invalid settings. lines: one message per setting."""
+    return ConfigError(lines[0] if len(lines) == 1 else "\n  ".join([f"{len(lines)} settings are invalid:", *lines]))
 
 
 def _describe(detail: Any, config: Any, origin: Callable[[Key], str]) -> str:
@@ -122,17 +135,35 @@ def _describe(detail: Any, config: Any, origin: Callable[[Key], str]) -> str:
     where = origin(location.key)
     kind, context = detail["type"], detail.get("ctx", {})
     if kind == "extra_forbidden":
-        return f"unknown setting {name} ({where}){_suggest(location.key, location.siblings, known_settings(config))}"
+        return describe_unknown(location.key, where, location.siblings, known_settings(config))
     if kind == "missing":
         return f"the setting {name} is missing ({where})"
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         choices = context.get("expected_tags") or ", ".join(location.tags)
         tag = context.get("tag")
         key = (*location.key, "kind")
-        name, where = ".".join(map(str, key)), origin(key)
         if tag is None:
-            return f"the setting {name} is missing ({where}): expected one of {choices}"
-        return f"{name}: unknown kind '{tag}' ({where}): expected one of {choices}"
+            return f"the setting {'.'.join(map(str, key))} is missing ({origin(key)}): expected one of {choices}"
+        return describe_unknown_kind(key, tag, origin(key), choices)
+    return describe_value(name, detail, where)
+
+
+def describe_unknown(key: Key, where: str, siblings: Sequence[str], all_names: Sequence[str]) -> str:
+    """Return the message for a setting that does not exist, with the most likely setting.
+
+    where: origin of the setting. siblings: names of the settings in the same group. all_names: dotted names.
+    """
+    return f"unknown setting {'.'.join(map(str, key))} ({where}){_suggest(key, siblings, all_names)}"
+
+
+def describe_unknown_kind(key: Key, kind: object, where: str, choices: str) -> str:
+    """Return the message for an unknown `kind`. key: the key of `kind`. choices: the valid kinds, with commas."""
+    return f"{'.'.join(map(str, key))}: unknown kind '{kind}' ({where}): expected one of {choices}"
+
+
+def describe_value(name: str, detail: Any, where: str) -> str:
+    """Return the message for an invalid value. detail: one of pydantic's errors; where: origin of the setting."""
+    kind, context = detail["type"], detail.get("ctx", {})
     message = str(context["error"]) if kind in ("value_error", "assertion_error") else detail["msg"]
     message = re.sub(r"^Input should be ", "should be ", message)
     value = detail["input"]
@@ -150,6 +181,12 @@ def _suggest(key: Key, siblings: Sequence[str], all_names: Sequence[str]) -> str
             f": it belongs to another kind of {group}. The settings of this kind are {', '.join(siblings)}. "
             f"'{group}={{kind: …}}' on the command line replaces the whole group"
         )
+    if ":" in last:
+        return f": write a space after the colon, as in '{'.'.join(parents)}={{{last.replace(':', ': ', 1)}}}'"
+    synonyms = find_synonyms(".".join([*parents, last]), all_names)
+    own = [name for synonym in synonyms if (name := synonym.rpartition(".")[2]) in siblings]
+    if own or synonyms:
+        return f"; did you mean {' or '.join(['.'.join([*parents, own[0]])] if own else synonyms)}?"
     similar = difflib.get_close_matches(last, siblings, n=1)
     if similar:
         return f"; did you mean {'.'.join([*parents, similar[0]])}?"
@@ -179,6 +216,8 @@ def read_document(source: Source) -> Document:
 def _parse_override(override: str) -> Override:
     name, equals, value = override.partition("=")
     key = _parse_key(name if equals else "", override)
+    if not value.strip():
+        raise ConfigError(f"'{override}' has no value: write {name}=VALUE without spaces, or {name}=null for no value")
     return Override(key, parse_scalar(value, f"the value of {name} ({COMMAND_LINE})"), COMMAND_LINE)
 
 

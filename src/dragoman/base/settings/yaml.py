@@ -95,9 +95,17 @@ def _parse(text: str, name: str) -> tuple[Any, dict[Key, int]]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f", line {min(mark.line, text.count(chr(10))) + 1}" if mark else ""
+        if mark and _is_indented_with_tab(text, mark.line):
+            raise ConfigError(f"{name}{line} is indented with a tab, which YAML does not allow: use spaces") from None
         raise ConfigError(f"{name}{line} is not valid YAML: {error.problem or error.context}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(f"{name} is not valid YAML: {error}") from None
+
+
+def _is_indented_with_tab(text: str, line: int) -> bool:
+    """Return whether the indentation of a line contains a tab. line: zero-based line number."""
+    lines = text.split("\n")
+    return line < len(lines) and "\t" in lines[line][: len(lines[line]) - len(lines[line].lstrip())]
 
 
 def _record_lines(node: yaml.Node, key: Key, depth: int, lines: dict[Key, int], name: str, count: list[int]) -> None:
@@ -126,5 +134,9 @@ def _record_lines(node: yaml.Node, key: Key, depth: int, lines: dict[Key, int], 
                 raise ConfigError(
                     f"{name}, line {line}: {full_name} was already set in line {lines[inner_key]}: keep one of them"
                 )
+            if value.tag == "tag:yaml.org,2002:null" and not value.value:
+                full_name = ".".join(map(str, inner_key))
+                advice = "write a space after the colon" if ":" in inner_key[-1] else "write null for no value"
+                raise ConfigError(f"{name}, line {line}: {full_name} has no value: {advice}")
             lines[inner_key] = line
             _record_lines(value, inner_key, depth + 1, lines, name, count)

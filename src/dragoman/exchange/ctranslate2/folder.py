@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dragoman.base.errors import ConfigError, ModelError
-from dragoman.base.files import atomic_folder
+from dragoman.base.files import atomic_folder, check_new_folder
 from dragoman.checkpoint.folder import CARD, CONFIG, META, LoadedModel, check_serves, read_config
 from dragoman.checkpoint.meta import Meta, parse_meta
 from dragoman.exchange.ctranslate2.specification import library, positions, specification
@@ -79,8 +79,7 @@ def export(loaded: LoadedModel, source: Path, out: Path, quantization: Quantizat
     `atomic_folder` does. In these cases, nothing is written.
     """
     spec = _specify(loaded)
-    if Path(out).exists() and (not Path(out).is_dir() or any(Path(out).iterdir())):
-        raise ConfigError(f"--out {out} already exists: choose another name, or remove it")
+    check_new_folder(out)
     spec.optimize(quantization=quantization)
     with atomic_folder(out) as staged:
         spec.save(str(staged))

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dragoman.base.errors import ConfigError, ModelError
-from dragoman.base.log import warn
+from dragoman.base.log import info, warn
 from dragoman.base.settings.load import parse_settings
 from dragoman.exchange.huggingface import CONFIG
 from dragoman.exchange.round_trip import check_same_settings
@@ -82,7 +82,7 @@ def read_settings(content: Mapping[str, Any], path: Path) -> MarianSettings:
         known = ", ".join(ACTIVATIONS)
         raise ModelError(f"{path}: unknown activation_function {settings.activation_function!r} (supported: {known})")
     if settings.encoder_layerdrop or settings.decoder_layerdrop:
-        warn(f"{path}: layer drop is ignored, because it affects training only")
+        info(f"{path}: layer drop is ignored, because it affects training only")
     return settings
 
 

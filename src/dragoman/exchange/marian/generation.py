@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.base.errors import ConfigError, ModelError
-from dragoman.base.log import warn
+from dragoman.base.log import info, warn
 from dragoman.base.settings.load import parse_settings
 from dragoman.decode.output import OutputConfig
 from dragoman.decode.rules.length_penalty import GNMTPenalty, MeanLogProbability
@@ -91,7 +91,7 @@ def generation_json(search: SearchConfig, limit: int, our_ids: Sequence[int]) ->
     limit: the model's number of positions. our_ids: dragoman's id for each Marian id.
     """
     if isinstance(search.length_penalty, GNMTPenalty) and search.length_penalty.alpha:
-        warn(
+        info(
             "Hugging Face does not support the GNMT length penalty: writing length_penalty 1.0, the mean "
             "log-probability, instead"
         )

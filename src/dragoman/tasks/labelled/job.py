@@ -254,6 +254,10 @@ class LabelledJob(Job):
         """Estimate the memory of a forward pass with the function `activation_bytes`."""
         return activation_bytes(model, tokens, int(self.lengths.max()), free)
 
+    def target_token_count(self) -> int:
+        """Return the number of labels of an epoch."""
+        return self.label_count
+
     def flops_per_target_token(self) -> float:
         """Return the FLOPs of an update divided by its number of labels, for rows of mean length."""
         mean = float(self._lengths.mean())

@@ -8,6 +8,7 @@ from typing import Any, get_type_hints
 import torch
 from pydantic import TypeAdapter
 
+from dragoman.base.cancellation import until_cancelled
 from dragoman.base.progress import Progress
 from dragoman.data.batches.labelled import LabelledBatch
 from dragoman.metrics.labels.report import Report
@@ -58,7 +59,7 @@ class LabelledValidator:
             flat = [each for number in own for each in self._inputs[number]]
             outputs = iter(compute_outputs(self._model, flat, runtime.device))
             predictions = []
-            for number in own:
+            for number in until_cancelled(own):
                 inputs = self._inputs[number]
                 outputs_of = [next(outputs) for _ in inputs]
                 predictions.append((number, self._reader.predict(self._examples[number], inputs, outputs_of)))
@@ -82,7 +83,7 @@ class LabelledValidator:
     def _loss(self, runtime: Runtime) -> float:
         total = labels = 0.0
         batches = list(length_batches(self._lengths, TOKENS))
-        for rows in batches[runtime.ranks.rank :: runtime.ranks.size]:
+        for rows in until_cancelled(batches[runtime.ranks.rank :: runtime.ranks.size]):
             with runtime.autocast():
                 loss = self._objective(self._model, self._collate(rows).to(runtime.device))
             total += float(loss.cross_entropy)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from dragoman.base.cancellation import until_cancelled
 from dragoman.base.progress import Progress
 from dragoman.data.batches.batch import collate_text, excerpts
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
@@ -54,7 +55,7 @@ class TextValidator:
         total = tokens = 0.0
         batches = self._plan.batches[runtime.ranks.rank :: runtime.ranks.size]
         with Progress("Validating", "excerpts", sum(map(len, batches))) as progress:
-            for rows in batches:
+            for rows in until_cancelled(batches):
                 batch = collate_text([self._excerpts[row] for row in rows], rows.tolist())
                 with runtime.autocast():
                     loss = cross_entropy(self._model, batch.to(runtime.device))

@@ -124,6 +124,10 @@ class MaskedLanguageModelJob(CorpusJob):
         models = [model] if model.generator is None else [model, model.generator]
         return sum(activation_bytes(each, tokens, longest, free) for each in models)
 
+    def target_token_count(self) -> int:
+        """Return the mean number of masked tokens of an epoch."""
+        return round(self.run.data.masking.rate * int(self.lengths.sum(dtype=np.int64)))
+
     def flops_per_target_token(self) -> float:
         """Return the FLOPs of an update divided by its number of masked tokens, at which tokens are predicted."""
         config, masked = self.run.model, self.run.data.masking.rate

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from dragoman.base.cancellation import until_cancelled
 from dragoman.base.progress import Progress
 from dragoman.data.batches.batch import excerpts
 from dragoman.data.batches.labelled import NO_LABEL
@@ -67,7 +68,7 @@ class MaskedTextValidator:
         masked_model = self._model if self._detector is None else self._model.generator
         batches = list(enumerate(self._batches))[runtime.ranks.rank :: runtime.ranks.size]
         with Progress("Validating", "batches", len(batches)) as progress:
-            for count, (number, batch) in enumerate(batches, 1):
+            for count, (number, batch) in enumerate(until_cancelled(batches), 1):
                 batch = batch.to(runtime.device)
                 with runtime.autocast():
                     output = masked_model(*batch.model_inputs)

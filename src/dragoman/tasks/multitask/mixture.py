@@ -86,9 +86,8 @@ class TaskMixture(Job):
         """Return the mean over the target tokens of an update, or 0 if it is unknown for a task."""
         flops, tokens = [], []
         for member in self._members:
-            lengths = member.job.lengths
             flops.append(member.job.flops_per_target_token())
-            tokens.append(float(lengths[:, -1].sum(dtype=np.int64)) / max(1, len(member.job.plan(0))))
+            tokens.append(member.job.target_token_count() / max(1, len(member.job.plan(0))))
         if not all(flops):
             return 0.0
         return sum(flop * count for flop, count in zip(flops, tokens, strict=True)) / sum(tokens)

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from dragoman.base.errors import ConfigError
-from dragoman.base.log import info
+from dragoman.base.log import info, warn
 from dragoman.checkpoint.folder import LoadedModel
 from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.start import Start
@@ -81,8 +81,13 @@ class TranslationJob(CorpusJob):
         self.auxiliary_data: dict[str, str] = {}
 
     def check_initial_values(self) -> None:
-        """Check the first lines of the files of word vectors."""
+        """Check the first lines of the files of word vectors, and warn of a reward without a trained model."""
         model = self.run.model
+        if self.run.train.objective.kind == "sequence_reward" and self.run.train.start is None:
+            warn(
+                "train.objective.kind=sequence_reward without train.start: samples of an untrained model have hardly any "
+                "reward to learn from. Train with cross_entropy first, and set train.start to the model folder"
+            )
         if not self._continues:
             has_width = model.preset != "auto" or "width" in model.model_fields_set
             model.embeddings.check(model.width if has_width else None)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import ConfigError, in_files
 from dragoman.base.progress import Progress
 from dragoman.data.batches.batch import collate
@@ -158,7 +159,7 @@ class Validator:
     def _compute_likelihood(self, runtime: Runtime) -> TextScore:
         cross_entropy = CrossEntropy(label_smoothing=0.0)
         total = tokens = 0.0
-        for rows in self._plan.batches[runtime.ranks.rank :: runtime.ranks.size]:
+        for rows in until_cancelled(self._plan.batches[runtime.ranks.rank :: runtime.ranks.size]):
             batch = collate(
                 [self._source_ids[row] for row in rows], [self._target_ids[row] for row in rows], list(rows)
             )

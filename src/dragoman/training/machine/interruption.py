@@ -7,24 +7,42 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from dragoman.base.cancellation import Cancellation
+from dragoman.base.interruption import own_signal_handlers
+from dragoman.base.log import info
+
+_REPLY_AFTER = 0.8
+_REPLY = "interrupting after the current update, which is saved; press Ctrl-C again to stop at once"
+"""The message if an update takes longer than `_REPLY_AFTER` seconds to complete."""
+
 
 class Interruption:
     """A signal handler that records the first signal and raises KeyboardInterrupt at the second.
 
-    received: the signal, or None. grace: number of seconds during which a second signal is ignored, because a launcher
-    may forward a signal that the process has already received.
+    received: the signal, or None. cancellation: is cancelled by the first signal, for work that need not be completed.
+    grace: number of seconds during which a second signal is ignored, because a launcher may forward a signal that the
+    process has already received.
     """
 
     def __init__(self, grace: float = 0.0) -> None:
         self.received: int | None = None
+        self.cancellation = Cancellation()
+        self._reply = threading.Timer(_REPLY_AFTER, info, [_REPLY])
+        self._reply.daemon = True
         self._grace, self._received_at = grace, 0.0
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal. Raises KeyboardInterrupt at the second one."""
         if self.received is None:
             self.received, self._received_at = number, time.monotonic()
+            self.cancellation.cancel()
+            self._reply.start()
         elif time.monotonic() - self._received_at >= self._grace:
             raise KeyboardInterrupt
+
+    def close(self) -> None:
+        """Do not print a reply any more."""
+        self._reply.cancel()
 
 
 @contextmanager
@@ -41,7 +59,9 @@ def catch_signals(grace: float = 0.0) -> Iterator[Interruption]:
     handled = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not signal.SIG_IGN]
     previous = {number: signal.signal(number, interruption) for number in handled}
     try:
-        yield interruption
+        with own_signal_handlers():
+            yield interruption
     finally:
+        interruption.close()
         for number, handler in previous.items():
             signal.signal(number, handler)

@@ -1,14 +1,17 @@
 """The training loop: updates until a limit is reached, with validations and checkpoints at intervals."""
 
+import signal
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from torch import Tensor
 
+from dragoman.base.cancellation import Cancellation, Cancelled
 from dragoman.base.errors import Interrupted
+from dragoman.base.interruption import interruption_message
 from dragoman.base.log import info, warn
 from dragoman.checkpoint.tensors import model_parameters
 from dragoman.data.batches.plan import BatchPlan
@@ -25,6 +28,7 @@ from dragoman.training.progress.report import (
     ValidationRecord,
     read_history,
 )
+from dragoman.training.run.folder import saved_message
 from dragoman.training.run.run_length import RunLength
 from dragoman.training.run.session import Session, choose_final
 from dragoman.training.run.setup import assemble
@@ -71,7 +75,9 @@ def run(config: RunConfig, open_job: OpenJob, resume: bool = False, profile: boo
     DivergenceError.
     """
     with assemble(config, open_job, resume) as session:
-        return _Loop(session, profile).run()
+        with interruption_message(saved_message(session.out, session.ranks.distributed)):
+            loop = _Loop(session, profile)
+        return loop.run()
 
 
 class _Loop:
@@ -119,22 +125,49 @@ class _Loop:
         ):
             if progress.step == 0 or self.session.limits_changed:
                 self._save_training(report)
-            while progress.finished is None:
-                self._epoch(interruption, report)
-            if progress.step not in progress.scores:  # the new limit is below the number of completed steps
-                self._validate(report)
-                self._checkpoint(report)
+            try:
+                with Cancellation().active():  # a signal does not cancel updates
+                    self._train(interruption, report)
+            except Cancelled:  # in a validation, which is repeated when the run is resumed
+                self._save_training(report)
+                raise self._interrupted(interruption.received or signal.SIGINT) from None
             self._save_training(report)
             self.session.prune(progress)
-        if (signal := self.updates.received_signal(interruption)) is not None:
-            raise self._interrupted(signal)
+        if (number := self.updates.received_signal(interruption)) is not None:
+            raise self._interrupted(number)
         info(f"Training ended after {progress.step} steps, {progress.seconds / 60:.1f} minutes: {progress.finished}.")
-        validation = choose_final(self.session, progress)
+        with catch_signals() as interruption:
+            try:
+                with self._cancelled_by(interruption):
+                    validation = choose_final(self.session, progress)
+            except Cancelled:
+                raise self._interrupted(interruption.received or signal.SIGINT) from None
         out = self.session.out
         if self.ranks.is_main:
-            self.job.measure(out)
+            with interruption_message(f"interrupted: {out} contains the final model"):
+                self.job.measure(out)
         history = read_history(out / LOG_FILE)
         return TrainingResult(out, progress.step, validation, progress.finished, history, self.ranks.is_main)
+
+    def _train(self, interruption: Interruption, report: Reporter) -> None:
+        """Make updates until the run is finished, and validate its last step."""
+        progress = self.progress
+        if progress.finished is None and self._is_validation_missing():
+            self._after_step(interruption, None, report)
+        while progress.finished is None:
+            self._epoch(interruption, report)
+        if progress.step not in progress.scores:  # the new limit is below the number of completed steps
+            self._validate(interruption, report)
+            self._checkpoint(report)
+
+    def _cancelled_by(self, interruption: Interruption) -> AbstractContextManager[None]:
+        """Return a context in which a signal cancels validations, except in a run with several processes."""
+        return (Cancellation() if self.ranks.distributed else interruption.cancellation).active()
+
+    def _is_validation_missing(self) -> bool:
+        """Return whether the run was interrupted in the validation of its current step."""
+        step, every = self.progress.step, self.config.validate_every
+        return every is not None and step > 0 and step % every == 0 and step not in self.progress.scores
 
     def _report(self) -> Reporter:
         progress, every = self.progress, self.config.log_every
@@ -178,7 +211,8 @@ class _Loop:
             last = progress.finished is not None
             seconds, tokens = progress.seconds, progress.target_tokens
             report.step(result, RunStatus(step, epoch, rate, seconds, tokens, progress.horizon, last))
-            self._after_step(agreed.signal or (None if self.ranks.distributed else interruption.received), report)
+            number = agreed.signal or (None if self.ranks.distributed else interruption.received)
+            self._after_step(interruption, number, report)
             self.profile.after_update()
             if progress.finished is not None:
                 return
@@ -188,25 +222,23 @@ class _Loop:
         steps = (self.config.dropout_epochs or 0.0) * self.steps_per_epoch
         return min(1.0, (step - 1) / steps) if steps else 1.0
 
-    def _after_step(self, signal: int | None, report: Reporter) -> None:
+    def _after_step(self, interruption: Interruption, number: int | None, report: Reporter) -> None:
         progress, config = self.progress, self.config
         assert config.validate_every is not None, "set by `setup`"
         if progress.step % config.validate_every == 0 or progress.finished:
             with self.profile.separate("validation"):
-                self._validate(report)
+                self._validate(interruption, report)
             progress.finished = progress.finished or self._patience_exhausted()
         if progress.step % config.checkpoint_every == 0 or progress.finished:
             with self.profile.separate("checkpoint"):
                 self._checkpoint(report)
-        if signal is not None and progress.finished is None:
+        if number is not None and progress.finished is None:
             self._save_training(report)
-            raise self._interrupted(signal)
+            raise self._interrupted(number)
 
     def _interrupted(self, signal_number: int) -> Interrupted:
-        return Interrupted(
-            f"interrupted at step {self.progress.step}; everything is saved. Resume with the same command and --resume",
-            signal_number,
-        )
+        start = f"interrupted at step {self.progress.step}"
+        return Interrupted(saved_message(self.session.out, self.ranks.distributed, start), signal_number)
 
     def _patience_exhausted(self) -> str | None:
         waited, patience = self.progress.waited, self.config.patience
@@ -227,9 +259,10 @@ class _Loop:
                 return f"train.max_minutes={config.max_minutes:g} reached"
         return None
 
-    def _validate(self, report: Reporter) -> None:
+    def _validate(self, interruption: Interruption, report: Reporter) -> None:
+        """Validate, and save a better model. Raises Cancelled if a signal arrives during the validation."""
         progress = self.progress
-        with self._loaded_parameters():
+        with self._loaded_parameters(), self._cancelled_by(interruption):
             validation = self.session.validate(progress.step)
         better = progress.add_score(validation.score(self.config.metric))
         self._tick()
@@ -297,9 +330,11 @@ class _Loop:
         average, parallel = self.session.average, self.session.parallel
         if parallel.sharded:
             parallel.load(self._parameters())
-        with nullcontext() if average is None or parallel.sharded else average.swapped_in():
-            yield
-        parallel.release()
+        try:
+            with nullcontext() if average is None or parallel.sharded else average.swapped_in():
+                yield
+        finally:
+            parallel.release()
 
     def _tick(self, seconds: float | None = None) -> None:
         """Update the elapsed time.

@@ -3,7 +3,7 @@
 from typing import Any, TypeVar
 
 from dragoman.base.errors import ConfigError
-from dragoman.base.log import warn
+from dragoman.base.log import info, warn
 from dragoman.base.settings.load import flatten
 from dragoman.checkpoint.store import TrainingSnapshot
 from dragoman.training.task import Job, RunConfig
@@ -17,18 +17,29 @@ MACHINE_SETTINGS = ("device", "precision", "threads")
 
 
 def apply_changes(config: RunConfig, stored: R) -> R:
-    """Return the stored settings with the limits, intervals and machine settings of `config`.
+    """Return the stored settings with the limits, intervals and machine settings that are set in `config`.
 
-    Raises ConfigError if the run's schedule needs a limit and none is set.
+    A setting that is not set keeps its stored value; null removes a limit. Raises ConfigError if the run's schedule needs a limit and none is set.
     """
+    explicit = CHANGEABLE_SETTINGS & config.train.model_fields_set
+    changes = {name: getattr(config.train, name) for name in explicit} | _explicit_machine_settings(config)
+    train = stored.train.model_copy(update=changes)
     schedule = stored.train.schedule
-    if schedule is not None and schedule.needs_length and not config.train.limited:
+    if schedule is not None and schedule.needs_length and not train.limited:
         raise ConfigError(
             f"cannot resume {config.out} without a limit: its {schedule.kind} schedule depends on the length of the "
             "run. Set train.max_steps, train.max_epochs or train.max_minutes"
         )
-    changes = {name: getattr(config.train, name) for name in CHANGEABLE_SETTINGS} | _explicit_machine_settings(config)
-    return stored.model_copy(update={"train": stored.train.model_copy(update=changes), "out": config.out})
+    for name in sorted(explicit):
+        previous, current = getattr(stored.train, name), getattr(train, name)
+        if previous != current:
+            info(f"train.{name} was {_format(previous)} and is now {_format(current)}")
+    return stored.model_copy(update={"train": train, "out": config.out})
+
+
+def _format(value: object) -> str:
+    """Format a value as in YAML."""
+    return "null" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def warn_of_rounding(config: RunConfig, stored: RunConfig) -> None:

@@ -11,9 +11,11 @@ from torch import nn
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.files import atomic_write
+from dragoman.base.interruption import interruption_message
 from dragoman.base.log import info
 from dragoman.base.machine.startup import keep_large_tensors_on_heap
 from dragoman.base.settings.load import dump_settings, load_settings
+from dragoman.checkpoint.folder import CONFIG
 from dragoman.checkpoint.store import CheckpointStore, TrainingSnapshot
 from dragoman.training.machine.compilation import compile_layers
 from dragoman.training.machine.journal import Journal
@@ -25,13 +27,12 @@ from dragoman.training.ranks.group import open_ranks, restarted
 from dragoman.training.ranks.parallel import ParallelSettings, build_parallel
 from dragoman.training.ranks.ranks import Ranks, Runtime
 from dragoman.training.ranks.shardable import shardable_modules
+from dragoman.training.run.folder import check_free, contains_run, saved_message
 from dragoman.training.run.memory import check_memory
 from dragoman.training.run.resumption import apply_changes, check_same_contents, check_same_run, warn_of_rounding
 from dragoman.training.run.session import Session
 from dragoman.training.task import Batch, Job, OpenJob, RunConfig
 from dragoman.training.updates.engine import Engine
-
-CONFIG_FILE = "config.yaml"
 
 NOTES = "embedded"
 """Journal key of the notes made at the start of a run. Older runs recorded only embeddings from files."""
@@ -54,11 +55,15 @@ def assemble(config: RunConfig, open_job: OpenJob, resume: bool) -> Iterator[Ses
         device = stored.train.device
     with open_ranks(device) as ranks, ExitStack() as stack:
         with ranks.in_turn():
+            if ranks.is_main:
+                check_free(config.out)
             prepared = _inspect_inputs(open_job(config), resume, ranks, stack)
         stack.callback(prepared.job.close)
         prepared.job.run = _share_measured_settings(prepared.job.run, ranks)
         _claim_folder(prepared, ranks)
-        yield _build_session(prepared, ranks, stack, config.train.model_fields_set)
+        with interruption_message(saved_message(config.out, ranks.distributed)):
+            session = _build_session(prepared, ranks, stack, config.train.model_fields_set)
+        yield session
 
 
 @dataclass(frozen=True)
@@ -123,7 +128,7 @@ def _claim_folder(prepared: PreparedRun, ranks: Ranks) -> None:
         journal.record(NOTES, 0, job.notes)
     if ranks.is_main:
         prepared.store.discard_after(step)
-        atomic_write(job.run.out / CONFIG_FILE, dump_settings(job.run))
+        atomic_write(job.run.out / CONFIG, dump_settings(job.run))
 
 
 def _build_session(prepared: PreparedRun, ranks: Ranks, stack: ExitStack, chosen: Set[str]) -> Session:
@@ -174,12 +179,7 @@ def _build_session(prepared: PreparedRun, ranks: Ranks, stack: ExitStack, chosen
 
 
 def _stored_config(folder: Path, kind: type[R]) -> R | None:
-    path = folder / CONFIG_FILE
-    if path.exists():
-        return load_settings(path, [], kind).with_former_defaults()
-    if folder.exists() and (folder / "model.safetensors").exists():
-        raise ConfigError(f"{folder} contains a model that was not trained there: choose another --out")
-    return None
+    return load_settings(folder / CONFIG, [], kind).with_former_defaults() if contains_run(folder) else None
 
 
 def _choose_machine_settings(job: Job, ranks: Ranks) -> RunConfig:

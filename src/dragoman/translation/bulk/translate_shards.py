@@ -1,5 +1,6 @@
 """`translate_shards`: translates many files on a Ray cluster. An interrupted run can be resumed."""
 
+import signal
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -7,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack, get_args
 
+from dragoman.base.cancellation import Cancelled
 from dragoman.base.errors import ConfigError, Interrupted
 from dragoman.base.files import atomic_file
 from dragoman.base.log import info, quietly
@@ -133,11 +135,11 @@ def _run(job: Job, manifest: Manifest, shards: int, cluster: str, actors: int | 
                 for index, shard in enumerate(job.shards):
                     done = f"{completed + index:,} of {shards:,}"
                     _write(shard, _items(rows, index), manifest, line_warnings, progress, done)
-    except Signal as stop:
+    except (Signal, Cancelled) as stop:
         raise Interrupted(
             f"interrupted: {len(manifest.completed):,} of {shards:,} shards are completed. Repeat the command to "
             "resume",
-            stop.number,
+            stop.number if isinstance(stop, Signal) else signal.SIGINT,
         ) from None
     finally:
         line_warnings.report()

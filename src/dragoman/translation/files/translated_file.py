@@ -9,8 +9,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
+from dragoman.base.cancellation import Cancelled
 from dragoman.base.companion import Companion, compressor_for, publish_companion, resumable_companion
 from dragoman.base.errors import DataError, Interrupted
+from dragoman.base.interruption import own_signal_handlers
 from dragoman.base.journal import COMPANION, OutputJournal
 from dragoman.base.log import info
 
@@ -85,8 +87,8 @@ class TranslatedFile:
         if not self._journal.committed:
             return Interrupted("interrupted before the first lines were completed: nothing is kept", number)
         return Interrupted(
-            f"interrupted after line {self._journal.committed:,}: {self._journal.folder} contains the completed lines. "
-            "Resume with the same command and --resume",
+            f"interrupted after line {self._journal.committed:,}; the completed lines are kept. Resume with the same "
+            "command and --resume",
             number,
         )
 
@@ -94,8 +96,8 @@ class TranslatedFile:
         """Log the number of kept lines, if this process completed any of them."""
         if self._journal.committed > self._first and not self._journal.finished:
             info(
-                f"{self._journal.folder} contains the first {self._journal.committed:,} lines. After fixing the cause, "
-                "resume with the same command and --resume"
+                f"the first {self._journal.committed:,} lines are kept. After fixing the cause, resume with the same "
+                "command and --resume"
             )
 
     def _commit(self, finished: bool = False) -> None:
@@ -144,8 +146,8 @@ def translated_file(
                 info(f"Resuming after line {journal.committed:,}.")
             yield file
             file.finish()
-        except Signal as stop:
-            raise file.interrupted(stop.number) from None
+        except (Signal, Cancelled) as stop:
+            raise file.interrupted(stop.number if isinstance(stop, Signal) else signal.SIGINT) from None
         except Exception:
             file.log_failure()
             raise
@@ -175,7 +177,8 @@ def signals_raise() -> Iterator[None]:
     signals = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not signal.SIG_IGN]
     previous_handlers = {number: signal.signal(number, stop) for number in signals}
     try:
-        yield
+        with own_signal_handlers():
+            yield
     finally:
         for number, handler in previous_handlers.items():
             signal.signal(number, handler)

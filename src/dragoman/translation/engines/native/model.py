@@ -7,8 +7,9 @@ from ctypes import c_int32
 from typing import Self
 from weakref import finalize
 
-from dragoman.base.cancellation import active_cancellation, check_cancelled
+from dragoman.base.cancellation import check_cancelled
 from dragoman.base.errors import ModelError, ResourceError
+from dragoman.base.interruption import interruptible
 from dragoman.decode.search import Hypothesis
 from dragoman.models.families.transformer import TransformerDecoder, TransformerEncoder
 from dragoman.models.seq2seq import Seq2Seq
@@ -84,8 +85,7 @@ class NativeModel:
             for index in range(len(requests)):
                 array.cancel(index)
 
-        cancellation = active_cancellation()
-        with nullcontext() if cancellation is None else cancellation.callback(cancel):
+        with interruptible() as cancellation, nullcontext() if cancellation is None else cancellation.callback(cancel):
             _check(self._library.dragoman_translate(self._model, array.requests, len(requests), ctypes.byref(options)))
         check_cancelled()
         return [array.hypotheses(index) for index in range(len(requests))]

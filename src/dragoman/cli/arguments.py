@@ -1,0 +1,120 @@
+"""Checks of KEY=VALUE arguments, with advice for the usual mistakes in writing them."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from dragoman.base.errors import ConfigError
+from dragoman.base.log import warn
+
+_OPEN, _CLOSED = "{[", "}]"
+_RECIPES = (".yaml", ".yml")
+
+
+def check_settings(arguments: Sequence[str], example: str = "train.max_steps=1000", files: str | None = None) -> None:
+    """Raise ConfigError for an argument that is not a setting, and warn of a setting that occurs more than once.
+
+    example: a setting of the command, for messages. files: options for the files that the command reads, such as
+    --input FILE; None if it reads no files.
+    """
+    for number in range(len(arguments)):
+        if advice := _advise(arguments, number, example, files):
+            raise ConfigError(advice)
+    _check_repetitions([argument.partition("=") for argument in arguments])
+
+
+def split_recipe(arguments: Sequence[str], example: str = "train.max_steps=1000") -> tuple[Path | None, list[str]]:
+    """Return the recipe, which can only be the first argument, and the settings.
+
+    Raises ConfigError as `check_settings` does, and for a first argument that is neither a recipe nor a setting.
+    """
+    settings = list(arguments)
+    path = None
+    if settings and Path(settings[0]).suffix in _RECIPES and "=" not in settings[0]:
+        path = Path(settings.pop(0))
+    check_settings(settings, example)
+    return path, settings
+
+
+def _advise(arguments: Sequence[str], number: int, example: str, files: str | None) -> str | None:
+    """Return the error message for an argument; None if it has the form of a setting."""
+    argument = arguments[number]
+    if spaced := _join_spaced(arguments, number):
+        return f"there is a space next to the = of a setting: write {spaced}"
+    if split := _join_split_group(arguments, number):
+        return f"the shell has divided a setting at its spaces: write '{split}' with the quotes"
+    if "=" in argument:
+        return None
+    path = Path(argument)
+    if path.suffix in _RECIPES:
+        return f"'{argument}' must be the first argument: a command reads at most one recipe, before the settings"
+    if files is not None and path.exists():
+        return f"'{argument}' is a {'folder' if path.is_dir() else 'file'}, and not a setting: pass it as {files}"
+    if path.is_dir():
+        if (path / "training").is_dir():
+            return f"'{argument}' is the folder of a run: to resume the run, write --resume --out {argument}"
+        return f"'{argument}' is a folder, and neither a recipe (….yaml) nor a setting (key=value)"
+    if path.is_file():
+        return (
+            f"'{argument}' is neither a recipe (….yaml) nor a setting (key=value): pass text files as --source and "
+            "--target"
+        )
+    if colon := re.fullmatch(r"([a-z_][\w.]*):\s*(.*)", argument):
+        value = colon[2] or "".join(arguments[number + 1 : number + 2])
+        return f"'{argument}' is not a setting: write {colon[1]}={value or 'VALUE'}"
+    return f"'{argument}' is not a setting: write key=value, as in {example}"
+
+
+def _join_spaced(arguments: Sequence[str], number: int) -> str | None:
+    """Return the setting if the argument and the following ones are its parts, divided at spaces next to the =."""
+    first, *rest = [*arguments[number : number + 3], "", ""][:3]
+    if first == "=" or not first:
+        return None
+    if rest[0] == "=":
+        return f"{first}={rest[1]}"
+    if rest[0].startswith("=") and "=" not in first:
+        return f"{first}{rest[0]}"
+    if first.endswith("=") and rest[0] and "=" not in rest[0]:
+        return f"{first}{rest[0]}"
+    return None
+
+
+def _join_split_group(arguments: Sequence[str], number: int) -> str | None:
+    """Return the setting if the argument opens a group in braces or brackets that later arguments close."""
+    if "=" not in arguments[number] or _depth(arguments[number]) <= 0:
+        return None
+    for end in range(number + 2, len(arguments) + 1):
+        joined = " ".join(arguments[number:end])
+        if _depth(joined) == 0:
+            return joined
+    return None
+
+
+def _depth(text: str) -> int:
+    return sum((letter in _OPEN) - (letter in _CLOSED) for letter in text)
+
+
+def _check_repetitions(settings: Sequence[tuple[str, str, str]]) -> None:
+    """Warn of keys that occur more than once. Raises ConfigError if the shell has expanded a group in braces."""
+    values: dict[str, list[str]] = {}
+    for key, _, value in settings:
+        values.setdefault(key, []).append(value)
+    for key, repeated in values.items():
+        if len(repeated) < 2 or len(set(repeated)) < 2:
+            continue
+        if all(re.match(r"[a-z_]\w*:", value) for value in repeated):
+            group = ", ".join(value.replace(":", ": ", 1) for value in repeated)
+            raise ConfigError(f"the shell has expanded the braces of {key}: write '{key}={{{group}}}' with the quotes")
+        warn(f"{key} is set {len(repeated)} times: the last value, {repeated[-1]}, applies")
+
+
+def check_options(options: Mapping[str, object], settings: Sequence[str]) -> None:
+    """Raise ConfigError if an option and a setting give different values.
+
+    options: values by the name of the setting, such as `out`; None: the option is not given.
+    """
+    for argument in settings:
+        key, _, value = argument.partition("=")
+        given = options.get(key)
+        if given is not None and str(given) != value.strip("'\""):
+            raise ConfigError(f"{key} is set twice, to {given} by its option and to {value} by {argument}: remove one")

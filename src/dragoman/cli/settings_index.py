@@ -1,0 +1,58 @@
+"""The stored index of settings, with which a mistake in a setting is reported without importing torch."""
+
+import hashlib
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dragoman.base.errors import ResourceError
+from dragoman.base.files import atomic_write
+from dragoman.native.cache import cache_folders, check_owner, create
+
+if TYPE_CHECKING:
+    from dragoman.base.settings.load import Overrides
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def check_with_index(recipe: Path | None, overrides: "Overrides") -> None:
+    """Raise ConfigError for errors that the stored index finds in settings. Without an index, do nothing."""
+    name = _file_name()
+    for folder in cache_folders():
+        path = folder / name
+        try:
+            check_owner(path)
+            index = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, ResourceError):
+            continue
+        from dragoman.base.settings.index import check_settings
+
+        check_settings(index, recipe, overrides)
+        return
+
+
+def store_index() -> None:
+    """Store the index of the current settings, unless it is stored already. A full disk is not an error."""
+    from dragoman.base.settings.index import build_index
+    from dragoman.tasks.kinds import TASKS
+
+    name = _file_name()
+    for folder in cache_folders():
+        if (folder / name).exists():
+            return
+        with suppress(ResourceError, OSError):
+            create(folder, is_for_libraries=False)
+            for former in folder.glob(f"{name.rpartition('-')[0]}-*.json"):
+                former.unlink()
+            atomic_write(folder / name, json.dumps(build_index({kind: task.run for kind, task in TASKS.items()})))
+            return
+
+
+def _file_name() -> str:
+    """Return a file name that depends on the path of the package and changes with every change of the package."""
+    place, digest = hashlib.sha256(str(_PACKAGE).encode()), hashlib.sha256()
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        status = path.stat()
+        digest.update(f"{path} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return f"settings-{place.hexdigest()[:8]}-{digest.hexdigest()[:16]}.json"

@@ -1,0 +1,63 @@
+"""Advice for command lines that typer rejects."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from dragoman.base.settings.synonyms import find_synonyms
+
+WRONG_USAGE = 2
+"""Exit code of typer for an invalid command line."""
+
+_HELP = ("-h", "--help", "help")
+_SETTINGS = ("train", "distill", "demo", "describe")
+"""Commands whose arguments are settings of runs."""
+_FILE_OPTIONS = {
+    "translate": "--input",
+    "predict": "--input",
+    "generate": "--input",
+    "backtranslate": "--input",
+    "client": "--input",
+    "score": "--source and --target",
+    "evaluate": "--source and --reference",
+    "data": "--source and --target",
+}
+
+
+def move_help_to_end(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with a help option before a command moved to the end: `-h translate`, `help translate`."""
+    if len(arguments) > 1 and arguments[0] in _HELP:
+        return [*arguments[1:], "--help"]
+    return ["--help"] if list(arguments) == ["help"] else list(arguments)
+
+
+def usage_hint(arguments: Sequence[str], command: Any) -> str | None:
+    """Return advice for the most common causes of an invalid command line, or None.
+
+    command: the command of the whole application.
+    """
+    verb = arguments[0] if arguments else ""
+    verb_command = command.commands.get(verb)
+    if verb_command is None:
+        return None
+    options = {option for parameter in verb_command.params for option in parameter.opts}
+    if verb in _SETTINGS:
+        for name, value in _unknown_options(arguments[1:], options):
+            if settings := find_synonyms(name):
+                shown = " or ".join(f"{setting}={value or 'VALUE'}" for setting in settings)
+                return f"{name} is not an option but a setting, which is written without dashes: {shown}"
+    if verb in _FILE_OPTIONS:
+        for previous, argument in pairwise(arguments[1:]):
+            if not previous.startswith("-") and Path(argument).is_file():
+                return f"the only argument without an option is the model: pass files as {_FILE_OPTIONS[verb]}"
+    return None
+
+
+def _unknown_options(arguments: Sequence[str], options: set[str]) -> Iterator[tuple[str, str]]:
+    """Yield the options that the command does not have, each with its value or an empty string."""
+    for number, argument in enumerate(arguments):
+        name, _, value = argument.partition("=")
+        if argument.startswith("--") and name not in options:
+            following = arguments[number + 1] if number + 1 < len(arguments) else ""
+            yield name, value or ("" if following.startswith("-") or "=" in following else following)

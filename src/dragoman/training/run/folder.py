@@ -1,0 +1,35 @@
+"""Run folders: which folder contains a run, and which folder a new run may use."""
+
+from pathlib import Path
+from shlex import quote
+
+from dragoman.base.errors import ConfigError
+from dragoman.checkpoint.folder import CARD, CONFIG, META, PARAMETERS, PRECISION
+from dragoman.training.profiling.profile import JSON_FILE, TEXT_FILE
+from dragoman.training.progress.report import CURVES_FILE, LOG_FILE
+
+_FILES = (CONFIG, PARAMETERS, META, CARD, PRECISION, "tokenizer*.json", LOG_FILE, CURVES_FILE, TEXT_FILE, JSON_FILE)
+"""The files that a run writes, as patterns."""
+_CONTENTS = ("checkpoints/*", "training/*")
+
+
+def contains_run(folder: Path) -> bool:
+    """Return whether a folder contains a run, which may be unfinished."""
+    return (folder / CONFIG).is_file() and (folder / "training").is_dir()
+
+
+def saved_message(folder: Path, distributed: bool, start: str = "interrupted") -> str:
+    """Return the message for a run that ends early but can be resumed. start: the beginning of the message."""
+    if distributed:
+        return f"{start}; everything is saved. Resume with the same command and --resume"
+    return f"{start}; everything is saved. Resume with: dragoman train --resume --out {quote(str(folder))}"
+
+
+def check_free(folder: Path) -> None:
+    """Raise ConfigError if a new run in this folder would replace files that do not belong to a run."""
+    if contains_run(folder) or not folder.is_dir():
+        return
+    replaced = sorted(str(path.relative_to(folder)) for name in (*_FILES, *_CONTENTS) for path in folder.glob(name))
+    if replaced:
+        listed = ", ".join(replaced[:3]) + (f" and {len(replaced) - 3} more" if len(replaced) > 3 else "")
+        raise ConfigError(f"{folder} is not a run folder, and a run would replace {listed}: choose another --out")
