@@ -7,8 +7,11 @@ from types import FrameType
 
 
 def main() -> int:
-    """Run the `dragoman` command, and return its exit code. Ctrl-C also works while the command line is imported."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    """Run the `dragoman` command, and return its exit code.
+
+    Ctrl-C also works while the command line is imported. The server handles its signals itself.
+    """
+    if sys.argv[1:2] != ["serve"] and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
     from dragoman.cli.main import main
 

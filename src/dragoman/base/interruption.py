@@ -110,14 +110,16 @@ def end_process(message: str) -> None:
 
 
 @contextmanager
-def interruptible() -> Iterator[Cancellation | None]:
+def interruptible(is_long: bool = True) -> Iterator[Cancellation | None]:
     """Yield the active cancellation or, in the main thread of another program, one that Ctrl-C cancels.
 
     For calls of compiled code, during which Python cannot handle signals. Yield None if there is no cancellation.
+    is_long: whether the call may take more than a second. For other calls, starting a thread would take too long.
     """
     cancellation = active_cancellation()
     if (
         cancellation is not None
+        or not is_long
         or threading.current_thread() is not threading.main_thread()
         or signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, signal.SIG_DFL, None)
     ):

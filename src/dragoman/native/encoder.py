@@ -10,9 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from dragoman.base.cancellation import check_cancelled
+from dragoman.base.cancellation import active_cancellation, check_cancelled
 from dragoman.base.errors import DataError, ModelError
-from dragoman.base.interruption import interruptible
 from dragoman.models.encoder_only import EncoderOnly
 from dragoman.models.families.causal import CausalEncoder
 from dragoman.models.families.transformer import TransformerDecoder, TransformerEncoder
@@ -103,11 +102,8 @@ class NativeEncoder:
         def cancel() -> None:
             call.cancelled = 1
 
-        with (
-            interruptible() as cancellation,
-            self._lock,
-            nullcontext() if cancellation is None else cancellation.callback(cancel),
-        ):
+        cancellation = active_cancellation()
+        with self._lock, nullcontext() if cancellation is None else cancellation.callback(cancel):
             outcome = self._library.dragoman_encode(self._model, ctypes.byref(call))
         check_cancelled()
         library.check(outcome, "states", "a smaller batch size")

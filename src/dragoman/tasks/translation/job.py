@@ -85,8 +85,8 @@ class TranslationJob(CorpusJob):
         model = self.run.model
         if self.run.train.objective.kind == "sequence_reward" and self.run.train.start is None:
             warn(
-                "train.objective.kind=sequence_reward without train.start: samples of an untrained model have hardly any "
-                "reward to learn from. Train with cross_entropy first, and set train.start to the model folder"
+                "train.objective.kind=sequence_reward has no train.start: samples of an untrained model have hardly "
+                "any reward. Train with cross_entropy first, and set train.start to the model folder"
             )
         if not self._continues:
             has_width = model.preset != "auto" or "width" in model.model_fields_set

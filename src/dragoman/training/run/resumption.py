@@ -19,7 +19,8 @@ MACHINE_SETTINGS = ("device", "precision", "threads")
 def apply_changes(config: RunConfig, stored: R) -> R:
     """Return the stored settings with the limits, intervals and machine settings that are set in `config`.
 
-    A setting that is not set keeps its stored value; null removes a limit. Raises ConfigError if the run's schedule needs a limit and none is set.
+    A setting that is not set keeps its stored value; null removes a limit. Raises ConfigError if the run's schedule
+    needs a limit and none is set.
     """
     explicit = CHANGEABLE_SETTINGS & config.train.model_fields_set
     changes = {name: getattr(config.train, name) for name in explicit} | _explicit_machine_settings(config)

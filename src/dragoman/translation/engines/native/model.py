@@ -21,6 +21,9 @@ from dragoman.native.packing import Packing, Precision, check_finite
 from dragoman.text.symbols import BOS, EOS
 from dragoman.translation.engines.native.request import NativeRequest, RequestArray
 
+_LONG_CALL = 32
+"""Number of requests from which a call may take so long that Ctrl-C must cancel it."""
+
 
 def stacks(model: Seq2Seq) -> tuple[TransformerEncoder, TransformerDecoder]:
     """Return the encoder and decoder of a model. Raises UnsupportedModelError unless both are Transformers."""
@@ -85,7 +88,10 @@ class NativeModel:
             for index in range(len(requests)):
                 array.cancel(index)
 
-        with interruptible() as cancellation, nullcontext() if cancellation is None else cancellation.callback(cancel):
+        with (
+            interruptible(len(requests) >= _LONG_CALL) as cancellation,
+            nullcontext() if cancellation is None else cancellation.callback(cancel),
+        ):
             _check(self._library.dragoman_translate(self._model, array.requests, len(requests), ctypes.byref(options)))
         check_cancelled()
         return [array.hypotheses(index) for index in range(len(requests))]
