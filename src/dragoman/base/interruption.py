@@ -56,7 +56,8 @@ class InterruptWatch:
     """
 
     def __init__(self, message: str) -> None:
-        self.message, self._is_interrupted = message, False
+        self.message, self.is_interrupted = message, False
+        """The message, which may be replaced (`interruption_message`), and whether Ctrl-C was pressed."""
         self._stack = ExitStack()
         self._ended = threading.Event()
         self._cancellation = Cancellation()
@@ -78,15 +79,15 @@ class InterruptWatch:
         self._stack.close()
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self._is_interrupted or _is_importing(frame):  # an import could swallow the exception, or abort the process
+        if self.is_interrupted or _is_importing(frame):  # an import could swallow the exception, or abort the process
             self._note()
             self._end()
         self._note()
         raise KeyboardInterrupt
 
     def _note(self) -> None:
-        if not self._is_interrupted:
-            self._is_interrupted = True
+        if not self.is_interrupted:
+            self.is_interrupted = True
             self.message = (_messages or [self.message])[-1]
 
     def _react(self, number: int) -> None:

@@ -115,12 +115,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with nullcontext() if verb == "serve" else watch:  # the server handles its signals
             app(args=given)
     except SystemExit as stop:
+        if watch.is_interrupted:  # typer converts KeyboardInterrupt
+            return _report_interruption(watch)
         if stop.code == WRONG_USAGE and (hint := usage_hint(given, get_command(app))):
             print(f"hint: {hint}", file=sys.stderr)
         return _flush_stdout(stop.code if isinstance(stop.code, int) else int(stop.code is not None))
     except (KeyboardInterrupt, Cancelled):
-        print(watch.message, file=sys.stderr)
-        return EXIT_CODE
+        return _report_interruption(watch)
     except BrokenPipeError:
         return _discard_stdout()
     except DragomanError as error:
@@ -148,6 +149,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return 1
     return _flush_stdout(0)
+
+
+def _report_interruption(watch: InterruptWatch) -> int:
+    print(watch.message, file=sys.stderr)
+    return EXIT_CODE
 
 
 def _flush_stdout(code: int) -> int:

@@ -18,11 +18,11 @@ def contains_run(folder: Path) -> bool:
     return (folder / CONFIG).is_file() and (folder / "training").is_dir()
 
 
-def saved_message(folder: Path, distributed: bool, start: str = "interrupted") -> str:
-    """Return the message for a run that ends early but can be resumed. start: the beginning of the message."""
+def saved_message(folder: Path, distributed: bool, start: str = "interrupted; everything is saved") -> str:
+    """Return the message for a run that ends early but can be resumed. start: the first sentence."""
     if distributed:
-        return f"{start}; everything is saved. Resume with the same command and --resume"
-    return f"{start}; everything is saved. Resume with: dragoman train --resume --out {quote(str(folder))}"
+        return f"{start}. Resume with the same command and --resume"
+    return f"{start}. Resume with: dragoman train --resume --out {quote(str(folder))}"
 
 
 def check_free(folder: Path) -> None:

@@ -116,7 +116,19 @@ class _Loop:
         self._started = time.monotonic() - self.progress.seconds
 
     def run(self) -> TrainingResult:
-        """Train until a limit or a signal ends the run, then choose the final parameters."""
+        """Train until a limit or a signal ends the run, and choose the final parameters. A second signal ends it."""
+        try:
+            result = self._run()
+        except KeyboardInterrupt:
+            start = "interrupted before the current update was saved; the last checkpoint is kept"
+            message = saved_message(self.session.out, self.ranks.distributed, start)
+            raise Interrupted(message, signal.SIGINT) from None
+        if self.ranks.is_main:
+            with interruption_message(f"interrupted: {self.session.out} contains the final model"):
+                self.job.measure(self.session.out)
+        return result
+
+    def _run(self) -> TrainingResult:
         progress = self.progress
         with (
             catch_signals(_GRACE if self.ranks.distributed else 0.0) as interruption,
@@ -143,9 +155,6 @@ class _Loop:
             except Cancelled:
                 raise self._interrupted(interruption.received or signal.SIGINT) from None
         out = self.session.out
-        if self.ranks.is_main:
-            with interruption_message(f"interrupted: {out} contains the final model"):
-                self.job.measure(out)
         history = read_history(out / LOG_FILE)
         return TrainingResult(out, progress.step, validation, progress.finished, history, self.ranks.is_main)
 
@@ -237,7 +246,7 @@ class _Loop:
             raise self._interrupted(number)
 
     def _interrupted(self, signal_number: int) -> Interrupted:
-        start = f"interrupted at step {self.progress.step}"
+        start = f"interrupted at step {self.progress.step}; everything is saved"
         return Interrupted(saved_message(self.session.out, self.ranks.distributed, start), signal_number)
 
     def _patience_exhausted(self) -> str | None:
