@@ -154,6 +154,8 @@ class _Loop:
                     validation = choose_final(self.session, progress)
             except Cancelled:
                 raise self._interrupted(interruption.received or signal.SIGINT) from None
+        if interruption.received and not self.ranks.distributed:
+            raise self._interrupted(interruption.received)
         out = self.session.out
         history = read_history(out / LOG_FILE)
         return TrainingResult(out, progress.step, validation, progress.finished, history, self.ranks.is_main)
