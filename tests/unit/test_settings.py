@@ -88,7 +88,25 @@ def test_values_are_read_as_yaml_1_2() -> None:
     assert load_settings(None, ["language=no"], Settings).language == "no"
     assert load_settings(None, ["train.rate=1e-9"], Settings).train.rate == 1e-9
     assert load_settings(None, ["name='007'"], Settings).name == "007"
-    assert load_settings(None, ["name="], Settings).name is None
+    assert load_settings(None, ["name=null"], Settings).name is None
+
+
+def test_a_key_without_a_value_is_rejected(tmp_path: Path) -> None:
+    """`train.max_steps=` must not remove the limit."""
+    assert message("name=") == "'name=' has no value: write name=VALUE without spaces, or name=null for no value"
+    assert "has no value" in message("train.max_steps= ")
+    path = write(tmp_path, "train:\n  max_steps:\n")
+    assert message(path=path) == f"{path}, line 2: train.max_steps has no value: write null for no value"
+    assert "has no value: write a space after the colon" in message("train={max_steps:3}")
+
+
+@pytest.mark.parametrize(
+    "text", ["train:\n\tmax_steps: 3\n", "language: de\n\tname: x\n", "train:\n  rate: 1\n\t  max_steps: 3\n"]
+)
+def test_a_tab_is_named(tmp_path: Path, text: str) -> None:
+    line = text[: text.index("\t")].count("\n") + 1
+    path = write(tmp_path, text)
+    assert message(path=path) == f"{path}, line {line} is indented with a tab, which YAML does not allow: use spaces"
 
 
 def test_typo_on_the_command_line_gets_the_nearest_key() -> None:

@@ -142,13 +142,18 @@ class _Checker:
             if matches:
                 yield from self._field_errors(matches, value, inner)
             else:
-                yield describe_unknown(inner, self._origin(inner), siblings, list(self._names([self._run], "", 0)))
+                names = list(self._names([self._run], "", 0))
+                yield describe_unknown(inner, value, self._origin(inner), siblings, names)
 
     def _field_errors(self, fields: list[Any], value: Any, key: Key) -> Iterator[str]:
         groups, items, named = (
             list(dict.fromkeys(name for field in fields for name in field[part]))
             for part in ("groups", "items", "named")
         )
+        inner: list[tuple[Key, Any, list[str]]]
+        if not groups and not items and not named:
+            yield from self._scalar_errors([field["scalar"] for field in fields], value, key)
+            return
         if isinstance(value, dict) and named:
             inner = [((*key, name), item, named) for name, item in value.items()]
         elif isinstance(value, dict):
@@ -156,8 +161,7 @@ class _Checker:
         elif isinstance(value, list):
             inner = [((*key, number), item, items) for number, item in enumerate(value)] if items else []
         else:
-            yield from self._scalar_errors([field["scalar"] for field in fields], value, key)
-            return
+            inner = []
         for inner_key, group, candidates in inner:
             if isinstance(group, dict):
                 yield from self.errors(candidates, group, inner_key)

@@ -135,7 +135,7 @@ def _describe(detail: Any, config: Any, origin: Callable[[Key], str]) -> str:
     where = origin(location.key)
     kind, context = detail["type"], detail.get("ctx", {})
     if kind == "extra_forbidden":
-        return describe_unknown(location.key, where, location.siblings, known_settings(config))
+        return describe_unknown(location.key, detail["input"], where, location.siblings, known_settings(config))
     if kind == "missing":
         return f"the setting {name} is missing ({where})"
     if kind in ("union_tag_invalid", "union_tag_not_found"):
@@ -148,11 +148,19 @@ def _describe(detail: Any, config: Any, origin: Callable[[Key], str]) -> str:
     return describe_value(name, detail, where)
 
 
-def describe_unknown(key: Key, where: str, siblings: Sequence[str], all_names: Sequence[str]) -> str:
+def describe_unknown(key: Key, value: Any, where: str, siblings: Sequence[str], all_names: Sequence[str]) -> str:
     """Return the message for a setting that does not exist, with the most likely setting.
 
-    where: origin of the setting. siblings: names of the settings in the same group. all_names: dotted names.
+    value: value of the setting. If it is a group with a single setting, as after `optimizer.lr=1`, and other toolkits
+    have a setting of that name, the message is about that setting. where: origin of the setting. siblings: names of the
+    settings in the same group. all_names: dotted names.
     """
+    inner = key
+    while isinstance(value, dict) and len(value) == 1:
+        ((name, value),) = value.items()
+        inner = (*inner, name)
+    if inner != key and find_synonyms(".".join(map(str, inner)), all_names):
+        key, siblings = inner, ()
     return f"unknown setting {'.'.join(map(str, key))} ({where}){_suggest(key, siblings, all_names)}"
 
 
