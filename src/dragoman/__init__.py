@@ -3,10 +3,14 @@
 Each command of the command line has a function of the same purpose; docs/python.md introduces them in a notebook.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from dragoman.base.early_exit import exit_on_interrupt
 
-from dragoman.base.machine.startup import limit_thread_spinning, tolerate_missing_temporary_folder
+exit_on_interrupt()  # before the other imports
+
+from importlib import import_module  # noqa: E402
+from typing import TYPE_CHECKING, Any  # noqa: E402
+
+from dragoman.base.machine.startup import limit_thread_spinning, tolerate_missing_temporary_folder  # noqa: E402
 
 if TYPE_CHECKING:
     from dragoman.augmentation.backtranslate import backtranslate

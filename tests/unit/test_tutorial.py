@@ -27,10 +27,11 @@ LIVE = re.compile(f"^{SPINNER}")
 def shape(line: str) -> str:
     """Return a line with placeholders for numbers, paths, the precision and the progress bar."""
     line = re.sub(r"[━╸╺]+", "BAR", LIVE.sub("", line.strip()))
-    line = re.sub(r"\S*/\S*/\S+|\S+\.(gz|a|b)\b", "PATH", line)
+    line = re.sub(r"\S*/\S+|\S+\.(gz|a|b)\b", "PATH", line)
     line = re.sub(r"bfloat16|float32|float16", "PRECISION", line)
     line = re.sub(r"\b(source|target)\b", "SIDE", re.sub(r"(--out )\S+", r"\1PATH", line))
-    return re.sub(r"\s+", " ", re.sub(r"\d[\d,.:]*\d|\d", "0", line))
+    line = re.sub(r"\s+", " ", re.sub(r"\d[\d,.:]*\d|\d", "0", line))
+    return re.sub(r"lines? 0(, 0)*", "lines 0", line)
 
 
 def screens(heading: str) -> list[str]:

@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dragoman.base.errors import ConfigError
-from dragoman.base.log import warn
+from dragoman.base.log import info
 
 _OPEN, _CLOSED = "{[", "}]"
 _RECIPES = (".yaml", ".yml")
 
 
 def check_settings(arguments: Sequence[str], example: str = "train.max_steps=1000", files: str | None = None) -> None:
-    """Raise ConfigError for an argument that is not a setting, and warn of a setting that occurs more than once.
+    """Raise ConfigError for an argument that is not a setting, and report a setting that occurs more than once.
 
     example: a setting of the command, for messages. files: options for the files that the command reads, such as
     --input FILE; None if it reads no files.
@@ -95,7 +95,7 @@ def _depth(text: str) -> int:
 
 
 def _check_repetitions(settings: Sequence[tuple[str, str, str]]) -> None:
-    """Warn of keys that occur more than once. Raises ConfigError if the shell has expanded a group in braces."""
+    """Report keys that occur more than once. Raises ConfigError if the shell has expanded a group in braces."""
     values: dict[str, list[str]] = {}
     for key, _, value in settings:
         values.setdefault(key, []).append(value)
@@ -105,7 +105,7 @@ def _check_repetitions(settings: Sequence[tuple[str, str, str]]) -> None:
         if all(re.match(r"[a-z_]\w*:", value) for value in repeated):
             group = ", ".join(value.replace(":", ": ", 1) for value in repeated)
             raise ConfigError(f"the shell has expanded the braces of {key}: write '{key}={{{group}}}' with the quotes")
-        warn(f"{key} is set {len(repeated)} times: the last value, {repeated[-1]}, applies")
+        info(f"{key} is set {len(repeated)} times: the last value, {repeated[-1]}, applies")
 
 
 def check_options(options: Mapping[str, object], settings: Sequence[str]) -> None:
