@@ -8,12 +8,17 @@ from pathlib import Path
 
 import pytest
 from marian_folders import write_marian
-from tiny_model import write_tiny_model
+from tiny_model import SOURCES, TARGETS, tiny_config, tiny_model, write_tiny_model
 from training_runs import SETTINGS, write_corpus
 
+from dragoman.base.settings.load import dump_settings
+from dragoman.checkpoint.folder import write_model_folder
+from dragoman.checkpoint.meta import Meta
+from dragoman.checkpoint.tensors import model_parameters
 from dragoman.cli.arguments import check_settings
 from dragoman.cli.main import main
 from dragoman.tasks.translation.validation import Validation, Validator
+from dragoman.text.tokenizers import TextConfig, train_tokenizers
 
 COMMAND = re.compile(r"`(dragoman [^`]+)`|: (dragoman .+)$", re.MULTILINE)
 
@@ -63,7 +68,8 @@ def test_the_command_after_an_interruption_resumes_the_run(
 
 
 @pytest.mark.parametrize(
-    ("to", "kind"), [("ctranslate2", "bpe"), ("ctranslate2", "sentencepiece"), ("marian", "sentencepiece")]
+    ("to", "kind"),
+    [("ctranslate2", "bpe"), ("ctranslate2", "learned"), ("ctranslate2", "imported"), ("marian", "imported")],
 )
 def test_the_command_after_an_export_translates(
     to: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said
@@ -72,6 +78,8 @@ def test_the_command_after_an_export_translates(
     monkeypatch.chdir(tmp_path)
     if kind == "bpe":
         write_tiny_model(tmp_path / "model")
+    elif kind == "learned":
+        write_model_with_unknown_words(tmp_path / "model")
     else:
         write_marian(tmp_path / "marian")
         message = said("import", "marian", "--out", "model")
@@ -83,6 +91,17 @@ def test_the_command_after_an_export_translates(
         assert len(Path("translated").read_text().splitlines()) == 1
     if to == "marian":
         said("import", "exported", "--out", "again")
+
+
+def write_model_with_unknown_words(folder: Path) -> None:
+    """Write a model whose SentencePiece vocabulary lacks characters, so that its default is to copy unknown words."""
+    tokenizers = train_tokenizers(
+        TextConfig.model_validate({"subword": {"kind": "sentencepiece", "size": 60}}), SOURCES * 20, TARGETS * 20
+    )
+    config = tiny_config()
+    section = "\n".join(f"  {line}" for line in dump_settings(config).splitlines())
+    parameters = model_parameters(tiny_model(config, tokenizers))
+    write_model_folder(folder, parameters, f"model:\n{section}\n", tokenizers, Meta(step=1))
 
 
 def test_hints_for_arguments_are_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said) -> None:

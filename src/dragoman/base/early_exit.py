@@ -9,7 +9,8 @@ from types import FrameType
 def exit_on_interrupt() -> None:
     """Make Ctrl-C end the process at once, if it runs the `dragoman` command, except for the server.
 
-    An exception in an import could be swallowed, abort the process, or show a traceback. `cli.main` sets another handler.
+    An exception in an import could be swallowed, abort the process, or show a traceback. `cli.main` replaces this
+    handler.
     """
     is_command = sys.orig_argv[1:3] == ["-m", "dragoman"] or os.path.basename((sys.argv or [""])[0]) == "dragoman"
     is_server = "serve" in sys.orig_argv[1:4]

@@ -57,7 +57,7 @@ def demo(
     start = time.monotonic()
     folder = out / "corpus"
     recipe = out / "recipe.yaml"
-    if not (recipe.is_file() and folder.is_dir()):
+    if out.is_dir() and not (recipe.is_file() and folder.is_dir()):
         check_new_folder(out)
     _write_recipe(recipe, _recipe(out, folder, source, target))
     config = load_settings(recipe, settings or [], TranslationRun)

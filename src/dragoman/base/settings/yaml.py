@@ -136,7 +136,7 @@ def _record_lines(node: yaml.Node, key: Key, depth: int, lines: dict[Key, int], 
                 )
             if value.tag == "tag:yaml.org,2002:null" and not value.value:
                 full_name = ".".join(map(str, inner_key))
-                advice = "write a space after the colon" if ":" in inner_key[-1] else "write null for no value"
+                advice = "write a space after the colon" if ":" in str(inner_key[-1]) else "write null for no value"
                 raise ConfigError(f"{name}, line {line}: {full_name} has no value: {advice}")
             lines[inner_key] = line
             _record_lines(value, inner_key, depth + 1, lines, name, count)

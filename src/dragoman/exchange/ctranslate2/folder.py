@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.files import atomic_folder, check_new_folder
+from dragoman.base.log import info
+from dragoman.base.settings.yaml import dump_yaml
 from dragoman.checkpoint.folder import CARD, CONFIG, META, LoadedModel, check_serves, read_config
 from dragoman.checkpoint.meta import Meta, parse_meta
 from dragoman.exchange.ctranslate2.specification import library, positions, specification
@@ -84,11 +86,22 @@ def export(loaded: LoadedModel, source: Path, out: Path, quantization: Quantizat
     with atomic_folder(out) as staged:
         spec.save(str(staged))
         loaded.tokenizers.save(staged)
-        for name in (CONFIG, META):
-            (staged / name).write_bytes((Path(source) / name).read_bytes())
+        (staged / META).write_bytes((Path(source) / META).read_bytes())
+        (staged / CONFIG).write_text(_settings(loaded, Path(source)), encoding="utf-8")
         card = Path(source) / CARD
         text = card.read_text(encoding="utf-8") if card.is_file() else ""
         (staged / CARD).write_text(text + _card_section(quantization), encoding="utf-8")
+
+
+def _settings(loaded: LoadedModel, source: Path) -> str:
+    """Return the content of `config.yaml`. CTranslate2 cannot replace unknown words, so they are never generated."""
+    search = loaded.config.get("search") or {}
+    unknown = search.get("unknown")
+    kind = unknown.get("kind") if isinstance(unknown, dict) else unknown
+    if loaded.tokenizers.target.lossless or kind == "forbid":
+        return (source / CONFIG).read_text(encoding="utf-8")
+    info("CTranslate2 does not replace unknown words: the exported model has search.unknown=forbid")
+    return dump_yaml({**loaded.config, "search": {**search, "unknown": {"kind": "forbid"}}})
 
 
 def load_into_ctranslate2(loaded: LoadedModel, compute: ComputeSettings) -> ExportedModel:

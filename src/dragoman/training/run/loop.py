@@ -156,9 +156,9 @@ class _Loop:
                 raise self._interrupted(interruption.received or signal.SIGINT) from None
         if interruption.received and not self.ranks.distributed:
             raise self._interrupted(interruption.received)
-        out = self.session.out
+        out, reason = self.session.out, progress.finished or ""
         history = read_history(out / LOG_FILE)
-        return TrainingResult(out, progress.step, validation, progress.finished, history, self.ranks.is_main)
+        return TrainingResult(out, progress.step, validation, reason, history, self.ranks.is_main)
 
     def _train(self, interruption: Interruption, report: Reporter) -> None:
         """Make updates until the run is finished, and validate its last step."""
