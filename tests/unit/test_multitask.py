@@ -114,6 +114,32 @@ def test_a_killed_mixture_is_resumed_bit_for_bit(server: Server, tmp_path: Path,
     assert "train.b" in meta["data"]
 
 
+def test_the_flops_are_those_of_the_decoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The preset of a language model as large as the text of an auxiliary task is not the model that is trained."""
+    monkeypatch.chdir(tmp_path)
+    corpus = ["data={train: {source: train.a, target: train.b}, valid: {source: valid.a, target: valid.b}}"]
+    write_corpus(tmp_path)
+    job = open_job(load_settings(None, [*corpus, f"out={RUN}", *SETTINGS, *BESIDE], TranslationRun))
+    try:
+        job.prepare()
+        translation, auxiliary = (member.job for member in job._members)  # type: ignore[attr-defined]
+        plans = [member.plan(0) for member in (translation, auxiliary)]
+        counts = []
+        for member, planned in zip((translation, auxiliary), plans, strict=True):
+            counted = sum(batch.target_tokens for batch in member.batches(planned, 0, 0, False))
+            assert member.target_token_count() == pytest.approx(counted, rel=0.05)
+            counts.append(counted / len(planned))
+        width, layers, network, vocabulary = 16, 1, 32, translation.tokenizers.target.size
+        weights = layers * (4 * width**2 + 2 * width * network) + width * vocabulary
+        # forward and backward, with attention scores for at most 9 tokens
+        assert auxiliary.flops_per_target_token() == pytest.approx(6 * weights, rel=0.2)
+        each = [translation.flops_per_target_token(), auxiliary.flops_per_target_token()]
+        mean = sum(flops * count for flops, count in zip(each, counts, strict=True)) / sum(counts)
+        assert job.flops_per_target_token() == pytest.approx(mean, rel=0.05)
+    finally:
+        job.close()
+
+
 def test_incompatible_settings_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_corpus(tmp_path, 20)

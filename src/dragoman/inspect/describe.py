@@ -138,6 +138,20 @@ def count_operations(config: ModelSettings, sizes: VocabularySizes, length: int)
         return count_model_operations(config.build_for(sizes).to("meta"), length)
 
 
+def count_decoder_operations(config: ModelSettings, sizes: VocabularySizes, length: int) -> float:
+    """Return the FLOPs per token of training the decoder of a model as a language model.
+
+    length: tokens per text; at most the decoder's number of positions is used.
+    """
+    with torch.device("meta"):
+        model = config.build_for(sizes).to("meta").eval()
+    positions = model.limits.target.positions
+    length = length if positions is None else min(length, positions)
+    decoder = model.decoder.to_empty(device="cpu")
+    tokens = torch.zeros(1, length, dtype=torch.int64)
+    return _count(lambda: decoder.step(tokens, decoder.start(None))[0].logits(), backward=True) / length
+
+
 def _parts(
     group: Sequence[nn.Module], name: str, depth: int, max_depth: int, counted: dict[int, str], repeats: int
 ) -> Iterator[Part]:

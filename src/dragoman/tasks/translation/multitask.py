@@ -8,6 +8,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
+from dragoman.inspect.describe import count_decoder_operations
 from dragoman.models.interface import Decoder, Output
 from dragoman.tasks.language_model.config import LanguageModelLoopConfig, LanguageModelRun, LanguageModelTask
 from dragoman.tasks.language_model.job import LanguageModelJob
@@ -27,6 +28,21 @@ def open_translation(run: TranslationRun) -> Job:
     return job if run.auxiliary_tasks is None else MultiTaskTranslation(job, run.auxiliary_tasks)
 
 
+class AuxiliaryJob(LanguageModelJob):
+    """A language-model task that trains the decoder of a translation model."""
+
+    def __init__(self, translation: TranslationJob, run: LanguageModelRun) -> None:
+        super().__init__(run)
+        self._translation = translation
+
+    def flops_per_target_token(self) -> float:
+        """Return the FLOPs of the translation model's decoder, for excerpts of mean length."""
+        translation = self._translation
+        length = max(1, round(float(self.lengths.mean())))
+        passes = int(self.run.train.objective.passes)
+        return passes * count_decoder_operations(translation.run.model, translation.tokenizers.sizes, length)
+
+
 class MultiTaskTranslation(MultiTaskJob):
     """Translation with auxiliary tasks, which use the translation model's target vocabulary."""
 
@@ -38,7 +54,8 @@ class MultiTaskTranslation(MultiTaskJob):
             raise ConfigError(f"{_SECTION}: the name translation is reserved for the main task: choose another name")
         run = translation.run
         self._auxiliary = {
-            name: LanguageModelJob(_language_model_run(task, run.train, run.out)) for name, task in config.tasks.items()
+            name: AuxiliaryJob(translation, _language_model_run(task, run.train, run.out))
+            for name, task in config.tasks.items()
         }
 
     def prepare(self) -> None:
