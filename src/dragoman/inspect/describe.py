@@ -148,6 +148,9 @@ def count_decoder_operations(config: ModelSettings, sizes: VocabularySizes, leng
     positions = model.limits.target.positions
     length = length if positions is None else min(length, positions)
     decoder = model.decoder.to_empty(device="cpu")
+    for parameter in decoder.parameters():
+        if parameter.requires_grad:
+            parameter.register_post_accumulate_grad_hook(_delete_gradient)
     tokens = torch.zeros(1, length, dtype=torch.int64)
     return _count(lambda: decoder.step(tokens, decoder.start(None))[0].logits(), backward=True) / length
 
