@@ -5,6 +5,7 @@ import os
 import resource
 import shutil
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -250,7 +251,15 @@ def test_a_kill_around_the_last_rename(resume: bool, monkeypatch: pytest.MonkeyP
     assert not list(Path().glob("*partial"))
 
 
-def test_an_empty_text_is_an_empty_file_of_its_format() -> None:
+def test_an_empty_file_is_rejected_and_an_empty_standard_input_is_an_empty_file_of_its_format(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("in").write_text("")
-    assert main([*GREEDY[:-1], "out.gz"]) == 0
+    assert main([*GREEDY[:-1], "out.gz"]) == 1
+    assert "in is empty: give a file with at least one line" in capsys.readouterr().err
+    assert not Path("out.gz").exists()
+    with Path("in").open() as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        position = GREEDY.index("in")
+        assert main([*GREEDY[: position - 1], *GREEDY[position + 1 : -1], "out.gz"]) == 0
     assert Path("out.gz").stat().st_size and not list(open_lines(Path("out.gz")))

@@ -40,7 +40,9 @@ def test_the_digest_depends_on_the_member(archive: Path, tmp_path: Path) -> None
 
 
 def test_errors_name_the_members(archive: Path) -> None:
-    with pytest.raises(DataError, match=r"archive of 2 files.*both.zip/corpus/train.en\. It contains corpus/train.en"):
+    with pytest.raises(
+        DataError, match=r"archive of 2 files.*--source .*both.zip/corpus/train.en --target .*/train.de\. It contains"
+    ):
         next(open_lines(archive))
     with pytest.raises(DataError, match=r"contains no file corpus/train\.fr\. Did you mean .*both.zip/corpus/train.en"):
         next(open_lines(archive / "corpus" / "train.fr"))

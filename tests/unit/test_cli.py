@@ -66,11 +66,12 @@ FROZEN = {
     "keys add": "name --database --requests-per-minute --tokens-per-minute --expires --quiet -q",
     "keys list": "--database",
     "keys revoke": "name --database --quiet -q",
-    "data check": "--source --target --tsv --jsonl --tmx --text --documents --heading --field --script --source-field "
-    "--target-field --source-code --target-code --lines --all-lines --json --empty --no-empty --max-words "
+    "data check": "--source --target --tsv --source-column --target-column --jsonl --tmx --text --documents --heading "
+    "--field --script --source-field --target-field --source-code --target-code --lines --all-lines --json --empty "
+    "--no-empty --max-words "
     "--max-characters --max-ratio --duplicates --no-duplicates --control-characters "
     "--no-control-characters --wrong-script --no-wrong-script --source-script --target-script "
-    "--copied-words --broken-utf8 --quiet -q",
+    "--script-share --copied-words --broken-utf8 --quiet -q",
 }
 
 

@@ -268,7 +268,7 @@ def test_rte_of_all_challenges(tmp_path: Path, attribute: str, label: str | None
         (RTE.replace('SYSTEM "rte.dtd"', '[<!ENTITY a "aaaa">]'), "line 2: (a DTD inside|entity declarations)"),
         (RTE.replace("Tom", "&bomb;"), "line 5: unknown entity &bomb;"),
         (RTE.replace("<h>It is so.</h>", ""), "line 6: a <pair> lacks <t> or <h>"),
-        (RTE.replace("entailment-corpus", "html"), "line 3: this is not an RTE file"),
+        (RTE.replace("entailment-corpus", "corpus"), "line 3: this is not an RTE file"),
         (RTE.replace("</h>", "</x>"), "line 6: broken XML"),
     ],
 )

@@ -14,7 +14,7 @@ from dragoman.base.errors import DataError
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.items import Pair
 from dragoman.data.corpora.lines import count_lines, open_lines
-from dragoman.data.corpora.readers import read_pairs, read_sides
+from dragoman.data.corpora.readers import check_readable, read_pairs, read_sides
 
 LINES = ["Ein Hund.", "", "a\u2028b\x0bc\x85d", " blanks\t ", "e\u0301 😀"]
 CONTENT = "\n".join(LINES).encode()
@@ -111,6 +111,30 @@ def test_columns_of_a_tsv(tmp_path: Path) -> None:
     path.write_bytes(b"a\tb\nonly one\n")
     with pytest.raises(DataError, match=r"p\.tsv, line 2: 1 tab-separated columns, but column 2"):
         list(read_pairs(CorpusConfig(tsv=path)))
+
+
+def test_the_columns_of_a_wide_table_must_be_chosen(tmp_path: Path) -> None:
+    path = write(tmp_path / "p.tsv", b"12\tHello\tHallo\n13\tdog\tHund\n\n")
+    for read in (check_readable, lambda each: list(read_pairs(each))):
+        with pytest.raises(DataError) as caught:
+            read(CorpusConfig(tsv=path))
+        assert "p.tsv, line 1: 3 tab-separated columns (1 '12', 2 'Hello', 3 'Hallo')" in str(caught.value)
+        assert "--source-column, --target-column" in str(caught.value)
+    chosen = CorpusConfig(tsv=path, source_column=2, target_column=3)
+    assert [pair.texts for pair in read_pairs(chosen)] == [("Hello", "Hallo"), ("dog", "Hund"), ("", "")]
+    explicit = CorpusConfig.model_validate({"tsv": path, "source_column": 1, "target_column": 2})
+    assert next(read_pairs(explicit)).texts == ("12", "Hello")
+
+
+def test_a_few_lines_with_more_columns_do_not_matter(tmp_path: Path) -> None:
+    path = write(tmp_path / "p.tsv", b"a\tb\n" * 9 + b"a\tb\tc\n" * 9)
+    assert [pair.texts for pair in read_pairs(CorpusConfig(tsv=path))] == [("a", "b")] * 18
+
+
+def test_a_run_of_an_earlier_version_keeps_its_columns(tmp_path: Path) -> None:
+    path = write(tmp_path / "p.tsv", b"a\tb\tc\n")
+    stored = CorpusConfig(tsv=path).model_dump()  # as in the config.yaml of a run
+    assert [pair.texts for pair in read_pairs(CorpusConfig.model_validate(stored))] == [("a", "b")]
 
 
 def test_an_empty_corpus_is_an_error(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import gzip
 import random
 import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -12,9 +13,10 @@ from pydantic import ValidationError
 
 from dragoman.base.errors import DataError
 from dragoman.cli.main import main
+from dragoman.data.corpora import tmx
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.items import Pair
-from dragoman.data.corpora.readers import read_pairs, read_sides
+from dragoman.data.corpora.readers import check_readable, read_pairs, read_sides
 
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4"><header/><body>\n'
 XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
@@ -55,12 +57,91 @@ def test_the_pairs_are_those_of_a_tree_parser(tmp_path: Path) -> None:
     assert [pair.line for pair in read_pairs(found)] == list(range(4, 504))
 
 
-def test_languages_match_their_regions_and_the_first_variant_counts(tmp_path: Path) -> None:
+def test_languages_match_their_regions_and_the_best_variant_counts(tmp_path: Path) -> None:
     units = [unit(EN_us="colour", de_AT="Farbe", en="color", de="Farben"), '<tu><tuv lang="en"><seg>x</seg></tuv>'
              '<prop>y</prop><tuv lang="DE"><seg/></tuv></tu>']  # fmt: skip
-    assert list(read_pairs(corpus(tmp_path, *units))) == [Pair(4, "colour", "Farbe"), Pair(5, "x", "")]
-    exact = corpus(tmp_path, *units, source_code="en-US", target_code="de")
-    assert [pair.complete for pair in read_pairs(exact)] == [True, False]
+    assert list(read_pairs(corpus(tmp_path, *units))) == [Pair(4, "color", "Farben"), Pair(5, "x", "")]
+    region = corpus(tmp_path, *units, source_code="eng_us", target_code="deu_AT")
+    assert list(read_pairs(region)) == [Pair(4, "colour", "Farbe"), Pair(5, "x", "")]
+    first = corpus(tmp_path, unit(de_AT="Jänner", de_CH="Januar", en="January"), target_code="de")
+    assert list(read_pairs(first)) == [Pair(4, "January", "Jänner")]
+
+
+def test_the_codes_of_the_file_are_named_if_no_unit_has_both_languages(tmp_path: Path) -> None:
+    units = [unit(en_GB="a", fr="b")] * 3 + [unit(de="c")]
+    for settings in ({"source_code": "en-US"}, {"target_code": "de"}, {"source_code": "xx", "target_code": "yy"}):
+        with pytest.raises(DataError) as caught:
+            list(read_pairs(corpus(tmp_path, *units, **settings)))
+        assert "The language codes of the file are: en-GB (3), fr (3), de (1)" in str(caught.value)
+        with pytest.raises(DataError, match="no unit contains both"):
+            check_readable(corpus(tmp_path, *units, **settings))
+
+
+BROKEN_UNITS = {
+    "ampersand": unit(en="AT&T", de="x"),
+    "entity": unit(en="a&nbsp;b", de="x"),
+    "control character": unit(en="a\x0bb", de="x"),
+    "character reference": unit(en="a&#x1F;b", de="x"),
+    "less-than sign": unit(en="a < b", de="x"),
+    "overlap": '<tu><tuv xml:lang="en"><seg>a</tuv></seg></tu>\n',
+    "not closed": '<tu><tuv xml:lang="en"><seg>a</seg></tuv>\n',
+    "closed twice": unit(en="a", de="b").strip().removesuffix("</tu>") + "</tuv></tu>\n",
+    "attribute": "<tu tuid=1>" + unit(en="a", de="b").removeprefix("<tu>"),
+    "duplicate attribute": '<tu a="1" a="2">' + unit(en="a", de="b").removeprefix("<tu>"),
+    "quote": '<tu note="abc><tuv xml:lang="en"><seg>a</seg></tuv></tu>\n',
+}
+
+
+@pytest.mark.parametrize("name", BROKEN_UNITS)
+@pytest.mark.parametrize("chunk", [1, 7, 1 << 16])
+def test_a_broken_unit_costs_only_itself(
+    tmp_path: Path, name: str, chunk: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tmx, "read_xml", lambda path: divided(path.read_bytes(), chunk))
+    found = corpus(
+        tmp_path, unit(en="1", de="eins"), BROKEN_UNITS[name], unit(en="2", de="zwei"), unit(en="3", de="drei")
+    )
+    assert list(read_pairs(found)) == [Pair(4, "1", "eins"), Pair(6, "2", "zwei"), Pair(7, "3", "drei")]
+    assert "1 of 4 units contain broken XML and are skipped (lines 5)" in capsys.readouterr().err
+
+
+def divided(content: bytes, size: int) -> Iterator[bytes]:
+    return (content[start : start + size] for start in range(0, len(content), size))
+
+
+def test_a_file_that_ends_in_a_broken_unit_is_truncated(tmp_path: Path) -> None:
+    path = tmp_path / "memory.tmx"
+    for end in (unit(en="a & b", de="x"), unit(en="a", de="x")[:-9]):
+        path.write_text(HEAD + unit(en="a", de="b") * 3 + end, encoding="utf-8")
+        with pytest.raises(DataError, match=r"line 7: broken XML|line 8: broken XML"):
+            list(read_pairs(CorpusConfig(tmx=path, source_code="en", target_code="de")))
+
+
+def test_a_file_in_which_most_units_are_broken_is_rejected(tmp_path: Path) -> None:
+    found = corpus(tmp_path, unit(en="1", de="eins"), *[unit(en="a & b", de="x")] * 2)
+    with pytest.raises(DataError, match=r"line 5: broken XML"):
+        list(read_pairs(found))
+
+
+@pytest.mark.parametrize("encoding", ["shift_jis", "gb18030", "windows-1252", "utf-16-le"])
+def test_declared_encodings(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "memory.tmx"
+    name = encoding.removesuffix("-le")
+    text = "größer" if encoding == "windows-1252" else "一人"
+    path.write_bytes((HEAD.replace("UTF-8", name) + unit(en="a", de=text) + "</body></tmx>").encode(encoding))
+    assert list(read_pairs(CorpusConfig(tmx=path, source_code="en", target_code="de"))) == [Pair(4, "a", text)]
+
+
+def test_a_file_that_only_declares_utf16_is_read_as_utf8(tmp_path: Path) -> None:
+    found = corpus(tmp_path, unit(en="a", de="grün"), head=HEAD.replace("UTF-8", "utf-16"))
+    assert list(read_pairs(found)) == [Pair(4, "a", "grün")]
+
+
+def test_a_file_in_another_encoding_than_declared_is_rejected_with_a_command(tmp_path: Path) -> None:
+    path = tmp_path / "memory.tmx"
+    path.write_bytes((HEAD + unit(en="a", de="größer") * 9 + "</body></tmx>").encode("cp1252"))
+    with pytest.raises(DataError, match=r"is not UTF-8.*iconv -f windows-1252"):
+        list(read_pairs(CorpusConfig(tmx=path, source_code="en", target_code="de")))
 
 
 def test_inline_codes_are_removed_and_text_is_kept(tmp_path: Path) -> None:

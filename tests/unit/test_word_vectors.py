@@ -111,8 +111,8 @@ def test_numbers_that_are_not_finite_do_not_hide_the_width(tmp_path: Path) -> No
         ('{"a": [1, 2]}\n', "line 1"),
         (b"\x80\x04\x95 pickled\n", "line 1.*This is not text"),
         (b"2 4\nthe " + struct.pack("4f", 0.1, 0.2, 0.3, 0.4) + b"\nof " + struct.pack("4f", 1, 2, 3, 4), "not text"),
-        (b"\x93NUMPY\x01\x00v\x00{'descr': '<f4', }\n" + struct.pack("4f", 0.1, 0.2, 0.3, 0.4), "line 1.*not text"),
-        (bytes(range(256)) * 200, "line 1.*not text"),
+        (b"\x93NUMPY\x01\x00v\x00{'descr': '<f4', }\n" + struct.pack("4f", 0.1, 0.2, 0.3, 0.4), "not a text file"),
+        (bytes(range(256)) * 200, "not a text file"),
     ],
 )
 def test_files_without_vectors_are_rejected_early(tmp_path: Path, content: bytes | str, message: str) -> None:

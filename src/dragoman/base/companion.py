@@ -1,5 +1,6 @@
 """`Companion`: a second file that is written along with an output and published together with it."""
 
+import bz2
 import gzip
 import lzma
 import os
@@ -17,11 +18,13 @@ Compress = Callable[[bytes], bytes]
 def compressor_for(path: Path) -> Compress:
     """Return a function that compresses a part of a file, in the format that the suffix of `path` selects.
 
-    The suffixes are .gz, .xz and .zst; with any other suffix, the data are not compressed. The concatenated compressed
-    parts are a valid file of the format (RFC 1952, section 2.2; RFC 8878, section 3.1).
+    The suffixes are .gz, .bz2, .xz and .zst; with any other suffix, the data are not compressed. The concatenated
+    compressed parts are a valid file of the format (RFC 1952, section 2.2; RFC 8878, section 3.1).
     """
     if path.suffix == ".gz":
         return lambda data: gzip.compress(data, mtime=0)
+    if path.suffix == ".bz2":
+        return bz2.compress
     if path.suffix == ".xz":
         return lzma.compress
     if path.suffix == ".zst":

@@ -36,7 +36,9 @@ def backtranslate(
     ],
     text: Annotated[
         Path,
-        typer.Option("--input", "-i", help="Target-language text, one sentence per line: plain, .gz, .xz or .zst."),
+        typer.Option(
+            "--input", "-i", help="Target-language text, one sentence per line: plain, .gz, .bz2, .xz or .zst."
+        ),
     ],
     output: Annotated[
         Path,
@@ -44,7 +46,7 @@ def backtranslate(
             "--output",
             "-o",
             "--out",
-            help="Output file with lines of synthetic source TAB target: plain, .gz, .xz or .zst.",
+            help="Output file with lines of synthetic source TAB target: plain, .gz, .bz2, .xz or .zst.",
         ),
     ],
     language: Annotated[

@@ -23,11 +23,17 @@ _SOURCE_OF_SETTINGS = "from the command line"
 @app.command("check")
 def check(
     source: Annotated[
-        Path | None, typer.Option("--source", help="Source sentences, one per line: plain, .gz, .xz or .zst.")
+        Path | None, typer.Option("--source", help="Source sentences, one per line; plain, .gz, .bz2, .xz or .zst.")
     ] = None,
     target: Annotated[Path | None, typer.Option("--target", help="Target sentences, one per line.")] = None,
     tsv: Annotated[
         Path | None, typer.Option("--tsv", help="Corpus as source TAB target, instead of two files.")
+    ] = None,
+    source_column: Annotated[
+        int | None, typer.Option("--source-column", min=1, help="Column of the source in --tsv (default: 1).")
+    ] = None,
+    target_column: Annotated[
+        int | None, typer.Option("--target-column", min=1, help="Column of the target in --tsv (default: 2).")
     ] = None,
     jsonl: Annotated[Path | None, typer.Option("--jsonl", help="Corpus with one JSON object per line.")] = None,
     tmx: Annotated[Path | None, typer.Option("--tmx", help="Corpus as a translation memory (TMX).")] = None,
@@ -83,6 +89,12 @@ def check(
     script: Annotated[
         list[str] | None, typer.Option("--script", help="Script of the plain text; repeatable (default: detected).")
     ] = None,
+    script_share: Annotated[
+        float | None,
+        typer.Option(
+            "--script-share", help="Minimum share of lines of a script that is detected as one of the corpus."
+        ),
+    ] = None,
     copied_words: Annotated[
         int | None,
         typer.Option(
@@ -109,6 +121,7 @@ def check(
         "duplicates": duplicates,
         "control_characters": control_characters,
         "wrong_script": wrong_script,
+        "script_share": script_share,
         "broken_utf8": broken_utf8,
     }
     numbers = {
@@ -122,6 +135,8 @@ def check(
         "target": target,
         "tsv": tsv,
         "tmx": tmx,
+        "source_column": source_column,
+        "target_column": target_column,
         "source_field": source_field,
         "target_field": target_field,
         "source_code": source_code,

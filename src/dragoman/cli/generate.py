@@ -25,7 +25,7 @@ def generate(
     ] = None,
     source: Annotated[
         Path | None,
-        typer.Option("--input", "-i", help="Prompts, one per line: plain, .gz, .xz or .zst (default: stdin)."),
+        typer.Option("--input", "-i", help="Prompts, one per line: plain, .gz, .bz2, .xz or .zst (default: stdin)."),
     ] = None,
     samples: Annotated[int, typer.Option("--samples", min=1, help="Number of texts per prompt.")] = 1,
     temperature: Temperature = None,

@@ -25,8 +25,8 @@ def predict(
         typer.Option(
             "--input",
             "-i",
-            help="Texts, one per line, or any format of labelled examples, whose labels are ignored; plain, .gz, .xz "
-            "or .zst (default: stdin).",
+            help="Texts, one per line, or any format of labelled examples, whose labels are ignored; plain, .gz, "
+            ".bz2, .xz or .zst (default: stdin).",
         ),
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Predictions (default: stdout).")] = None,

@@ -28,7 +28,7 @@ def train(
     source: Annotated[
         Text,
         typer.Option(
-            "--source", help="Source side of the training corpus, one sentence per line; plain, .gz, .xz or .zst."
+            "--source", help="Source side of the training corpus, one sentence per line; plain, .gz, .bz2, .xz or .zst."
         ),
     ] = None,
     target: Annotated[

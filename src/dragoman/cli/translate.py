@@ -74,7 +74,7 @@ class FileOptions:
         typer.Option(
             "--input",
             "-i",
-            help="Text to translate: plain, .gz, .xz or .zst (default: stdin). With --cluster: files, folders or "
+            help="Text to translate: plain, .gz, .bz2, .xz or .zst (default: stdin). With --cluster: files, folders or "
             "patterns; repeatable.",
         ),
     ] = None
@@ -83,7 +83,7 @@ class FileOptions:
         typer.Option(
             "--output",
             "-o",
-            help="Output file: plain, .gz, .xz or .zst (default: stdout). It is created only when it is complete.",
+            help="Output file: plain, .gz, .bz2, .xz or .zst (default: stdout). It is created only when complete.",
         ),
     ] = None
     resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted command with the same arguments.")] = (
@@ -125,7 +125,7 @@ class LineOptions:
         Path | None,
         typer.Option(
             "--tree",
-            help="Write search trees, with scores and outcomes, as JSON Lines: plain, .gz, .xz or .zst.",
+            help="Write search trees, with scores and outcomes, as JSON Lines: plain, .gz, .bz2, .xz or .zst.",
         ),
     ] = None
     alignments: Annotated[
@@ -323,11 +323,13 @@ class _Command:
 
     def translate_lines(self) -> None:
         """Translate the lines of a file or of stdin."""
+        from dragoman.translation.files.lines import check_text_file
         from dragoman.translation.files.translate_file import translate_file
 
         reject_options(self.mode.cluster_options(), "with --cluster")
         source = self.files.source
         reject_options({"--format": self.mode.format, "--encoding": self.mode.encoding}, "with --document")
+        check_text_file(source)
         translate_file(
             self.models,
             source,

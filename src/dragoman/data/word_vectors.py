@@ -30,11 +30,11 @@ def vector_width(path: Path) -> int:
 def read_word_vectors(path: Path, words: Set[str]) -> dict[str, NDArray[np.float32]]:
     """Return the vectors of those `words` that the file contains. If a word is repeated, its first vector is used.
 
-    path: plain, .gz, .xz or .zst file, with or without a header line (numbers of words and of dimensions). Numbers are
-    separated by spaces or tabs. Words may contain spaces and invalid UTF-8. The numbers of all other words are counted
-    but not parsed, so memory use depends on `words`, not on the size of the file. Raises DataError with file and line
-    if a line has the wrong number of values, or if a value in the vector of one of the `words` is not a finite number.
-    Warns if the header states a different number of words.
+    path: plain, .gz, .bz2, .xz or .zst file, with or without a header line (numbers of words and of dimensions).
+    Numbers are separated by spaces or tabs. Words may contain spaces and invalid UTF-8. The numbers of all other words
+    are counted but not parsed, so memory use depends on `words`, not on the size of the file. Raises DataError with
+    file and line if a line has the wrong number of values, or if a value in the vector of one of the `words` is not a
+    finite number. Warns if the header states a different number of words.
     """
     file_format = _read_format(path)
     vectors: dict[str, NDArray[np.float32]] = {}
@@ -102,7 +102,7 @@ def _check_line(path: Path, number: int, line: str, is_valid: bool, width: int) 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield numbered lines, with tabs replaced by spaces and without trailing spaces. Blank lines are skipped."""
-    for number, line in enumerate(open_lines(path), start=1):
+    for number, line in enumerate(open_lines(path, check_encoding=False), start=1):
         if stripped := line.replace("\t", " ").rstrip(" "):
             yield number, stripped
 

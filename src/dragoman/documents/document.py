@@ -190,7 +190,7 @@ def _align(
 def read_document(
     path: Path | None, format: str, on_error: str = "stop", encoding: str | None = None
 ) -> DecodedFile[Any]:
-    """Read a document from a file, which may be compressed (.gz, .xz, .zst), or from standard input.
+    """Read a document from a file, which may be compressed (.gz, .bz2, .xz, .zst), or from standard input.
 
     Line breaks are not converted. format: the name of the format. on_error: `stop` raises an error for broken text,
     `replace` replaces it with U+FFFD. encoding: the encoding of the text, by default what the file shows. Raises

@@ -27,7 +27,7 @@ BATCH = 64
 class MinimalPairsConfig(Config):
     """A file of minimal pairs, one JSON object per line. The default keys are those of BLiMP (Warstadt et al. 2020)."""
 
-    path: Path = Field(description="JSON Lines file; plain, .gz, .xz or .zst.")
+    path: Path = Field(description="JSON Lines file; plain, .gz, .bz2, .xz or .zst.")
     good: str = Field("sentence_good", description="Key of the acceptable text.")
     bad: str = Field("sentence_bad", description="Key of the other text.")
     paradigm: str = Field(
@@ -118,7 +118,7 @@ def read_pairs(config: MinimalPairsConfig) -> Sequence[MinimalPair]:
 
 
 def _read(config: MinimalPairsConfig) -> Iterator[MinimalPair]:
-    for number, line in enumerate(open_lines(config.path), 1):
+    for number, line in enumerate(open_lines(config.path, "json"), 1):
         if not line.strip():
             continue
         location = f"{config.path}, line {number}"

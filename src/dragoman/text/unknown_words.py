@@ -43,8 +43,8 @@ class DictionaryUnknownConfig(Config):
 
     kind: Literal["dictionary"] = "dictionary"
     path: Path = Field(
-        description="Dictionary file with one entry per line: word TAB translation; plain, .gz, .xz or .zst. If a word "
-        "is repeated, its first entry is used."
+        description="Dictionary file with one entry per line: word TAB translation; plain, .gz, .bz2, .xz or .zst. "
+        "If a word is repeated, its first entry is used."
     )
 
     def translate(self, read: ReadDictionary) -> Translate | None:

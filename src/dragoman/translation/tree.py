@@ -41,7 +41,7 @@ class TreeFile:
 
 @contextmanager
 def tree_file(path: Path | None) -> Iterator[TreeFile | None]:
-    """Open a file for writing (plain, .gz, .xz or .zst). The file gets its name only after success.
+    """Open a file for writing (plain, .gz, .bz2, .xz or .zst). The file gets its name only after success.
 
     Yields None if path is None. Raises ResourceError if the file cannot be written.
     """

@@ -17,7 +17,9 @@ FORMS = ("tsv", "jsonl", "tmx")
 class CorpusConfig(Config):
     """Sentence pairs in two line-aligned files, `source` and `target`, or in one file, `tsv`, `jsonl` or `tmx`."""
 
-    source: Path | None = Field(default=None, description="Source sentences, one per line; plain, .gz, .xz or .zst.")
+    source: Path | None = Field(
+        default=None, description="Source sentences, one per line; plain, .gz, .bz2, .xz or .zst."
+    )
     target: Path | None = Field(default=None, description="Translations of the source sentences, in the same order.")
     tsv: Path | None = Field(default=None, description="File of tab-separated pairs, instead of `source` and `target`.")
     jsonl: Path | None = Field(
@@ -123,7 +125,7 @@ class TextCorpusConfig(Config):
     The context of a language model never extends to another document.
     """
 
-    text: Path | None = Field(default=None, description="Text file; plain, .gz, .xz or .zst.")
+    text: Path | None = Field(default=None, description="Text file; plain, .gz, .bz2, .xz or .zst.")
     jsonl: Path | None = Field(
         default=None, description="File with one JSON object per line, one per document, instead of `text`."
     )

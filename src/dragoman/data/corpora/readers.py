@@ -1,7 +1,7 @@
 """Readers of the sentence pairs of corpora in any format, and checks that corpora can be read."""
 
-from collections.abc import Iterator
-from itertools import zip_longest
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 
 from dragoman.base.errors import DataError
@@ -10,8 +10,13 @@ from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 from dragoman.data.corpora.documents import read_passages
 from dragoman.data.corpora.items import Pair
 from dragoman.data.corpora.jsonl import read_jsonl
-from dragoman.data.corpora.lines import has_broken_utf8, open_lines
+from dragoman.data.corpora.lines import has_broken_utf8, open_lines, read_chunks
 from dragoman.data.corpora.tmx import read_tmx
+
+_SAMPLE = 100
+"""Number of lines of a table that are examined to determine whether it has more than two columns."""
+
+_LONGEST_CELL = 40
 
 
 def read_pairs(corpus: CorpusConfig) -> Iterator[Pair]:
@@ -65,10 +70,11 @@ def _check_readable(corpus: CorpusConfig | TextCorpusConfig) -> None:
         next(read_passages(corpus))
         return
     for path in corpus.files:
-        if next(open_lines(path), None) is None:
+        is_side = path in (corpus.source, corpus.target)
+        if next(open_lines(path), None) is None if is_side else not any(read_chunks(path, "any")):
             raise DataError(f"{path} is empty. Use a file with at least one line.")
-    if not (corpus.source or corpus.tsv):
-        next(_pairs(corpus), None)  # detect a wrong field or file format early
+    if corpus.source is None:  # detect a wrong column, field, language or file format early
+        next((pair for pair in _pairs(corpus) if pair.complete), None)
 
 
 def check_regular(path: Path) -> None:
@@ -105,7 +111,11 @@ def _aligned_pairs(source_file: Path, target_file: Path) -> Iterator[Pair]:
 
 def _tsv_pairs(corpus: CorpusConfig, path: Path) -> Iterator[Pair]:
     needed = max(corpus.source_column, corpus.target_column)
-    for number, line in enumerate(open_lines(path), start=1):
+    lines = open_lines(path)
+    sample = list(islice(lines, _SAMPLE))
+    if not {"source_column", "target_column"} & corpus.model_fields_set:
+        _check_two_columns(sample, path)
+    for number, line in enumerate(chain(sample, lines), start=1):
         columns = line.split("\t")
         if line and len(columns) < needed:
             raise DataError(
@@ -116,3 +126,22 @@ def _tsv_pairs(corpus: CorpusConfig, path: Path) -> Iterator[Pair]:
             yield Pair(number, columns[corpus.source_column - 1], columns[corpus.target_column - 1])
         else:
             yield Pair(number, "", "")
+
+
+def _check_two_columns(lines: Sequence[str], path: Path) -> None:
+    """Raise DataError if most lines have more than two columns, because then the columns must be chosen."""
+    rows = [(number, line.split("\t")) for number, line in enumerate(lines, start=1) if line]
+    longer = [(number, cells) for number, cells in rows if len(cells) > 2]
+    if 2 * len(longer) <= len(rows):
+        return
+    number, cells = longer[0]
+    shown = ", ".join(f"{column} {_shorten(cell)!r}" for column, cell in enumerate(cells, start=1))
+    raise DataError(
+        f"{path}, line {number}: {len(cells)} tab-separated columns ({shown}). Choose two of them with source_column "
+        "and target_column (--source-column, --target-column)."
+    )
+
+
+def _shorten(cell: str) -> str:
+    cell = cell.encode("utf-8", "replace").decode()
+    return cell if len(cell) <= _LONGEST_CELL else f"{cell[: _LONGEST_CELL - 1]}…"

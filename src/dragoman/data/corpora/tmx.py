@@ -1,93 +1,157 @@
 """Corpora in TMX, the exchange format of translation memories (LISA/OSCAR, TMX 1.4b)."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from dragoman.base.errors import DataError
+from dragoman.base.log import warn
+from dragoman.data.corpora.inline_codes import CODES, LONGEST_CONTENT, Code, join_inline
 from dragoman.data.corpora.items import Pair
-from dragoman.data.corpora.lines import LONGEST_LINE, read_chunks
-from dragoman.data.corpora.xml import CorpusParser
-
-_CODES = frozenset({"bpt", "ept", "it", "ph", "ut"})
-"""Inline elements that contain codes of the program that wrote the file. `hi` is not included, because it contains
-text."""
+from dragoman.data.corpora.language_codes import match_language_codes
+from dragoman.data.corpora.lines import LONGEST_LINE
+from dragoman.data.corpora.xml import CorpusParser, read_xml
 
 _BLANKS = re.compile(r"[ \t\r\n]+")
+_MAX_LISTED_LINES = 10
+_MAX_LISTED_CODES = 20
+_MAX_COUNTED_CODES = 1000
 
 
 def read_tmx(path: Path, source_code: str, target_code: str) -> Iterator[Pair]:
     """Yield the units (`tu`) of a file as pairs. The line of a pair is the line at which its unit starts.
 
-    The first variant (`tuv`) of a unit in each language is used. The language is the value of `xml:lang` or `lang`,
-    ignoring case. The code en matches en-US, but en-US does not match en. A unit that lacks one of the languages
-    becomes a pair that is not `complete`. Text in `hi` is kept, but text in the inline codes `bpt`, `ept`, `it`, `ph`
-    and `ut` is removed. Each run of whitespace becomes one space. Memory does not grow with the file. An external DTD
-    may be declared, but is never read. Raises DataError with file and line for XML that is malformed, declares
-    entities, or is not TMX.
+    For each side, the variant (`tuv`) of a unit that matches the language best is used, or the first of several equal
+    ones. The language is the value of `xml:lang` or `lang`; see `match_language_codes`. A unit that lacks one of the
+    languages becomes a pair that is not `complete`. Text in `hi` is kept. Inline codes are removed; see `join_inline`.
+    Each run of whitespace becomes one space. Memory does not grow with the file. An external DTD may be declared, but
+    is never read.
+
+    A unit with malformed XML is skipped with a warning. Raises DataError with file and line for XML that is malformed
+    outside of units or in most units, declares entities, or is not TMX, and DataError with the languages of the file if
+    no unit contains both languages.
     """
-    parser = _UnitParser(path, source_code.lower(), target_code.lower())
-    for chunk in read_chunks(path):
+    parser = _UnitParser(path, source_code, target_code)
+    for chunk in read_xml(path):
         parser.feed(chunk)
         yield from parser.pop_pairs()
     parser.feed(b"", final=True)
     yield from parser.pop_pairs()
+    parser.finish()
 
 
 class _UnitParser(CorpusParser):
-    def __init__(self, path: Path, *codes: str) -> None:
+    unit = "tu"
+    parents = "<tmx><body>"
+
+    def __init__(self, path: Path, *requested: str) -> None:
         super().__init__(path, "a TMX file")
-        self._codes = codes
+        self._requested = requested
         self._pairs: list[Pair] = []
-        self._depth = self._muted = 0
+        self._muted = 0
+        self._has_root = self._has_body = self._in_unit = self._is_broken = False
+        self._unclosed = 0
         self._line = self._size = 0
-        self._sides: list[str | None] = []
+        self._sides: list[tuple[int, str] | None] = []
         self._code = ""
-        self._text: list[str] | None = None
+        self._parts: list[str | Code] | None = None
+        self._units = self._complete = 0
+        self._codes: Counter[str] = Counter()
+        self._broken: dict[int, DataError] = {}
 
     def pop_pairs(self) -> list[Pair]:
         """Return the pairs that were completed since the last call."""
         pairs, self._pairs = self._pairs, []
         return pairs
 
+    def finish(self) -> None:
+        """Report the broken units. Raises DataError if no unit is complete, or if most of the units are broken."""
+        if self._broken:
+            lines = ", ".join(map(str, list(self._broken)[:_MAX_LISTED_LINES]))
+            more = ", …" if len(self._broken) > _MAX_LISTED_LINES else ""
+            first = next(iter(self._broken.values()))
+            if len(self._broken) > self._units:
+                raise first
+            warn(
+                f"{self.path}: {len(self._broken):,} of {self._units + len(self._broken):,} units contain broken XML "
+                f"and are skipped (lines {lines}{more})."
+            )
+        if self._units and not self._complete:
+            codes = ", ".join(f"{code} ({count:,})" for code, count in self._codes.most_common(_MAX_LISTED_CODES))
+            raise DataError(
+                f"{self.path}: no unit contains both {self._requested[0]} and {self._requested[1]}. The language codes "
+                f"of the file are: {codes or 'none'}. Set source_code and target_code (--source-code, --target-code)."
+            )
+
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         name = tag.rpartition(":")[2]
-        self._depth += 1
-        if self._depth == 1 and name != "tmx":
+        if not self._has_root and name != "tmx":
             raise self.error(f"this is not a TMX file: its root element is <{tag}>, not <tmx>.")
-        if name == "tu":
-            self._line, self._size, self._sides = self.line, 0, [None, None]
+        self._has_root = True
+        if name == "body":
+            self._has_body = True
+        elif name == "tu":
+            if self._in_unit:
+                self.skip_unit(self.error("broken XML (the preceding <tu> is not closed). Export the file again."))
+                self._unclosed += 1
+            self._in_unit, self._is_broken = True, False
+            self._line, self._size, self._sides, self._parts = self.line, 0, [None, None], None
         elif name == "tuv":
-            self._code = attributes.get("xml:lang", attributes.get("lang", "")).lower()
+            self._code = attributes.get("xml:lang", attributes.get("lang", ""))
+            if self._code in self._codes or len(self._codes) < _MAX_COUNTED_CODES:
+                self._codes[self._code] += 1
         elif name == "seg":
-            self._text, self._muted = [], 0
-        elif self._text is not None and (self._muted or name in _CODES):
+            self._parts, self._muted = [], 0
+        elif self._parts is not None and (self._muted or name in CODES):
+            if not self._muted:
+                self._parts.append(Code(name, type=attributes.get("type", "")))
             self._muted += 1
 
     def end(self, tag: str) -> None:
         name = tag.rpartition(":")[2]
-        self._depth -= 1
-        if name == "seg" and self._text is not None:
-            text = _BLANKS.sub(" ", "".join(self._text)).strip(" ")
-            self._text = None
-            for side, code in enumerate(self._codes):
-                if self._sides and self._sides[side] is None and _matches(self._code, code):
-                    self._sides[side] = text
-        elif name == "tu" and self._sides:
-            source, target = self._sides
-            complete = source is not None and target is not None
-            self._pairs.append(Pair(self._line, source or "", target or "", complete))
-            self._sides = []
+        if name == "seg" and self._parts is not None:
+            text = _BLANKS.sub(" ", join_inline(self._parts)).strip(" ")
+            self._parts = None
+            for side, requested in enumerate(self._requested):
+                rank = match_language_codes(requested, self._code)
+                best = self._sides[side] if self._sides else (-1, "")
+                if rank is not None and (best is None or rank < best[0]):
+                    self._sides[side] = rank, text
+        elif name == "tu" and self._in_unit:
+            self._in_unit = False
+            if not self._is_broken:
+                self._finish_unit()
         elif self._muted:
             self._muted -= 1
 
+    def _finish_unit(self) -> None:
+        source, target = self._sides
+        is_complete = source is not None and target is not None
+        self._units += 1
+        self._complete += is_complete
+        texts = [side[1] if side is not None else "" for side in (source, target)]
+        self._pairs.append(Pair(self._line, texts[0], texts[1], is_complete))
+        self._sides = []
+
     def characters(self, text: str) -> None:
-        if self._text is not None and not self._muted:
-            self._size += len(text)
-            if self._size > LONGEST_LINE:
-                raise self.error(f"a unit of more than {LONGEST_LINE} characters. Is this a translation memory?")
-            self._text.append(text)
+        if self._parts is None:
+            return
+        self._size += len(text)
+        if self._size > LONGEST_LINE:
+            raise self.error(f"a unit of more than {LONGEST_LINE} characters. Is this a translation memory?")
+        if not self._muted:
+            self._parts.append(text)
+        elif isinstance(code := self._parts[-1], Code) and len(code.content) < LONGEST_CONTENT:
+            self._parts[-1] = code._replace(content=code.content + text[:LONGEST_CONTENT])
 
-
-def _matches(code: str, language: str) -> bool:
-    """Return whether the language code of a variant denotes `language` or a regional variety of it."""
-    return code == language or re.split("[-_]", code, maxsplit=1)[0] == language
+    def skip_unit(self, error: DataError) -> None:
+        """Drop the current unit, or the unit whose start tag is broken. Raises the error if it is before the units."""
+        if not self._has_body:
+            raise error
+        if self._in_unit or not self._unclosed:
+            self._broken.setdefault(self._line if self._in_unit else self.line, error)
+        else:  # the end tag of <body>, which does not match an earlier unit
+            self._unclosed -= 1
+        self._in_unit, self._is_broken = False, True
+        self._parts, self._sides, self._muted = None, [], 0

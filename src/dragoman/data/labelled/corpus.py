@@ -21,8 +21,8 @@ class _FileConfig(Config):
     """A corpus in one file. In the settings, a path alone is a corpus with default settings."""
 
     path: Path = Field(
-        description="File of the corpus; plain, .gz, .xz or .zst. The path may continue into a .zip archive, as in "
-        "rte.zip/rte/rte1_dev.xml."
+        description="File of the corpus; plain, .gz, .bz2, .xz or .zst. The path may continue into a .zip archive, "
+        "as in rte.zip/rte/rte1_dev.xml."
     )
     name: str | None = Field(default=None, min_length=1, description="Name of the corpus in messages; null: its path.")
 

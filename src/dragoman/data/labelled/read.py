@@ -20,7 +20,7 @@ from dragoman.data.labelled.tables import read_table
 _Corpus = TypeVar("_Corpus", bound=Config)
 
 _SUFFIXES = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".xml": "rte"}
-_COMPRESSED = (".gz", ".xz", ".zst")
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _TREC = re.compile(r"([A-Z]+):(\w+) (.*)", re.DOTALL)
 _SAMPLE = 20
 """Number of lines that are examined to recognise TREC."""

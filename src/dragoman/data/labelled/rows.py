@@ -29,7 +29,7 @@ def read_lines(path: Path, encoding: Encoding) -> Iterator[Line]:
 
     Raises DataError with file and line if a line cannot be decoded, and as `open_lines` does.
     """
-    for number, line in enumerate(open_lines(path), start=1):
+    for number, line in enumerate(open_lines(path, "any", check_encoding=False), start=1):
         if encoding != "utf-8":
             yield number, _decode(line, encoding, f"{path}, line {number}")
         elif has_broken_utf8(line):

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from dragoman.data.corpora.lines import LONGEST_LINE, read_chunks
-from dragoman.data.corpora.xml import CorpusParser
+from dragoman.data.corpora.lines import LONGEST_LINE
+from dragoman.data.corpora.xml import CorpusParser, read_xml
 from dragoman.data.labelled.corpus import LabelledCorpusConfig
 from dragoman.data.labelled.rows import Row
 
@@ -16,7 +16,7 @@ def read_rte(corpus: LabelledCorpusConfig) -> Iterator[Row]:
     entities, or is not in this format.
     """
     parser = _PairParser(corpus)
-    for chunk in read_chunks(corpus.path):
+    for chunk in read_xml(corpus.path):
         parser.feed(chunk)
         yield from parser.pop_rows()
     parser.feed(b"", final=True)

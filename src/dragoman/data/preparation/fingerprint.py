@@ -15,8 +15,8 @@ import tokenizers as library
 from dragoman.base.errors import ResourceError
 from dragoman.base.files import atomic_write
 from dragoman.data.cleaning.rules import CleaningConfig, TextCleaningConfig
-from dragoman.data.corpora.archives import archive_of
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
+from dragoman.data.corpora.files.archives import archive_of
 from dragoman.data.corpora.lines import open_lines
 from dragoman.data.corpora.readers import check_regular
 from dragoman.data.preparation.vocabulary import SAMPLE

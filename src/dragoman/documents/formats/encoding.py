@@ -6,14 +6,8 @@ from typing import NamedTuple
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.packages import import_optional
+from dragoman.data.corpora.files.encoding import MARKS
 
-_MARKS = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark is the start of this one
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
 _SAMPLE = 1 << 16
 """The number of bytes from which an encoding is guessed."""
 
@@ -109,7 +103,7 @@ def named_encoding(label: str) -> TextEncoding:
 
 def marked_encoding(data: bytes) -> TextEncoding | None:
     """Return the encoding that a byte order mark at the start of a file shows, or None."""
-    return next((TextEncoding(codec, codec) for mark, codec in _MARKS if data.startswith(mark)), None)
+    return next((TextEncoding(codec, codec) for mark, codec in MARKS if data.startswith(mark)), None)
 
 
 def unmarked_encoding(data: bytes) -> TextEncoding | None:

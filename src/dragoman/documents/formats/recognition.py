@@ -6,6 +6,8 @@ import zipfile
 from typing import NamedTuple
 
 from dragoman.base.errors import DataError
+from dragoman.data.corpora.files.recognition import recognise_pointer
+from dragoman.data.corpora.files.signatures import SIGNATURES, may_be_text
 
 _SHORTEST_TEXT = 4096
 """The number of bytes that show whether a file is text."""
@@ -24,40 +26,14 @@ class Content(NamedTuple):
 
 _NO_TEXT = "it has no text that could be translated"
 _UNPACK = "unpack it, and translate the files in it"
-_BINARY: tuple[tuple[bytes, Content], ...] = (
-    (b"\x89PNG\r\n", Content("a PNG image", None, _NO_TEXT)),
-    (b"\xff\xd8\xff", Content("a JPEG image", None, _NO_TEXT)),
-    (b"GIF8", Content("a GIF image", None, _NO_TEXT)),
-    (b"II*\0", Content("a TIFF image", None, _NO_TEXT)),
-    (b"MM\0*", Content("a TIFF image", None, _NO_TEXT)),
-    (b"\0\0\1\0", Content("an icon", None, _NO_TEXT)),
-    (b"RIFF", Content("an image, a sound or a video (RIFF)", None, _NO_TEXT)),
-    (b"OggS", Content("a sound or a video (Ogg)", None, _NO_TEXT)),
-    (b"ID3", Content("a sound (MP3)", None, _NO_TEXT)),
-    (b"fLaC", Content("a sound (FLAC)", None, _NO_TEXT)),
-    (b"\x1aE\xdf\xa3", Content("a video (Matroska)", None, _NO_TEXT)),
-    (b"\x7fELF", Content("a program", None, _NO_TEXT)),
-    (b"MZ", Content("a program", None, _NO_TEXT)),
-    (b"wOFF", Content("a font", None, _NO_TEXT)),
-    (b"wOF2", Content("a font", None, _NO_TEXT)),
-    (b"SQLite format 3\0", Content("a database (SQLite)", None, "export its texts first")),
-    (b"\xde\x12\x04\x95", Content("a compiled gettext catalogue (.mo)", None, "convert it first: msgunfmt")),
-    (b"\x95\x04\x12\xde", Content("a compiled gettext catalogue (.mo)", None, "convert it first: msgunfmt")),
-    (b"\x1f\x8b", Content("a compressed file (gzip)", None, "unpack it first: gzip -d")),
-    (b"BZh", Content("a compressed file (bzip2)", None, "unpack it first: bzip2 -d")),
-    (b"\xfd7zXZ\0", Content("a compressed file (xz)", None, "unpack it first: xz -d")),
-    (b"\x28\xb5\x2f\xfd", Content("a compressed file (zstd)", None, "unpack it first: zstd -d")),
-    (b"7z\xbc\xaf\x27\x1c", Content("an archive (7z)", None, _UNPACK)),
-    (b"Rar!\x1a\x07", Content("an archive (RAR)", None, _UNPACK)),
-    (
-        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
-        Content(
-            "a Word 97–2003 document (.doc), another old Office file, or a document with a password",
-            None,
-            "save it as .docx without a password",
-        ),
-    ),
-)
+_REMEDIES = {
+    "media": _NO_TEXT,
+    "model": _NO_TEXT,
+    "table": "export its texts first",
+    "catalogue": "convert it first: msgunfmt",
+    "office": "save it as .docx without a password",
+}
+"""What to do with files of a kind of binary format. The kinds of compressed files are the commands that unpack them."""
 _PDF = re.compile(rb"%PDF-[0-9]\.[0-9]")
 _RTF = re.compile(rb"\{\\rtf[0-9]")
 _POSTSCRIPT = b"%!PS-Adobe"
@@ -92,9 +68,16 @@ def recognise(data: bytes) -> Content | None:
         return Content("a PostScript file", None, "extract its text first, for example with ps2ascii")
     if data.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _archive(data)
-    if _may_be_text(data[:_SHORTEST_TEXT]):
+    start = data[:_SHORTEST_TEXT]
+    if (pointer := recognise_pointer(start.decode("utf-8", "replace"))) is not None:
+        return Content(pointer.name, None, pointer.remedy[0].lower() + pointer.remedy[1:])
+    if may_be_text(start):
         return None
-    return next((content for start, content in _BINARY if data.startswith(start)), None)
+    found = next((signature for signature in SIGNATURES if data.startswith(signature.start)), None)
+    if found is None:
+        return None
+    unpack = _UNPACK if found.name.startswith("an archive") else f"unpack it first: {found.kind}"
+    return Content(found.name, None, _REMEDIES.get(found.kind, unpack))
 
 
 def check_content(data: bytes, format: str, origin: str) -> None:
@@ -111,17 +94,6 @@ def check_content(data: bytes, format: str, origin: str) -> None:
         f"{origin}: this is {found.name}, not {format}: give it the file name extension .{found.format}, or choose the "
         f"format {found.format}"
     )
-
-
-def _may_be_text(start: bytes) -> bool:
-    """Whether bytes are ASCII or UTF-8 without control characters; a character may be cut off at the end."""
-    if any(byte < 9 or 13 < byte < 27 for byte in start):
-        return False
-    try:
-        start.decode()
-    except UnicodeDecodeError as error:
-        return error.start >= len(start) - 3 > 0 and len(start) == _SHORTEST_TEXT
-    return True
 
 
 def _archive(data: bytes) -> Content:

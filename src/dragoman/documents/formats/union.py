@@ -81,7 +81,7 @@ EXTENSIONS = {
 }
 """The format of a file by its extension."""
 
-COMPRESSED = (".gz", ".xz", ".zst")
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 """Extensions of compressed files, which are skipped."""
 
 _EXTENSION = re.compile(r"\.(?=\S{1,16}\Z)[^A-Za-z]*[A-Za-z].*")

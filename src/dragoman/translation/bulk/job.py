@@ -22,7 +22,7 @@ _CHUNK = 1 << 20
 
 Inputs = str | Path | Sequence[str | Path]
 """One or more files, folders of files, or patterns such as `part-*.en.zst`."""
-_COMPRESSED = (".gz", ".xz", ".zst")
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 WITH_FIELDS: dict[str, type[JsonLines] | type[Parquet]] = {
     ".jsonl": JsonLines,
     ".ndjson": JsonLines,

@@ -31,7 +31,7 @@ class JsonLines(LinesFormat):
     def windows(self, path: Path, size: int, on_error: OnError) -> Iterator[Window]:
         """See `ShardFormat.windows`. The text of a blank line or a null is empty."""
         read = read_lines if on_error == "stop" else read_any_lines
-        for first, lines in numbered_chunks(read(path), size):
+        for first, lines in numbered_chunks(read(path, "json"), size):
             texts = [
                 self._text(line, f"{path}, line {number}", on_error) for number, line in enumerate(lines, start=first)
             ]

@@ -5,34 +5,49 @@ import queue
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from io import BufferedReader
 from itertools import islice
 from pathlib import Path
 from stat import S_ISREG
+from typing import cast
 
 from dragoman.base.errors import DataError
-from dragoman.data.corpora.lines import LONGEST_LINE, decode_line, has_broken_utf8, open_lines
+from dragoman.data.corpora.files.compression import decompress
+from dragoman.data.corpora.files.recognition import Form
+from dragoman.data.corpora.lines import CHUNK, convert_to_utf8, has_broken_utf8, open_lines, split_lines
 
 PATIENCE = 0.05
 """Seconds to wait for another line of a pipe before translating those that have arrived."""
 
 
-def read_any_lines(path: Path | None) -> Iterator[str]:
-    """Yield the lines of a file (plain or compressed), or of stdin if None, split at line feeds only.
+def read_any_lines(path: Path | None, form: Form = "text", check_encoding: bool = False) -> Iterator[str]:
+    """Yield the lines of a file (plain or compressed), or of stdin if None, as `open_lines` does.
 
-    Invalid UTF-8 bytes are decoded to lone surrogates. Raises DataError for a missing file.
+    Invalid UTF-8 bytes are decoded to lone surrogates. Raises DataError for a missing file, and for a file that is
+    evidently not in the expected form.
     """
-    return open_lines(path) if path is not None else _standard_input()
+    return open_lines(path, form, check_encoding) if path is not None else _standard_input(check_encoding)
 
 
-def read_lines(path: Path | None) -> Iterator[str]:
+def read_lines(path: Path | None, form: Form = "text") -> Iterator[str]:
     """Like `read_any_lines`, but also raises DataError, with the line number, for bytes that are not UTF-8."""
-    for number, line in enumerate(read_any_lines(path), start=1):
+    for number, line in enumerate(read_any_lines(path, form, check_encoding=True), start=1):
         if has_broken_utf8(line):
             origin = "standard input" if path is None else path
             raise DataError(
                 f"{origin}, line {number}: broken UTF-8. Convert the text first, for example: iconv -f latin1 -t utf-8"
             )
         yield line
+
+
+def check_text_file(path: Path | None) -> None:
+    """Raise DataError, before a model is loaded, if a file is empty or evidently not a text file.
+
+    path: None for the standard input. Only regular files are checked, because a pipe can be read only once.
+    """
+    if path is not None and path.is_file() and next(open_lines(path, check_encoding=False), None) is None:
+        raise DataError(f"{path} is empty: give a file with at least one line")
 
 
 Lines = str | Path | Sequence[str]
@@ -82,13 +97,12 @@ def one_line(text: str) -> str:
     return text.replace("\r\n", " ").replace("\n", " ")
 
 
-def _standard_input() -> Iterator[str]:
-    number = 0
-    while line := sys.stdin.buffer.readline(LONGEST_LINE + 1):
-        number += 1
-        if len(line) > LONGEST_LINE:
-            raise DataError(f"standard input, line {number}: longer than {LONGEST_LINE} bytes. Is the input text?")
-        yield decode_line(line.removesuffix(b"\n"), first=number == 1)
+def _standard_input(check_encoding: bool) -> Iterator[str]:
+    """Yield lines as soon as they arrive. The contents are recognised from the bytes that arrive first."""
+    name = "standard input"
+    file = cast(BufferedReader, sys.stdin.buffer)
+    chunks = decompress(iter(partial(file.read1, CHUNK), b""), name)
+    yield from split_lines(convert_to_utf8(chunks, name, "text", check_encoding, is_whole=False), name, check_encoding)
 
 
 def _arriving_windows(lines: Iterable[str], size: int) -> Iterator[list[str]]:

@@ -51,12 +51,12 @@ def translate_file(
     """Translate a file line by line, as `dragoman translate` does: one line per input line.
 
     Memory use does not depend on the file size. model: a folder, or several for an ensemble. source: plain text, .gz,
-    .xz or .zst; None for the standard input. target: the output file, compressed according to its suffix, which exists
-    only once it is complete; or a `Destination`. resume: resume an interrupted call with the same arguments. on_error:
-    how to handle lines that are not UTF-8 or exceed the model's maximum length, as in `FaultyLines`. settings: beam,
-    length_penalty, coverage_penalty, unknown, search, to, tags, glossary, keep, keep_patterns, guard and divide, as in
-    `Translator.request`; and the fields of `EngineOptions` (inference engine), `HypothesisOptions` (output) and
-    `LineFiles` (further files).
+    .bz2, .xz or .zst; None for the standard input. target: the output file, compressed according to its suffix, which
+    exists only once it is complete; or a `Destination`. resume: resume an interrupted call with the same arguments.
+    on_error: how to handle lines that are not UTF-8 or exceed the model's maximum length, as in `FaultyLines`.
+    settings: beam, length_penalty, coverage_penalty, unknown, search, to, tags, glossary, keep, keep_patterns, guard
+    and divide, as in `Translator.request`; and the fields of `EngineOptions` (inference engine), `HypothesisOptions`
+    (output) and `LineFiles` (further files).
 
     Raises DataError for files that are missing, unreadable or of unequal length; ConfigError for invalid settings, and
     if the folder next to the target contains unfinished work; ModelError and ResourceError like `Translator`;

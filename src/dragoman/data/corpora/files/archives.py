@@ -1,29 +1,38 @@
 """Files and members of .zip archives, opened through one path such as rte.zip/rte/rte1_dev.xml."""
 
 import difflib
+import re
+import shlex
 import zipfile
 from io import BufferedReader
 from pathlib import Path
 
 from dragoman.base.errors import DataError
+from dragoman.data.corpora.files.recognition import reject
+from dragoman.data.corpora.files.signatures import zip_document
 
 _SUFFIX = ".zip"
 _ZIP = b"PK\x03\x04"
 _MAX_LISTED_MEMBERS = 10
+_NO_TEXT = re.compile(
+    r"(?:.*/)?(?:__MACOSX/.*|\.[^/]*|(?:README|LICEN[CS]E|COPYING|INFO|CHANGELOG)[^/]*|[^/]*\.(?:ids|scores|xml))$",
+    re.IGNORECASE,
+)
+"""Files that accompany the text of a corpus in an archive, such as README, LICENSE and the identifiers of OPUS."""
 
 
-def open_file(path: Path) -> BufferedReader:
+def open_file(path: Path, any_suffix: bool = False) -> BufferedReader:
     """Open a file, or a member of a .zip archive if the path continues into the archive.
 
-    If an archive contains a single file, the path of the archive is sufficient. Files with other suffixes are not
-    opened as archives, because documents such as .docx are archives too. Raises OSError if the file cannot be opened,
-    and DataError if the member does not exist, is encrypted, or must be chosen.
+    If an archive contains a single text, the path of the archive is sufficient. any_suffix: also open archives with
+    another suffix than .zip. Raises OSError if the file cannot be opened, and DataError if the archive is a document
+    such as .docx, and if the member does not exist, is encrypted, or must be chosen.
     """
     archive = archive_of(path)
     if archive is not None:
         return _open_member(archive, path.relative_to(archive).as_posix())
     file = path.open("rb")
-    if path.suffix != _SUFFIX or not file.peek(4).startswith(_ZIP):
+    if not file.peek(4).startswith(_ZIP) or not (path.suffix.lower() == _SUFFIX or any_suffix):
         return file
     file.close()
     return _open_member(path, None)
@@ -33,7 +42,13 @@ def archive_of(path: Path) -> Path | None:
     """Return the .zip archive into which a path continues; None for any other path."""
     if path.exists():
         return None
-    return next((parent for parent in path.parents if parent.suffix == _SUFFIX and parent.is_file()), None)
+    file = next((parent for parent in path.parents if parent.is_file()), None)
+    if file is None:
+        return None
+    if file.suffix.lower() == _SUFFIX:
+        return file
+    with file.open("rb") as archive:
+        return file if archive.read(len(_ZIP)) == _ZIP else None
 
 
 def _open_member(archive: Path, name: str | None) -> BufferedReader:
@@ -42,12 +57,18 @@ def _open_member(archive: Path, name: str | None) -> BufferedReader:
         with zipfile.ZipFile(archive) as members:
             names = [info.filename for info in members.infolist() if not info.is_dir()]
             if name is None:
-                if len(names) != 1:
+                if (document := zip_document(names)) is not None:
+                    raise reject(document, archive)
+                texts = [each for each in names if not _NO_TEXT.match(each)] or names
+                if len(texts) != 1:
+                    paths = [shlex.quote(str(archive / each)) for each in texts[:2]]
+                    use = f", as in --source {paths[0]} --target {paths[1]}" if len(texts) == 2 else ""
+                    example = f", as in {paths[0]}" if len(texts) > 2 else use
                     raise DataError(
-                        f"{archive} is an archive of {len(names)} files. Add the name of one of them to the path, as "
-                        f"in {archive / names[0] if names else archive / 'train.txt'}.{_list_names(names)}"
+                        f"{archive} is a .zip archive of {len(names)} files. Add the name of one of them to the path"
+                        f"{example}.{_list_names(names)}"
                     )
-                name = names[0]
+                name = texts[0]
             if name not in names:
                 near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
                 hint = f" Did you mean {archive / near[0]}?" if near else _list_names(names)
