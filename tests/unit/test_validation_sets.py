@@ -9,11 +9,17 @@ from training_runs import RUN, SETTINGS, outcome, write_corpus
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.load import load_settings
+from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.metrics.metric import Score
 from dragoman.metrics.registry import METRICS
 from dragoman.tasks.train import train
 from dragoman.tasks.translation.config import TranslationRun
-from dragoman.tasks.translation.validation import validation_metrics
+from dragoman.tasks.translation.validation import (
+    HeldOutPairs,
+    choose_tokenizers,
+    read_held_out,
+    validation_metrics,
+)
 from dragoman.training.run.session import warn_of_ties
 from dragoman.training.validation import Measure, Validation, average_validations
 
@@ -160,3 +166,36 @@ def test_the_signature_of_a_mean_names_every_tokeniser() -> None:
     scores = [Score("BLEU", value, f"tok:{name}") for value, name in ((10.0, "zh"), (20.0, "13a"), (30.0, "zh"))]
     mean = METRICS["bleu"].mean(scores, {})
     assert mean is not None and mean.signature == "mean of 3 sets, tok:zh, tok:13a"
+
+
+def held_out(target: str, **corpus: str) -> HeldOutPairs:
+    fields = corpus if "tmx" in corpus else {"source": "a", "target": "b", **corpus}
+    return HeldOutPairs(CorpusConfig.model_validate(fields), ["a line"], [target])
+
+
+def test_each_set_has_the_tokeniser_of_its_own_language(capfd: pytest.CaptureFixture[str]) -> None:
+    sets = [
+        held_out("猫在睡觉", target_language="zho_Hans"),
+        held_out("the cat sleeps", target_language="en"),
+        held_out("猫が寝ている", tmx="memory.tmx", source_code="en-US", target_code="ja-JP"),
+    ]
+    assert choose_tokenizers(sets, None) == ["zh", "13a", "ja-mecab"]
+    assert capfd.readouterr().err == ""
+    assert choose_tokenizers(sets[:2], None, "intl") == ["intl", "intl"]
+    # the same note of several sets is printed once
+    assert choose_tokenizers([held_out("แมวนอน")] * 2, "th") == ["char", "char"]
+    assert capfd.readouterr().err.count("sacreBLEU has no tokeniser for the language th") == 1
+    assert choose_tokenizers([held_out("แมวนอน")], None) == ["char"]
+    assert "no target language is set" in " ".join(capfd.readouterr().err.split())
+
+
+def test_blank_references_of_a_validation_set_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "valid.a").write_text("one\ntwo\n\nfour\n")
+    (tmp_path / "valid.b").write_text("eins\n\n\nvier\n")
+    data = {"train": {"source": "train.a", "target": "train.b"}, "valid": {"source": "valid.a", "target": "valid.b"}}
+    (sides,) = read_held_out(TranslationRun.model_validate({"data": data, "out": "run"}))
+    assert sides.targets == ["eins", "", "", "vier"]
+    assert "1 of 4 references are blank (valid.a + valid.b, first in line 2)" in capfd.readouterr().err

@@ -8,7 +8,7 @@ from dragoman.metrics.metric import warn_of_blank_references
 from dragoman.text.writing_systems import count_words
 
 _FEW_SENTENCES = 100
-"""Number of sentences below which differences between systems are rarely reliable."""
+"""Number of sentences below which p-values are unreliable."""
 _LONG_LINE = 300
 """Number of words above which a line is probably a whole paragraph or document."""
 
@@ -46,6 +46,6 @@ class TestSet:
         """Warn if the set is too small to compare systems."""
         if len(self) < _FEW_SENTENCES:
             warn(
-                f"the test set has only {len(self):,} sentences: differences between systems are rarely significant "
-                f"below {_FEW_SENTENCES}, and p-values of small sets are unreliable"
+                f"the test set has only {len(self):,} sentences: p-values from fewer than {_FEW_SENTENCES} sentences "
+                "are unreliable"
             )
