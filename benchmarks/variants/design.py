@@ -19,6 +19,8 @@ ANNEALED = {"cross_attention": "cross_attention", "recurrent.attention": "attent
 """Factors whose level `hard` is also run with annealed soft attention, and their fields of the decoder."""
 SOFT_UPDATES = 1360
 """Annealing of hard attention: four fifths of the updates in the budget of the embedded corpus."""
+LESS_NOISE = {"baseline": "soft", "soft_updates": SOFT_UPDATES, "entropy_weight": 0.01}
+"""Settings of an additional run for REINFORCE, whose gradient estimate is noisy with the default settings."""
 DOZEN: tuple[Levels, ...] = (
     {},
     {"positions": "rotary"},
@@ -94,14 +96,16 @@ def _singles() -> Iterator[Plan]:
                 if level not in (usual, SAME.get(factor)) and made.effective.get(factor) == level:
                     yield made
                     if factor in ANNEALED and level == "hard":
-                        yield _annealed(made, ANNEALED[factor])
+                        yield _with(made, ANNEALED[factor], "annealed", {"soft_updates": SOFT_UPDATES})
+                    if factor == "gradient" and level == "reinforce":
+                        yield _with(made, "cross_attention", "soft baseline and start", LESS_NOISE)
 
 
-def _annealed(made: Plan, field: str) -> Plan:
-    """Return the same run with `soft_updates`."""
+def _with(made: Plan, field: str, name: str, changes: dict[str, Any]) -> Plan:
+    """Return the same run with additional settings of the decoder's attention over the source."""
     settings = copy.deepcopy(made.settings)
-    settings["model"]["decoder"][field]["soft_updates"] = SOFT_UPDATES
-    return replace(made, varied=f"{made.varied}, annealed", settings=settings)
+    settings["model"]["decoder"][field].update(changes)
+    return replace(made, varied=f"{made.varied}, {name}", settings=settings)
 
 
 def paired(only: set[str]) -> dict[str, list[str]]:

@@ -182,6 +182,36 @@ def test_a_baseline_leaves_the_expectation_and_lowers_the_variance(monkeypatch: 
     assert less_noise < 0.5 * noise
 
 
+@pytest.mark.parametrize("layers", [1, 2])
+def test_the_baseline_of_soft_attention_leaves_the_expectation_and_lowers_the_variance(
+    monkeypatch: pytest.MonkeyPatch, layers: int
+) -> None:
+    source = 4 - layers
+    built, choices, pair = model(layers), list(one_step(layers, source)), batch(source)
+    set_baseline(built, 0.0)
+    plain, noise = estimates(built, pair, choices, monkeypatch)
+    for module in built.modules():
+        if isinstance(module, HardAttention):
+            module.has_soft_baseline = True
+    with_baseline, less_noise = estimates(built, pair, choices, monkeypatch)
+    torch.testing.assert_close(with_baseline, plain, rtol=0, atol=1e-5)
+    assert less_noise < 0.5 * noise
+
+
+def test_the_baseline_of_soft_attention_is_the_loss_of_the_soft_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reward of a sample is the loss of the same parameters with soft attention, minus the loss of the sample."""
+    built, pair = model(1, baseline="soft"), batch()
+    stack = {"layers": 1, "heads": 1, "feedforward": 8, "norm": "pre"}
+    config = {"preset": None, "dropout": 0.0, "width": 6, "encoder": stack, "decoder": stack}
+    soft = ModelConfig.model_validate(config).build(SIZE, SIZE).double()
+    soft.load_state_dict({name: each for name, each in built.state_dict().items() if "baseline" not in name})
+    force(monkeypatch, ([[0, 1]], []))
+    loss = CrossEntropy(label_smoothing=SMOOTHING)(built, pair)
+    force(monkeypatch, ([[0, 1]], []))
+    expected = float(loss_of(soft, pair)) - float(loss_of(built, pair))
+    assert loss.auxiliary["hard_attention_reward"] * TARGET == pytest.approx(expected, rel=1e-6)
+
+
 def test_a_decision_is_credited_with_later_rewards_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Crediting earlier rewards to a decision would keep the expectation and add noise; too few would bias it."""
     built, choices, pair = model(2), list(one_step(2, 2)), batch(2)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from closeness import assert_close
 from test_hard_attention import HEADS, KEEP, SIZES, WIDTH, attention, inputs, looked, model, soft_twin
 from torch import Tensor, nn
 
@@ -50,7 +51,7 @@ def test_queries_and_keys_have_the_gradient_of_soft_attention(normaliser: str) -
     hard, soft = (gradients(each, (looked(each, *inputs())[0] * direction).sum()) for each in (built, twin))
     for name in ("query.weight", "query.bias", "key.weight"):
         assert float(soft[name].abs().max()) > 0.01
-        torch.testing.assert_close(hard[name], soft[name], rtol=1e-4, atol=1e-5)
+        assert_close(hard[name], soft[name])
     assert not torch.allclose(hard["value.weight"], soft["value.weight"], atol=1e-3), "values: those that were seen"
 
 
@@ -66,8 +67,8 @@ def test_against_torchs_attention() -> None:
     expected, weights = theirs(queries, states, states, key_padding_mask=~KEEP, average_attn_weights=False)
     ours = gradients(built, (looked(built, queries, states)[0] * direction).sum())
     wanted = gradients(theirs, (expected * direction).sum())["in_proj_weight"].chunk(3)
-    torch.testing.assert_close(ours["query.weight"], wanted[0], rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(ours["key.weight"], wanted[1], rtol=1e-4, atol=1e-5)
+    assert_close(ours["query.weight"], wanted[0])
+    assert_close(ours["key.weight"], wanted[1])
     assert torch.equal(looked(built, queries, states)[1].argmax(-1), weights.argmax(-1))
 
 
@@ -100,7 +101,7 @@ def test_the_decision_to_attend_again_learns_from_the_step_not_taken(bias: float
     logit = torch.tensor(bias, requires_grad=True)
     (expected,) = torch.autograd.grad(torch.sigmoid(logit) * slope[:2].sum(), logit)  # the third row has one position
     assert float(expected.abs()) > 1e-3
-    torch.testing.assert_close(gradients(built, result.sum())["again.bias"][0], expected, rtol=1e-3, atol=1e-5)
+    assert_close(gradients(built, result.sum())["again.bias"][0], expected)
 
 
 def with_looks(built: HardAttention, looks: int) -> HardAttention:
@@ -139,6 +140,21 @@ def test_fewer_and_fewer_queries_use_soft_attention(step: int, share: float) -> 
     assert float(is_soft.float().mean()) == pytest.approx(share, abs=0.03)
     for others in (built, built.eval()):
         assert torch.equal(looked(others, queries, states)[1], hard)
+
+
+@pytest.mark.parametrize("gradient", ["straight_through", "reinforce"])
+@pytest.mark.parametrize(("step", "share"), [(1, 1.0), (51, 0.65), (101, 0.3), (10_000, 0.3)])
+def test_a_share_of_the_queries_always_uses_soft_attention(gradient: str, step: int, share: float) -> None:
+    built = attention(gradient=gradient, soft_updates=100, soft_share=0.3).train()
+    queries, states = torch.randn(1, 4000, WIDTH), inputs()[1][:1]
+    with collecting(step) as auxiliary:
+        _, weights = looked(built, queries, states, KEEP[:1])
+    is_hard = (weights.amax(-1) == 1).all(1)[0]
+    assert float((~is_hard).float().mean()) == pytest.approx(share, abs=0.04)
+    if gradient == "reinforce":
+        (decisions,) = auxiliary.decisions[built]
+        assert torch.equal(decisions.log_probability[0] != 0, is_hard), "soft attention decides nothing"
+        assert torch.equal(decisions.entropy[0] != 0, is_hard)
 
 
 def test_the_objective_passes_the_number_of_the_update() -> None:

@@ -87,7 +87,7 @@ def test_singles_differ_from_their_centre_as_described(benchmark: SimpleNamespac
     assert len(centres) == 4
     for plan in plans:
         if plan.factor not in ("centre", "family"):
-            assert plan.effective[plan.factor] == plan.varied.removesuffix(", annealed")
+            assert plan.effective[plan.factor] == plan.varied.partition(", ")[0]
             assert plan.settings != centres[plan.group].settings
     families = {(plan.effective["encoder"], plan.effective["decoder"]) for plan in plans}
     known = benchmark.factors.factors()
@@ -197,6 +197,15 @@ def test_of_runs_with_equally_many_new_pairs_the_cheaper_is_preferred(benchmark:
     left = benchmark.covering.pairs_of(plain, known) | benchmark.covering.pairs_of(expensive, known)
     worth = [benchmark.covering._worth(levels, known, left) for levels in (plain, expensive)]
     assert worth[0] == pytest.approx(2.7 * worth[1])
+
+
+def test_reinforce_is_also_run_with_less_noise(benchmark: SimpleNamespace) -> None:
+    plans = {plan.varied: plan for plan in benchmark.design.singles({"gradient"}) if plan.factor == "gradient"}
+    plain, less_noise = (
+        plans[name].settings["model"]["decoder"] for name in ("reinforce", "reinforce, soft baseline and start")
+    )
+    assert less_noise.pop("cross_attention") == {**plain.pop("cross_attention"), **benchmark.design.LESS_NOISE}
+    assert less_noise == plain
 
 
 def test_hard_attention_is_also_run_with_annealed_soft_attention(benchmark: SimpleNamespace) -> None:

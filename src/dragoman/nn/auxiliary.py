@@ -35,7 +35,8 @@ class Decisions:
     log_probability: log-probability of the sample (nats), differentiable. entropy: entropy of the distribution (nats),
     differentiable. baseline: learned estimate of the mean reward from this position onwards, relative to other rows,
     differentiable. entropy_weight, baseline_weight: weights of the entropy and baseline terms in the loss. discount: γ
-    per token. name: name in the log.
+    per token. name: name in the log. has_expected_baseline: whether rewards are compared with those of a pass in which
+    decisions are replaced by their expected values.
     """
 
     log_probability: Tensor
@@ -45,6 +46,7 @@ class Decisions:
     baseline_weight: float
     discount: float = 1.0
     name: str = "decisions"
+    has_expected_baseline: bool = False
 
 
 @dataclass
@@ -115,6 +117,7 @@ class Auxiliary:
 
 
 _collector: ContextVar[Auxiliary | None] = ContextVar("auxiliary collector", default=None)
+_expected_values: ContextVar[bool] = ContextVar("expected values", default=False)
 
 
 @contextmanager
@@ -131,3 +134,19 @@ def collecting(step: int = 1) -> Iterator[Auxiliary]:
 def collector() -> Auxiliary | None:
     """Return the active collector, or None if there is none."""
     return _collector.get()
+
+
+@contextmanager
+def expected_values() -> Iterator[None]:
+    """In this context, modules replace random decisions by their expected values, and report nothing."""
+    collector_token, token = _collector.set(None), _expected_values.set(True)
+    try:
+        yield
+    finally:
+        _expected_values.reset(token)
+        _collector.reset(collector_token)
+
+
+def uses_expected_values() -> bool:
+    """Return whether random decisions are to be replaced by their expected values."""
+    return _expected_values.get()

@@ -13,12 +13,12 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.log import warn
 from dragoman.nn.attention.interface import Attention, AttentionSizes
 from dragoman.nn.attention.soft import Queries, QueryKeyPairs, SoftAttention, SoftAttentionConfig, normalise
-from dragoman.nn.auxiliary import Decisions, collector
+from dragoman.nn.auxiliary import Decisions, collector, uses_expected_values
 from dragoman.nn.positions.scheme import PositionScheme
 from dragoman.nn.randomness import generator
 
 _SMALLEST = 1e-20
-_REINFORCE_SETTINGS = {"entropy_weight", "baseline_weight", "discount"}
+_REINFORCE_SETTINGS = {"baseline", "entropy_weight", "baseline_weight", "discount"}
 
 
 class HardAttentionConfig(SoftAttentionConfig):
@@ -28,8 +28,8 @@ class HardAttentionConfig(SoftAttentionConfig):
     weights (Bengio et al. 2013, section 4): ∂L/∂α_j = ∂L/∂o · v_j, also for positions that were not selected.
 
     `reinforce` samples z ~ α in training, as in the paper. The reward is the negative loss of the current token plus
-    the discounted negative losses of later tokens (γ is `discount`), minus a learned baseline. An entropy bonus
-    encourages exploration. At inference, the position with the largest α is selected.
+    the discounted negative losses of later tokens (γ is `discount`), minus a baseline. An entropy bonus encourages
+    exploration. At inference, the position with the largest α is selected.
 
     YAML: `decoder: {cross_attention: {kind: hard}}`
     """
@@ -43,8 +43,14 @@ class HardAttentionConfig(SoftAttentionConfig):
     soft_updates: int = Field(
         0,
         ge=0,
-        description="For straight_through: number of initial updates in which some queries use soft attention, the "
-        "weighted mean over all keys. Their share falls linearly from 1 to 0. 0: no query uses soft attention.",
+        description="Number of initial updates in which some queries use soft attention, the weighted mean over all "
+        "keys. Their share falls linearly from 1 to `soft_share`. 0: the share is `soft_share` from the start.",
+    )
+    soft_share: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="Share of the queries that use soft attention in training (Xu et al. 2015 use 0.5 with reinforce).",
     )
     max_positions: int | None = Field(
         None,
@@ -56,6 +62,12 @@ class HardAttentionConfig(SoftAttentionConfig):
         False,
         description="Let the model decide after each position whether to attend to another position, up to "
         "`max_positions` in total (deck 003: discrete decisions, the number of steps).",
+    )
+    baseline: Literal["learned", "soft"] = Field(
+        "learned",
+        description="For reinforce: baseline of the rewards. learned: a linear function of the query. soft: in addition, "
+        "the negative losses of the same model with soft attention, which takes a second forward pass (Deng et al. "
+        "2018).",
     )
     entropy_weight: float = Field(
         0.1,
@@ -127,7 +139,8 @@ class HardAttention(SoftAttention):
         super().__init__(config, replace(sizes, dropout=0.0), None)
         self.max_positions = config.max_positions or (3 if config.adaptive else 1)
         self.is_sampled = config.gradient == "reinforce"
-        self.soft_updates = 0 if self.is_sampled else config.soft_updates
+        self.soft_updates, self.soft_share = config.soft_updates, config.soft_share
+        self.has_soft_baseline = config.baseline == "soft"
         self.entropy_weight, self.baseline_weight = config.entropy_weight, config.baseline_weight
         self.discount = config.discount
         query, _, value = config.head_widths(sizes)
@@ -141,6 +154,8 @@ class HardAttention(SoftAttention):
         weights = normalise(exact, pairs.mask, self.config.normaliser)
         # The penalty is computed from α, because the selection itself has no gradient.
         self.add_penalty(weights, pairs.queries.mask)
+        if uses_expected_values():
+            return self.mean(weights.to(pairs.keys.values.dtype), pairs)
         return self.mean(self._selection_weights(weights, pairs.queries, pairs.keys.values), pairs)
 
     def _selection_weights(self, weights: Tensor, queries: Queries, values: Tensor) -> Tensor:
@@ -179,20 +194,24 @@ class HardAttention(SoftAttention):
                 active_queries = active_queries & continues
                 if straight_through:
                     gate = gate * _straight_through(active_queries.to(gate.dtype), probability)[:, None, :, None]
-        if self.training:
-            self._report(states, decisions, selected, queries.rows, queries.mask)
         result = _normalise_counts(differentiable if straight_through else selected)
         if self.training and (share := self._soft_share()):
             is_soft = sample_bernoulli(torch.full_like(weights[:, :1, :, :1], share))
             result = torch.where(is_soft, weights, result)
+            # The output of these queries does not depend on their decisions.
+            decisions = [_mask_decision(terms, is_soft[:, 0, :, 0]) for terms in decisions]
+        if self.training:
+            self._report(states, decisions, selected, queries.rows, queries.mask)
         return result.to(values.dtype)
 
     def _soft_share(self) -> float:
         """Return the share of queries that use soft attention in the current update."""
         auxiliary = collector()
-        if auxiliary is None or not self.soft_updates:
+        if auxiliary is None:
             return 0.0
-        return max(0.0, 1 - (auxiliary.step - 1) / self.soft_updates)
+        if auxiliary.step > self.soft_updates:
+            return self.soft_share
+        return self.soft_share + (1 - self.soft_share) * (1 - (auxiliary.step - 1) / self.soft_updates)
 
     def _report(
         self, states: Tensor, parts: list[tuple[Tensor, Tensor]], selected: Tensor, rows: int, query_mask: Tensor | None
@@ -212,6 +231,7 @@ class HardAttention(SoftAttention):
                 self.baseline_weight,
                 self.discount,
                 "hard_attention",
+                self.has_soft_baseline,
             )
             auxiliary.decide(self, decisions)
         if self.again is not None:
@@ -239,6 +259,12 @@ def _bernoulli_terms(logits: Tensor, probability: Tensor, continues: Tensor, act
     yes, no = functional.logsigmoid(logits), functional.logsigmoid(-logits)
     entropy = -probability * yes - (1 - probability) * no
     return torch.where(continues, yes, no) * active, entropy * active
+
+
+def _mask_decision(terms: tuple[Tensor, Tensor], masked: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the log-probability and entropy (B, Q) of a decision, with 0 where `masked` (B, Q) is True."""
+    log_probability, entropy = terms
+    return log_probability.masked_fill(masked, 0.0), entropy.masked_fill(masked, 0.0)
 
 
 def _normalise_counts(selected: Tensor) -> Tensor:

@@ -2,11 +2,12 @@
 
 from typing import Any, Literal
 
+import torch
 from pydantic import Field
 from torch import Tensor
 
 from dragoman.models.families.family import ProjectedOutput
-from dragoman.nn.auxiliary import Auxiliary, collecting
+from dragoman.nn.auxiliary import Auxiliary, collecting, expected_values
 from dragoman.training.objectives.fused_cross_entropy import projected_losses
 from dragoman.training.objectives.objective import (
     FIRST,
@@ -52,7 +53,8 @@ class CrossEntropy:
     """Label-smoothed cross-entropy, summed over target tokens.
 
     Modules that sample (hard attention) receive the negative of exactly this loss as reward, including the smoothing
-    term, so that their gradient is an unbiased estimate of the gradient of the expected loss.
+    term, so that their gradient is an unbiased estimate of the gradient of the expected loss. If they request it, the
+    reward is relative to the reward of their expected values.
 
     label_smoothing: ε. prior: (V,) probabilities u of the smoothing term; None means uniform. predict: runs the model
     on a batch.
@@ -69,13 +71,33 @@ class CrossEntropy:
         """Compute the loss of one batch."""
         with collecting(point.step) as auxiliary:
             output = self.predict(model, batch, point)
-        return self.loss(output, batch, auxiliary)
+        return self.loss(output, batch, auxiliary, baseline=self.baseline(model, batch, point, auxiliary))
 
-    def loss(self, output: ProjectedOutput, batch: Any, auxiliary: Auxiliary, alpha: float | None = None) -> Loss:
+    def baseline(self, model: Any, batch: Any, point: TrainingPoint, auxiliary: Auxiliary) -> Tensor | None:
+        """Return the loss (N,) of each target token if all random decisions are replaced by their expected values.
+
+        Return None if no module that reported to `auxiliary` has requested this baseline.
+        """
+        if not any(call.has_expected_baseline for calls in auxiliary.decisions.values() for call in calls):
+            return None
+        with torch.no_grad(), expected_values():
+            predictions = self.predict(model, batch, point).at(batch.target_positions)
+            labels = batch.select_targets(batch.labels)
+            hidden, weight, bias = predictions.hidden, predictions.weight, predictions.bias
+            return projected_losses(hidden, weight, labels, self.smoothing, self.prior, True, bias=bias).per_row
+
+    def loss(
+        self,
+        output: ProjectedOutput,
+        batch: Any,
+        auxiliary: Auxiliary,
+        alpha: float | None = None,
+        baseline: Tensor | None = None,
+    ) -> Loss:
         """Compute the loss of a model's output for `batch`, with the auxiliary losses reported by its modules.
 
         alpha: None, or the weight of the divergence between the two halves of the batch, which contain the same
-        examples (see `RDrop`).
+        examples (see `RDrop`). baseline: the result of `baseline`.
         """
         predictions, labels = output.at(batch.target_positions), batch.select_targets(batch.labels)
         losses = projected_losses(
@@ -91,7 +113,7 @@ class CrossEntropy:
         penalty, means = auxiliary.penalty(batch.target_tokens)
         if losses.per_row is not None:
             rewards = losses.per_row.new_zeros(batch.labels.shape)
-            rewards[batch.target_mask] = -losses.per_row
+            rewards[batch.target_mask] = -losses.per_row if baseline is None else baseline - losses.per_row
             policy = credit(auxiliary.decisions, rewards, batch.target_mask)
             penalty, means = penalty + policy.total, {**means, **policy.means}
         if losses.divergence is not None:

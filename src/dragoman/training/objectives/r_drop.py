@@ -48,5 +48,6 @@ class RDrop:
         both = batch.repeat_rows()
         with collecting(point.step) as auxiliary:
             output = self.objective.predict(model, both, point)
-        loss = self.objective.loss(output, both, auxiliary, self.alpha)
+        baseline = self.objective.baseline(model, both, point, auxiliary)
+        loss = self.objective.loss(output, both, auxiliary, self.alpha, baseline)
         return replace(loss, total=loss.total / 2, cross_entropy=loss.cross_entropy / 2, tokens=batch.target_tokens)
