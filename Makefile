@@ -11,12 +11,13 @@ PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist workstea
 # Some images set this variable; every process started by the tests would then compile all modules that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-all lint types format wheel clean
+.PHONY: help demo test test-all test-levels lint types format wheel clean
 
 help:
 	@echo "make demo      train on the built-in corpus and show the results"
 	@echo "make test      the tests that every change must pass; takes minutes"
 	@echo "make test-all  all tests, including the slow ones"
+	@echo "make test-levels  the numerical tests at each level of instructions that the processor has"
 	@echo "make lint      ruff and the import rules"
 	@echo "make types     mypy --strict; for the tests, names and arguments only"
 	@echo "make format    format the code with ruff"
@@ -31,6 +32,9 @@ test: $(VENV)/.dev
 
 test-all: $(VENV)/.dev
 	$(PYTEST) $(PYTEST_ARGS)
+
+test-levels: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python tests/fixtures/levels.py -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

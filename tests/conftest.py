@@ -14,6 +14,8 @@ sys.path.insert(0, str(Path(__file__).parent / "fixtures"))
 
 from training_runs import Server
 
+from dragoman.native import compiler
+
 settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow], deadline=None)
 settings.load_profile("busy")
 """The machine is shared by several workers and other programs, so the duration of an example is not checked."""
@@ -22,6 +24,18 @@ settings.register_profile("fixed", settings.get_profile("busy"), derandomize=Tru
 
 SLOW_FOLDERS = ("faults", "learn", "property")
 """Folders with the slowest tests. They run first, so that short tests remain to be balanced between workers."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that tests/fixtures/levels.py passes."""
+    names = [each.name for each in compiler.INSTRUCTION_SETS]
+    parser.addoption("--instructions", choices=names, default=names[0], help="the native engine's best instruction set")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Hide instruction sets that are better than `--instructions`."""
+    names = [each.name for each in compiler.INSTRUCTION_SETS]
+    compiler.INSTRUCTION_SETS = compiler.INSTRUCTION_SETS[names.index(config.getoption("--instructions")) :]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from closeness import assert_close
 from torch.nn import functional
 
 from dragoman.lecture.attention_as_convolution import (
@@ -11,8 +12,6 @@ from dragoman.lecture.attention_as_convolution import (
 )
 from dragoman.nn.attention.recording import recording
 from dragoman.nn.mask import CausalSpan
-
-CLOSE = {"rtol": 0.0, "atol": 1e-5}
 
 
 @pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths")
@@ -26,7 +25,7 @@ def test_one_dimension(inputs: int, outputs: int, size: int, dilation: int, leng
     states = torch.randn(2, inputs, length)
     expected = functional.conv1d(states, weight, bias, padding="same", dilation=dilation)
     found = AttentionConvolution1d(weight, bias, dilation)(states)
-    torch.testing.assert_close(found, expected, **CLOSE)
+    assert_close(found, expected)
 
 
 @pytest.mark.parametrize(("rows", "across"), [(3, 3), (1, 5), (2, 3)])
@@ -36,7 +35,7 @@ def test_two_dimensions(rows: int, across: int) -> None:
     images = torch.randn(2, 3, 6, 8)
     expected = functional.conv2d(images, weight, bias, padding="same")
     found = AttentionConvolution2d(weight, bias, columns=8)(images)
-    torch.testing.assert_close(found, expected, **CLOSE)
+    assert_close(found, expected)
 
 
 def test_a_causal_convolution_is_attention_with_a_cache() -> None:
@@ -50,7 +49,7 @@ def test_a_causal_convolution_is_attention_with_a_cache() -> None:
         token = padded[:, :, place : place + 1].transpose(1, 2)
         result, cache = attention.causal_self_attend(token, cache, CausalSpan(place, 1, token.device))
         found.append(result)
-    torch.testing.assert_close(torch.cat(found[2:], 1).transpose(1, 2), expected, **CLOSE)
+    assert_close(torch.cat(found[2:], 1).transpose(1, 2), expected)
 
 
 def test_each_head_attends_to_one_distance() -> None:
@@ -69,7 +68,7 @@ def test_attention_can_be_what_no_convolution_is() -> None:
     weight, states = torch.randn(2, 2, 3), torch.randn(1, 2, 9)
     attention = AttentionConvolution1d(weight)
     twice = attention(2 * states)
-    torch.testing.assert_close(twice, 2 * attention(states), **CLOSE)
+    assert_close(twice, 2 * attention(states))
     with torch.no_grad():
         attention.attention.key.weight.normal_()
         attention.attention.query.weight.normal_()

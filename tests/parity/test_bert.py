@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from bert_folders import TEXTS, hard_lines, write_bert
+from closeness import assert_close
 from safetensors.torch import load_file, save_file
 
 from dragoman import Predictor
@@ -96,15 +97,15 @@ def test_outputs_equal_hugging_face(models: tuple[Any, Path, Path], texts: list[
     model, tokenizer = loaded(ours), transformers.AutoTokenizer.from_pretrained(folder)
     states, outputs = their_outputs(theirs, tokenizer, texts)
     mask, our_states, our_output = our_outputs(model, texts)
-    torch.testing.assert_close(our_states[mask], states[mask], rtol=0, atol=1e-5)
+    assert_close(our_states[mask], states[mask])
     per_token = our_output.dim() == 3
     expected = outputs.squeeze(1) if model.config["model"]["head"]["kind"] == "regression" else outputs
     chosen = mask if per_token else torch.ones(len(texts), dtype=torch.bool)
-    torch.testing.assert_close(our_output[chosen], expected[chosen], rtol=0, atol=1e-5)
+    assert_close(our_output[chosen], expected[chosen])
     for number, text in enumerate(texts):
         alone_mask, _, alone = our_outputs(model, [text])
         row = our_output[number][mask[number]] if per_token else our_output[number]
-        torch.testing.assert_close(alone[0][alone_mask[0]] if per_token else alone[0], row, rtol=0, atol=1e-5)
+        assert_close(alone[0][alone_mask[0]] if per_token else alone[0], row)
 
 
 def test_names_of_labels_keep_their_order(models: tuple[Any, Path, Path]) -> None:
@@ -277,7 +278,7 @@ def test_pairs_continue_as_hugging_face_says(tmp_path: Path) -> None:
         rows = [ours.tokenizers.source.encode_batch(pair) for pair in PAIRS]
         ids, mask = pad([join_texts(row, None).ids for row in rows])
         found = ours.model(ids, mask).next_sentence_logits(ids == BOS)
-    torch.testing.assert_close(found, expected.flip(1), rtol=0, atol=1e-5)
+    assert_close(found, expected.flip(1))
 
 
 def test_a_masked_model_with_the_parts_of_pre_training_keeps_them(tmp_path: Path) -> None:

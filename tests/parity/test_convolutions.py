@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from closeness import assert_close
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -77,7 +78,7 @@ def compare(model: Seq2Seq, plain: Any) -> None:
     found = model(source, keep, inputs).logits()
     for row, (reading, writing) in enumerate(zip(SOURCES, TARGETS, strict=True)):
         expected = plain(torch.tensor(reading), torch.tensor(writing)) @ model.decoder.projection.weight.T
-        torch.testing.assert_close(found[row, : len(writing)], expected, rtol=1e-4, atol=1e-4)
+        assert_close(found[row, : len(writing)], expected)
 
 
 @pytest.mark.parametrize("attention", [{}, {"scorer": {"kind": "dot"}, "projections": False}], ids=["ours", "paper's"])

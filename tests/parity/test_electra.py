@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from closeness import assert_close
 from torch import Tensor, nn
 
 from dragoman.data.batches.labelled import NO_LABEL
@@ -124,9 +125,9 @@ def test_outputs_of_generator_and_body_equal_hugging_face(model: EncoderOnly) ->
     mask = IDS != PAD
     theirs = generator_of(model)(IDS, attention_mask=mask.long()).logits
     assert model.generator is not None
-    torch.testing.assert_close(model.generator(IDS, mask).logits()[mask], theirs[mask], rtol=0, atol=1e-5)
+    assert_close(model.generator(IDS, mask).logits()[mask], theirs[mask])
     theirs = discriminator_of(model)(IDS, attention_mask=mask.long()).logits
-    torch.testing.assert_close(model(IDS, mask)[mask], theirs[mask], rtol=0, atol=1e-5)
+    assert_close(model(IDS, mask)[mask], theirs[mask])
 
 
 def test_the_loss_is_the_sum_of_hugging_faces_losses_for_the_same_draws(model: EncoderOnly) -> None:
@@ -143,4 +144,4 @@ def test_the_loss_is_the_sum_of_hugging_faces_losses_for_the_same_draws(model: E
     masked = generator_of(model)(IDS, attention_mask=attention, labels=LABELS).loss
     replaced = discriminator_of(model)(drawn, attention_mask=attention, labels=(drawn != original).long()).loss
     assert drawn.ne(original).any()
-    torch.testing.assert_close(loss, masked + 50 * replaced, rtol=1e-5, atol=1e-5)
+    assert_close(loss, masked + 50 * replaced)

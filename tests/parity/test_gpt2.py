@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from closeness import assert_close
 from torch import Tensor
 
 from dragoman.models.language_model import DecoderOnly, LanguageModelConfig
@@ -14,7 +15,6 @@ transformers = pytest.importorskip("transformers")
 
 SIZE, WIDTH, HEADS, LAYERS, POSITIONS = 61, 32, 4, 3, 24
 TEXTS = [[1, 5, 9, 4, 33, 60, 12, 7], [1, 8, 3], [1, 50, 50, 20, 11], [1]]
-CLOSE: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-5}
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["tied", "untied"])
@@ -95,7 +95,7 @@ def original_logits(original: Any, text: list[int]) -> Tensor:
 def test_a_whole_text(models: tuple[Any, DecoderOnly]) -> None:
     original, ours = models
     for text in TEXTS:
-        torch.testing.assert_close(ours(torch.tensor([text])).logits()[0], original_logits(original, text), **CLOSE)
+        assert_close(ours(torch.tensor([text])).logits()[0], original_logits(original, text))
 
 
 @torch.no_grad()
@@ -105,7 +105,7 @@ def test_step_by_step(models: tuple[Any, DecoderOnly]) -> None:
     for token in TEXTS[0]:
         output, state = ours.decoder.step(torch.tensor([[token]]), state)
         found.append(output.last_logits()[0])
-    torch.testing.assert_close(torch.stack(found), original_logits(original, TEXTS[0]), **CLOSE)
+    assert_close(torch.stack(found), original_logits(original, TEXTS[0]))
 
 
 @torch.no_grad()
@@ -123,7 +123,7 @@ def test_ragged_prompts_and_their_continuation(models: tuple[Any, DecoderOnly]) 
     logits = torch.cat(found, 1)
     for row, text in enumerate(TEXTS):
         expected = original_logits(original, [*text, *further])
-        torch.testing.assert_close(logits[row, longest - len(text) :], expected, **CLOSE)
+        assert_close(logits[row, longest - len(text) :], expected)
 
 
 @torch.no_grad()

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from closeness import assert_close
 from test_torch_transformer import small_model, torch_twin
 from torch import Tensor, nn
 
@@ -37,4 +38,4 @@ def test_every_layers_weights_are_torchs(order: str) -> None:
     assert set(found) == set(told)
     assert len(found) == 6
     for name, weights in found.items():
-        torch.testing.assert_close(torch.from_numpy(weights), told[name][0].detach(), rtol=1e-4, atol=1e-6)
+        assert_close(torch.from_numpy(weights), told[name][0].detach())

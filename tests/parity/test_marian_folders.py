@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from closeness import assert_close
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from marian_folders import lines, pieces, their_model, their_tokenizer, write_marian
@@ -79,7 +80,7 @@ def logits(theirs: Any, ours: LoadedModel) -> tuple[torch.Tensor, torch.Tensor]:
 
 def test_logits_equal_hugging_face(folders: tuple[Path, Path]) -> None:
     expected, found = logits(their_model(folders[0]), loaded(folders[1]))
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    assert_close(found, expected)
     assert float(expected.std()) > 0.5
 
 
@@ -112,7 +113,7 @@ def test_the_round_trip_is_exact(folders: tuple[Path, Path], tmp_path: Path) -> 
 def test_hugging_face_reads_an_export(folders: tuple[Path, Path], tmp_path: Path) -> None:
     export(folders[1], tmp_path / "exported", "marian")
     expected, found = logits(their_model(tmp_path / "exported"), loaded(folders[1]))
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    assert_close(found, expected)
     one, other = their_tokenizer(folders[0]), their_tokenizer(tmp_path / "exported")
     for text in lines("source")[:3]:
         assert one(text).input_ids == other(text).input_ids

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from closeness import assert_all_close, assert_close
 from torch import Tensor
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -20,11 +21,10 @@ def inputs(rows: int = ROWS) -> tuple[Tensor, Tensor, Tensor]:
 
 def check(found: Tensor, expected: Tensor, leaves: tuple[Tensor, ...], other: tuple[Tensor, ...]) -> None:
     """Values, and gradients with a factor other than 1."""
-    torch.testing.assert_close(found.double(), expected.double(), rtol=1e-5, atol=1e-4)
+    assert_close(found, expected)
     ours = torch.autograd.grad(found * 0.3, leaves)
     theirs = torch.autograd.grad(expected * 0.3, other)
-    for one, two in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(one.double(), two.double(), rtol=1e-4, atol=1e-5)
+    assert_all_close(ours, theirs)
 
 
 @pytest.mark.parametrize("chunk", [1, 10, 53, 1024])
@@ -36,7 +36,7 @@ def test_equals_torch(monkeypatch: pytest.MonkeyPatch, chunk: int, smoothing: fl
     logits = hidden @ weight.t()
     expected = functional.cross_entropy(logits, labels, label_smoothing=smoothing, reduction="sum")
     check(total, expected, (hidden, weight), (hidden, weight))
-    torch.testing.assert_close(plain, functional.cross_entropy(logits, labels, reduction="sum"), rtol=1e-5, atol=1e-4)
+    assert_close(plain, functional.cross_entropy(logits, labels, reduction="sum"))
     assert not plain.requires_grad
 
 
@@ -67,7 +67,7 @@ def test_a_bias_equals_its_formula(monkeypatch: pytest.MonkeyPatch, uniform: boo
     rows = -(goal * (exact[0] @ exact[1].t() + exact[2]).log_softmax(-1)).sum(1)
     check(losses.total, rows.sum(), (hidden, weight, bias), exact)
     if losses.per_row is not None:
-        torch.testing.assert_close(losses.per_row.double(), rows.detach(), rtol=1e-5, atol=1e-4)
+        assert_close(losses.per_row, rows.detach())
 
 
 def test_a_uniform_prior_is_the_default() -> None:

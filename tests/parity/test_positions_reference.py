@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from closeness import assert_close
 from torch import Tensor, nn
 
 from dragoman.nn.attention.interface import AttentionSizes
@@ -53,7 +54,7 @@ def test_rotary_equals_roformers_layer(heads: int) -> None:
         turns = table(states.shape[:2])[None, None]
         expected = ours.output(layer(states, additive, turns)[0])
         found = ours.self_attend(states, Mask.padding(keep))
-    torch.testing.assert_close(found[keep], expected[keep], rtol=0, atol=2e-6)
+    assert_close(found[keep], expected[keep], terms=WIDTH)
     plain = attention(heads, PositionScheme())
     plain.load_state_dict(ours.state_dict())
     assert not torch.allclose(plain.self_attend(states, Mask.padding(keep)), found, atol=1e-3)
@@ -72,11 +73,11 @@ def test_rotary_scores_equal_gpt_neoxs_on_reordered_components(base: float) -> N
     cosines, sines = neox.GPTNeoXRotaryEmbedding(config)(queries, torch.arange(start, start + length)[None])
     left, right = neox.apply_rotary_pos_emb(queries[..., halves], keys[..., halves], cosines, sines)
     ours = Rotary(base)
-    torch.testing.assert_close(ours.rotate(queries, start)[..., halves], left, rtol=0, atol=2e-6)
+    assert_close(ours.rotate(queries, start)[..., halves], left, terms=WIDTH)
     found = ours.rotate(queries, start) @ ours.rotate(keys, start).mT
-    torch.testing.assert_close(found, left @ right.mT, rtol=0, atol=1e-5)
+    assert_close(found, left @ right.mT, terms=WIDTH)
     # the score depends only on the distance
-    torch.testing.assert_close(ours.rotate(queries, 700) @ ours.rotate(keys, 700).mT, found, rtol=0, atol=1e-4)
+    assert_close(ours.rotate(queries, 700) @ ours.rotate(keys, 700).mT, found, terms=WIDTH)
 
 
 @pytest.mark.parametrize("heads", [1, 2, 3, 6, 8, 12])
@@ -102,7 +103,7 @@ def test_alibi_equals_blooms_layer(heads: int) -> None:
         expected = layer(states, torch.zeros_like(states), alibi, later)[0]
         found, cache = ours.causal_self_attend(states[:, :7], None, CausalSpan(0, 7, states.device))
         rest, _ = ours.causal_self_attend(states[:, 7:], cache, CausalSpan(7, LENGTH - 7, states.device))
-    torch.testing.assert_close(torch.cat((found, rest), 1), expected, rtol=0, atol=2e-6)
+    assert_close(torch.cat((found, rest), 1), expected, terms=WIDTH)
 
 
 @pytest.mark.parametrize("heads", [4, 12, 16, 20])
@@ -110,7 +111,7 @@ def test_alibis_slopes_are_mpts(heads: int) -> None:
     mpt = pytest.importorskip("transformers.models.mpt.modeling_mpt")
     expected = mpt.build_mpt_alibi_tensor(heads, 2)[:, 0, 0].neg()
     # slopes of other numbers than powers of two are ordered differently there, which only renames heads
-    torch.testing.assert_close(torch.tensor(sorted(slopes(heads))), expected.sort().values, rtol=1e-6, atol=0)
+    assert_close(torch.tensor(sorted(slopes(heads))), expected.sort().values, terms=WIDTH)
 
 
 def shaw(parts: dict[str, Tensor], layer: Relative, config: RelativeConfig, keep: list[bool]) -> Tensor:
@@ -150,7 +151,7 @@ def test_shaws_tables_equal_two_plain_loops(options: dict[str, Any]) -> None:
         }
         heads = shaw(parts, ours.relation, config, keep[row].tolist())
         expected = ours.output(heads.transpose(0, 1).reshape(LENGTH, -1))
-        torch.testing.assert_close(found[row][keep[row]], expected[keep[row]], rtol=0, atol=1e-12)
+        assert_close(found[row][keep[row]], expected[keep[row]], terms=WIDTH)
 
 
 def test_shaws_fused_path_equals_the_explicit_one() -> None:
@@ -162,7 +163,7 @@ def test_shaws_fused_path_equals_the_explicit_one() -> None:
     whole = ours.self_attend(states, Mask.padding(keep))
     with recording():
         explicit = ours.self_attend(states, Mask.padding(keep))
-    torch.testing.assert_close(whole[keep], explicit[keep], rtol=0, atol=1e-5)
+    assert_close(whole[keep], explicit[keep], terms=WIDTH)
 
 
 @pytest.mark.parametrize("config", [RelativeConfig(distance=2), AlibiConfig()])

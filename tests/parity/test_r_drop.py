@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from closeness import assert_all_close, assert_close
 from torch import Tensor
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -56,12 +57,11 @@ def test_the_loss_and_its_gradient_equal_torch(monkeypatch: pytest.MonkeyPatch, 
     divergence = formula(*logits)
     expected = sum(plain) + 3 * divergence
     assert float(divergence.detach()) > 100
-    torch.testing.assert_close(found.total, expected, rtol=1e-5, atol=1e-4)
-    torch.testing.assert_close(found.divergence, divergence.detach(), rtol=1e-5, atol=1e-4)
+    assert_close(found.total, expected)
+    assert_close(found.divergence, divergence.detach())
     ours = torch.autograd.grad(found.total * 0.3, (one, other, weight))
     theirs = torch.autograd.grad(expected * 0.3, (one, other, weight))
-    for mine, reference in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(mine, reference, rtol=1e-4, atol=1e-4)
+    assert_all_close(ours, theirs)
 
 
 def test_numerical_gradients_agree() -> None:
@@ -163,14 +163,14 @@ def test_the_whole_loss_equals_equation_4() -> None:
         for each in (one, other)
     ]
     divergence = formula(one, other)
-    torch.testing.assert_close(found.total, (sum(losses) + 3 * divergence) / 2, rtol=1e-5, atol=1e-4)
+    assert_close(found.total, (sum(losses) + 3 * divergence) / 2)
     assert found.auxiliary["r_drop"] == pytest.approx(float(divergence.detach()) / pairs.target_tokens, rel=1e-4)
 
 
 def test_without_dropout_both_passes_agree() -> None:
     subject, plain = model(0.0), CrossEntropy()
     found, expected = RDrop(plain, 5)(subject, batch()), plain(subject, batch())
-    torch.testing.assert_close(found.total, expected.total, rtol=1e-5, atol=1e-4)
+    assert_close(found.total, expected.total)
     assert found.auxiliary["r_drop"] == pytest.approx(0, abs=1e-6)
 
 

@@ -4,6 +4,7 @@ from itertools import product
 
 import pytest
 import torch
+from closeness import assert_close
 from plain_recurrent import MODULES, copy_to_torch, plain_encoder, plain_logits, reordered, torch_weights
 from recurrent_models import BRIDGES, CELLS, WIRINGS, small_model
 from torch import nn
@@ -15,7 +16,6 @@ from dragoman.nn.recurrent.cells import CELLS as CLASSES
 from dragoman.nn.recurrent.stack import Reader, Stack
 
 SOURCES, TARGETS = [[5, 9, 4, 2], [7, 2], [12, 4, 16, 11, 6, 5, 2]], [[1, 8, 9], [1, 10, 11, 12, 5], [1]]
-CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 
 
 def randomise(module: nn.Module) -> None:
@@ -41,9 +41,9 @@ def test_a_stack_equals_torch(kind: str, layers: int) -> None:
     first = [torch.randn(layers, 4, 7, requires_grad=True) for _ in range(2 if kind == "lstm" else 1)]
     outputs, states = ours(ours.drive(inputs), [tuple(part[layer] for part in first) for layer in range(layers)])
     expected, last = theirs(inputs, tuple(first) if kind == "lstm" else first[0])
-    torch.testing.assert_close(outputs, expected, **CLOSE)
+    assert_close(outputs, expected)
     for part, wanted in enumerate(finals(kind, last)):
-        torch.testing.assert_close(torch.stack([state[part] for state in states]), wanted, **CLOSE)
+        assert_close(torch.stack([state[part] for state in states]), wanted)
 
     directions = torch.randn_like(expected)
     found = (outputs * directions).sum() + sum(part.square().sum() for state in states for part in state)
@@ -53,7 +53,7 @@ def test_a_stack_equals_torch(kind: str, layers: int) -> None:
         torch.autograd.grad(found, leaves, retain_graph=True), torch.autograd.grad(wanted, leaves, retain_graph=True),
         strict=True,
     ):  # fmt: skip
-        torch.testing.assert_close(gradient, other, **CLOSE)
+        assert_close(gradient, other)
     found.backward()
     wanted.backward()
     for number, cell in enumerate(ours.layers):
@@ -71,14 +71,12 @@ def same_weight_gradients(cell: Cell, theirs: nn.Module, kind: str, suffix: str)
         assert parameter.grad is not None
         return parameter.grad
 
-    torch.testing.assert_close(reordered(of(cell.input_weights[0]), kind), theirs_of("weight_ih"), **CLOSE)
+    assert_close(reordered(of(cell.input_weights[0]), kind), theirs_of("weight_ih"))
     recurrent = of(cell.recurrent_weight)
-    torch.testing.assert_close(
-        recurrent if kind == "gru" else reordered(recurrent, kind), theirs_of("weight_hh"), **CLOSE
-    )
-    torch.testing.assert_close(reordered(of(cell.bias), kind), theirs_of("bias_ih"), **CLOSE)
+    assert_close(recurrent if kind == "gru" else reordered(recurrent, kind), theirs_of("weight_hh"))
+    assert_close(reordered(of(cell.bias), kind), theirs_of("bias_ih"))
     if kind == "gru":
-        torch.testing.assert_close(of(cell.recurrent_bias), theirs_of("bias_hh")[-cell.hidden :], **CLOSE)  # type: ignore[arg-type]
+        assert_close(of(cell.recurrent_bias), theirs_of("bias_hh")[-cell.hidden :])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("layers", "both"), [(1, False), (1, True), (2, True)])
@@ -96,14 +94,14 @@ def test_a_reader_equals_torch_on_packed_sentences(kind: str, layers: int, both:
     states, final = ours(inputs, keep)
     packed, last = theirs(pack_padded_sequence(inputs, lengths, batch_first=True, enforce_sorted=False))
     expected, _ = pad_packed_sequence(packed, batch_first=True)
-    torch.testing.assert_close(states[keep], expected[keep], **CLOSE)
+    assert_close(states[keep], expected[keep])
     wanted = finals(kind, last)[0].view(layers, -1, 3, 6)[-1].transpose(0, 1).reshape(3, -1)
-    torch.testing.assert_close(final, wanted, **CLOSE)
+    assert_close(final, wanted)
     found = states[keep].square().sum() + final.exp().sum()
     other = expected[keep].square().sum() + wanted.exp().sum()
     (gradient,) = torch.autograd.grad(found, inputs, retain_graph=True)
     (its,) = torch.autograd.grad(other, inputs, retain_graph=True)
-    torch.testing.assert_close(gradient, its, **CLOSE)
+    assert_close(gradient, its)
     found.backward()
     other.backward()
     for number, cell in enumerate(cells):

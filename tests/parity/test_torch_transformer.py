@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from closeness import assert_close
 from torch import Tensor, nn
 
 from dragoman.data.batches.batch import pad
@@ -43,11 +44,11 @@ def test_attention_equals_torch(keys: int) -> None:
     keep[1, 4:] = False
     expected, weights = theirs(queries, states, states, key_padding_mask=~keep, average_attn_weights=False)
     result = ours.cross_attend(queries, ours.project_memory(states, Mask.padding(keep)), Mask.padding(keep))
-    torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-5)
+    assert_close(result, expected)
     with recording() as recorded:
         explicit = ours.cross_attend(queries, ours.project_memory(states, Mask.padding(keep)), Mask.padding(keep))
-    torch.testing.assert_close(explicit, expected, rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(recorded[ours][0], weights, rtol=1e-4, atol=1e-6)
+    assert_close(explicit, expected)
+    assert_close(recorded[ours][0], weights)
 
 
 @pytest.mark.parametrize("keys", [7, 300], ids=["explicit", "fused"])
@@ -131,12 +132,12 @@ def test_logits_and_gradients_equal_torch(order: str) -> None:
         memory_key_padding_mask=~source_mask,
     )
     theirs = hidden @ model.decoder.projection.weight.t()
-    torch.testing.assert_close(ours[target_mask], theirs[target_mask], rtol=1e-4, atol=1e-4)
+    assert_close(ours[target_mask], theirs[target_mask])
 
     table = model.encoder.embedding.tokens.weight
     (expected,) = torch.autograd.grad(theirs[target_mask].logsumexp(-1).sum(), table, retain_graph=True)
     (found,) = torch.autograd.grad(ours[target_mask].logsumexp(-1).sum(), table)
-    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+    assert_close(found, expected)
 
 
 def test_sizes_of_the_paper() -> None:

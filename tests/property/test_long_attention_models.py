@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from closeness import assert_close
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -109,7 +110,7 @@ def test_any_split_of_the_steps_equals_the_whole(name: str, sources: list[list[i
         for part in tokens.split(lengths, 1):
             output, state = built.decoder.step(part, state)
             parts.append(output.logits())
-        torch.testing.assert_close(torch.cat(parts, 1), whole.logits(), **CLOSE)
+        assert_close(torch.cat(parts, 1), whole.logits())
 
 
 @NAMES
@@ -132,7 +133,7 @@ def test_reordered_hypotheses_continue_as_if_read_alone(
         read = torch.cat([read, step], 1)
         for row, owner in enumerate(owners):
             alone, _ = built.decoder.step(read[row : row + 1], started(built, [sources[owner]]))
-            torch.testing.assert_close(output.logits()[row, -1], alone.logits()[0, -1], **CLOSE)
+            assert_close(output.logits()[row, -1], alone.logits()[0, -1])
         kept = sorted(data.draw(st.sets(st.integers(0, len(owners) // width - 1), min_size=1)))
         wider = data.draw(st.integers(1, 3))
         chosen = [each * width + data.draw(st.integers(0, width - 1)) for each in kept for _ in range(wider)]
@@ -153,7 +154,7 @@ def test_padding_and_the_batchs_order_change_nothing(
     found = built.decoder.step(tokens[order], started(built, [sources[row] for row in order], extra))[0].logits()
     for place, row in enumerate(order):
         alone = built.decoder.step(tokens[row : row + 1], started(built, [sources[row]]))[0].logits()[0]
-        torch.testing.assert_close(found[place], alone, **CLOSE)
+        assert_close(found[place], alone)
 
 
 @NAMES
@@ -167,7 +168,7 @@ def test_later_tokens_do_not_change_earlier_ones(name: str, sources: list[list[i
     changed[:, place] = 4 + (tokens[:, place] - 3) % (SIZE - 4)
     one = built.decoder.step(tokens, started(built, sources))[0].logits()
     two = built.decoder.step(changed, started(built, sources))[0].logits()
-    torch.testing.assert_close(one[:, :place], two[:, :place], **CLOSE)
+    assert_close(one[:, :place], two[:, :place])
     assert not torch.allclose(one[:, place], two[:, place], **CLOSE)
 
 
@@ -195,10 +196,10 @@ def test_returning_attention_changes_nothing_else(name: str) -> None:
     for part in tokens.split([1, 5, 3], 1):
         output, state = built.decoder.step(part, state)
         shown.append(output)
-    torch.testing.assert_close(torch.cat([each.logits() for each in shown], 1), plain.logits(), **CLOSE)
+    assert_close(torch.cat([each.logits() for each in shown], 1), plain.logits())
     weights = torch.cat([each.attention for each in shown], 1)  # type: ignore[misc]
     assert weights.shape == (2, 9, 5)
-    torch.testing.assert_close(weights.sum(2), torch.ones(2, 9), **CLOSE)
+    assert_close(weights.sum(2), torch.ones(2, 9))
     assert not weights[1, :, 2:].any()
 
 

@@ -1,11 +1,13 @@
 """Recurrent decoders with any split of steps, beam, batch order and padding; any encoder with any decoder."""
 
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from typing import Any
 
 import pytest
 import torch
+from closeness import assert_close
 from recurrent_models import BRIDGES, CELLS, SIZE, WIRINGS, small_model
 from torch import Tensor
 
@@ -62,7 +64,7 @@ def test_any_split_of_the_steps_equals_the_whole(model: Seq2Seq) -> None:
         for part in tokens.split(lengths, 1):
             output, state = model.decoder.step(part, state)
             parts.append(output.logits())
-        torch.testing.assert_close(torch.cat(parts, 1), whole.logits(), **CLOSE)
+        assert_close(torch.cat(parts, 1), whole.logits())
 
 
 @torch.no_grad()
@@ -78,7 +80,7 @@ def test_hypotheses_of_a_beam_continue_as_if_read_alone(model: Seq2Seq) -> None:
     for place, row in enumerate(rows.tolist()):
         read = torch.cat([first[row // 3], later[row], last[place]])[None]
         alone, _ = model.decoder.step(read, started(model, [SOURCES[row // 3]]))
-        torch.testing.assert_close(found.logits()[place], alone.logits()[0, -2:], **CLOSE)
+        assert_close(found.logits()[place], alone.logits()[0, -2:])
 
 
 @torch.no_grad()
@@ -91,7 +93,7 @@ def test_padding_and_the_batchs_order_change_nothing(model: Seq2Seq) -> None:
     order = [2, 0, 1]
     found = model.decoder.step(tokens[order], started(model, [SOURCES[row] for row in order], 3))[0].logits()
     for place, row in enumerate(order):
-        torch.testing.assert_close(found[place], expected[row], **CLOSE)
+        assert_close(found[place], expected[row])
 
 
 @torch.no_grad()
@@ -100,6 +102,24 @@ def test_the_source_matters_and_every_part_of_it(model: Seq2Seq) -> None:
     one, two = ([[5, 9, 4, 2]], [[5, 9, 14, 2]])
     logits = [model.decoder.step(tokens, started(model, each))[0].logits() for each in (one, two)]
     assert not torch.allclose(*logits, **CLOSE)
+
+
+@pytest.mark.parametrize("wiring", WIRINGS)
+@pytest.mark.parametrize("attention", ["additive", "absent"])
+@torch.no_grad()
+def test_only_attention_reads_more_of_the_source_than_its_summary(wiring: str, attention: str) -> None:
+    """The bottleneck of seq2seq: without attention, the encoder's last state is all that a decoder reads."""
+    model = model_of("lstm" if attention == "absent" else "gru", wiring, "both", attention)
+    tokens = targets(1, 4)
+    memory = model.encode(*pad([[5, 9, 4, 2]]))
+    assert memory.final is not None
+    others = replace(memory, states=memory.states + 1)
+    shorter = replace(memory, final=memory.final + 1)
+    given, with_others, with_another_summary = (
+        model.decoder.step(tokens, model.decoder.start(each))[0].logits() for each in (memory, others, shorter)
+    )
+    assert torch.equal(given, with_others) == (attention == "absent")
+    assert not torch.allclose(given, with_another_summary, **CLOSE)
 
 
 @pytest.mark.parametrize("cell", CELLS)
@@ -112,10 +132,10 @@ def test_an_encoders_memory_of_a_batch_is_that_of_each_sentence(cell: str, both:
     assert together.final is not None
     for row, source in enumerate(SOURCES):
         alone = model.encode(torch.tensor([source]), torch.ones(1, len(source), dtype=torch.bool))
-        torch.testing.assert_close(together.states[row, : len(source)], alone.states[0], **CLOSE)
-        torch.testing.assert_close(together.final[row : row + 1], alone.final, **CLOSE)
+        assert_close(together.states[row, : len(source)], alone.states[0])
+        assert_close(together.final[row : row + 1], alone.final)
         if not both:  # the last state of a one-way encoder is the state of its last token
-            torch.testing.assert_close(alone.final, alone.states[:, -1], **CLOSE)
+            assert_close(alone.final, alone.states[:, -1])
 
 
 def test_a_text_of_padding_only_gives_numbers_and_gradients() -> None:
@@ -145,7 +165,7 @@ def test_attention_has_a_row_per_hypothesis_and_token(wiring: str) -> None:
             model.decoder.step(inputs[row : row + 1], model.decoder.start(alone))
         calls = weights[model.decoder.cross_attention]
         assert len(calls) == (1 if wiring == "luong" else 4)
-        torch.testing.assert_close(output.attention[row], torch.cat(calls, 2)[0, 0], **CLOSE)
+        assert_close(output.attention[row], torch.cat(calls, 2)[0, 0])
         torch.testing.assert_close(output.attention[row].sum(1), torch.ones(4))
         assert not output.attention[row][:, ~keep[sentence]].any()
 

@@ -4,6 +4,7 @@ from functools import cache
 from random import Random
 
 import torch
+from closeness import assert_close
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -63,7 +64,7 @@ def test_any_split_of_the_steps_equals_the_whole(model: Seq2Seq, sources: list[l
         for part in tokens.split(lengths, 1):
             output, state = model.decoder.step(part, state)
             parts.append(output.logits())
-        torch.testing.assert_close(torch.cat(parts, 1), whole.logits(), **CLOSE)
+        assert_close(torch.cat(parts, 1), whole.logits())
         assert state.position == after.position == sum(split)
 
 
@@ -83,7 +84,7 @@ def test_reordered_hypotheses_continue_as_if_read_alone(
         read = torch.cat([read, step], 1)
         for row, owner in enumerate(owners):
             alone, _ = model.decoder.step(read[row : row + 1], started(model, [sources[owner]]))
-            torch.testing.assert_close(output.logits()[row, -1], alone.logits()[0, -1], **CLOSE)
+            assert_close(output.logits()[row, -1], alone.logits()[0, -1])
         groups = len(owners) // width
         kept = sorted(data.draw(st.sets(st.integers(0, groups - 1), min_size=1)))
         new_width = data.draw(st.integers(1, 3))
@@ -114,7 +115,7 @@ def test_padding_and_the_batchs_order_change_nothing(
     shuffled = started(model, [sources[row] for row in order], extra)
     found = model.decoder.step(tokens[order], shuffled)[0].logits()
     for place, row in enumerate(order):
-        torch.testing.assert_close(found[place], expected[row], **CLOSE)
+        assert_close(found[place], expected[row])
 
 
 @settings(max_examples=15, deadline=None)
@@ -126,5 +127,5 @@ def test_later_tokens_do_not_change_earlier_ones(model: Seq2Seq, sources: list[l
     changed[:, place] = 4 + (tokens[:, place] - 3) % (SIZE - 4)
     one = model.decoder.step(tokens, started(model, sources))[0].logits()
     two = model.decoder.step(changed, started(model, sources))[0].logits()
-    torch.testing.assert_close(one[:, :place], two[:, :place], **CLOSE)
+    assert_close(one[:, :place], two[:, :place])
     assert not torch.allclose(one[:, place], two[:, place], **CLOSE)

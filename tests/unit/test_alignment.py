@@ -7,6 +7,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 import pytest
 import torch
+from closeness import assert_close
 from hypothesis import example, given, settings
 from test_vocabulary_kinds import KINDS, TEXT, learn
 from tiny_model import SOURCES, TARGETS, tiny_config, tiny_model, tiny_tokenizers, write_tiny_model
@@ -43,7 +44,7 @@ def test_a_batch_of_pairs_equals_single_pairs(family: str) -> None:
                 value for name, value in capture(model, target, source).items() if name.endswith("cross_attention")
             ]
             assert len(alone) == layers
-            np.testing.assert_allclose(weights, alone[layer - 1].mean(0)[:-1, :-1], atol=1e-5)
+            assert_close(weights, alone[layer - 1].mean(0)[:-1, :-1])
     np.testing.assert_array_equal(
         source_attention(model, pairs)[0], source_attention(model, pairs, max(1, layers - 1))[0]
     )
@@ -53,7 +54,7 @@ def test_a_head_belongs_to_its_layer() -> None:
     model = tiny_model(ModelConfig.model_validate(FAMILIES["transformer"]), tiny_tokenizers()).eval()
     heads = [source_attention(model, [([5, 6], [7, 8])], 1, head)[0] for head in (1, 2)]
     assert not np.allclose(*heads)
-    np.testing.assert_allclose(np.mean(heads, 0), source_attention(model, [([5, 6], [7, 8])], 1)[0], atol=1e-6)
+    assert_close(np.mean(heads, 0), source_attention(model, [([5, 6], [7, 8])], 1)[0])
     for layer, head in ((1, 3), (99, None), (0, 1)):
         with pytest.raises(ConfigError, match="there is no"):
             source_attention(model, [([5, 6], [7])], layer, head)

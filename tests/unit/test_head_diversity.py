@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from closeness import assert_all_close
 from torch import Tensor
 
 from dragoman.data.batches.batch import Batch, collate
@@ -94,8 +95,8 @@ def test_parts_of_a_batch_give_the_gradient_of_the_whole() -> None:
     whole = torch.autograd.grad(objective(built, pairs).total, list(built.parameters()))
     for part in pairs.split(2):
         objective(built, part).total.backward()
-    for parameter, expected in zip(built.parameters(), whole, strict=True):
-        torch.testing.assert_close(parameter.grad, expected, rtol=1e-4, atol=1e-5)
+    parts = [parameter.grad for parameter in built.parameters() if parameter.grad is not None]
+    assert_all_close(parts, whole)
 
 
 def test_it_makes_heads_attend_to_different_positions() -> None:

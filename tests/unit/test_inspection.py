@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from closeness import assert_close
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.image import imread
@@ -103,7 +104,7 @@ def test_every_family_shows_its_weights(tmp_path: Path, family: str) -> None:
         rows, columns = sizes[kind]
         for each in maps:
             assert each.weights.shape[1:] == (lengths[rows], lengths[columns])
-            np.testing.assert_allclose(each.weights.sum(-1), 1, atol=1e-5)
+            assert_close(each.weights.sum(-1), 1)
             assert not (kind == DECODER and np.triu(each.weights, 1).any()), "what was not yet read is attended"
     if family == "hard":
         assert all(set(np.unique(each.weights)) == {0.0, 1.0} for each in inspection.kinds[CROSS])
@@ -131,7 +132,7 @@ def test_shapes_and_sums_for_any_lengths(
         keys = sides["encoder"] if name.endswith("cross_attention") else sides[side]
         assert weights.shape[1:] == (sides[side], keys)
         assert weights.dtype == np.float32
-        np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-5)
+        assert_close(weights.sum(-1), 1)
 
 
 MODELS: dict[str, Any] = {}

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from closeness import close_to
 
 from dragoman import Predictor
 from dragoman.base.errors import ConfigError, DataError
@@ -67,9 +68,9 @@ def test_the_relevance_of_a_word_is_the_derivative_of_the_filled_token(
         every = predictor.model(ids, torch.ones_like(ids, dtype=torch.bool)).logits()[0, place].detach()
         surfaces = range(4, predictor.tokenizer.size - 1)
         assert inspection.relevance.value == pytest.approx(float(every[surfaces.start : surfaces.stop].max()), abs=1e-9)
-        assert total == pytest.approx(_derivative(predictor, ids, place, None), abs=1e-6)
+        assert total == close_to(_derivative(predictor, ids, place, None))
         words = [index for index, word in enumerate(text.words) if word == "fire"]
-        assert text.values[words[0]] == pytest.approx(_derivative(predictor, ids, place, "fire"), abs=1e-6)
+        assert text.values[words[0]] == close_to(_derivative(predictor, ids, place, "fire"))
         erased = inspection.erasure.texts[0].values
         assert [bool(np.isnan(value)) for value in erased] == [
             index == (2 if number == 1 else 13) for index in range(len(erased))
@@ -77,7 +78,7 @@ def test_the_relevance_of_a_word_is_the_derivative_of_the_filled_token(
         shorter = predictor.inspect(TEXT.replace(" , isn't", " isn't"), mask=number)
         assert shorter.relevance is not None
         if shorter.relevance.output == inspection.relevance.output:
-            assert erased[8] == pytest.approx(inspection.relevance.value - shorter.relevance.value, abs=1e-5)
+            assert erased[8] == close_to(inspection.relevance.value - shorter.relevance.value)
 
 
 def _derivative(predictor: Predictor, ids: torch.Tensor, place: int, word: str | None) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from closeness import assert_close
 
 from dragoman import Predictor, evaluate_labels, evaluate_pairs, predict, score, train
 from dragoman.base.errors import ConfigError, DataError, ModelError
@@ -77,7 +78,7 @@ def test_a_document_has_the_same_outputs_beside_any_others_in_its_row(positions:
         for index in order:
             alone = model(torch.tensor([documents[index]]), torch.ones(1, len(documents[index]), dtype=torch.bool))
             end = start + len(documents[index])
-            torch.testing.assert_close(packed[start:end], alone.logits()[0], rtol=1e-5, atol=1e-5)
+            assert_close(packed[start:end], alone.logits()[0])
             start = end
 
 
@@ -111,7 +112,7 @@ def test_the_loss_is_the_cross_entropy_at_masked_places_only(body: Path) -> None
     assert calls == [batch.target_tokens] and batch.target_tokens < batch.mask.sum() / 3
     logits = model(batch.inputs, batch.mask).logits()
     expected = torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), reduction="sum")
-    torch.testing.assert_close(loss.total, expected, rtol=1e-5, atol=1e-4)
+    assert_close(loss.total, expected)
 
 
 @pytest.mark.parametrize(("preset", "published"), [("base", 110e6), ("large", 340e6)])

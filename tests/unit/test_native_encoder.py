@@ -5,9 +5,9 @@ import random
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
+from closeness import assert_close
 from native_encoders import HEADS, SMALL, native_model, random_encoder, random_inputs
 
 from dragoman.base.cancellation import Cancellation, Cancelled
@@ -38,7 +38,7 @@ def test_every_head_has_the_outputs_of_pytorch(head: dict[str, Any]) -> None:
     expected = compute_outputs(model, inputs, CPU)
     found = compute_outputs(native_model(model, threads=2), inputs, CPU)
     for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+        assert_close(one, other)
 
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
@@ -242,4 +242,4 @@ def test_several_tasks_share_an_encoder() -> None:
     for name in heads:
         found = compute_outputs(shared.of_task(name).model, inputs, CPU)
         for one, other in zip(found, compute_outputs(model.of_task(name), inputs, CPU), strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+            assert_close(one, other)

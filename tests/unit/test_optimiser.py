@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from closeness import assert_close
 from torch import nn
 
 from dragoman.training.optimisers.adam import AdamConfig
@@ -26,7 +27,7 @@ def train(model: nn.Module, optimiser: torch.optim.Optimizer, first: int, last: 
 
 def close(one: nn.Module, other: nn.Module) -> None:
     for left, right in zip(one.parameters(), other.parameters(), strict=True):
-        torch.testing.assert_close(left, right, rtol=1e-4, atol=1e-6)
+        assert_close(left, right)
 
 
 def test_equals_torchs_adam_with_the_papers_constants() -> None:
@@ -81,7 +82,7 @@ def test_the_moving_average_equals_its_formula(decay: float) -> None:
         average.update(step)
         shorter = min(decay, (1 + step) / (10 + step))
         expected = shorter * expected + (1 - shorter) * model.weight.detach().double()
-    torch.testing.assert_close(average.shadow["weight"].double(), expected, rtol=1e-5, atol=1e-6)
+    assert_close(average.shadow["weight"], expected)
     kept = model.weight.detach().clone()
     with average.swapped_in():
         assert torch.equal(model.weight, average.shadow["weight"])

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from closeness import assert_close
 from pydantic import ValidationError
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -132,7 +133,7 @@ def test_padding_does_not_change_a_text_of_fractions() -> None:
     keep[:, 5:] = False
     alone = built(source, keep[:, :5], inputs).logits()
     padded = built(nn.functional.pad(source, (0, 4), value=7), keep, inputs).logits()
-    torch.testing.assert_close(padded, alone, rtol=0, atol=1e-5)
+    assert_close(padded, alone)
     longer = built(torch.cat((source, source[:, :2]), 1), torch.ones(1, 7, dtype=torch.bool), inputs).logits()
     assert not torch.allclose(longer, alone, atol=1e-3)
 
@@ -163,7 +164,7 @@ def test_alibi_cannot_tell_an_encoders_left_from_its_right() -> None:
     def read(tokens: Tensor) -> Tensor:
         return built(tokens, torch.ones_like(tokens, dtype=torch.bool), inputs).logits()
 
-    torch.testing.assert_close(read(source.flip(1)), read(source), rtol=0, atol=1e-5)
+    assert_close(read(source.flip(1)), read(source))
     end = torch.tensor([[2]])
     assert not torch.allclose(read(torch.cat((source.flip(1), end), 1)), read(torch.cat((source, end), 1)), atol=1e-3)
 
@@ -173,7 +174,7 @@ def test_layer_normalisation_undoes_an_index_that_is_added() -> None:
     tokens = torch.randn(1, 5, WIDTH)
     norm = nn.LayerNorm(WIDTH)
     added = tokens + vectors(IndexConfig(), 0, 5)
-    torch.testing.assert_close(norm(added), norm(tokens), rtol=0, atol=1e-4)
+    assert_close(norm(added), norm(tokens))
     assert IndexConfig().join == FractionConfig().join == "concatenate"
 
 

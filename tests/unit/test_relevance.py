@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from closeness import assert_close, close_to
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -74,11 +75,11 @@ def test_the_relevance_of_a_linear_model_is_exact(vocabulary: str) -> None:
     table = linear.model.encoder.embedding.tokens.weight.detach() * 8**0.5
     row, bias = linear.model.head.output.weight[number].detach(), linear.model.head.output.bias[number].item()
     each = (table[list(ids)] @ row / len(ids)).numpy()  # what each token adds to the logit
-    assert relevance.total == pytest.approx(relevance.value - bias, abs=1e-5)
+    assert relevance.total == close_to(relevance.value - bias)
     specials = [index for index, token in enumerate(ids) if token in (BOS, EOS)]
-    assert relevance.symbols == pytest.approx(each[specials].sum(), abs=1e-5)
+    assert relevance.symbols == close_to(each[specials].sum())
     for text, (start, end) in zip(relevance.texts, ((1, specials[1]), (specials[1] + 1, specials[2])), strict=True):
-        assert sum(text.values) == pytest.approx(each[start:end].sum(), abs=1e-5)
+        assert sum(text.values) == close_to(each[start:end].sum())
 
 
 @pytest.mark.parametrize("head", HEADS)
@@ -111,7 +112,7 @@ def test_the_relevance_of_a_word_is_the_derivative_along_its_vectors(encoder: st
         change = torch.zeros(count, dtype=torch.float64)
         change[position] = step
         differences.append((output(1 + change) - output(1 - change)) / (2 * step))
-    assert output(torch.ones(count)) == pytest.approx(relevance.value, abs=1e-6)
+    assert output(torch.ones(count)) == close_to(relevance.value)
     assert relevance.total == pytest.approx(sum(differences), abs=1e-4)
     text = relevance.texts[-1]
     ids = encoded.inputs[0].ids
@@ -152,7 +153,7 @@ def test_attention_is_shown_beside_relevance_where_there_is_any(encoder: str) ->
     assert [each.layer for each in inspection.maps] == list(range(1, layers + 1))
     assert all(each.kind == "encoder.self_attention" for each in inspection.maps)
     for each in inspection.maps:
-        np.testing.assert_allclose(each.weights.sum(2), 1, atol=1e-5)
+        assert_close(each.weights.sum(2), 1)
         assert (
             each.queries[0] == "<s>" and each.queries.count("</s>") == 2 and len(each.queries) == each.weights.shape[1]
         )
@@ -215,13 +216,13 @@ def test_erasure_is_the_difference_to_the_text_without_the_word(encoder: str, he
         without = model.encode([LabelledText(("ab cd ef",))])[0].inputs[0]
         logits = model.model(torch.tensor([without.ids]), torch.ones(1, len(without.ids), dtype=torch.bool))[0]
         number = model.labels.index(inspection.target) if model.labels else ()
-        assert text.values[2] == pytest.approx(inspection.erasure.value - logits[number].item(), abs=1e-5)
+        assert text.values[2] == close_to(inspection.erasure.value - logits[number].item())
     if head == "tagging":  # the tag of the first word has no logit without the word
         assert np.isnan(text.values[0])
         without = model.encode([TaggedSentence(("ab", "cd", ","))])[0].inputs[0]
         logits = model.model(torch.tensor([without.ids]), torch.ones(1, len(without.ids), dtype=torch.bool))[0]
         label = model.labels.index(inspection.target.split(" for ")[0])
-        assert text.values[3] == pytest.approx(inspection.erasure.value - logits[1, label].item(), abs=1e-5)
+        assert text.values[3] == close_to(inspection.erasure.value - logits[1, label].item())
 
 
 def test_the_folder_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from closeness import close_to
 
 from dragoman import Predictor, export, predict, score, train
 from dragoman.base.errors import ConfigError, ModelError
@@ -221,7 +222,7 @@ def test_the_generator_fills_masks_and_scores_texts_and_the_body_gives_vectors(b
     ids = torch.tensor([[BOS, *tokenizer.encode("a dog"), EOS]])
     with torch.no_grad():
         summary = loaded.model.encode(ids, torch.ones_like(ids, dtype=torch.bool)).summary[0].numpy()
-    assert predictor.vectors("a dog")[0] == pytest.approx(summary / np.linalg.norm(summary), abs=1e-6)
+    assert predictor.vectors("a dog")[0] == close_to(summary / np.linalg.norm(summary))
     (tmp_path / "in.txt").write_text("a <mask> runs\n\n")
     assert predict(predictor, tmp_path / "in.txt", tmp_path / "out.jsonl", quiet=True) == 2
     assert np.isfinite(score(body, ["a dog runs"], quiet=True).each[0].log_probability)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from closeness import assert_close, close_to
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -77,7 +78,7 @@ def test_the_head_compares_the_vectors_of_single_texts(encoder: str, head: str) 
     for number, (pair, output) in enumerate(zip(PAIRS, outputs, strict=True)):
         u, v = (_vector(predictor, text) for text in pair)
         for own, row in zip((u, v), vectors[2 * number : 2 * number + 2], strict=True):
-            np.testing.assert_allclose(row, own / np.linalg.norm(own), atol=1e-5)
+            assert_close(row, own / np.linalg.norm(own))
         if head == "cosine":
             cosine = u @ v / np.linalg.norm(u) / np.linalg.norm(v)
             assert output.as_json()["value"] == pytest.approx(3 + 2 * (2 * cosine - 1), abs=1e-4)
@@ -90,7 +91,7 @@ def test_the_head_compares_the_vectors_of_single_texts(encoder: str, head: str) 
         else:
             exponents = np.exp(expected - expected.max())
             probabilities = list(output.as_json()["probabilities"].values())
-            np.testing.assert_allclose(probabilities, exponents / exponents.sum(), atol=1e-5)
+            assert_close(probabilities, exponents / exponents.sum())
 
 
 def _vector(predictor: Predictor, text: str) -> np.ndarray:
@@ -144,9 +145,9 @@ def test_attention_stays_within_a_text(encoder: str) -> None:
             tokens = torch.tensor([row])
             alone = record_weights(predictor.model.encoder, tokens, torch.ones_like(tokens, dtype=torch.bool))
             own = alone[each.name.removeprefix("encoder.")]
-            np.testing.assert_allclose(each.weights[:, part, part], own, atol=1e-6)
+            assert_close(each.weights[:, part, part], own)
             start += len(row)
-        np.testing.assert_allclose(each.weights.sum(2), 1, atol=1e-5)
+        assert_close(each.weights.sum(2), 1)
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +183,7 @@ def test_a_trained_model_compares_texts(folder: Path, capsys: pytest.CaptureFixt
     direct = evaluate_labels(predictor, folder / "valid.tsv", settings)
     vectors = evaluate_labels(predictor, folder / "valid.tsv", settings, vectors=True)
     pearson = [{each.key: each.value for each in one.reports[0].measures}["pearson"] for one in (direct, vectors)]
-    assert pearson[0] == pytest.approx(pearson[1], abs=1e-5) and pearson[0] > 0.9
+    assert pearson[0] == close_to(pearson[1]) and pearson[0] > 0.9
     with pytest.raises(ConfigError, match="text 1: this is a pair, but the model encodes the texts of a pair separate"):
         predictor.vectors([("a dog", "a cat")])
     pair = [str(folder / "run"), "the dog runs", "--pair", "a dog sleeps", "--out", str(folder / "looks")]

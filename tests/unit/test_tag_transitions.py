@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from closeness import close_to
 
 from dragoman import Predictor, evaluate_labels, train
 from dragoman.base.errors import ConfigError, DataError
@@ -57,7 +58,7 @@ def test_the_sequence_of_a_sentence_is_the_best_one_even_if_it_is_divided(transi
     together = predictor.predict(list(map(list, sentences)))
     for one, alone in zip(together, predictor.predict(list(map(list, sentences)), batch_tokens=1), strict=True):
         assert one.as_json()["tags"] == alone.as_json()["tags"]
-        assert one.as_json()["probabilities"] == pytest.approx(alone.as_json()["probabilities"], abs=1e-5)
+        assert one.as_json()["probabilities"] == close_to(alone.as_json()["probabilities"])
     with torch.no_grad():
         chain = predictor.model.head.chain.scores()
     for words, each, prediction in zip(sentences, encoded, together, strict=True):
@@ -138,7 +139,7 @@ def test_transitions_are_learned(tmp_path: Path) -> None:
     inspection = predictor.inspect(["dog", "dog", "and"], word=2)
     assert inspection.target == "I-X for 'dog' (word 2)" and inspection.relevance is not None
     emission = compute_outputs(predictor.model, predictor.encode([["dog", "dog", "and"]])[0].inputs, predictor.device)
-    assert inspection.relevance.value == pytest.approx(float(emission[0].emissions[2, 1]), abs=1e-5)
+    assert inspection.relevance.value == close_to(float(emission[0].emissions[2, 1]))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from math import exp, log
 
 import pytest
 import torch
+from closeness import assert_all_close, assert_close
 from searching import searched
 from torch import Tensor, nn
 
@@ -113,14 +114,13 @@ def test_a_ratio_of_one_is_the_single_pass_and_so_is_a_loop_over_the_reference(
     assert torch.equal(once.hidden, whole.hidden)
     monkeypatch.setattr(torch, "rand", lambda shape, generator: torch.zeros(shape))  # every draw chooses the reference
     looped = forward(model, pairs, 0.5)
-    torch.testing.assert_close(looped.hidden[pairs.target_mask], whole.hidden[pairs.target_mask], rtol=1e-4, atol=1e-5)
+    assert_close(looped.hidden[pairs.target_mask], whole.hidden[pairs.target_mask])
     gradients = []
     for output in (looped, whole):
         model.zero_grad()
         output.logits()[pairs.target_mask].logsumexp(1).sum().backward()
         gradients.append([parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None])
-    for one, other in zip(*gradients, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
+    assert_all_close(*gradients)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -142,7 +142,7 @@ def test_a_ratio_of_zero_feeds_the_output_of_greedy_search(name: str) -> None:
             alone[-1, [0, 1, 3]] = -torch.inf
             fed.append(int(alone[-1].argmax()))
         whole = model(pairs.source[one], pairs.source_mask[one], torch.tensor([fed[:-1]])).logits()[0]
-        torch.testing.assert_close(output.logits()[row, :there], whole, rtol=1e-4, atol=1e-4)
+        assert_close(output.logits()[row, :there], whole)
         shown = fed[1 : fed.index(EOS)] if EOS in fed else fed[1:]
         assert shown == tokens[: len(shown)]
         assert fed[1:there] != pairs.inputs[row, 1:there].tolist()

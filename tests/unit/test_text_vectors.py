@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from closeness import assert_close, close_to
 
 from dragoman import Predictor, evaluate_labels, predict
 from dragoman.base.errors import ConfigError, DataError, ModelError
@@ -52,14 +53,14 @@ def test_a_vector_is_the_normalised_mean_of_the_states(predictor: Predictor) -> 
         with torch.no_grad():
             states = predictor.model.encode(ids, torch.ones_like(ids, dtype=torch.bool)).states[0]
         mean = states.mean(0)
-        np.testing.assert_allclose(vector, (mean / mean.norm()).numpy(), atol=1e-6)
+        assert_close(vector, (mean / mean.norm()).numpy())
 
 
 def test_vectors_do_not_depend_on_the_other_texts(predictor: Predictor) -> None:
     together = predictor.vectors(TEXTS * 3)
     for batch_tokens in (1, 20):
-        np.testing.assert_allclose(predictor.vectors(TEXTS * 3, batch_tokens=batch_tokens), together, atol=1e-5)
-    np.testing.assert_allclose(predictor.vectors("a cat"), together[2:3], atol=1e-5)
+        assert_close(predictor.vectors(TEXTS * 3, batch_tokens=batch_tokens), together)
+    assert_close(predictor.vectors("a cat"), together[2:3])
     assert predictor.vectors([]).shape == (0, 16)
     pair = predictor.vectors([("the dog", "runs")])
     assert not np.allclose(pair, predictor.vectors(["the dog runs"]), atol=1e-3)
@@ -96,13 +97,13 @@ def test_files_of_vectors(predictor: Predictor, folder: Path, tmp_path: Path) ->
     rows = [json.loads(line) for line in lines.getvalue().splitlines()]
     assert [row["id"] for row in rows] == ["1", "2", "3", "4"]
     expected = predictor.vectors(TEXTS)
-    np.testing.assert_allclose([row["vector"] for row in rows], expected, atol=1e-6)
+    assert_close([row["vector"] for row in rows], expected)
     output = tmp_path / "vectors.npy"
     command = ["predict", str(folder), "--vectors", "--input", str(tmp_path / "texts.txt"), "--output", str(output)]
     assert main(command) == 0
     array = np.load(output)
     assert array.dtype == np.float32
-    np.testing.assert_allclose(array, expected, atol=1e-6)
+    assert_close(array, expected)
     with pytest.raises(ConfigError, match="cannot be written in the format tsv"):
         predict(predictor, tmp_path / "texts.txt", lines, vectors=True, format="tsv")
 
@@ -117,7 +118,7 @@ def test_similarities_are_correlated_with_labels(
     first, second = (predictor.vectors([pair[side] for pair in pairs]) for side in (0, 1))
     expected = np.corrcoef((first * second).sum(1), [score for *_, score in pairs])[0, 1]
     measures = {measure.key: measure.value for measure in report.measures}
-    assert measures["pearson"] == pytest.approx(expected, abs=1e-5)
+    assert measures["pearson"] == close_to(expected)
     assert measures.keys() == {"pearson", "spearman"} and report.baseline is None
     assert main(["evaluate", str(folder), "--test", str(test), "--vectors"]) == 0
     assert "Spearman" in capfd.readouterr().out
