@@ -74,6 +74,15 @@ def test_the_paper_s_models(preset: str, d: int, inner: int, expected: int, leng
     assert found.operations.training * length == 3 * (source + target)  # backward: by inputs and by weights
 
 
+@pytest.mark.usefixtures("unmeasured")
+def test_the_training_cost_of_the_paper() -> None:
+    """100,000 updates with 25,000 token pairs each; Vaswani et al. 2017, table 2, have 3.3e18 for the base model."""
+    cost = described({"preset": "base"}, vocabulary=37_000, length=32).operations.training
+    assert round(cost / 1e6) == 381
+    assert cost * 25_000 * 100_000 == pytest.approx(9.5e17, rel=0.005)
+    assert 3.3e18 / (cost * 25_000 * 100_000) == pytest.approx(3.5, abs=0.05)
+
+
 def test_operations_of_a_recurrent_model() -> None:
     n, d, vocabulary = 10, 256, 500
     found = described({"preset": "rnn"}, vocabulary=vocabulary, length=n).operations

@@ -32,6 +32,16 @@ def test_the_sizes_of_gpt_2(preset: str, parameters: int) -> None:
         assert count_parameters(LanguageModelConfig(preset=preset).build(50_257)) == parameters
 
 
+def test_the_size_of_gpt_1() -> None:
+    """GPT-2's smallest shape with GPT-1's 512 positions and 40,478 entries; Radford et al. 2018 have 117 million.
+
+    The last norm is the only difference from GPT-1: 2 · 768 parameters.
+    """
+    with torch.device("meta"):
+        config = LanguageModelConfig.model_validate({"preset": "base", "positions": {"limit": 512}})
+        assert count_parameters(config.build(40_478)) == 116_536_320 == 116_534_784 + 2 * 768
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_part_is_used(family: str) -> None:
     """No part waits for a source: it would never learn, and ranks would wait for its gradient."""

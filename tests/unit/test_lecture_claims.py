@@ -21,14 +21,16 @@ from dragoman.text.symbols import BOS, EOS
 
 def test_exponents_of_deck_000_lose_the_distance() -> None:
     """Deck 000 divides by 10000^(2δ/d) for component δ itself, so sine and cosine of a pair have two frequencies."""
-    component, position = np.arange(64), np.arange(100)[:, None]
+    component, position = np.arange(64), np.arange(2000)[:, None]
     angles = position / 10000.0 ** (2 * component / 64)
     theirs = np.where(component % 2 == 0, np.sin(angles), np.cos(angles))
-    ours = sinusoids(100, 64).double().numpy()
+    ours = sinusoids(2000, 64).double().numpy()
     for matrix, even in ((theirs, False), (ours, True)):
         neighbours = (matrix[1:] * matrix[:-1]).sum(1)
         steps = np.linalg.norm(np.diff(matrix, axis=0), axis=1)
         assert (np.ptp(neighbours) < 1e-4) == (np.ptp(steps) < 1e-4) == even
+        if matrix is theirs:
+            assert (round(neighbours.min()), round(neighbours.max())) == (27, 37)
     # the last cosine turns once in 2π · 10000^(2 · 63/64) positions, in the paper once in 2π · 10000^(62/64)
     assert theirs[99, 63] > 1 - 1e-10 > ours[99, 63]
 

@@ -1,0 +1,99 @@
+"""The final model of a run: the best checkpoint, or the mean of the last or the best checkpoints."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import torch
+from tiny_model import write_tiny_model
+from torch import Tensor
+
+from dragoman.checkpoint.store import CheckpointStore
+from dragoman.checkpoint.tensors import load_tensors
+from dragoman.training.config import LoopConfig
+from dragoman.training.progress.horizon import Horizon
+from dragoman.training.progress.progress import RunProgress
+from dragoman.training.run.session import Session, choose_final
+
+SCORES = {7: 6.0, 14: 9.0, 21: 2.0, 28: 4.0}
+"""Validation scores by step: 14 is the best; the last three and the best three checkpoints differ."""
+
+
+class Validated:
+    """A validation with a single score."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def score(self, metric: str) -> tuple[float, ...]:
+        return (self.value,)
+
+    def brief(self) -> str:
+        return str(self.value)
+
+    full = brief
+
+    def __getitem__(self, key: str) -> "Validated":
+        return self
+
+
+def choose(
+    folder: Path, of: str, count: int, score_of_the_mean: float
+) -> tuple[dict[str, Tensor], int, tuple[int, ...]]:
+    """Return the parameters, the step and the averaged steps that a run writes to its folder."""
+    store = CheckpointStore(folder, owned=False)
+    for step in SCORES:
+        write_tiny_model(store.checkpoint_folder(step), step=step, seed=step)
+    loaded: list[dict[str, Tensor]] = []
+    written: list[Any] = []
+
+    def validate(_: int) -> Validated:
+        """Score the parameters loaded last: the checkpoint of step 14, or a mean."""
+        expected = parameters_of(folder, 14)
+        is_best = all(torch.equal(loaded[-1][name], tensor) for name, tensor in expected.items())
+        return Validated(SCORES[14] if is_best else score_of_the_mean)
+
+    session = SimpleNamespace(
+        config=LoopConfig.model_validate({"max_steps": 28, "average": {"count": count, "of": of}}),
+        store=store,
+        out=folder,
+        ranks=SimpleNamespace(broadcast=lambda value: value),
+        parallel=SimpleNamespace(load=loaded.append),
+        validate=validate,
+        write_model=lambda out, parameters, step, validation, steps: written.append((parameters, step, steps)),
+    )
+    progress = RunProgress(
+        Horizon(0, 0.0, 28), 28, scores={step: (score,) for step, score in SCORES.items()}, best_step=14
+    )
+    choose_final(cast(Session, session), progress)
+    (result,) = written
+    return cast(Any, result)
+
+
+def parameters_of(folder: Path, step: int) -> dict[str, Tensor]:
+    return load_tensors(CheckpointStore(folder, owned=False).checkpoint_folder(step) / "model.safetensors")[0]
+
+
+@pytest.mark.parametrize(("of", "steps"), [("last", (14, 21, 28)), ("best", (7, 14, 28))])
+@pytest.mark.parametrize("score", [9.0, 9.5])
+def test_the_run_folder_contains_the_mean_of_the_chosen_checkpoints(
+    tmp_path: Path, of: str, steps: tuple[int, ...], score: float
+) -> None:
+    """The mean is written if it is at least as good as the best checkpoint."""
+    parameters, step, averaged = choose(tmp_path, of, 3, score)
+    assert (step, tuple(sorted(averaged))) == (28, steps)
+    stored = [parameters_of(tmp_path, each) for each in steps]
+    for name, tensor in parameters.items():
+        mean = torch.stack([each[name].double() for each in stored]).mean(0)
+        assert torch.equal(tensor, mean.to(tensor.dtype)), name
+
+
+@pytest.mark.parametrize("of", ["last", "best"])
+@pytest.mark.parametrize(("count", "score"), [(3, 8.9), (0, 100.0), (1, 100.0)])
+def test_a_worse_mean_or_no_mean_leaves_the_best_checkpoint(tmp_path: Path, of: str, count: int, score: float) -> None:
+    parameters, step, averaged = choose(tmp_path, of, count, score)
+    assert (step, averaged) == (14, ())
+    expected = parameters_of(tmp_path, 14)
+    assert parameters.keys() == expected.keys()
+    assert all(torch.equal(tensor, expected[name]) for name, tensor in parameters.items())
