@@ -15,27 +15,14 @@ from dragoman.training.config import LoopConfig
 from dragoman.training.progress.horizon import Horizon
 from dragoman.training.progress.progress import RunProgress
 from dragoman.training.run.session import Session, choose_final
+from dragoman.training.validation import Measure, Validation
 
 SCORES = {7: 6.0, 14: 9.0, 21: 2.0, 28: 4.0}
 """Validation scores by step: 14 is the best; the last three and the best three checkpoints differ."""
 
 
-class Validated:
-    """A validation with a single score."""
-
-    def __init__(self, value: float) -> None:
-        self.value = value
-
-    def score(self, metric: str) -> tuple[float, ...]:
-        return (self.value,)
-
-    def brief(self) -> str:
-        return str(self.value)
-
-    full = brief
-
-    def __getitem__(self, key: str) -> "Validated":
-        return self
+def validated(value: float, metric: str) -> Validation:
+    return Validation((Measure(metric, metric, value, "higher"),), 0.0)
 
 
 def choose(
@@ -48,14 +35,15 @@ def choose(
     loaded: list[dict[str, Tensor]] = []
     written: list[Any] = []
 
-    def validate(_: int) -> Validated:
+    def validate(_: int) -> Validation:
         """Score the parameters loaded last: the checkpoint of step 14, or a mean."""
         expected = parameters_of(folder, 14)
         is_best = all(torch.equal(loaded[-1][name], tensor) for name, tensor in expected.items())
-        return Validated(SCORES[14] if is_best else score_of_the_mean)
+        return validated(SCORES[14] if is_best else score_of_the_mean, config.metric)
 
+    config = LoopConfig.model_validate({"max_steps": 28, "average": {"count": count, "of": of}})
     session = SimpleNamespace(
-        config=LoopConfig.model_validate({"max_steps": 28, "average": {"count": count, "of": of}}),
+        config=config,
         store=store,
         out=folder,
         ranks=SimpleNamespace(broadcast=lambda value: value),
