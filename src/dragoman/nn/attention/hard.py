@@ -65,9 +65,9 @@ class HardAttentionConfig(SoftAttentionConfig):
     )
     baseline: Literal["learned", "soft"] = Field(
         "learned",
-        description="For reinforce: baseline of the rewards. learned: a linear function of the query. soft: in addition, "
-        "the negative losses of the same model with soft attention, which takes a second forward pass (Deng et al. "
-        "2018).",
+        description="For reinforce: baseline of the rewards. learned: a linear function of the query. soft: in "
+        "addition, the negative losses of the same model with soft attention, which takes a second forward pass (Deng "
+        "et al. 2018).",
     )
     entropy_weight: float = Field(
         0.1,
