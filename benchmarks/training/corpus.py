@@ -13,7 +13,7 @@ import numpy as np
 
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
-from dragoman.data.cleaning.rules import CleaningConfig
+from dragoman.data.cleaning.config import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.lines import open_lines
 from dragoman.data.preparation.prepare import prepare

@@ -10,7 +10,7 @@ import pytest
 from training_runs import Process, Server
 
 from dragoman.data.cleaning import blocks
-from dragoman.data.cleaning.rules import CleaningConfig
+from dragoman.data.cleaning.config import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.preparation.prepare import prepare
 from dragoman.text.tokenizers import TextConfig
@@ -21,7 +21,7 @@ SCRIPT = """
 import os, signal, sys
 from pathlib import Path
 from dragoman.data.cleaning import blocks
-from dragoman.data.cleaning.rules import CleaningConfig
+from dragoman.data.cleaning.config import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.preparation.prepare import prepare
 from dragoman.text.vocabularies.bpe import BPEConfig

@@ -15,7 +15,7 @@ from dragoman.data.corpora import documents
 from dragoman.data.corpora.corpus import TextCorpusConfig
 from dragoman.data.cleaning import blocks
 from dragoman.data.preparation.prepare import prepare_texts
-from dragoman.data.cleaning.rules import TextCleaningConfig
+from dragoman.data.cleaning.config import TextCleaningConfig
 from dragoman.text.vocabularies.bpe import BPEConfig
 from dragoman.text.tokenizers import TextConfig
 

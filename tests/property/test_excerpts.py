@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dragoman.data.batches.batch import collate_text, excerpts
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
 from dragoman.data.cleaning import blocks
-from dragoman.data.cleaning.rules import TextCleaningConfig
+from dragoman.data.cleaning.config import TextCleaningConfig
 from dragoman.data.corpora.corpus import TextCorpusConfig
 from dragoman.data.preparation import tokenising
 from dragoman.data.preparation.prepare import prepare_texts

@@ -15,7 +15,7 @@ from dragoman.translation.guard.repetition import repeated_phrase
 from dragoman.translation.guard.wrong_script import foreign_letters
 
 TEXTS = st.text(max_size=40) | st.text("ab 1,.", max_size=40)
-LATIN = Guard(frozenset({"LATIN"}))
+LATIN = Guard(frozenset({"Latn"}))
 
 
 @given(TEXTS)
@@ -80,8 +80,8 @@ def test_a_blank_translation_of_any_text_is_empty(source: str) -> None:
 @given(st.text("абвгд ", min_size=1, max_size=20))
 @settings(max_examples=40, deadline=None)
 def test_letters_of_a_foreign_script_are_found(letters: str) -> None:
-    assert (foreign_letters("a dog", f"ein {letters}", {"LATIN"}) is not None) == bool(letters.strip())
-    assert foreign_letters("a dog", f"ein {letters}", {"LATIN", "CYRILLIC"}) is None
+    assert (foreign_letters("a dog", f"ein {letters}", {"Latn"}) is not None) == bool(letters.strip())
+    assert foreign_letters("a dog", f"ein {letters}", {"Latn", "Cyrl"}) is None
     assert foreign_letters("a dog", f"ein {letters}", ()) is None
 
 

@@ -13,12 +13,15 @@ from pydantic import ValidationError
 from dragoman.base.errors import DataError
 from dragoman.data.cleaning import blocks
 from dragoman.data.cleaning.clean import clean, report_cleaning
+from dragoman.data.cleaning.config import TextCleaningConfig
+from dragoman.data.cleaning.repair import is_binary
 from dragoman.data.cleaning.report import CleaningReport
-from dragoman.data.cleaning.rules import TextCleaningConfig, TextRules, dominant_script
+from dragoman.data.cleaning.rules import TextRules
 from dragoman.data.corpora.documents import divide_into_passages
 from dragoman.data.corpora.items import Passage
+from dragoman.text.scripts import writing_system
 
-BAD = {"broken_utf8": "\udcff", "control_characters": "\x01", "wrong_script": "собака " * 9}
+BAD = {"broken_utf8": "\udcff", "control_characters": "\x01" * 5, "wrong_script": "собака " * 9}
 WORDS = st.lists(st.sampled_from(["dog ", "cats\n", "1 2 ", "\t"]), max_size=12).map("".join)
 DOCUMENTS = st.lists(
     st.one_of(
@@ -30,24 +33,28 @@ DOCUMENTS = st.lists(
 )
 
 
+def repaired(parts: list[Passage]) -> str:
+    return "".join(part.text for part in parts).replace("\x01", "")
+
+
 def expected(documents: list[list[Passage]], config: TextCleaningConfig) -> list[set[str]]:
     """Return the rules that may be named for each document, none if it is kept, by a plain second implementation."""
     found: list[set[str]] = []
     for parts in documents:
-        text = "".join(part.text for part in parts)
+        text = repaired(parts)
         rules = set()
         if "\udcff" in text:
             rules.add("broken_utf8")
         elif not text.strip() and len(parts) == 1:
             rules.add("empty")
-        if "\x01" in text:
+        if any(is_binary(part.text) for part in parts):
             rules.add("control_characters")
         found.append(rules)
     good = [
-        (index, dominant_script(part.text))
+        (index, writing_system(part.text))
         for index, parts in enumerate(documents)
         for part in parts
-        if not {"\udcff", "\x01"} & set(part.text) and "empty" not in found[index]
+        if "\udcff" not in part.text and not is_binary(part.text) and "empty" not in found[index]
     ]
     counts = Counter(script for _, script in good if script)
     enough = min(config.script_share * counts.total(), max(counts.values(), default=0))
@@ -56,7 +63,7 @@ def expected(documents: list[list[Passage]], config: TextCleaningConfig) -> list
             found[index].add("wrong_script")
     seen = set()
     for index, parts in enumerate(documents):
-        text = "".join(part.text for part in parts)
+        text = repaired(parts)
         if not found[index] - {"wrong_script"}:
             if text in seen:
                 found[index].add("duplicates")
@@ -79,7 +86,9 @@ def test_whole_documents_are_dropped_and_counted_once(
         report = cleaned.report
         verdicts = np.concatenate([np.array(cleaned.verdicts(number)) for number in range(len(cleaned))] or [[]])
         dropped = {int(line): rule for rule, lines in report.dropped.items() for line in lines}
-        counted = sum(len(text.encode()) for index, text in enumerate(texts) if 10 * index not in dropped)
+        counted = sum(
+            len(repaired(parts).encode()) for index, parts in enumerate(documents) if 10 * index not in dropped
+        )
         assert cleaned.pairs == max(1, counted // 133)
     rules = expected(documents, config)
     assert report.total == len(texts)
@@ -96,18 +105,18 @@ def judged(*texts: str, **settings: object) -> CleaningReport:
 
 
 def test_the_rest_of_a_dropped_document_is_not_a_duplicate() -> None:
-    bad = Passage(1, "one", True, False), Passage(1, " \x01", False, False), Passage(1, " two", False, True)
+    bad = Passage(1, "one", True, False), Passage(1, " \x01\0" * 4, False, False), Passage(1, " two", False, True)
     good = Passage(2, "one", True, False), Passage(2, " two", False, True)
     assert report_cleaning([*bad, *good], TextRules(TextCleaningConfig())).counts == {"control_characters": 1}
 
 
 def test_each_rule_can_be_turned_off_alone() -> None:
-    texts = ["A dog.\nTwo\tdogs.", *["the first dog of many", "two"] * 9, "собака", " ", "a\x00b", "A dog.\r\nTwo"]
-    assert judged(*texts).counts == {"empty": 1, "control_characters": 2, "wrong_script": 1, "duplicates": 16}
+    texts = ["A dog.\nTwo\tdogs.", *["the first dog of many", "two"] * 9, "собака", " ", "\x00b" * 4, "A dog.\r\nTwo"]
+    assert judged(*texts).counts == {"empty": 1, "control_characters": 1, "wrong_script": 1, "duplicates": 16}
     off = dict.fromkeys(("empty", "control_characters", "wrong_script", "duplicates"), False)
     assert judged(*texts, **off).kept == len(texts)
     assert judged(*texts, enabled=False).kept == len(texts)
-    assert judged(*texts, scripts=["cyrillic"]).counts["wrong_script"] == 19
+    assert judged(*texts, scripts=["cyrillic"]).counts["wrong_script"] == 20
     with pytest.raises(ValidationError, match="unknown script 'cyrilic'"):
         TextCleaningConfig(scripts=("cyrilic",))
 
@@ -126,3 +135,21 @@ def test_the_report_speaks_of_documents() -> None:
     assert "duplicate document" in report.table()
     assert "empty side" not in report.table()
     assert report.to_json() == {"documents": 4, "dropped": {"empty": [3], "duplicates": [2]}}
+
+
+def test_a_form_feed_costs_itself_and_not_the_book() -> None:
+    book = "The first page.\n\fThe second page,\nwith a bell\x07.\n"
+    report = judged("a dog", book, "two dogs")
+    assert report.kept == 3
+    assert {kind.name: lines.tolist() for kind, lines in report.found.items()} == {
+        "U+000C form feed": [3],
+        "U+0007 alert": [4],
+    }
+    assert "    U+000C form feed            1   corpus.txt, lines 3" in report.table()
+    assert judged(book, control_characters=False).found == {}
+
+
+def test_lines_of_json_are_not_those_of_the_text() -> None:
+    rules = TextRules(TextCleaningConfig(), "corpus.jsonl", single_lines=True)
+    report = report_cleaning([Passage(7, "one\ntwo\nthree\f four")], rules)
+    assert [lines.tolist() for lines in report.found.values()] == [[7]]

@@ -71,7 +71,8 @@ FROZEN = {
     "--no-empty --max-words "
     "--max-characters --max-ratio --duplicates --no-duplicates --control-characters "
     "--no-control-characters --wrong-script --no-wrong-script --source-script --target-script "
-    "--script-share --copied-words --broken-utf8 --quiet -q",
+    "--script-share --copied-words --broken-utf8 --unescape --no-unescape --source-language --target-language "
+    "--language --quiet -q",
 }
 
 
@@ -369,7 +370,11 @@ def test_data_check_of_plain_text(tmp_path: Path, capsys: pytest.CaptureFixture)
     assert main(["data", "check", *articles, "--json", "--no-duplicates"]) == 0
     assert json.loads(capsys.readouterr().out)["kept"] == 3
     assert main(["data", "check", "--jsonl", str(objects), "--field", "text", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["dropped"] == {"control_characters": [2]}
+    report = json.loads(capsys.readouterr().out)
+    assert report["dropped"] == {"empty": [2]}
+    assert report["found"] == [
+        {"setting": "control_characters", "side": str(objects), "name": "U+0001 control character", "lines": [2]}
+    ]
 
 
 @pytest.mark.parametrize(
@@ -378,6 +383,8 @@ def test_data_check_of_plain_text(tmp_path: Path, capsys: pytest.CaptureFixture)
         (["--text", "a", "--max-ratio", "3"], "--max-ratio can only be used with sentence pairs"),
         (["--text", "a", "--source-script", "latin"], "--source-script can only be used with sentence pairs"),
         (["--source", "a", "--target", "a", "--script", "latin"], "--script can only be used with --text or --field"),
+        (["--text", "a", "--target-language", "ja"], "--target-language can only be used with sentence pairs"),
+        (["--tsv", "a", "--language", "ja"], "--language can only be used with --text or --field"),
         (["--text", "a", "--field", "text"], "give the corpus either as"),
         (["--text", "a", "--heading", "x"], "set `documents` to file"),
         (["--text", "missing"], "missing"),

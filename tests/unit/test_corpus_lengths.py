@@ -15,7 +15,7 @@ from dragoman import Translator, translate_file
 from dragoman.augmentation.filters import FilterConfig, ScoredPair, broken_rule
 from dragoman.checkpoint.folder import read_meta
 from dragoman.checkpoint.meta import Meta, dump_meta, parse_meta
-from dragoman.data.cleaning.rules import CleaningConfig
+from dragoman.data.cleaning.config import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.lengths import MIN_PAIRS, CorpusLengths, LengthQuantiles, compared_lengths
 from dragoman.data.preparation.prepare import prepare

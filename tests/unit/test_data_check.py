@@ -6,7 +6,7 @@ import pytest
 import typer
 
 from dragoman.cli.main import app, main
-from dragoman.data.cleaning.rules import CleaningConfig, TextCleaningConfig
+from dragoman.data.cleaning.config import CleaningConfig, TextCleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 
 NO_EFFECT = {

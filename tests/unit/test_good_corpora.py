@@ -4,9 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
+from benchmark_modules import benchmark_modules
 
 from dragoman.data.cleaning.clean import report_cleaning
-from dragoman.data.cleaning.rules import CleaningConfig, PairRules, TextCleaningConfig, TextRules
+from dragoman.data.cleaning.config import CleaningConfig, TextCleaningConfig
+from dragoman.data.cleaning.rules import PairRules, TextRules
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 from dragoman.data.corpora.documents import read_passages, read_texts
 from dragoman.data.corpora.readers import read_pairs
@@ -33,6 +35,19 @@ def test_tatoeba_keeps_every_pair() -> None:
     )
     assert report.total > 1000
     assert report.counts == {}
+
+
+@pytest.mark.parametrize(
+    "languages", [("cmn_hans", "mya"), ("en", "bod"), ("jpn", "tha"), ("amh", "kor"), ("mal", "arb")]
+)
+def test_translations_between_all_kinds_of_scripts_are_kept(languages: tuple[str, str]) -> None:
+    """Here, true pairs are kept, and shuffled pairs of unlike length found. The benchmark cleans all pairs."""
+    with benchmark_modules(["."], ["cleaning_languages"]) as modules:
+        benchmark = modules.cleaning_languages
+        result = benchmark.clean_languages(languages, benchmark.read_texts(Path(str(ROOT)) / "udhr"), 2.5, 1)
+    assert (result.pairs >= 48, result.rules.total()) == (True, 0)
+    assert result.found == result.unlike
+    assert result.unlike[1.0] > 5
 
 
 def test_wikitext_and_shakespeare_have_the_published_sizes() -> None:

@@ -15,7 +15,7 @@ from dragoman.base.errors import ResourceError
 from dragoman.data.batches.loader import Loader
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
 from dragoman.data.batches.resampling import Resampler
-from dragoman.data.cleaning.rules import CleaningConfig
+from dragoman.data.cleaning.config import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.preparation.pipeline import PreparedCorpora
 from dragoman.data.preparation.prepare import prepare

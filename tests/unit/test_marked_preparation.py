@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.control.marking import PairMarking, TerminologyConfig
 from dragoman.control.placeholders import PlaceholdersConfig
-from dragoman.data.cleaning.rules import CleaningConfig
+from dragoman.data.cleaning.config import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.preparation.pipeline import PreparedCorpora
 from dragoman.data.preparation.prepare import prepare

@@ -10,7 +10,7 @@ from dragoman.data.batches import epoch, permutation
 from dragoman.data.batches.loader import Loader
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
 from dragoman.data.cleaning import blocks, duplicates
-from dragoman.data.cleaning.rules import CleaningConfig, TextCleaningConfig
+from dragoman.data.cleaning.config import CleaningConfig, TextCleaningConfig
 from dragoman.data.corpora import documents, lines
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 from dragoman.data.preparation import fingerprint

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dragoman.base.errors import DataError
-from dragoman.data.cleaning.rules import CleaningConfig
+from dragoman.data.cleaning.config import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.dataset import Dataset, DatasetWriter, Sentences, id_dtypes
 from dragoman.data.preparation import fingerprint, pipeline
@@ -222,14 +222,12 @@ def test_prepared_folders_of_earlier_versions_are_reused(tmp_path: Path, monkeyp
     other = CorpusConfig(jsonl=tmp_path / "b", source_field="t.en", tags=("bt",), target_language="de", weight=2)
     for path in (*one.files, *other.files):
         path.write_text("x\n")
-    cleaning = CleaningConfig(max_tokens=100)
+    cleaning = CleaningConfig(max_tokens=100, version=1)
     text = TextConfig(subword=BPEConfig(size=300, dropout=0.1), tags=("x",))
     shared = _PairPreparation((one, other), cleaning, text, tmp_path, None, 5000, 0)
-    found = [
-        each.token_fingerprint(cleaning, text, 5000, shared.describe_extra(each.corpus)) for each in shared.contents
-    ]
-    found += [each.cleaned_fingerprint(cleaning, False) for each in shared.contents]
-    found.append(fingerprint.CorpusContents.vocabulary_fingerprint(shared.contents, cleaning, text, 5000, 2.0))
+    found = [each.token_fingerprint(text, 5000, shared.describe_extra(each.corpus)) for each in shared.contents]
+    found += [each.cleaned_fingerprint(False) for each in shared.contents]
+    found.append(fingerprint.CorpusContents.vocabulary_fingerprint(shared.contents, text, 5000, 2.0))
     assert [each[:16] for each in found] == [
         "d0f5d49c9395c798",
         "b41943588fb4a216",

@@ -12,7 +12,7 @@ from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
 from dragoman.data.cleaning import blocks
 from dragoman.data.cleaning.cleaned_corpus import BYTES_PER_PAIR
-from dragoman.data.cleaning.rules import TextCleaningConfig
+from dragoman.data.cleaning.config import TextCleaningConfig
 from dragoman.data.corpora.corpus import TextCorpusConfig
 from dragoman.data.preparation import pipeline
 from dragoman.data.preparation.pipeline import PreparedCorpora

@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.batches.epoch import epoch_weights
 from dragoman.data.cleaning.clean import clean
-from dragoman.data.cleaning.rules import CleaningConfig, PairRules
+from dragoman.data.cleaning.config import CleaningConfig
+from dragoman.data.cleaning.rules import PairRules
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.readers import read_pairs
 from dragoman.data.preparation import pipeline, vocabulary

@@ -13,7 +13,7 @@ from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.base.settings.load import parse_settings
 from dragoman.cli.main import main
 from dragoman.data.batches.batch import collate, pad
-from dragoman.data.cleaning.rules import CleaningConfig
+from dragoman.data.cleaning.config import CleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.preparation.prepare import prepare
 from dragoman.models.families.union import EncoderConfig

@@ -51,6 +51,14 @@ def check(
         str | None, typer.Option("--source-code", help="Language of the source in --tmx, such as en.")
     ] = None,
     target_code: Annotated[str | None, typer.Option("--target-code", help="Language of the target in --tmx.")] = None,
+    source_language: Annotated[
+        str | None,
+        typer.Option("--source-language", help="Language of the source, such as ja, whose scripts are expected."),
+    ] = None,
+    target_language: Annotated[
+        str | None, typer.Option("--target-language", help="Language of the target, such as zh.")
+    ] = None,
+    language: Annotated[str | None, typer.Option("--language", help="Language of the plain text.")] = None,
     lines: Annotated[
         int | None, typer.Option("--lines", min=0, help="Maximum number of line numbers shown per rule.")
     ] = 10,
@@ -66,14 +74,21 @@ def check(
         int | None, typer.Option("--max-characters", help="Maximum number of characters per side; 0: no limit.")
     ] = None,
     max_ratio: Annotated[
-        float | None, typer.Option("--max-ratio", help="Maximum length ratio of the two sides; 0: no limit.")
+        float | None,
+        typer.Option(
+            "--max-ratio", help="Maximum factor between a pair's length ratio and the usual one; 0: no limit."
+        ),
     ] = None,
     duplicates: Annotated[
         bool | None, typer.Option("--duplicates/--no-duplicates", help="Drop duplicate pairs.")
     ] = None,
     control_characters: Annotated[
         bool | None,
-        typer.Option("--control-characters/--no-control-characters", help="Drop pairs with control characters."),
+        typer.Option("--control-characters/--no-control-characters", help="Replace or remove control characters."),
+    ] = None,
+    unescape: Annotated[
+        bool | None,
+        typer.Option("--unescape/--no-unescape", help="Replace escapes such as &quot; and @-@ before the other rules."),
     ] = None,
     wrong_script: Annotated[
         bool | None,
@@ -81,13 +96,14 @@ def check(
     ] = None,
     source_script: Annotated[
         list[str] | None,
-        typer.Option("--source-script", help="Script of the source, such as latin; repeatable (default: detected)."),
+        typer.Option("--source-script", help="Script of the source, such as Latn; repeatable (default: by language)."),
     ] = None,
     target_script: Annotated[
-        list[str] | None, typer.Option("--target-script", help="Script of the target; repeatable (default: detected).")
+        list[str] | None,
+        typer.Option("--target-script", help="Script of the target; repeatable (default: by language)."),
     ] = None,
     script: Annotated[
-        list[str] | None, typer.Option("--script", help="Script of the plain text; repeatable (default: detected).")
+        list[str] | None, typer.Option("--script", help="Script of the plain text; repeatable (default: by language).")
     ] = None,
     script_share: Annotated[
         float | None,
@@ -123,6 +139,7 @@ def check(
         "wrong_script": wrong_script,
         "script_share": script_share,
         "broken_utf8": broken_utf8,
+        "unescape": unescape,
     }
     numbers = {
         "max_words": max_words,
@@ -143,16 +160,19 @@ def check(
         "target_code": target_code,
     }
     scripts = {"source_scripts": source_script or None, "target_scripts": target_script or None}
+    languages = {"source_language": source_language, "target_language": target_language}
     texts = {"text": text, "field": field, "documents": None if documents is None else documents.value}
     if text is not None or field is not None:
-        reject_options(_by_option_name({**pairs, **numbers, **scripts}), "with sentence pairs")
-        report = _check_text({**texts, "jsonl": jsonl, "heading": heading}, {**common, "scripts": script or None})
+        reject_options(_by_option_name({**pairs, **numbers, **scripts, **languages}), "with sentence pairs")
+        rules = {**common, "scripts": script or None}
+        report = _check_text({**texts, "jsonl": jsonl, "heading": heading}, rules, language)
     else:
         reject_options(
-            _by_option_name({"documents": documents, "heading": heading, "script": script}), "with --text or --field"
+            _by_option_name({"documents": documents, "heading": heading, "script": script, "language": language}),
+            "with --text or --field",
         )
         limits = {name: value or None for name, value in numbers.items() if value is not None}
-        report = _check_pairs({**pairs, "jsonl": jsonl}, {**_without_none({**common, **scripts}), **limits})
+        report = _check_pairs({**pairs, "jsonl": jsonl}, {**_without_none({**common, **scripts}), **limits}, languages)
     if as_json:
         import json
 
@@ -161,11 +181,11 @@ def check(
         print(report.table(None if all_lines else lines))
 
 
-def _check_pairs(corpus: Mapping[str, Any], rules: Mapping[str, Any]) -> "CleaningReport":
+def _check_pairs(corpus: Mapping[str, Any], rules: Mapping[str, Any], languages: Mapping[str, Any]) -> "CleaningReport":
     from dragoman.base.errors import ConfigError
     from dragoman.base.settings.load import parse_settings
     from dragoman.data.cleaning.clean import check_data
-    from dragoman.data.cleaning.rules import CleaningConfig
+    from dragoman.data.cleaning.config import CleaningConfig
     from dragoman.data.corpora.corpus import CorpusConfig
 
     given_forms = [name for name in ("source", "target", "tsv", "jsonl", "tmx") if corpus[name] is not None]
@@ -174,20 +194,22 @@ def _check_pairs(corpus: Mapping[str, Any], rules: Mapping[str, Any]) -> "Cleani
     if corpus["tmx"] is not None and (corpus["source_code"] is None or corpus["target_code"] is None):
         raise ConfigError("--tmx needs --source-code and --target-code, such as en and de")
     cleaning = parse_settings(rules, CleaningConfig, _SOURCE_OF_SETTINGS)
-    return check_data(parse_settings(_without_none(corpus), CorpusConfig, _SOURCE_OF_SETTINGS), cleaning)
+    config = parse_settings(_without_none(corpus), CorpusConfig, _SOURCE_OF_SETTINGS)
+    return check_data(config, cleaning, **languages)
 
 
-def _check_text(corpus: Mapping[str, Any], rules: Mapping[str, Any]) -> "CleaningReport":
+def _check_text(corpus: Mapping[str, Any], rules: Mapping[str, Any], language: str | None) -> "CleaningReport":
     from dragoman.base.errors import ConfigError
     from dragoman.base.settings.load import parse_settings
     from dragoman.data.cleaning.clean import check_data
-    from dragoman.data.cleaning.rules import TextCleaningConfig
+    from dragoman.data.cleaning.config import TextCleaningConfig
     from dragoman.data.corpora.corpus import TextCorpusConfig
 
     if (corpus["text"] is None) == (corpus["jsonl"] is None) or (corpus["text"] and corpus["field"]):
         raise ConfigError(_USAGE)
     cleaning = parse_settings(_without_none(rules), TextCleaningConfig, _SOURCE_OF_SETTINGS)
-    return check_data(parse_settings(_without_none(corpus), TextCorpusConfig, _SOURCE_OF_SETTINGS), cleaning)
+    config = parse_settings(_without_none(corpus), TextCorpusConfig, _SOURCE_OF_SETTINGS)
+    return check_data(config, cleaning, language=language)
 
 
 def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,19 +1,24 @@
 """`CorporaConfig`, the base class of the `data` section of every task that learns from corpora."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import model_validator
 
 from dragoman.base.settings.config import Config
+from dragoman.data.batches.plan import BatchConfig
 
 
 class CorporaConfig(Config):
     """Base class of `data` sections.
 
-    Subclasses have the fields `train` and `valid`, each with one corpus or a list of corpora, and optionally
-    `temperature`.
+    Subclasses have the fields `train` and `valid`, each with one corpus or a list of corpora, `batch`, `cleaning`, and
+    optionally `temperature`.
     """
+
+    if TYPE_CHECKING:
+        batch: BatchConfig
+        cleaning: Any
 
     @property
     def corpora(self) -> tuple[Any, ...]:
@@ -38,6 +43,16 @@ class CorporaConfig(Config):
     def card(self) -> Mapping[str, Any]:
         """Return languages and licence as fields of `Meta`."""
         raise NotImplementedError
+
+    def with_stored_choices(self, stored: Self) -> Self:
+        """Return the settings, with an automatic batch size and the version of the cleaning rules of a stored run."""
+        batch = self.batch.with_stored_choices(stored.batch)
+        cleaning = self.cleaning.with_stored_version(stored.cleaning)
+        return self.model_copy(update={"batch": batch, "cleaning": cleaning})
+
+    def with_former_defaults(self) -> Self:
+        """Return the settings of a run folder. Older versions had other cleaning rules."""
+        return self.model_copy(update={"cleaning": self.cleaning.with_former_version()})
 
     def _as_tuple(self, field: str) -> tuple[Any, ...]:
         value = getattr(self, field)

@@ -7,9 +7,9 @@ from functools import cached_property
 from dragoman.base.errors import ConfigError, DataError, ResourceError
 from dragoman.base.log import warn
 from dragoman.checkpoint.meta import Meta
-from dragoman.data.cleaning.rules import script
 from dragoman.data.lengths import CorpusLengths
 from dragoman.text.detection.detector import Detection, Detector
+from dragoman.text.scripts import character_scripts, script_name
 from dragoman.text.symbols import UNK, tag_languages
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.guard.guard import Guard
@@ -97,15 +97,14 @@ class TrainingTexts:
 
     def _foreign_script(self) -> str | None:
         known = usual_scripts(self._tokenizers.source)
-        counts = Counter(map(script, self._sample))
-        del counts[None]
-        foreign = Counter({name: count for name, count in counts.items() if name not in known})
-        if not known or foreign.total() <= _MAX_FOREIGN * counts.total():
+        letters = [scripts for scripts in map(character_scripts, self._sample) if scripts]
+        foreign = Counter(min(scripts) for scripts in letters if scripts.isdisjoint(known))
+        if not known or foreign.total() <= _MAX_FOREIGN * len(letters):
             return None
-        ((name, _),) = foreign.most_common(1)
+        ((script, _),) = foreign.most_common(1)
         return (
-            f"the input is mostly written in {str(name).capitalize()} letters, but the model was trained on sources in "
-            f"{', '.join(sorted(each.capitalize() for each in known))} letters"
+            f"the input is mostly written in {script_name(script)} letters, but the model was trained on sources in "
+            f"{', '.join(sorted(map(script_name, known)))} letters"
         )
 
     def _unknown_tokens(self) -> str | None:

@@ -49,6 +49,12 @@ def read_block(path: Path, *names: str) -> list[NDArray[Any]]:
         return [arrays[name] for name in names]
 
 
+def has_array(path: Path, name: str) -> bool:
+    """Return whether a block contains an array of this name."""
+    with np.load(path, allow_pickle=False) as arrays:
+        return name in arrays
+
+
 def is_whole_block(path: Path) -> bool:
     """Return whether the block exists, undamaged, because an earlier call stored it before it was killed."""
     try:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -17,15 +17,9 @@ from dragoman.base.settings.config import Config
 from dragoman.base.settings.load import PYTHON, parse_settings
 from dragoman.data.cleaning.blocks import block_file, divide_into_blocks, is_whole_block, pack_texts, write_block
 from dragoman.data.cleaning.cleaned_corpus import CleanedCorpus, CleanedTextCorpus
+from dragoman.data.cleaning.config import CleaningConfig, TextCleaningConfig
 from dragoman.data.cleaning.report import RULES, CleaningReport
-from dragoman.data.cleaning.rules import (
-    CleaningConfig,
-    PairRules,
-    Rules,
-    TextCleaningConfig,
-    TextRules,
-    dominant_script,
-)
+from dragoman.data.cleaning.rules import Checked, PairRules, Rules, TextRules
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 from dragoman.data.corpora.documents import read_passages
 from dragoman.data.corpora.items import Item
@@ -41,8 +35,10 @@ class BlockCleaner:
 
     For its n items, a block file contains `verdicts` (n,) uint8, where 0 means kept and 1 + i that the item breaks rule
     i, `lines` (n,) int64, and the arrays of `Rules.block_arrays`. For the m items that break no rule by themselves, it
-    contains `digests` (m, 2) uint64, `scripts` (sides, m) uint8, which are indices into `names`, and for each side the
-    concatenated UTF-8 and the ends of the texts, under the name of the side.
+    contains `digests` (m, 2) uint64, `scripts` (sides, m) uint8, which are indices into `names`, the arrays of
+    `Rules.kept_arrays`, and for each side the concatenated UTF-8 and the ends of the texts, under the name of the side.
+    If there are f findings of k kinds, it contains `finding_kinds` (k, 3), which are settings, sides and names, and
+    `findings` (f, 2) int64, which are kinds and lines.
     """
 
     rules: Rules
@@ -53,19 +49,21 @@ class BlockCleaner:
         """Process a block. task: number and items of the block."""
         number, items = task
         rules, config = self.rules, self.rules.config
-        broken = [rules.violated_rule(item) for item in items]
-        kept = [item for item, rule in zip(items, broken, strict=True) if rule is None]
-        verdicts = np.array([0 if rule is None else 1 + RULES.index(rule) for rule in broken], np.uint8)
+        checked = [rules.check(item) for item in items]
+        kept = [each.item for each in checked if each.rule is None]
+        verdicts = np.array([0 if each.rule is None else 1 + RULES.index(each.rule) for each in checked], np.uint8)
         arrays: dict[str, NDArray[np.generic]] = {
             "verdicts": verdicts,
             "lines": np.array([item.line for item in items], np.int64),
             **rules.block_arrays(items),
+            **rules.kept_arrays(kept),
+            **_finding_arrays(checked),
         }
         if config.enabled and config.wrong_script:
             names: dict[str | None, int] = {None: 0}
             script_texts = [rules.script_texts(item) for item in kept]
             scripts = [
-                [min(names.setdefault(dominant_script(texts[side]), len(names)), 255) for texts in script_texts]
+                [min(names.setdefault(rules.script(texts[side]), len(names)), 255) for texts in script_texts]
                 for side in range(len(rules.sides))
             ]
             arrays["scripts"] = np.array(scripts, np.uint8)
@@ -77,6 +75,16 @@ class BlockCleaner:
             for index, side in enumerate(rules.sides):
                 arrays[side], arrays[f"{side}_ends"] = pack_texts([item.texts[index] for item in kept])
         write_block(block_file(self.folder, number), arrays)
+
+
+def _finding_arrays(checked: Sequence[Checked]) -> dict[str, NDArray[np.generic]]:
+    kinds: dict[tuple[str, str, str], int] = {}
+    findings = [
+        (kinds.setdefault((finding.setting, str(finding.side), finding.name), len(kinds)), finding.line)
+        for each in checked
+        for finding in each.findings
+    ]
+    return {"finding_kinds": np.array(list(kinds), np.str_), "findings": np.array(findings, np.int64)} if kinds else {}
 
 
 def clean(
@@ -105,9 +113,8 @@ def clean(
             for _ in parallel_map(BlockCleaner(rules, folder, texts), tasks, workers):
                 progress.update(sum(sizes))
         atomic_write(folder / _READ, json.dumps(sizes))
-    return cleaned(
-        folder, np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64), rules.config, before
-    )
+    starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+    return cleaned(folder, starts, rules.config, before, rules.side_names)
 
 
 def _missing_blocks(items: Iterable[Item], folder: Path, sizes: list[int]) -> Iterator[tuple[int, Sequence[Item]]]:
@@ -131,21 +138,26 @@ def report_cleaning(items: Iterable[Item], rules: Rules, workers: int | None = N
     with TemporaryDirectory(prefix="dragoman-") as folder:
         report = clean(items, rules, Path(folder), False, workers).report
         dropped = {rule: np.array(lines) for rule, lines in report.dropped.items()}
-        return CleaningReport(report.total, dropped, report.unit)
+        found = {kind: np.array(lines) for kind, lines in report.found.items()}
+        return replace(report, dropped=dropped, found=found)
 
 
 def check_data(
     corpus: CorpusConfig | TextCorpusConfig | Mapping[str, Any],
     cleaning: CleaningConfig | TextCleaningConfig | Mapping[str, Any] | None = None,
     *,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    language: str | None = None,
     quiet: bool = False,
 ) -> CleaningReport:
     """Return a report of the sentence pairs or documents that cleaning would drop, by rule and with line numbers.
 
     corpus: as in `data.train`, such as `{"source": …, "target": …}`. A corpus with `text` or `field` is plain text.
     cleaning: settings of `data.cleaning` that differ from the defaults. The limit on subword tokens is not checked,
-    because there is no tokeniser yet. Raises ConfigError for invalid settings, and DataError for files that cannot be
-    read.
+    because there is no tokeniser yet. source_language, target_language: languages of pairs, as in `data`. language:
+    language of plain text. Text in scripts of other languages is dropped. Raises ConfigError for invalid settings, and
+    DataError for files that cannot be read.
     """
     is_text = isinstance(corpus, TextCorpusConfig) or (
         not isinstance(corpus, CorpusConfig) and any(corpus.get(key) is not None for key in ("text", "field"))
@@ -153,11 +165,13 @@ def check_data(
     with quietly(quiet):
         if is_text:
             text = _config(corpus, TextCorpusConfig)
-            return report_cleaning(
-                read_passages(text), TextRules(_config(cleaning or {}, TextCleaningConfig), str(text))
-            )
+            rules = _config(cleaning or {}, TextCleaningConfig).with_languages(language)
+            single_lines = text.jsonl is not None
+            return report_cleaning(read_passages(text), TextRules(rules, str(text), single_lines=single_lines))
         pairs = _config(corpus, CorpusConfig)
-        return report_cleaning(read_pairs(pairs), PairRules(_config(cleaning or {}, CleaningConfig), str(pairs)))
+        languages = pairs.languages(source_language, target_language)
+        pair_rules = _config(cleaning or {}, CleaningConfig).with_languages(*languages)
+        return report_cleaning(read_pairs(pairs), PairRules(pair_rules, str(pairs), side_names=pairs.side_names))
 
 
 def _config(values: Config | Mapping[str, Any], config: type[C]) -> C:

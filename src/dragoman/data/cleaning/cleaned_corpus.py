@@ -1,8 +1,9 @@
 """`CleanedCorpus`: the checked blocks of a corpus, and the verdicts that decide which items are kept."""
 
+import math
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import ClassVar
@@ -10,16 +11,19 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.data.cleaning.blocks import block_file, read_block
+from dragoman.data.cleaning.blocks import block_file, has_array, read_block
+from dragoman.data.cleaning.config import CleaningConfig, TextCleaningConfig
 from dragoman.data.cleaning.duplicates import mark_duplicates
-from dragoman.data.cleaning.report import RULES, CleaningReport
-from dragoman.data.cleaning.rules import CleaningConfig, PairRules, TextCleaningConfig, TextRules
+from dragoman.data.cleaning.length_ratio import UsualRatio
+from dragoman.data.cleaning.report import RULES, CleaningReport, FoundCount
+from dragoman.data.cleaning.rules import PairRules, TextRules
+from dragoman.text.scripts import scripts_of
 
 _VERDICTS = "verdicts.bin"
 
 
 WRONG_SCRIPT, DUPLICATES = 1 + RULES.index("wrong_script"), 1 + RULES.index("duplicates")
-DUPLICATES_BETWEEN = 1 + RULES.index("duplicates_between")
+DUPLICATES_BETWEEN, MAX_RATIO = 1 + RULES.index("duplicates_between"), 1 + RULES.index("max_ratio")
 
 
 def open_verdicts(folder: Path) -> NDArray[np.uint8]:
@@ -50,7 +54,8 @@ class CleanedCorpus:
     """The blocks of a corpus, and the verdicts on all its items.
 
     starts: (K + 1,) int64, the index of the first item of each of the K blocks, and the number of items. report: the
-    dropped items, by rule. before: earlier corpora, whose kept items are dropped from this corpus.
+    dropped items, by rule. before: earlier corpora, whose kept items are dropped from this corpus. side_names: names of
+    the sides in the report.
     """
 
     sides: ClassVar[tuple[str, ...]] = PairRules.sides
@@ -63,9 +68,12 @@ class CleanedCorpus:
         starts: NDArray[np.int64],
         config: CleaningConfig | TextCleaningConfig,
         before: Sequence["CleanedCorpus"] = (),
+        side_names: Sequence[str] = (),
     ) -> None:
-        """Apply the rules that need the whole corpus: duplicates and scripts."""
+        """Apply the rules that need the whole corpus: duplicates, scripts and length ratios."""
         self.folder, self.starts, self.before = folder, starts, before
+        self._side_names = tuple(side_names) or self.sides
+        self._details: dict[str, str] = {}
         self._verdicts = _empty_verdicts(folder / _VERDICTS, max(1, int(starts[-1])))
         for number in range(len(self)):
             (verdicts,) = read_block(block_file(folder, number), "verdicts")
@@ -96,6 +104,8 @@ class CleanedCorpus:
             mark_duplicates(self._digests(), self._verdicts, DUPLICATES, self.folder)
         if config.enabled and config.wrong_script:
             self._mark_wrong_scripts(config)
+        if isinstance(config, CleaningConfig) and config.checks_ratio:
+            self._mark_length_ratios(config.max_ratio or math.inf)
 
     def _digests(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint64]]]:
         """Yield the indices and digests of the items that break no rule by themselves, block by block."""
@@ -120,15 +130,46 @@ class CleanedCorpus:
         allowed = []
         for configured, count in zip(config.scripts_of_sides, counts, strict=True):
             threshold = min(config.script_share * count.total(), max(count.values(), default=0))
-            detected = [name for name, times in count.items() if times and times >= threshold]
-            allowed.append({"", *([name.upper() for name in configured] or detected)})
+            detected = [script for script, times in count.items() if times and times >= threshold]
+            allowed.append(configured or (frozenset(detected) if config.version == 1 else _union(detected)))
+        if config.version > 1:
+            expected = zip(self._side_names, allowed, strict=True)
+            self._details["wrong_script"] = "expected " + "; ".join(
+                f"{name}: {', '.join(sorted(each)) or 'any'}" for name, each in expected
+            )
         for number in range(len(self)):
             verdicts, scripts, names = read_block(block_file(self.folder, number), "verdicts", "scripts", "names")
             fits = np.ones(scripts.shape[1], dtype=bool)
             for side, each in zip(scripts, allowed, strict=True):
-                fits &= np.array([str(name) in each for name in names])[np.minimum(side, len(names) - 1)]
+                fits &= np.array([_fits(str(name), each, config.version) for name in names])[
+                    np.minimum(side, len(names) - 1)
+                ]
             block = self.verdicts(number)
             block[np.flatnonzero(verdicts == 0)[~fits]] = WRONG_SCRIPT
+
+    def _mark_length_ratios(self, max_ratio: float) -> None:
+        """Mark pairs whose length ratio is unusual. This verdict overrides that on duplicates, whose ratios are equal.
+
+        The usual ratio is that of the pairs that break no other rule.
+        """
+
+        def kept_lengths() -> Iterator[NDArray[np.integer]]:
+            for number in range(len(self)):
+                verdicts, lengths = read_block(block_file(self.folder, number), "verdicts", "lengths")
+                yield lengths[:, self.verdicts(number)[verdicts == 0] == 0]
+
+        if len(self) == 0 or not has_array(block_file(self.folder, 0), "lengths"):
+            return
+        ratio = UsualRatio.estimate(kept_lengths)
+        limit = ratio.limit(max_ratio)
+        for number in range(len(self)):
+            verdicts, lengths = read_block(block_file(self.folder, number), "verdicts", "lengths")
+            chosen = np.flatnonzero(verdicts == 0)[ratio.deviations(lengths) > limit]
+            block = self.verdicts(number)
+            block[chosen[block[chosen] != WRONG_SCRIPT]] = MAX_RATIO
+        self._details["max_ratio"] = (
+            f"usual ratio {ratio.usual:.2f} target characters per source character, limit {limit:g} times more or less"
+        )
 
     def _report(self) -> CleaningReport:
         """Return the report, whose line numbers are stored in one file per rule instead of in memory."""
@@ -144,7 +185,28 @@ class CleanedCorpus:
                 with CleaningReport.file(self.folder, rule).open("ab" if counts[rule] else "wb") as file:
                     file.write(dropped.tobytes())
                 counts[rule] += len(dropped)
-        return CleaningReport.from_files(self.folder, self._count_items(), counts, self.unit)
+        details = {rule: detail for rule, detail in self._details.items() if rule in counts}
+        found = self._store_findings()
+        return CleaningReport.from_files(self.folder, self._count_items(), counts, self.unit, found, details)
+
+    def _store_findings(self) -> list[FoundCount]:
+        """Store the lines of the findings, one file per kind, and return the kinds with their numbers of lines."""
+        counts: dict[tuple[str, str, str], int] = {}
+        for number in range(len(self)):
+            path = block_file(self.folder, number)
+            if not has_array(path, "findings"):
+                continue
+            kinds, findings = read_block(path, "finding_kinds", "findings")
+            for index, kind in enumerate(map(tuple, kinds.tolist())):
+                lines = findings[findings[:, 0] == index, 1]
+                position = list(counts).index(kind) if kind in counts else len(counts)
+                with CleaningReport.found_file(self.folder, position).open("ab" if kind in counts else "wb") as file:
+                    file.write(np.ascontiguousarray(lines).tobytes())
+                counts[kind] = counts.get(kind, 0) + len(lines)
+        return [
+            FoundCount(setting, self._side_names[int(side)], name, count)
+            for (setting, side, name), count in counts.items()
+        ]
 
     def _reported_verdicts(self, number: int) -> NDArray[np.uint8]:
         """Return the verdicts on the items of a block that the report counts, and 0 for all other items."""
@@ -152,6 +214,19 @@ class CleanedCorpus:
 
     def _count_items(self) -> int:
         return int(self.starts[-1])
+
+
+def _union(systems: Iterable[str]) -> frozenset[str]:
+    """Return all scripts of writing systems. Ideographs alone, without kana and Hangul, are Chinese."""
+    names = frozenset(systems)
+    if "Hani" in names and names.isdisjoint(("Jpan", "Kore")):
+        names |= {"Hanb"}
+    return frozenset[str]().union(*map(scripts_of, names))
+
+
+def _fits(name: str, allowed: frozenset[str], version: int) -> bool:
+    """Return whether texts in a script, or in the scripts of a writing system, are in the allowed scripts."""
+    return not name or (name in allowed if version == 1 else scripts_of(name) <= allowed)
 
 
 BYTES_PER_PAIR = 133

@@ -1,9 +1,9 @@
 """`CleaningReport`: the numbers and lines of the pairs or documents that each cleaning rule dropped."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,19 +47,45 @@ _TITLES = {
 _DOCUMENT_TITLES = {"empty": "empty", "duplicates": "duplicate document"}
 
 
+SETTING = "data.cleaning.{}"
+"""The name of the setting of a rule."""
+
+_MAX_KINDS = 10
+"""Maximum number of kinds of characters or escapes that the table lists per setting."""
+
+_FOUND_TITLES = {
+    "control_characters": "replaced or removed by data.cleaning.control_characters:",
+    "unescape": "escaped characters, which data.cleaning.unescape=true replaces:",
+}
+
+
+class FoundCount(NamedTuple):
+    """Number of lines with a kind of character or escape. setting: the setting that concerns it. side: name of the
+    side, such as a file name. name: such as `U+000C form feed` or `&quot;`. lines: number of lines.
+    """
+
+    setting: str
+    side: str
+    name: str
+    lines: int
+
+
 @dataclass(frozen=True)
 class CleaningReport:
     """Result of cleaning a corpus.
 
     total: number of items that were read. dropped: for each rule, the lines (int64, counted from 1, ascending) at which
     the dropped items start, possibly memory-mapped. unit: pairs or documents. marked: the counts named in `MARKED`;
-    empty without placeholders and terminology.
+    empty without placeholders and terminology. found: the control characters and escapes in the corpus, and the lines
+    (int64) of each kind. details: explanations of single rules.
     """
 
     total: int
     dropped: Mapping[str, NDArray[np.int64]]
     unit: str = "pairs"
     marked: Mapping[str, int] = field(default_factory=dict)
+    found: Mapping[FoundCount, NDArray[np.int64]] = field(default_factory=dict)
+    details: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -79,29 +105,65 @@ class CleaningReport:
         rows = [f"{self.total:,} {unit} read, {self.kept:,} kept ({share:.2f} %)"]
         for rule, count in self.counts.items():
             numbers = self.dropped[rule][:lines].tolist()
-            more = ", …" if len(numbers) < count else ""
+            more = _continued(len(numbers), count)
             rows.append(f"  {titles[rule]:<20} {count:>10,}   lines {', '.join(map(str, numbers))}{more}")
+            if rule in self.details:
+                rows.append(f"    {self.details[rule]}")
         for pairs, name in (MARKED[:2], MARKED[2:]):
             if self.marked.get(pairs):
                 rows.append(f"  with {name:<15} {self.marked[pairs]:>10,}   pairs, {self.marked[name]:,} {name}")
+        for setting, title in _FOUND_TITLES.items():
+            kinds = sorted((each for each in self.found if each.setting == setting), key=lambda each: -each.lines)
+            rows += [f"  {title}"] * bool(kinds)
+            for each in kinds[:_MAX_KINDS]:
+                numbers = self.found[each][:lines].tolist()
+                shown = ", ".join(map(str, numbers)) + _continued(len(numbers), each.lines)
+                rows.append(f"    {each.name:<18} {each.lines:>10,}   {each.side}, lines {shown}")
+            if len(kinds) > _MAX_KINDS:
+                rows.append(f"    and {len(kinds) - _MAX_KINDS:,} other kinds")
         return "\n".join(rows)
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as JSON values."""
         dropped = {rule: lines.tolist() for rule, lines in self.dropped.items()}
-        return {self.unit: self.total, "dropped": dropped, **self.marked}
+        found = [{**each._asdict(), "lines": lines.tolist()} for each, lines in self.found.items()]
+        return {self.unit: self.total, "dropped": dropped, **self.marked, **({"found": found} if found else {})}
 
     @staticmethod
     def file(folder: Path, rule: str) -> Path:
         """Return the path of the file with the line numbers of a rule, stored as int64."""
         return folder / f"dropped.{rule}.bin"
 
+    @staticmethod
+    def found_file(folder: Path, index: int) -> Path:
+        """Return the path of the file with the line numbers of a kind of character or escape, stored as int64."""
+        return folder / f"found.{index}.bin"
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names of the files of a stored report."""
+        dropped = (self.file(Path(), rule).name for rule in self.counts)
+        return *dropped, *(self.found_file(Path(), index).name for index in range(len(self.found)))
+
     @classmethod
-    def from_files(cls, folder: Path, total: int, counts: Mapping[str, int], unit: str = "pairs") -> "CleaningReport":
+    def from_files(
+        cls,
+        folder: Path,
+        total: int,
+        counts: Mapping[str, int],
+        unit: str = "pairs",
+        found: Sequence[FoundCount] = (),
+        details: Mapping[str, str] | None = None,
+    ) -> "CleaningReport":
         """Open a report with memory-mapped line numbers. Raises OSError or ValueError for a missing or damaged file."""
-        dropped = {
-            rule: np.memmap(cls.file(folder, rule), np.int64, "r", shape=(count,)).view(np.ndarray)
-            for rule, count in counts.items()
-            if count
-        }
-        return cls(total, dropped, unit)
+        dropped = {rule: _open_lines(cls.file(folder, rule), count) for rule, count in counts.items() if count}
+        kinds = {each: _open_lines(cls.found_file(folder, index), each.lines) for index, each in enumerate(found)}
+        return cls(total, dropped, unit, found=kinds, details=details or {})
+
+
+def _open_lines(path: Path, count: int) -> NDArray[np.int64]:
+    return np.memmap(path, np.int64, "r", shape=(count,)).view(np.ndarray)
+
+
+def _continued(shown: int, count: int) -> str:
+    return ", …" if shown < count else ""

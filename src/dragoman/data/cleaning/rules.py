@@ -1,170 +1,85 @@
-"""Cleaning rules for sentence pairs and documents, and their settings."""
+"""Cleaning rules that are checked for each sentence pair or passage by itself."""
 
-import re
-import unicodedata
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Sequence
-from functools import lru_cache
 from hashlib import blake2b
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import regex
 from numpy.typing import NDArray
-from pydantic import Field, field_validator
 
 from dragoman.base.errors import DataError
-from dragoman.base.settings.config import Config
+from dragoman.data.cleaning import first_version
+from dragoman.data.cleaning.config import BaseCleaningConfig, CleaningConfig, TextCleaningConfig
+from dragoman.data.cleaning.repair import (
+    find_control_characters,
+    find_escapes,
+    is_binary,
+    repair_control_characters,
+    unescape,
+)
 from dragoman.data.corpora.documents import broken_line
 from dragoman.data.corpora.items import Pair, Passage
 from dragoman.data.corpora.lines import has_broken_utf8
+from dragoman.text.scripts import writing_system
+from dragoman.text.word_count import countable_words
 
-_MERGED = {"CJK": "HAN", "IDEOGRAPHIC": "HAN", "HIRAGANA": "KANA", "KATAKANA": "KANA", "FULLWIDTH": "LATIN"}
-_NO_SCRIPT = frozenset({"", "MODIFIER", "MICRO", "FEMININE", "MASCULINE", "MATHEMATICAL", "SCRIPT", "DOUBLE-STRUCK"})
-_ASCII_LETTER = re.compile("[A-Za-z]")
-
-
-@lru_cache(maxsize=1 << 16)
-def script(character: str) -> str | None:
-    """Return the script of a letter: LATIN, CYRILLIC, HAN, KANA, HANGUL, ARABIC …; None for other characters.
-
-    The script is the first word of the character's Unicode name. Hiragana and Katakana count as one script, KANA.
-    """
-    if not character.isalpha():
-        return None
-    word = unicodedata.name(character, "").partition(" ")[0]
-    return None if word in _NO_SCRIPT else _MERGED.get(word, word)
+_LETTER = regex.compile(r"\p{L}")
 
 
-def dominant_script(text: str) -> str | None:
-    """Return the most frequent script of the letters of `text`; None if the text has no letters."""
-    if text.isascii():
-        return "LATIN" if _ASCII_LETTER.search(text) else None
-    counts = Counter(map(script, text))
-    counts.pop(None, None)
-    return max(counts, key=lambda name: (counts[name], name or "")) if counts else None
+class Finding(NamedTuple):
+    """A kind of character or escape that a setting concerns, in a line of a corpus.
 
-
-@lru_cache(maxsize=1)
-def known_scripts() -> frozenset[str]:
-    """Return all scripts that `script` returns for the Basic Multilingual Plane."""
-    return frozenset(name for code in range(0x10000) if (name := script(chr(code))) is not None)
-
-
-RATIO_ALLOWANCE = 10
-"""Number of bytes added to the length of each side before the ratio is computed, so that short pairs
-(`Hi.` – `Grüß Gott!`) are kept."""
-
-_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f]")
-_LETTER = re.compile(r"[^\W\d_]")
-
-
-class CleaningConfig(Config):
-    """Cleaning rules for sentence pairs. Disable single rules with false or null, and all rules with `enabled: false`.
-
-    The defaults were chosen on Multi30k and Tatoeba so that they drop next to nothing from a good corpus.
+    setting: `control_characters` or `unescape`. side: number of the side. name: such as `U+000C form feed`.
     """
 
-    enabled: bool = Field(default=True, description="Apply the cleaning rules. If false, invalid UTF-8 is an error.")
-    empty: bool = Field(default=True, description="Drop pairs with a blank side.")
-    max_tokens: int | None = Field(
-        default=250, ge=1, description="Drop pairs with more subword tokens than this on either side; null: no limit."
-    )
-    max_words: int | None = Field(
-        default=200,
-        ge=1,
-        description="Drop pairs with more whitespace-separated words than this on either side; null: no limit.",
-    )
-    max_characters: int | None = Field(
-        default=2000, ge=1, description="Drop pairs with more characters than this on either side; null: no limit."
-    )
-    max_ratio: float | None = Field(
-        default=4.0,
-        gt=1.0,
-        description="Drop pairs whose longer side has more than this many times as many bytes (UTF-8) as the shorter "
-        "side, after 10 bytes are added to each side. Lengths are measured in bytes so that alphabets and syllabaries "
-        "are comparable. null: no limit.",
-    )
-    duplicates: bool = Field(default=True, description="Keep only the first of pairs that are identical on both sides.")
-    duplicates_between: bool = Field(
-        default=True,
-        description="Among corpora with the same tags and target language, drop pairs that an earlier corpus of "
-        "`data.train` contains. Requires `duplicates`.",
-    )
-    broken_utf8: Literal["skip", "error"] = Field(
-        default="skip",
-        description="Treatment of pairs with invalid UTF-8. skip: drop and count them. error: stop at the first one.",
-    )
-    control_characters: bool = Field(
-        default=True, description="Drop pairs with NUL or other control characters (C0 and C1, except tabs)."
-    )
-    wrong_script: bool = Field(
-        default=True,
-        description="Drop pairs with a side that is mostly written in a script other than the scripts of that side.",
-    )
-    source_scripts: tuple[str, ...] = Field(
-        default=(),
-        description="Scripts of the source (latin, cyrillic, han, kana …); empty: detected by `script_share`.",
-    )
-    target_scripts: tuple[str, ...] = Field(
-        default=(), description="Scripts of the target; empty: detected by `script_share`."
-    )
-    script_share: float = Field(
-        default=0.1,
-        gt=0.0,
-        lt=1.0,
-        description="A script counts as a script of a side if at least this share of its sentences is mostly written "
-        "in it.",
-    )
-    copied_words: int | None = Field(
-        default=3,
-        ge=1,
-        description="Drop pairs with identical sides if they contain at least this many words with letters. Shorter "
-        "pairs are kept, because they may be names. null: keep all pairs.",
-    )
-
-    @field_validator("source_scripts", "target_scripts")
-    @classmethod
-    def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        return check_scripts(names)
-
-    @property
-    def scripts_of_sides(self) -> tuple[tuple[str, ...], ...]:
-        """The configured scripts of each side; empty if they are detected."""
-        return self.source_scripts, self.target_scripts
+    setting: str
+    side: int
+    name: str
+    line: int
 
 
-def check_scripts(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names. Raises ValueError for an unknown script."""
-    for name in names:
-        if name.upper() not in known_scripts():
-            raise ValueError(f"unknown script {name!r}; known scripts are {', '.join(sorted(known_scripts())).lower()}")
-    return names
+class Checked(NamedTuple):
+    """An item after it has been repaired.
+
+    rule: the first rule that the item breaks, or None. findings: what was found in the item, each kind once.
+    """
+
+    item: Any
+    rule: str | None
+    findings: tuple[Finding, ...] = ()
 
 
 class Rules(ABC):
     """The rules that are checked for each item, a `Pair` or a `Passage`, independently of the other items.
 
-    `CleanedCorpus` applies the rules that require the whole corpus: duplicates and scripts.
+    `CleanedCorpus` applies the rules that require the whole corpus: duplicates, scripts and length ratios.
 
     sides: names of the texts of an item. items: name of the items in messages. config: settings of the rules. origin:
-    name of the corpus in messages.
+    name of the corpus in messages. side_names: names of the sides in the report.
     """
 
     sides: ClassVar[tuple[str, ...]]
     items: ClassVar[str]
+    newlines: ClassVar[bool]
     config: Any
     origin: str
+    side_names: tuple[str, ...]
 
     @abstractmethod
-    def violated_rule(self, item: Any) -> str | None:
-        """Return the first rule that an item breaks, or None.
+    def check(self, item: Any) -> Checked:
+        """Repair an item, and return it with the first rule that it breaks.
 
         Raises DataError for invalid UTF-8 if `broken_utf8` is error.
         """
 
     def block_arrays(self, items: Sequence[Any]) -> dict[str, NDArray[Any]]:
-        """Return the arrays that a block stores for its items in addition to their lines."""
+        """Return the arrays that a block stores for all its items in addition to their lines."""
+        return {}
+
+    def kept_arrays(self, items: Sequence[Any]) -> dict[str, NDArray[Any]]:
+        """Return the arrays that a block stores for the items that break no rule by themselves."""
         return {}
 
     def script_texts(self, item: Any) -> tuple[str, ...]:
@@ -172,11 +87,32 @@ class Rules(ABC):
         texts: tuple[str, ...] = item.texts
         return texts
 
+    def script(self, text: str) -> str | None:
+        """Return the script or writing system of a text, which `fits` compares; None for a text without letters."""
+        return first_version.dominant_script(text) if self.config.version == 1 else writing_system(text)
+
     def digest(self, item: Any) -> bytes:
         """Return a 16-byte digest. By the birthday bound, 1e10 different items collide with probability 1e-19."""
         first, *others = item.texts
         text = f"{len(first)}:{first}{''.join(others)}" if others else first
         return blake2b(text.encode(), digest_size=16).digest()
+
+    def _findings(self, item: Any, side: int, text: str) -> list[Finding]:
+        """Return the escapes and the control characters of a side, each kind once."""
+        config: BaseCleaningConfig = self.config
+        found = {("unescape", name): position for name, position in reversed(find_escapes(text))}
+        if config.control_characters:
+            controls = find_control_characters(text, self.newlines)
+            found |= {("control_characters", name): position for name, position in reversed(controls)}
+        return [
+            Finding(setting, side, name, self._line(item, text, position))
+            for (setting, name), position in found.items()
+        ]
+
+    def _line(self, item: Any, text: str, position: int) -> int:
+        """Return the line of a position in a text of an item."""
+        line: int = item.line
+        return line
 
 
 class PairRules(Rules):
@@ -184,107 +120,104 @@ class PairRules(Rules):
 
     sides: ClassVar[tuple[str, ...]] = ("source", "target")
     items: ClassVar[str] = "pairs"
+    newlines: ClassVar[bool] = False
 
-    def __init__(self, config: CleaningConfig, origin: str = "the corpus", vectors: bool = False) -> None:
+    def __init__(
+        self,
+        config: CleaningConfig,
+        origin: str = "the corpus",
+        vectors: bool = False,
+        side_names: tuple[str, ...] = sides,
+    ) -> None:
         """origin: name of the corpus in error messages. vectors: whether the source consists of feature vectors. If so,
         only the target is checked, but blank sources still count as empty, and identical pairs as duplicates.
         """
-        self.config, self.origin, self.vectors = config, origin, vectors
+        self.config, self.origin, self.vectors, self.side_names = config, origin, vectors, side_names
 
-    def violated_rule(self, pair: Pair) -> str | None:
-        """Return the first rule that a pair breaks, or None.
+    def check(self, item: Pair) -> Checked:
+        """Repair a pair, and return it with the first rule that it breaks.
 
         Raises DataError for invalid UTF-8 if `broken_utf8` is error.
         """
         config = self.config
-        source, target = pair.source, pair.target
-        if not pair.complete:
-            return "missing_language"
-        for side, text in (("source", source), ("target", target)):
+        if not item.complete:
+            return Checked(item, "missing_language")
+        for side, text in zip(self.sides, item.texts, strict=True):
             if has_broken_utf8(text):
                 if config.enabled and config.broken_utf8 == "skip":
-                    return "broken_utf8"
+                    return Checked(item, "broken_utf8")
                 raise DataError(
-                    f"{self.origin}, line {pair.line}: the {side} contains invalid UTF-8. Convert the file "
+                    f"{self.origin}, line {item.line}: the {side} contains invalid UTF-8. Convert the file "
                     "(for example with iconv), or let cleaning skip such lines (broken_utf8: skip)."
                 )
         if not config.enabled:
-            return None
+            return Checked(item, None)
+        if config.version == 1:
+            return Checked(item, self._violated_in_version_1(item))
+        if config.control_characters and any(is_binary(text) for text in item.texts[self.vectors :]):
+            return Checked(item, "control_characters")
+        findings: list[Finding] = []
+        texts = list(item.texts)
+        for index in range(int(self.vectors), len(texts)):
+            findings += self._findings(item, index, texts[index])
+            texts[index] = _repair(texts[index], config, newlines=False)
+        pair = item._replace(source=texts[0], target=texts[1])
+        return Checked(pair, self._violated_rule(pair), tuple(findings))
+
+    def _violated_rule(self, pair: Pair) -> str | None:
+        config = self.config
+        source, target = pair.source, pair.target
         if config.empty and not (source.strip() and target.strip()):
             return "empty"
         if self.vectors:
             source = target
-        if config.control_characters and (_CONTROL.search(source) or _CONTROL.search(target)):
+        if config.max_characters and max(len(source), len(target)) > config.max_characters:
+            return "max_characters"
+        if config.max_words and any(len(countable_words(text)) > config.max_words for text in (source, target)):
+            return "max_words"
+        if config.copied_words and not self.vectors and source.strip() == target.strip():
+            words = sum(_LETTER.search(word) is not None for word in countable_words(source))
+            if words >= config.copied_words:
+                return "copied_words"
+        return None
+
+    def _violated_in_version_1(self, pair: Pair) -> str | None:
+        config = self.config
+        source, target = pair.source, pair.target
+        if config.empty and not (source.strip() and target.strip()):
+            return "empty"
+        if self.vectors:
+            source = target
+        if config.control_characters and any(
+            first_version.has_control_characters(text, newlines=False) for text in (source, target)
+        ):
             return "control_characters"
         if config.max_characters and max(len(source), len(target)) > config.max_characters:
             return "max_characters"
         if config.max_words and max(len(source.split()), len(target.split())) > config.max_words:
             return "max_words"
-        if config.max_ratio and _ratio(source, target) > config.max_ratio:
+        if config.max_ratio and first_version.byte_ratio(source, target) > config.max_ratio:
             return "max_ratio"
-        if config.copied_words and not self.vectors and source.strip() == target.strip():
-            words = sum(_LETTER.search(word) is not None for word in source.split())
-            if words >= config.copied_words:
-                return "copied_words"
+        is_copied = config.copied_words and not self.vectors and source.strip() == target.strip()
+        if is_copied and first_version.has_lettered_words(source, config.copied_words):
+            return "copied_words"
         return None
 
+    def kept_arrays(self, items: Sequence[Pair]) -> dict[str, NDArray[Any]]:
+        """Return the lengths in characters of both sides if the length ratio is checked: `lengths` (2, m)."""
+        if not self.config.checks_ratio or self.vectors:
+            return {}
+        lengths = [[len(text.strip()) for text in pair.texts] for pair in items]
+        return {"lengths": np.array(lengths, np.uint32).reshape(-1, 2).T}
+
     def script_texts(self, pair: Pair) -> tuple[str, ...]:
-        """Return the text of each side. The text of a source of vectors is empty, because vectors have no script."""
+        """Return the text of each side. A text whose script does not matter is empty.
+
+        Vectors have no script. Identical sides, such as names, are checked by `copied_words` instead.
+        """
+        if self.config.version > 1 and pair.source.strip() == pair.target.strip():
+            return "", ""
         return ("", pair.target) if self.vectors else pair.texts
-
-
-def _ratio(source: str, target: str) -> float:
-    lengths = len(source.encode()) + RATIO_ALLOWANCE, len(target.encode()) + RATIO_ALLOWANCE
-    return max(lengths) / min(lengths)
-
-
-_CONTROL_BUT_NEWLINES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
-
-class TextCleaningConfig(Config):
-    """Cleaning rules for plain-text documents. Disable single rules with false, and all rules with `enabled: false`.
-
-    These are the rules for pairs that make sense for a single text. Documents are dropped as a whole.
-    There is no length limit, because documents are divided.
-    """
-
-    enabled: bool = Field(default=True, description="Apply the cleaning rules. If false, invalid UTF-8 is an error.")
-    empty: bool = Field(default=True, description="Drop blank documents.")
-    duplicates: bool = Field(default=True, description="Keep only the first of identical documents.")
-    broken_utf8: Literal["skip", "error"] = Field(
-        default="skip",
-        description="Treatment of documents with invalid UTF-8. skip: drop and count them. error: stop at the first "
-        "one.",
-    )
-    control_characters: bool = Field(
-        default=True,
-        description="Drop documents with NUL or other control characters (C0 and C1, except tabs and newlines).",
-    )
-    wrong_script: bool = Field(
-        default=True,
-        description="Drop documents if any part of up to 65,536 characters is mostly written in a script other "
-        "than the scripts of the corpus.",
-    )
-    scripts: tuple[str, ...] = Field(
-        default=(), description="Scripts of the corpus (latin, cyrillic, han …); empty: detected by `script_share`."
-    )
-    script_share: float = Field(
-        default=0.1,
-        gt=0.0,
-        lt=1.0,
-        description="A script counts as a script of the corpus if at least this share of these parts is mostly "
-        "written in it.",
-    )
-
-    @field_validator("scripts")
-    @classmethod
-    def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        return check_scripts(names)
-
-    @property
-    def scripts_of_sides(self) -> tuple[tuple[str, ...], ...]:
-        """The configured scripts of the only side; empty if they are detected."""
-        return (self.scripts,)
 
 
 class TextRules(Rules):
@@ -292,31 +225,49 @@ class TextRules(Rules):
 
     sides: ClassVar[tuple[str, ...]] = ("text",)
     items: ClassVar[str] = "passages"
+    newlines: ClassVar[bool] = True
 
-    def __init__(self, config: TextCleaningConfig, origin: str = "the corpus") -> None:
-        """origin: name of the corpus in error messages."""
-        self.config, self.origin = config, origin
+    def __init__(self, config: TextCleaningConfig, origin: str = "the corpus", *, single_lines: bool = False) -> None:
+        """origin: name of the corpus in error messages. single_lines: whether each passage is in one line of the file,
+        whose text may contain newlines, as in JSON Lines.
+        """
+        self.config, self.origin, self.single_lines, self.side_names = config, origin, single_lines, (origin,)
 
-    def violated_rule(self, passage: Passage) -> str | None:
-        """Return the first rule that a passage breaks, or None.
+    def check(self, item: Passage) -> Checked:
+        """Repair a passage, and return it with the first rule that it breaks.
 
         Raises DataError for invalid UTF-8 if `broken_utf8` is error.
         """
-        config, text = self.config, passage.text
+        config, text = self.config, item.text
         if has_broken_utf8(text):
             if config.enabled and config.broken_utf8 == "skip":
-                return "broken_utf8"
+                return Checked(item, "broken_utf8")
             raise DataError(
-                f"{self.origin}, line {broken_line(passage)}: invalid UTF-8. Convert the file (for example "
+                f"{self.origin}, line {broken_line(item)}: invalid UTF-8. Convert the file (for example "
                 "with iconv), or let cleaning skip such documents (broken_utf8: skip)."
             )
         if not config.enabled:
-            return None
-        if config.empty and passage.begins and passage.ends and not text.strip():
+            return Checked(item, None)
+        if config.version == 1:
+            return Checked(item, self._violated_in_version_1(item))
+        if config.control_characters and is_binary(text):
+            return Checked(item, "control_characters")
+        findings = tuple(self._findings(item, 0, text))
+        passage = item._replace(text=_repair(text, config, newlines=True, begins=item.begins, ends=item.ends))
+        return Checked(passage, "empty" if self._is_empty(passage) else None, findings)
+
+    def _is_empty(self, passage: Passage) -> bool:
+        return bool(self.config.empty and passage.begins and passage.ends and not passage.text.strip())
+
+    def _violated_in_version_1(self, passage: Passage) -> str | None:
+        if self._is_empty(passage):
             return "empty"
-        if config.control_characters and _CONTROL_BUT_NEWLINES.search(text):
+        if self.config.control_characters and first_version.has_control_characters(passage.text, newlines=True):
             return "control_characters"
         return None
+
+    def _line(self, item: Passage, text: str, position: int) -> int:
+        return item.line if self.single_lines else item.line + text.count("\n", 0, position)
 
     def block_arrays(self, passages: Sequence[Passage]) -> dict[str, NDArray[Any]]:
         """Return whether each passage starts and ends its document."""
@@ -324,3 +275,9 @@ class TextRules(Rules):
             "begins": np.array([passage.begins for passage in passages], bool),
             "ends": np.array([passage.ends for passage in passages], bool),
         }
+
+
+def _repair(text: str, config: BaseCleaningConfig, newlines: bool, begins: bool = True, ends: bool = True) -> str:
+    if config.unescape:
+        text = unescape(text)
+    return repair_control_characters(text, newlines, begins, ends) if config.control_characters else text

@@ -98,6 +98,17 @@ class CorpusConfig(Config):
         """The tags of the source sentences, in order, including the tag of the target language."""
         return source_tags(self.target_language, self.tags)
 
+    def languages(self, source: str | None, target: str | None) -> tuple[str | None, str | None]:
+        """Return the codes of the languages of the pairs. source, target: codes if the corpus does not name them."""
+        return self.source_code or source, self.target_language or self.target_code or target
+
+    @property
+    def side_names(self) -> tuple[str, str]:
+        """The names of the sides in messages."""
+        if self.source is not None:
+            return str(self.source), str(self.target)
+        return f"source of {self}", f"target of {self}"
+
     def __str__(self) -> str:
         return self.name or " + ".join(map(str, self.files))
 

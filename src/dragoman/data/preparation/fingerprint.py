@@ -4,6 +4,7 @@ Digests of large files are cached, so that a run with eight processes does not r
 """
 
 import contextlib
+import copy
 import hashlib
 import json
 import time
@@ -14,7 +15,7 @@ import tokenizers as library
 
 from dragoman.base.errors import ResourceError
 from dragoman.base.files import atomic_write
-from dragoman.data.cleaning.rules import CleaningConfig, TextCleaningConfig
+from dragoman.data.cleaning.config import CleaningConfig, TextCleaningConfig
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 from dragoman.data.corpora.files.archives import archive_of
 from dragoman.data.corpora.lines import open_lines
@@ -86,39 +87,42 @@ _SMALL = 8_000_000
 class CorpusContents:
     """A corpus and the digests of its files, which depend on the contents of the files, not on their names.
 
-    before: earlier corpora, whose pairs are dropped from this corpus.
+    cleaning: the cleaning rules of the corpus, which depend on its languages. before: earlier corpora, whose pairs are
+    dropped from this corpus.
     """
 
     def __init__(
-        self, corpus: CorpusConfig | TextCorpusConfig, folder: Path, before: Sequence["CorpusContents"] = ()
+        self,
+        corpus: CorpusConfig | TextCorpusConfig,
+        cleaning: AnyCleaning,
+        folder: Path,
+        before: Sequence["CorpusContents"] = (),
     ) -> None:
         """Compute the digests of all files. folder: as in `file_digest`.
 
         Raises DataError if a file is missing or not a regular file.
         """
-        self.corpus, self._folder, self._before = corpus, folder, before
+        self.corpus, self.cleaning, self._folder, self._before = corpus, cleaning, folder, before
         self._digests = [file_digest(path, folder) for path in corpus.files]
         self._large = sum((archive_of(path) or path).stat().st_size for path in corpus.files) > _SMALL
 
-    def cleaned_fingerprint(self, cleaning: AnyCleaning, vectors: bool) -> str:
+    def cleaned_fingerprint(self, vectors: bool) -> str:
         """Return the fingerprint of the cleaned text."""
         return _digest(
             "cleaned",
             repr(self.corpus.selection),
-            _rules(cleaning),
+            _rules(self.cleaning),
             repr(vectors),
             *self._digests,
             *self._earlier_parts(),
         )
 
-    def token_fingerprint(
-        self, cleaning: AnyCleaning, text: TextConfig | Tokenizers, sample: int, extra: str = ""
-    ) -> str:
+    def token_fingerprint(self, text: TextConfig | Tokenizers, sample: int, extra: str = "") -> str:
         """Return the fingerprint of the token ids. extra: description of all other data that determine the ids."""
         parts = [
             _FORMAT[self._large and isinstance(text, TextConfig)],
             repr(self.corpus.selection),
-            _rules(cleaning),
+            _rules(self.cleaning),
             _subwords(text, sample) + extra,
         ]
         parts += self._digests
@@ -127,27 +131,35 @@ class CorpusContents:
             parts += [file_digest(path, self._folder) for path in text.subword.files]
         return _digest(*parts)
 
+    def former_fingerprint(self, text: TextConfig | Tokenizers, sample: int, extra: str) -> str | None:
+        """Return the `token_fingerprint` with the former version of the cleaning rules, or None if there is none."""
+        former = self.cleaning.former
+        if former is None:
+            return None
+        contents = copy.copy(self)
+        contents.cleaning = former
+        return contents.token_fingerprint(text, sample, extra)
+
     def _earlier_parts(self) -> list[str]:
         return [part for each in self._before for part in ("before", repr(each.corpus.selection), *each._digests)]
 
     @staticmethod
     def vocabulary_fingerprint(
         contents: Sequence["CorpusContents"],
-        cleaning: AnyCleaning,
         text: TextConfig,
         sample: int,
         temperature: float | None,
     ) -> str:
         """Return the fingerprint of a vocabulary learned from several corpora."""
         vectors = text.vectors is not None
-        parts = [f"{each.cleaned_fingerprint(cleaning, vectors)} {each.corpus.weight}" for each in contents]
+        parts = [f"{each.cleaned_fingerprint(vectors)} {each.corpus.weight}" for each in contents]
         parts += [file_digest(path, contents[0]._folder) for path in text.subword.files]
         return _digest("vocabulary", _subwords(text, sample), repr(temperature), *parts)
 
 
 def _rules(cleaning: AnyCleaning) -> str:
     """Return the settings without `duplicates_between`, because fingerprints contain the earlier corpora instead."""
-    return cleaning.model_dump_json(exclude={"duplicates_between"})
+    return cleaning.fingerprint("duplicates_between")
 
 
 def _subwords(text: TextConfig | Tokenizers, sample: int) -> str:

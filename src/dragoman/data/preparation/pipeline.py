@@ -18,8 +18,9 @@ from dragoman.base.progress import Progress
 from dragoman.data.batches.epoch import Part, epoch_weights
 from dragoman.data.cleaning.clean import clean
 from dragoman.data.cleaning.cleaned_corpus import CleanedCorpus
-from dragoman.data.cleaning.report import CleaningReport
-from dragoman.data.cleaning.rules import CleaningConfig, Rules, TextCleaningConfig
+from dragoman.data.cleaning.config import CleaningConfig, TextCleaningConfig
+from dragoman.data.cleaning.report import SETTING, CleaningReport, FoundCount
+from dragoman.data.cleaning.rules import Rules
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 from dragoman.data.corpora.items import Item
 from dragoman.data.dataset import Dataset, DatasetUnion, DatasetWriter
@@ -33,6 +34,10 @@ TOKENS = "tokens"
 
 SUSPICIOUS_SHARE = 0.2
 """Share of a corpus above which a warning is logged if cleaning drops more."""
+
+
+ESCAPED_SHARE = 0.01
+"""Share of a corpus above which a warning is logged if more lines contain the same escape, such as `&quot;`."""
 
 
 @dataclass(frozen=True)
@@ -87,13 +92,17 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
         self.contents: list[CorpusContents] = []
         for index, corpus in enumerate(self.corpora):
             before = [self.contents[other] for other in self.earlier_corpora(index)]
-            self.contents.append(CorpusContents(corpus, self.folder, before))
+            self.contents.append(CorpusContents(corpus, self.cleaning_of(corpus), self.folder, before))
         self.cleaned: dict[int, CleanedCorpus] = {}
         self.reused: dict[str, Opened] = {}
 
     @abstractmethod
     def read(self, corpus: Corpus) -> Iterator[Item]:
         """Yield the items of a corpus."""
+
+    @abstractmethod
+    def cleaning_of(self, corpus: Corpus) -> Cleaning:
+        """Return the cleaning rules with the scripts of the languages of a corpus."""
 
     @abstractmethod
     def rules(self, corpus: Corpus) -> Rules:
@@ -154,7 +163,7 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
     def _open_vocabulary(self, text: TextConfig, build: bool) -> Tokenizers | None:
         """Return the vocabulary of several corpora, which is stored in a separate folder. build: as in `_open_all`."""
         settings = text, self.sample, self.temperature
-        path = self.folder / CorpusContents.vocabulary_fingerprint(self.contents, self.cleaning, *settings)[:16]
+        path = self.folder / CorpusContents.vocabulary_fingerprint(self.contents, *settings)[:16]
         if path.exists():
             try:
                 return Tokenizers.load(path).with_dropout(text.subword.resampling)
@@ -180,7 +189,7 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
         """Open a corpus. build: as in `_open_all`."""
         corpus = self.corpora[index]
         extra = self.describe_extra(corpus)
-        fingerprint = self.contents[index].token_fingerprint(self.cleaning, text, self.sample, extra)
+        fingerprint = self.contents[index].token_fingerprint(text, self.sample, extra)
         path = self.folder / fingerprint[:16]
         if fingerprint in self.reused:
             return self.reused[fingerprint]
@@ -200,13 +209,29 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
         if not build:
             return None
         info(f"Data: preparing {corpus} into {path}")
+        former = self.contents[index].former_fingerprint(text, self.sample, extra)
+        if former is not None and (self.folder / former[:16]).exists():
+            info(
+                f"{self.folder} contains this corpus as version 1 of the cleaning rules prepared it. "
+                "data.cleaning.version=1 uses it."
+            )
         with Progress("Preparing"), atomic_folder(path) as temporary:
             self._build(index, text, temporary, fingerprint)
         opened = self._open(path, fingerprint, text)
         self._report(opened[2])
         if opened[2].kept < (1 - SUSPICIOUS_SHARE) * opened[2].total:
             warn(f"Cleaning dropped much of {corpus}{self.hint}.")
+        self._warn_of_escapes(opened[2], corpus)
         return opened
+
+    def _warn_of_escapes(self, report: CleaningReport, corpus: Corpus) -> None:
+        escapes = [each for each in report.found if each.setting == "unescape"]
+        most = max(escapes, key=lambda each: each.lines, default=None)
+        if most is not None and not self.cleaning.unescape and most.lines > ESCAPED_SHARE * report.total:
+            warn(
+                f"{most.lines:,} lines of {corpus} contain the escape {most.name}. The model learns to write it unless "
+                "data.cleaning.unescape=true replaces it."
+            )
 
     def _build(self, index: int, text: TextConfig | Tokenizers, path: Path, fingerprint: str) -> None:
         corpus, cleaned = self.corpora[index], self._clean(index)
@@ -228,9 +253,9 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
             report = tokenise(tokeniser, cleaned, writer, path, self.workers)
             _check_not_empty(report, corpus)
             values = {self.unit: report.total, "counts": report.counts, **self.count_marked(tokeniser, len(cleaned))}
+            values |= {"found": list(report.found), "details": dict(report.details)}
             (path / REPORT).write_text(json.dumps(values), encoding="utf-8")
-            dropped = [CleaningReport.file(path, rule).name for rule in report.counts]
-            writer.finish(fingerprint, (REPORT, *dropped))
+            writer.finish(fingerprint, (REPORT, *report.files))
         finally:
             writer.close()
 
@@ -249,7 +274,7 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
 
     def _work_folder(self, index: int) -> Path:
         """Return the folder of a corpus's blocks during preparation. After a kill, the next preparation reuses them."""
-        fingerprint = self.contents[index].cleaned_fingerprint(self.cleaning, self.vectors)
+        fingerprint = self.contents[index].cleaned_fingerprint(self.vectors)
         return self.folder / f".{fingerprint[:16]}.unfinished"
 
     def _remove_unfinished(self) -> None:
@@ -269,7 +294,11 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
         try:
             values = json.loads((path / REPORT).read_text(encoding="utf-8"))
             counts, marked = values["counts"], values.get("marked", {})
-            report = replace(CleaningReport.from_files(path, int(values[self.unit]), counts, self.unit), marked=marked)
+            found = [FoundCount(*each) for each in values.get("found", ())]
+            stored = CleaningReport.from_files(
+                path, int(values[self.unit]), counts, self.unit, found, values.get("details")
+            )
+            report = replace(stored, marked=marked)
         except (OSError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"{path / REPORT} is damaged ({error}).") from error
         return dataset, text, report
@@ -277,8 +306,9 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
 
 def _check_not_empty(report: CleaningReport, corpus: CorpusConfig | TextCorpusConfig) -> None:
     if report.kept == 0:
+        settings = ", ".join(map(SETTING.format, report.counts))
         raise DataError(
-            f"Cleaning dropped everything in {corpus}. Fix the corpus or relax the rules.\n{report.table()}"
+            f"Cleaning dropped everything in {corpus}. Fix the corpus, or relax {settings}.\n{report.table()}"
         )
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import info
+from dragoman.data.cleaning.config import CleaningConfig, TextCleaningConfig
 from dragoman.data.cleaning.report import LENGTH_LIMITS, CleaningReport
-from dragoman.data.cleaning.rules import CleaningConfig, PairRules, TextCleaningConfig, TextRules
+from dragoman.data.cleaning.rules import PairRules, TextRules
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
 from dragoman.data.corpora.documents import read_passages
 from dragoman.data.corpora.items import Pair, Passage
@@ -28,13 +29,15 @@ def prepare(
     sample: int = SAMPLE,
     workers: int | None = None,
     marking: PairMarker | None = None,
+    languages: tuple[str | None, str | None] = (None, None),
 ) -> PreparedCorpora:
     """Clean and tokenise corpora, or reuse the result of an earlier call in `folder`. The log states which.
 
     text: settings to learn subwords from the corpora, or existing tokenizers, such as those of a model to start from.
     temperature: see `epoch_weights`. sample: maximum number of bytes, see `learn_vocabulary`. workers: number of
     processes; None: one per core. marking: inserts symbols into the pairs. The vocabulary contains these symbols, but
-    is learned from text without them.
+    is learned from text without them. languages: codes of the source and the target language, whose scripts cleaning
+    expects, except in corpora that name other languages.
 
     A corpus is reused if the contents of its files, the cleaning rules, its tags, the marking, and the subword settings
     (or tokenizers) are the same. It is verified when it is opened, and prepared again if it is damaged. A call that was
@@ -43,7 +46,8 @@ def prepare(
     lack a tag or do not support the marking.
     """
     corpora = (corpora,) if isinstance(corpora, CorpusConfig) else tuple(corpora)
-    return _PairPreparation(corpora, cleaning, text, Path(folder), temperature, sample, workers, marking).run()
+    folder = Path(folder)
+    return _PairPreparation(corpora, cleaning, text, folder, temperature, sample, workers, marking, languages).run()
 
 
 def prepare_texts(
@@ -56,20 +60,24 @@ def prepare_texts(
     temperature: float | None = None,
     sample: int = SAMPLE,
     workers: int | None = None,
+    language: str | None = None,
 ) -> PreparedCorpora:
     """Clean and tokenise documents, or reuse the result of an earlier call in `folder`. The log states which.
 
     block: number of labels per excerpt of a document, see `TextDataset`; the last excerpt may be shorter. text:
     settings to learn one vocabulary, which is used as source and target, or existing tokenizers, whose target tokenizer
-    is used. For other arguments, reuse and errors, see `prepare`.
+    is used. language: code of the language, whose scripts cleaning expects. For other arguments, reuse and errors, see
+    `prepare`.
     """
     corpora = (corpora,) if isinstance(corpora, TextCorpusConfig) else tuple(corpora)
-    return _TextPreparation(corpora, cleaning, text, Path(folder), temperature, sample, workers, block).run()
+    folder = Path(folder)
+    return _TextPreparation(corpora, cleaning, text, folder, temperature, sample, workers, block, language).run()
 
 
 @dataclass
 class _PairPreparation(Preparation[CorpusConfig, CleaningConfig]):
     marking: PairMarker | None = None
+    languages: tuple[str | None, str | None] = (None, None)
 
     unit = "pairs"
     dataset = Dataset
@@ -91,8 +99,11 @@ class _PairPreparation(Preparation[CorpusConfig, CleaningConfig]):
     def read(self, corpus: CorpusConfig) -> Iterator[Pair]:
         return read_pairs(corpus)
 
+    def cleaning_of(self, corpus: CorpusConfig) -> CleaningConfig:
+        return self.cleaning.with_languages(*corpus.languages(*self.languages))
+
     def rules(self, corpus: CorpusConfig) -> PairRules:
-        return PairRules(self.cleaning, str(corpus), self.vectors)
+        return PairRules(self.cleaning_of(corpus), str(corpus), self.vectors, corpus.side_names)
 
     def earlier_corpora(self, index: int) -> Sequence[int]:
         cleaning, tags = self.cleaning, self.corpora[index].all_tags
@@ -126,6 +137,7 @@ class _PairPreparation(Preparation[CorpusConfig, CleaningConfig]):
 @dataclass
 class _TextPreparation(Preparation[TextCorpusConfig, TextCleaningConfig]):
     block: int
+    language: str | None = None
 
     unit = "documents"
     dataset = TextDataset
@@ -138,8 +150,11 @@ class _TextPreparation(Preparation[TextCorpusConfig, TextCleaningConfig]):
     def read(self, corpus: TextCorpusConfig) -> Iterator[Passage]:
         return read_passages(corpus)
 
+    def cleaning_of(self, corpus: TextCorpusConfig) -> TextCleaningConfig:
+        return self.cleaning.with_languages(self.language)
+
     def rules(self, corpus: TextCorpusConfig) -> TextRules:
-        return TextRules(self.cleaning, str(corpus))
+        return TextRules(self.cleaning_of(corpus), str(corpus), single_lines=corpus.jsonl is not None)
 
     def describe_extra(self, corpus: TextCorpusConfig) -> str:
         return f"block {self.block}"

@@ -97,15 +97,16 @@ def tokenise(
         for number, _ in zip(missing, parallel_map(tokeniser, tasks, workers), strict=True):
             progress.update(progress.done + int(sizes[number]))
     counts = dict(cleaned.report.counts)
-    for rule in counts:
-        shutil.copyfile(CleaningReport.file(cleaned.folder, rule), CleaningReport.file(folder, rule))
+    for name in cleaned.report.files:
+        shutil.copyfile(cleaned.folder / name, folder / name)
     for lines, sides, too_long in tokeniser.rows(len(cleaned)):
         writer.add(lines, *sides)
         if len(too_long):
             counts["max_tokens"] = counts.get("max_tokens", 0) + len(too_long)
             with CleaningReport.file(folder, "max_tokens").open("ab") as file:
                 file.write(too_long.tobytes())
-    return CleaningReport.from_files(folder, cleaned.report.total, counts, cleaned.unit)
+    found, details = tuple(cleaned.report.found), cleaned.report.details
+    return CleaningReport.from_files(folder, cleaned.report.total, counts, cleaned.unit, found, details)
 
 
 PAIRS_PER_CALL = 2048

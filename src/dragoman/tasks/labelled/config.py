@@ -36,6 +36,10 @@ class LabelledDataConfig(Config):
     language: str | None = Field(None, description="Language code for the model card.")
     licence: str | None = Field(None, description="Licence of the data, for the model card.")
 
+    def with_stored_choices(self, stored: Self) -> Self:
+        """Return the settings, with an automatic batch size copied from the stored run."""
+        return self.model_copy(update={"batch": self.batch.with_stored_choices(stored.batch)})
+
     def names(self, field: Literal["train", "valid"]) -> str:
         """Return the names of the corpora of a field, for messages."""
         value = getattr(self, field)
@@ -49,7 +53,7 @@ class LabelledRun(HeadRun):
 
     def with_stored_choices(self, stored: Self) -> Self:
         """Return the settings, with those that depend on the data copied from the stored run."""
-        data = self.data.model_copy(update={"batch": self.data.batch.with_stored_choices(stored.data.batch)})
+        data = self.data.with_stored_choices(stored.data)
         train = self.train
         if train.metric == "auto":
             train = train.model_copy(update={"metric": stored.train.metric})

@@ -11,6 +11,7 @@ from dragoman.models.heads.spans import SpanHeadConfig
 from dragoman.models.heads.tagging import TaggingHeadConfig
 from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
 from dragoman.models.heads.union import SeveralHeadsConfig, TaskHeadConfig
+from dragoman.tasks.corpora import CorporaConfig
 from dragoman.tasks.head_run import HeadRun
 from dragoman.tasks.labelled.config import (
     AnsweringMetric,
@@ -79,12 +80,11 @@ class MemberTask(Config):
 
     def with_stored_choices(self, stored: "MemberTask") -> Self:
         """Return the settings, with those that depend on the data copied from the task of a stored run."""
-        batch = self.data.batch.with_stored_choices(stored.data.batch)
         own, resolved = self.head.model_dump(), stored.head.model_dump()
         head = {name: resolved.get(name) if value is None else value for name, value in own.items()}
         return self.model_copy(
             update={
-                "data": self.data.model_copy(update={"batch": batch}),
+                "data": self.data.with_stored_choices(stored.data),
                 "head": type(self.head).model_validate(head),
                 "metric": stored.metric if self.metric == "auto" else self.metric,
             }
@@ -261,6 +261,16 @@ class LabelledTasksRun(HeadRun):
         head = SeveralHeadsConfig(heads={name: task.head for name, task in tasks.items()})
         model = self.model.with_stored_choices(stored.model).model_copy(update={"head": head})
         return self.model_copy(update={"tasks": tasks, "model": model})
+
+    def with_former_defaults(self) -> Self:
+        """Return the settings of a run folder. Older versions had other cleaning rules for masked language models."""
+        tasks = {
+            name: task.model_copy(update={"data": task.data.with_former_defaults()})
+            if isinstance(task.data, CorporaConfig)
+            else task
+            for name, task in self.tasks.items()
+        }
+        return self.model_copy(update={"tasks": tasks})
 
 
 _HEADS: dict[Any, str] = {

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field
 
 from dragoman.data.batches.plan import BatchConfig
-from dragoman.data.cleaning.rules import TextCleaningConfig
+from dragoman.data.cleaning.config import TextCleaningConfig
 from dragoman.data.corpora.corpus import TextCorpora
 from dragoman.data.preparation.vocabulary import SAMPLE
 from dragoman.decode.sampling import SamplingConfig
@@ -122,5 +122,9 @@ class LanguageModelRun(RunConfig):
 
     def with_stored_choices(self, stored: Self) -> Self:
         """Return the settings, with an automatic preset and batch size copied from the stored run."""
-        data = self.data.model_copy(update={"batch": self.data.batch.with_stored_choices(stored.data.batch)})
+        data = self.data.with_stored_choices(stored.data)
         return self.model_copy(update={"data": data, "model": self.model.with_stored_choices(stored.model)})
+
+    def with_former_defaults(self) -> Self:
+        """Return the settings of a run folder. Older versions had other cleaning rules."""
+        return self.model_copy(update={"data": self.data.with_former_defaults()})

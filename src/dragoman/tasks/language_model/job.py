@@ -71,6 +71,7 @@ class LanguageModelJob(CorpusJob):
             data.block,
             temperature=data.temperature,
             sample=data.vocabulary_sample,
+            language=data.language,
         )
         self.resolve_settings(None, int(self.lengths.sum(dtype=np.int64)))
 

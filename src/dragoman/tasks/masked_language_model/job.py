@@ -78,6 +78,7 @@ class MaskedLanguageModelJob(CorpusJob):
             data.block - self._special,
             temperature=data.temperature,
             sample=data.vocabulary_sample,
+            language=data.language,
         )
         self.resolve_settings(None, self.examples)
         if data.pack:

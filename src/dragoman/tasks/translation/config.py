@@ -13,7 +13,7 @@ from dragoman.base.settings.config import Config
 from dragoman.control.marking import TerminologyConfig
 from dragoman.control.placeholders import PlaceholdersConfig
 from dragoman.data.batches.plan import BatchConfig
-from dragoman.data.cleaning.rules import CleaningConfig
+from dragoman.data.cleaning.config import CleaningConfig
 from dragoman.data.corpora.corpus import Corpora
 from dragoman.data.preparation.vocabulary import SAMPLE
 from dragoman.decode.search import SearchConfig
@@ -68,6 +68,24 @@ class MultiTaskConfig(Config):
         description="Alternative to weights: λ_t = (n_t / n)^(1/temperature), where n_t and n are the numbers of "
         "target tokens of the auxiliary task and of the main task.",
     )
+
+    def with_stored_choices(self, stored: Self) -> Self:
+        """Return the settings, with the settings that depend on the data copied from the stored run."""
+        tasks = {
+            name: task.model_copy(update={"data": task.data.with_stored_choices(stored.tasks[name].data)})
+            if name in stored.tasks
+            else task
+            for name, task in self.tasks.items()
+        }
+        return self.model_copy(update={"tasks": tasks})
+
+    def with_former_defaults(self) -> Self:
+        """Return the settings of a run folder."""
+        tasks = {
+            name: task.model_copy(update={"data": task.data.with_former_defaults()})
+            for name, task in self.tasks.items()
+        }
+        return self.model_copy(update={"tasks": tasks})
 
     @model_validator(mode="after")
     def _check_weights(self) -> "MultiTaskConfig":
@@ -250,17 +268,23 @@ class TranslationRun(RunConfig):
 
     def with_stored_choices(self, stored: Self) -> Self:
         """Return the settings, with an automatic preset and batch size copied from the stored run."""
-        data = self.data.model_copy(update={"batch": self.data.batch.with_stored_choices(stored.data.batch)})
-        model, train = self.model.with_stored_choices(stored.model), self.train
+        data = self.data.with_stored_choices(stored.data)
+        model, train, auxiliary = self.model.with_stored_choices(stored.model), self.train, self.auxiliary_tasks
         if train.bleu_tokenizer == AUTO:
             train = train.model_copy(update={"bleu_tokenizer": stored.train.bleu_tokenizer})
-        return self.model_copy(update={"data": data, "model": model, "train": train})
+        if auxiliary is not None and stored.auxiliary_tasks is not None:
+            auxiliary = auxiliary.with_stored_choices(stored.auxiliary_tasks)
+        return self.model_copy(update={"data": data, "model": model, "train": train, "auxiliary_tasks": auxiliary})
 
     def with_former_defaults(self) -> Self:
-        """Return the settings of a run folder. Older versions used the tokeniser 13a for all languages."""
-        if "bleu_tokenizer" in self.train.model_fields_set:
-            return self
-        return self.model_copy(update={"train": self.train.model_copy(update={"bleu_tokenizer": DEFAULT})})
+        """Return the settings of a run folder. Older versions used the tokeniser 13a and other cleaning rules."""
+        train, auxiliary = self.train, self.auxiliary_tasks
+        if "bleu_tokenizer" not in train.model_fields_set:
+            train = train.model_copy(update={"bleu_tokenizer": DEFAULT})
+        if auxiliary is not None:
+            auxiliary = auxiliary.with_former_defaults()
+        data = self.data.with_former_defaults()
+        return self.model_copy(update={"data": data, "train": train, "auxiliary_tasks": auxiliary})
 
     @model_validator(mode="before")
     @classmethod

@@ -99,7 +99,16 @@ class TranslationJob(CorpusJob):
         tokenizers = self._tokenizers
         text = run.text if tokenizers is None else tokenizers.with_dropout(run.text.subword.resampling)
         sample, marking = data.vocabulary_sample, self._marking
-        self.prepared = prepare(data.corpora, data.cleaning, text, folder, data.temperature, sample, marking=marking)
+        self.prepared = prepare(
+            data.corpora,
+            data.cleaning,
+            text,
+            folder,
+            data.temperature,
+            sample,
+            marking=marking,
+            languages=(data.source_language, data.target_language),
+        )
         pairs = len(self.prepared.dataset)
         self.resolve_settings(pairs, pairs)
         self._corpus_lengths = measure_lengths(data.corpora, self.prepared)
