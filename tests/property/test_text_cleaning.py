@@ -138,12 +138,12 @@ def test_the_report_speaks_of_documents() -> None:
 
 
 def test_a_form_feed_costs_itself_and_not_the_book() -> None:
-    book = "The first page.\n\fThe second page,\nwith a bell\x07.\n"
+    book = "The first page.\n\fThe second page,\nwith a bell\x07\x07.\nand\x07\n"
     report = judged("a dog", book, "two dogs")
     assert report.kept == 3
     assert {kind.name: lines.tolist() for kind, lines in report.found.items()} == {
         "U+000C form feed": [3],
-        "U+0007 alert": [4],
+        "U+0007 alert": [4, 5],
     }
     assert "    U+000C form feed            1   corpus.txt, lines 3" in report.table()
     assert judged(book, control_characters=False).found == {}

@@ -180,6 +180,18 @@ def test_scripts_of_named_languages_are_expected() -> None:
     assert named.with_languages("en", "ja").target_scripts == ("latin",)
 
 
+def test_the_scripts_of_flores_codes_and_single_names_fit_whole_texts() -> None:
+    """`kor_Hang` and `--target-script kana` mean Korean and Japanese as they are written."""
+    korean, japanese = ["한국어", "大韓民國 헌법", "自由"], ["犬が走る", "コーヒー"]
+    pairs = [Pair(line, f"word {line}", text) for line, text in enumerate([*korean, *japanese], start=1)]
+    config = CleaningConfig(max_ratio=None)
+    assert dropped(report_cleaning(pairs, PairRules(config.with_languages("en", "kor_Hang")))) == {
+        "wrong_script": [4, 5]
+    }
+    kana = config.model_copy(update={"target_scripts": ("kana",)})
+    assert dropped(report_cleaning(pairs, PairRules(kana))) == {"wrong_script": [1, 2, 3]}
+
+
 def test_groups_of_scripts_are_detected() -> None:
     korean = [
         (f"word {number}", text) for number, text in enumerate(["한국어", "대한민국", "나라", "사람", "自由"] * 4)

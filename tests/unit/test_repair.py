@@ -104,6 +104,7 @@ def test_repaired_text_needs_no_repair(text: str) -> None:
 def test_binary_data_are_no_text() -> None:
     assert is_binary("UTF-16 as bytes".encode("utf-16-le").decode("latin-1"))
     assert not is_binary("a\0b")
+    assert not is_binary("N\bNA\bAM\bME\bE\x1b[0m")
     assert not is_binary("\f\n" * 20)
     assert not is_binary("A manual\b\b page with a few \x07 bells\x07 and one more \x1b[0m." * 3)
 

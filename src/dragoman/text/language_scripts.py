@@ -102,6 +102,8 @@ def language_scripts(code: str) -> frozenset[str]:
     script = next((subtag for subtag in subtags if _SCRIPT.fullmatch(subtag)), None)
     region = next((subtag for subtag in subtags if _REGION.fullmatch(subtag)), None)
     tag = langcodes.Language.get("-".join(filter(None, (parsed["language"], script, region))))
+    if script == "hang":
+        return scripts_of("Kore")
     if script is None:
         for language in (parsed["language"], tag.language, tag.prefer_macrolanguage().language):
             if language in _SCRIPTS:

@@ -32,6 +32,9 @@ _COMBINED = {
 }
 """The scripts of ISO 15924 codes that stand for combinations or variants of scripts."""
 
+_MAIN = {"Hanb": "Bopo", "Jpan": "Hrkt", "Kore": "Hang"}
+"""The script that distinguishes a writing system from the others that have the same ideographs."""
+
 _EAST_ASIAN = ("Hani", "Hrkt", "Hang", "Bopo")
 _WEIGHTS = {"Hani": 3, "Hrkt": 2, "Hang": 2}
 """Number of Latin letters to which a character of a script corresponds in translations, where it is not about 1."""
@@ -96,6 +99,11 @@ def writing_system(text: str) -> str | None:
 def scripts_of(code: str) -> frozenset[str]:
     """Return the scripts of an ISO 15924 code: `Jpan` has Han and kana. Any other code is a script by itself."""
     return frozenset(_COMBINED.get(code, (_FOLDED.get(code, code),)))
+
+
+def main_script(system: str) -> str:
+    """Return the script by which a writing system differs from others: kana for `Jpan`, or the only script."""
+    return _MAIN.get(system, system)
 
 
 def script_name(code: str) -> str:

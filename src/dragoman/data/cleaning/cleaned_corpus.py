@@ -17,7 +17,7 @@ from dragoman.data.cleaning.duplicates import mark_duplicates
 from dragoman.data.cleaning.length_ratio import UsualRatio
 from dragoman.data.cleaning.report import RULES, CleaningReport, FoundCount
 from dragoman.data.cleaning.rules import PairRules, TextRules
-from dragoman.text.scripts import scripts_of
+from dragoman.text.scripts import main_script, scripts_of
 
 _VERDICTS = "verdicts.bin"
 
@@ -225,8 +225,8 @@ def _union(systems: Iterable[str]) -> frozenset[str]:
 
 
 def _fits(name: str, allowed: frozenset[str], version: int) -> bool:
-    """Return whether texts in a script, or in the scripts of a writing system, are in the allowed scripts."""
-    return not name or (name in allowed if version == 1 else scripts_of(name) <= allowed)
+    """Return whether texts in a script, or in a writing system, are expected if these scripts are allowed."""
+    return not name or (name if version == 1 else main_script(name)) in allowed
 
 
 BYTES_PER_PAIR = 133

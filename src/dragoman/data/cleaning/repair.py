@@ -12,7 +12,7 @@ _C0, _NONCHARACTERS = "\x00-\x08\x0b-\x1f\x7f", "\ufdd0-\ufdef\ufffe\uffff"
 _INVISIBLE = "\xad\u200b\u2060\ufeff\ufff9-\ufffc"
 _ANY = re.compile(f"[{_C0}\x80-\x9f{_INVISIBLE}{_NONCHARACTERS}]")
 _ANY_OR_NEWLINE = re.compile(f"[\n{_C0}\x80-\x9f{_INVISIBLE}{_NONCHARACTERS}]")
-_NEVER_TEXT = re.compile(f"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f{_NONCHARACTERS}]")
+_NEVER_TEXT = re.compile(f"[\x00-\x07\x0e-\x1a\x7f-\x84\x86-\x9f{_NONCHARACTERS}]")
 _BREAKS = "\n\x0b\x0c\r\x1c\x1d\x1e\x1f\x85"
 """Characters that separate lines, pages or fields."""
 

@@ -115,10 +115,11 @@ class CleaningReport:
         for setting, title in _FOUND_TITLES.items():
             kinds = sorted((each for each in self.found if each.setting == setting), key=lambda each: -each.lines)
             rows += [f"  {title}"] * bool(kinds)
+            width = max((len(each.name) for each in kinds[:_MAX_KINDS]), default=0)
             for each in kinds[:_MAX_KINDS]:
                 numbers = self.found[each][:lines].tolist()
                 shown = ", ".join(map(str, numbers)) + _continued(len(numbers), each.lines)
-                rows.append(f"    {each.name:<18} {each.lines:>10,}   {each.side}, lines {shown}")
+                rows.append(f"    {each.name:<{max(width, 18)}} {each.lines:>10,}   {each.side}, lines {shown}")
             if len(kinds) > _MAX_KINDS:
                 rows.append(f"    and {len(kinds) - _MAX_KINDS:,} other kinds")
         return "\n".join(rows)

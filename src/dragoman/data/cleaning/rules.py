@@ -1,7 +1,8 @@
 """Cleaning rules that are checked for each sentence pair or passage by itself."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Any, ClassVar, NamedTuple
 
@@ -43,7 +44,7 @@ class Finding(NamedTuple):
 class Checked(NamedTuple):
     """An item after it has been repaired.
 
-    rule: the first rule that the item breaks, or None. findings: what was found in the item, each kind once.
+    rule: the first rule that the item breaks, or None. findings: what was found in the item, each kind once per line.
     """
 
     item: Any
@@ -98,21 +99,21 @@ class Rules(ABC):
         return blake2b(text.encode(), digest_size=16).digest()
 
     def _findings(self, item: Any, side: int, text: str) -> list[Finding]:
-        """Return the escapes and the control characters of a side, each kind once."""
+        """Return the escapes and the control characters of a side, each kind once per line."""
         config: BaseCleaningConfig = self.config
-        found = {("unescape", name): position for name, position in reversed(find_escapes(text))}
+        found = [("unescape", each) for each in find_escapes(text)]
         if config.control_characters:
-            controls = find_control_characters(text, self.newlines)
-            found |= {("control_characters", name): position for name, position in reversed(controls)}
-        return [
-            Finding(setting, side, name, self._line(item, text, position))
-            for (setting, name), position in found.items()
-        ]
+            found += [("control_characters", each) for each in find_control_characters(text, self.newlines)]
+        if not found:
+            return []
+        lines = self._lines(item, text)
+        places = ((setting, name, lines(position)) for setting, (name, position) in found)
+        return [Finding(setting, side, name, line) for setting, name, line in dict.fromkeys(places)]
 
-    def _line(self, item: Any, text: str, position: int) -> int:
-        """Return the line of a position in a text of an item."""
+    def _lines(self, item: Any, text: str) -> Callable[[int], int]:
+        """Return a function that returns the line of a position in a text of an item."""
         line: int = item.line
-        return line
+        return lambda position: line
 
 
 class PairRules(Rules):
@@ -266,8 +267,11 @@ class TextRules(Rules):
             return "control_characters"
         return None
 
-    def _line(self, item: Passage, text: str, position: int) -> int:
-        return item.line if self.single_lines else item.line + text.count("\n", 0, position)
+    def _lines(self, item: Passage, text: str) -> Callable[[int], int]:
+        if self.single_lines:
+            return super()._lines(item, text)
+        newlines = [match.start() for match in regex.finditer("\n", text)]
+        return lambda position: item.line + bisect_left(newlines, position)
 
     def block_arrays(self, passages: Sequence[Passage]) -> dict[str, NDArray[Any]]:
         """Return whether each passage starts and ends its document."""
