@@ -146,10 +146,12 @@ def test_files(folder: Path, predictor: Predictor, tmp_path: Path) -> None:
         predict(predictor, source, written, format="conll")
 
 
-def test_evaluation_and_comparison(folder: Path, tmp_path: Path) -> None:
+def test_evaluation_and_comparison(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     source = write_texts(tmp_path / "test.tsv", 40, 4)
     untrained = train_classifier(tmp_path, train={"max_steps": 1, "validate_every": 40, **MACHINE})
+    capfd.readouterr()
     result = evaluate_labels([folder, untrained], source, quiet=True)
+    assert "the test set has only 40 texts: p-values from fewer than 100 texts are unreliable" in capfd.readouterr().err
     gold = [line.split("\t")[1] for line in source.read_text().splitlines()]
     texts = [line.split("\t")[0] for line in source.read_text().splitlines()]
     right = [each.as_json()["label"] for each in Predictor.load(folder).predict(texts)]

@@ -8,7 +8,7 @@ from dragoman.base.errors import ConfigError, in_files, reject_options
 from dragoman.base.log import info, quietly
 from dragoman.base.machine.device import use_threads
 from dragoman.evaluation.results import Evaluation, SystemComparison, SystemScores
-from dragoman.evaluation.test_set import TestSet
+from dragoman.evaluation.test_set import TestSet, warn_of_size
 from dragoman.metrics.bleu import bleu_by_length
 from dragoman.metrics.bleu_tokenizer import AUTO, check_tokenizer, choose_tokenizer
 from dragoman.metrics.bootstrap import compare_statistics
@@ -81,7 +81,7 @@ def evaluate(
                 lines = _translate(translator, sources, batch_size, settings)
             translations.insert(0, ("model" if translator is model else _model_name(model), lines))
         if len(translations) > 1:
-            test_set.warn_of_size()
+            warn_of_size(len(test_set))
         choice = choose_tokenizer(language, references, tokenizer)
         if any(metric_of(key).with_tokenizer(choice.name) is not metric_of(key) for key in metrics):
             choice.report()

@@ -10,6 +10,7 @@ from dragoman.base.log import quietly
 from dragoman.base.machine.device import use_threads
 from dragoman.base.settings.load import Overrides
 from dragoman.checkpoint.folder import read_config
+from dragoman.evaluation.test_set import warn_of_size
 from dragoman.metrics.bootstrap import Comparison
 from dragoman.metrics.labels.report import Report, compare
 from dragoman.metrics.labels.scoring import similarity_report
@@ -102,6 +103,8 @@ def evaluate_labels(
                 continue
             examples = read_examples(predictor, test, settings, labelled=True)
             reports.append(compare_with_labels(predictor.head, examples, predictor.predict(examples)))
+        if len(reports) > 1:
+            warn_of_size(reports[0].examples, reports[0].unit)
     comparisons = [tuple(compare(reports[0], other)) for other in reports[1:]]
     return LabelEvaluation(tuple(names), tuple(reports), tuple(comparisons))
 

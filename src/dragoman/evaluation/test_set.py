@@ -7,8 +7,8 @@ from dragoman.base.log import warn
 from dragoman.metrics.metric import warn_of_blank_references
 from dragoman.text.writing_systems import count_words
 
-_FEW_SENTENCES = 100
-"""Number of sentences below which p-values are unreliable."""
+_FEW_EXAMPLES = 100
+"""Number of examples below which p-values are unreliable."""
 _LONG_LINE = 300
 """Number of words above which a line is probably a whole paragraph or document."""
 
@@ -42,10 +42,8 @@ class TestSet:
                     "words of different sentences match each other"
                 )
 
-    def warn_of_size(self) -> None:
-        """Warn if the set is too small to compare systems."""
-        if len(self) < _FEW_SENTENCES:
-            warn(
-                f"the test set has only {len(self):,} sentences: p-values from fewer than {_FEW_SENTENCES} sentences "
-                "are unreliable"
-            )
+
+def warn_of_size(size: int, unit: str = "sentences") -> None:
+    """Warn if a test set is too small to compare systems. size: the number of examples. unit: their name."""
+    if size < _FEW_EXAMPLES:
+        warn(f"the test set has only {size:,} {unit}: p-values from fewer than {_FEW_EXAMPLES} {unit} are unreliable")
