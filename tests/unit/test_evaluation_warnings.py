@@ -32,10 +32,15 @@ def test_blank_references_are_counted(tmp_path: Path, capfd: pytest.CaptureFixtu
     (tmp_path / "ref").write_text("\n".join(reference) + "\n")
     dragoman.evaluate(reference=tmp_path / "ref", hypothesis=REFERENCE, metric=["bleu"])
     (warning,) = warnings(capfd)
-    assert warning.startswith(f"40 of 120 references are blank ({tmp_path / 'ref'}, first in line 2)")
+    assert warning.startswith(
+        f"40 of 120 references are blank ({tmp_path / 'ref'}, first in line 2): every translation"
+    )
     # of several references, each is counted
     dragoman.evaluate(reference=[REFERENCE, [*REFERENCE[:-1], " "]], hypothesis=REFERENCE, metric=["bleu"])
-    assert warnings(capfd)[0].startswith("1 of 120 references are blank (reference 2, first in line 120)")
+    (warning,) = warnings(capfd)
+    assert warning.startswith(
+        "1 of 120 references are blank (reference 2, first in line 120): they count as references"
+    )
     # a line that is blank everywhere separates documents
     both = [*REFERENCE[:60], "", *REFERENCE[60:]]
     dragoman.evaluate(reference=both, hypothesis=both, metric=["bleu"])

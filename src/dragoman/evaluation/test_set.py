@@ -31,7 +31,7 @@ class TestSet:
         """Warn about blank references of sentences that have a source or a translation, and about very long ones."""
         inputs = [*translations, *([] if self.sources is None else [self.sources])]
         for name, lines in zip(self.names, self.references, strict=True):
-            warn_of_blank_references(name, lines, inputs)
+            warn_of_blank_references(name, lines, inputs, len(self.references) == 1)
             counts = [count_words(line) if len(line) > _LONG_LINE else 0 for line in lines]
             long = sum(count > _LONG_LINE for count in counts)
             if long:

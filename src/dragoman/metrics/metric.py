@@ -130,17 +130,25 @@ def check_lines(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) 
         raise DataError(f"all {len(hypotheses)} references are blank: check the reference file")
 
 
-def warn_of_blank_references(name: str, references: Sequence[str], others: Sequence[Sequence[str]]) -> None:
+def warn_of_blank_references(
+    name: str, references: Sequence[str], others: Sequence[Sequence[str]], is_only: bool = True
+) -> None:
     """Warn about blank references for which one of the other texts is not blank.
 
-    name: name of the references in the message. others: sources and translations, with one line per reference.
+    name: name of the references in the message. others: sources and translations, with one line per reference. is_only:
+    whether each sentence has a single reference.
     """
     blank = [row for row, line in enumerate(references) if not line.strip()]
     missing = [row for row in blank if any(texts[row].strip() for texts in others)]
     if missing:
+        effect = (
+            "every translation of these lines counts as wrong"
+            if is_only
+            else "they count as references without words, which distorts BLEU's brevity penalty and TER"
+        )
         warn(
             f"{len(missing):,} of {len(references):,} references are blank ({name}, first in line {missing[0] + 1:,}): "
-            "every translation of these lines counts as wrong. To leave the lines out, remove them from all files"
+            f"{effect}. To leave the lines out, remove them from all files"
         )
 
 
