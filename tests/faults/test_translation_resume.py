@@ -90,7 +90,7 @@ def test_a_stopped_translation_resumes_to_the_same_bytes(
         assert main([*command, "--resume"]) == code
         told = " ".join(capfd.readouterr().err.split())
         kept = line // WINDOW * WINDOW
-        assert f"interrupted after line {kept}: " in told and "Resume with the same command and --resume" in told
+        assert f"interrupted after line {kept}; " in told and "Resume with the same command and --resume" in told
         assert not Path(out).exists()
         with Path(f"{out}.partial/text").open("ab") as text:
             text.write(b"half a wind")  # written, but not committed

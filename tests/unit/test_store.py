@@ -7,7 +7,7 @@ import pytest
 import torch
 from tiny_model import tiny_tokenizers, write_tiny_model
 
-from dragoman.base.errors import ModelError, ResourceError
+from dragoman.base.errors import ConfigError, ModelError, ResourceError
 from dragoman.checkpoint.average import average, average_parameters
 from dragoman.checkpoint.folder import PARAMETERS, load_model_folder, model_parameters
 from dragoman.checkpoint.store import CheckpointStore
@@ -97,5 +97,5 @@ def test_meaningless_averages_are_refused(tmp_path: Path) -> None:
         average_parameters([])
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").touch()
-    with pytest.raises(ModelError, match="choose another name"):
+    with pytest.raises(ConfigError, match="choose another --out"):
         average([tmp_path / "a", tmp_path / "a"], tmp_path / "full")

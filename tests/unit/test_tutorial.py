@@ -30,7 +30,7 @@ def shape(line: str) -> str:
     line = re.sub(r"\S*/\S+|\S+\.(gz|a|b)\b", "PATH", line)
     line = re.sub(r"bfloat16|float32|float16", "PRECISION", line)
     line = re.sub(r"\b(source|target)\b", "SIDE", re.sub(r"(--out )\S+", r"\1PATH", line))
-    line = re.sub(r"\s+", " ", re.sub(r"\d[\d,.:]*\d|\d", "0", line))
+    line = re.sub(r"\s+", " ", re.sub(r"\d[\d,.:]*\d|\d|…", "0", line))
     return re.sub(r"lines? 0(, 0)*", "lines 0", line)
 
 
