@@ -141,6 +141,8 @@ def test_an_empty_corpus_is_an_error(tmp_path: Path) -> None:
     empty = write(tmp_path / "empty", b"")
     with pytest.raises(DataError, match="empty"):
         list(read_pairs(CorpusConfig(source=empty, target=empty)))
+    with pytest.raises(DataError, match=r"/empty is empty\. Use a file with at least one line"):
+        list(read_pairs(CorpusConfig(source=write(tmp_path / "full", b"a\n"), target=empty)))
 
 
 def test_a_corpus_has_exactly_one_format() -> None:

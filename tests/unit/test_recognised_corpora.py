@@ -41,7 +41,7 @@ def office(*names: str) -> bytes:
 
 def tar() -> bytes:
     content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w") as file:
+    with tarfile.open(fileobj=content, mode="w", format=tarfile.PAX_FORMAT, pax_headers={"comment": "ä"}) as file:
         member = tarfile.TarInfo("de-en/train.de")
         member.size = 4
         file.addfile(member, io.BytesIO(b"Hund"))
@@ -60,7 +60,7 @@ def array() -> bytes:
     return content.getvalue()
 
 
-FOREIGN = {
+FOREIGN: dict[str, tuple[str | bytes, str]] = {
     "lfs": (LFS, "a Git LFS pointer, not a text file. Fetch the file: git lfs pull"),
     "annex": ("/annex/objects/SHA256E-s12--0fb1.en.gz\n", "a git-annex pointer"),
     "annex link": ("../../.git/annex/objects/Qm/4x/SHA256E-s12--0fb1/SHA256E-s12--0fb1", "a git-annex pointer"),

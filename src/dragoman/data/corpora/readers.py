@@ -103,6 +103,9 @@ def _aligned_pairs(source_file: Path, target_file: Path) -> Iterator[Pair]:
         if source is not None and target is not None:
             yield Pair(counts[0], source, target)
     if counts[0] != counts[1]:
+        for count, path in zip(counts, (source_file, target_file), strict=True):
+            if count == 0:
+                raise DataError(f"{path} is empty. Use a file with at least one line.")
         raise DataError(
             f"The two sides differ in length: {source_file} has {counts[0]} lines, "
             f"{target_file} has {counts[1]} lines. Line n of one must be the translation of line n of the other."

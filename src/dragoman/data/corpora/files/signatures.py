@@ -1,5 +1,6 @@
 """First bytes of binary file formats."""
 
+import io
 import re
 import tarfile
 from collections.abc import Sequence
@@ -138,6 +139,12 @@ def _tar_member(head: bytes) -> str | None:
     if len(head) < tarfile.BLOCKSIZE or head[:1] in (b"", b"\0"):
         return None
     try:
-        return tarfile.TarInfo.frombuf(head[: tarfile.BLOCKSIZE], "utf-8", "replace").name
+        first = tarfile.TarInfo.frombuf(head[: tarfile.BLOCKSIZE], "utf-8", "replace")
     except tarfile.HeaderError:
         return None
+    try:  # the first block may contain attributes of the first file (POSIX.1-2001, pax)
+        with tarfile.open(fileobj=io.BytesIO(head), mode="r:") as archive:
+            member = archive.next()
+    except tarfile.TarError:
+        member = None
+    return (member or first).name
