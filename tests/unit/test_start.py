@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_model import tiny_config, tiny_model, tiny_tokenizers
+from tiny_model import tiny_config, tiny_model, tiny_tokenizers, write_tiny_model
 from training_runs import RUN, SETTINGS, outcome, write_corpus
 
 from dragoman.base.errors import ConfigError, ModelError
@@ -15,6 +15,7 @@ from dragoman.base.settings.load import load_settings
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder, model_parameters
 from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.start import Start
+from dragoman.models.parts import parts_of
 from dragoman.tasks.train import train
 from dragoman.tasks.translation.config import TranslationRun
 
@@ -171,3 +172,18 @@ def test_reward_runs_resume_bit_by_bit(started: Path) -> None:
     losses = [[line["loss"] for line in each["log"] if "loss" in line] for each in (whole, again)]
     assert losses[0] == losses[1]
     assert len(losses[0]) == 8
+
+
+@pytest.mark.parametrize("gradient", ["straight_through", "reinforce"])
+def test_hard_attention_starts_from_all_parts_of_a_model_with_soft_attention(tmp_path: Path, gradient: str) -> None:
+    """Only the baselines of REINFORCE are new."""
+    tokenizers = tiny_tokenizers()
+    soft = write_tiny_model(tmp_path / "soft")
+    stack = {"layers": 1, "heads": 2, "feedforward": 16, "cross_attention": {"kind": "hard", "gradient": gradient}}
+    hard = tiny_model(tiny_config(decoder=stack), tokenizers, seed=2)
+    transfer = Start.load(tmp_path / "soft", tuple(parts_of(soft))).fill(hard, tokenizers, {})
+    assert set(transfer.copied) == set(parts_of(soft))
+    before, after = model_parameters(soft), model_parameters(hard)
+    assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
+    new = {name.rpartition(".")[0].rpartition(".")[2] for name in after.keys() - before.keys()}
+    assert new == ({"baseline"} if gradient == "reinforce" else set())
