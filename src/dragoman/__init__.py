@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from dragoman.prediction.predictor import Predictor
     from dragoman.serving.access.keys import Keys
     from dragoman.serving.server import serve
+    from dragoman.tasks.compare import compare_data
     from dragoman.tasks.description import describe
     from dragoman.tasks.recipes import recipes
     from dragoman.tasks.train import settings, train
@@ -56,6 +57,7 @@ __all__ = [
     "average",
     "backtranslate",
     "check_data",
+    "compare_data",
     "describe",
     "distill",
     "draw_positions",
@@ -90,6 +92,7 @@ _MODULES = {
     "average": "checkpoint.average",
     "backtranslate": "augmentation.backtranslate",
     "check_data": "data.cleaning.clean",
+    "compare_data": "tasks.compare",
     "describe": "tasks.description",
     "distill": "augmentation.distill",
     "draw_positions": "lecture.draw_positions",

@@ -66,6 +66,7 @@ FROZEN = {
     "keys add": "name --database --requests-per-minute --tokens-per-minute --expires --quiet -q",
     "keys list": "--database",
     "keys revoke": "name --database --quiet -q",
+    "data compare": "recipe --quiet -q",
     "data check": "--source --target --tsv --source-column --target-column --jsonl --tmx --text --documents --heading "
     "--field --script --source-field --target-field --source-code --target-code --lines --all-lines --json --empty "
     "--no-empty --max-words "

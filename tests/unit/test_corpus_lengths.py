@@ -234,10 +234,12 @@ def test_the_length_of_training_lines_is_asked_of_the_model_folder(tmp_path: Pat
 GERMAN = [
     "Der Ausschuss hat gestern beschlossen, dass die neue Brücke erst im nächsten Jahr gebaut werden soll.",
     "Viele Leute aus der Nachbarschaft sind damit überhaupt nicht einverstanden und wollen Widerspruch einlegen.",
+    "Ob der Beschluss noch geändert werden kann, soll in der nächsten Sitzung des Stadtrats besprochen werden.",
 ]
 ENGLISH = [
     "The committee decided yesterday that the new bridge should not be built before the end of next year.",
     "Many people from the neighbourhood do not agree with this at all and want to object to the decision.",
+    "The town council will discuss at its next meeting whether the decision can still be changed.",
 ]
 RUSSIAN = ["Вчера комитет решил, что новый мост следует построить только в следующем году, а не раньше."]
 

@@ -222,3 +222,30 @@ def _by_option_name(values: Mapping[str, Any]) -> dict[str, Any]:
         "--" + name.removesuffix("s" if name.endswith("scripts") else "").replace("_", "-"): value
         for name, value in values.items()
     }
+
+
+@app.command("compare")
+def compare(
+    recipe: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RECIPE.yaml [KEY=VALUE]...",
+            help="YAML recipe of any task, followed by settings that override it, such as data.valid.tsv=test.tsv.",
+        ),
+    ],
+    quiet: Quiet = False,
+) -> None:
+    """Compare the validation sets of a recipe with its training corpora, as a training run does before it begins.
+
+    Reports overlap, swapped or shifted sides, other languages than those of the training corpora, and small corpora.
+    """
+    from dragoman.cli.options import check_settings
+    from dragoman.tasks.compare import compare_data
+
+    path, *overrides = recipe
+    check_settings(overrides)
+    findings = compare_data(Path(path), overrides)
+    for finding in findings:
+        print(f"{'warning: ' if finding.is_warning else ''}{finding.message}")
+    if not findings:
+        print("No problem found.")

@@ -6,7 +6,7 @@ the job's batches and is otherwise independent of the task.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -23,6 +23,7 @@ from dragoman.checkpoint.folder import write_model_folder
 from dragoman.checkpoint.meta import Meta, Score
 from dragoman.checkpoint.start import Start
 from dragoman.data.batches.plan import BatchPlan
+from dragoman.data.held_out.check import Finding
 from dragoman.models.parts import count_parameters
 from dragoman.text.tokenizers import Tokenizers, VocabularySizes
 from dragoman.training.config import LoopConfig
@@ -130,6 +131,13 @@ class Job(ABC):
 
     def check_initial_values(self) -> None:  # noqa: B027
         """Check the files that `initialise` will read, if any, before the slow `prepare`."""
+
+    def check_held_out(self) -> Iterator[Finding]:
+        """Yield the problems of the held-out examples, such as those that are also training examples.
+
+        Called before `prepare`, for new runs and on the first rank only.
+        """
+        yield from ()
 
     @abstractmethod
     def prepare(self) -> None:

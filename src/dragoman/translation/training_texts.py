@@ -8,7 +8,7 @@ from dragoman.base.errors import ConfigError, DataError, ResourceError
 from dragoman.base.log import warn
 from dragoman.checkpoint.meta import Meta
 from dragoman.data.lengths import CorpusLengths
-from dragoman.text.detection.detector import Detection, Detector
+from dragoman.text.detection.detector import Detection, Detector, release_model
 from dragoman.text.scripts import character_scripts, script_name
 from dragoman.text.symbols import UNK, tag_languages
 from dragoman.text.tokenizers import Tokenizers
@@ -19,8 +19,8 @@ from dragoman.translation.request import Request
 _SAMPLE = 4_000
 """Maximum number of characters of the inputs whose language is checked."""
 
-_FEWEST_LETTERS, _ENOUGH_LETTERS = 40, 400
-"""Minimum number of letters of a sample that is checked, and of one that is checked only once."""
+_FEWEST_LETTERS, _ENOUGH_LETTERS = 40, 200
+"""Minimum number of letters of a sample whose script and tokens are checked, and of one whose language is detected."""
 
 _MAX_UNKNOWN = 0.2
 """Maximum share of unknown tokens of a text in the source language."""
@@ -90,9 +90,11 @@ class TrainingTexts:
         letters = sum(map(str.isalpha, self._sample))
         if letters < _FEWEST_LETTERS:
             return
-        problem = self._foreign_script() or self._unknown_tokens() or self._other_language()
+        problem = self._foreign_script() or self._unknown_tokens()
+        if problem is None and letters >= _ENOUGH_LETTERS:
+            problem = self._other_language()
         if problem is not None:
-            warn(f"{problem}. Its translations will not be usable. Check the input and the direction of the model")
+            warn(f"{problem}. Expect poor translations. Check the input and the direction of the model")
         self._is_checked = problem is not None or letters >= _ENOUGH_LETTERS
 
     def _foreign_script(self) -> str | None:
@@ -120,6 +122,7 @@ class TrainingTexts:
         if source is None:
             return None
         detection = detect_other_language(self._sample, source)
+        release_model()
         if detection is None:
             return None
         return (

@@ -17,6 +17,7 @@ from dragoman.base.log import info, quietly, warn
 from dragoman.checkpoint.meta import Meta
 from dragoman.data.batches.labelled import NO_LABEL, LabelledBatch, collate_labelled
 from dragoman.data.batches.plan import BatchPlan, plan_epoch
+from dragoman.data.held_out.check import Finding, check_examples
 from dragoman.inspect.describe import count_operations
 from dragoman.models.assembly import without_storage
 from dragoman.models.encoder_only import EncoderOnly, EncoderOnlyConfig
@@ -123,6 +124,11 @@ class LabelledJob(Job):
     def tokenizer(self) -> Tokenizer:
         """The tokenizer of the texts."""
         return self.tokenizers.source
+
+    def check_held_out(self) -> Iterator[Finding]:
+        """Compare the texts of the held-out examples with those of the training examples."""
+        train, valid = (list(map(self.texts, examples)) for examples in (self.train, self.valid))
+        return check_examples(train, valid, self.run.data.names("valid"))
 
     def prepare(self) -> None:
         """Learn the vocabulary, resolve the settings, and encode the examples."""

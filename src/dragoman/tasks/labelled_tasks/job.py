@@ -1,6 +1,6 @@
 """`LabelledTasksJob`, a job that trains one body with several heads, one for each task."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from operator import methodcaller
 from pathlib import Path
@@ -11,6 +11,7 @@ from torch import nn
 
 from dragoman.checkpoint.meta import Meta
 from dragoman.data.batches.plan import BatchPlan
+from dragoman.data.held_out.check import Finding
 from dragoman.models.heads.union import SeveralHeadsConfig
 from dragoman.models.parts import count_parameters
 from dragoman.tasks.body import fill_body, has_same_head, load_body
@@ -59,6 +60,11 @@ class LabelledTasksJob(TaskMixture):
         """The tokenizers of all tasks, available after `prepare`. Both sides are the same."""
         assert self._tokenizers is not None, "`prepare` learns the vocabulary"
         return self._tokenizers
+
+    def check_held_out(self) -> Iterator[Finding]:
+        """Yield the problems of the held-out examples of each task."""
+        for job in self._jobs.values():
+            yield from job.check_held_out()
 
     def prepare(self) -> None:
         """Learn one vocabulary from the texts of all tasks, if none is given, and prepare every task."""

@@ -1,6 +1,6 @@
 """`LanguageModelJob`, the data, model, loss, validation and model folder of a language-model run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from dragoman.data.batches.loader import Loader
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.corpora.documents import read_texts
 from dragoman.data.corpora.readers import check_readable
+from dragoman.data.held_out.check import Finding, TextSet, check_texts
 from dragoman.data.preparation.prepare import prepare_texts
 from dragoman.models.parts import count_parameters
 from dragoman.tasks.corpus_job import CorpusJob, ValidationSets, check_block
@@ -58,6 +59,10 @@ class LanguageModelJob(CorpusJob):
         if self._tokenizers is not None:
             raise ConfigError("an auxiliary task uses the translation model's vocabulary: remove data.vocabulary_of")
         self._tokenizers = tokenizers
+
+    def check_held_out(self) -> Iterator[Finding]:
+        """Compare the held-out documents with the training corpora."""
+        return check_texts(self.run.data.corpora, [TextSet(each.name, each.documents) for each in self._held_out])
 
     def prepare(self) -> None:
         """Prepare the corpora as token shards, and choose the preset by the number of tokens."""

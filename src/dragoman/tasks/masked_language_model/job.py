@@ -1,6 +1,6 @@
 """`MaskedLanguageModelJob`, the data, model, loss, validation and model folder of a run with masked tokens."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.batches.sentence_pairs import PairMaker
 from dragoman.data.corpora.documents import read_texts
 from dragoman.data.corpora.readers import check_readable
+from dragoman.data.held_out.check import Finding, TextSet, check_texts
 from dragoman.data.preparation.prepare import prepare_texts
 from dragoman.models.assembly import resolve_scheme
 from dragoman.models.encoder_only import EncoderOnly, EncoderOnlyConfig
@@ -66,6 +67,10 @@ class MaskedLanguageModelJob(CorpusJob):
             tokenizers = tokenizers.with_tags(tuple(dict.fromkeys([*tokenizers.tags, MASK])))
         self._tokenizers: Tokenizers | None = tokenizers
         super().__init__(run, started.start)
+
+    def check_held_out(self) -> Iterator[Finding]:
+        """Compare the held-out documents with the training corpora."""
+        return check_texts(self.run.data.corpora, [TextSet(each.name, each.documents) for each in self._held_out])
 
     def prepare(self) -> None:
         """Prepare the corpora as token shards, and choose the preset by the number of excerpts."""

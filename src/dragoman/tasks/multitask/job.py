@@ -1,6 +1,6 @@
 """`MultiTaskJob`, a job with several tasks, whose batches are mixed in every update."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.data.batches.plan import BatchPlan
+from dragoman.data.held_out.check import Finding
 from dragoman.tasks.multitask.members import Member, MultiTaskValidator, TaskBatch
 from dragoman.tasks.multitask.mixture import TaskMixture, plans_for
 from dragoman.tasks.multitask.plan import Interleaved
@@ -60,6 +61,10 @@ class MultiTaskJob(TaskMixture):
     def check_initial_values(self) -> None:
         """Check the initial values of the first task."""
         self._first.check_initial_values()
+
+    def check_held_out(self) -> Iterator[Finding]:
+        """Yield the problems of the held-out examples of the first task."""
+        return self._first.check_held_out()
 
     def prepare(self) -> None:
         """Prepare the examples of every task. Subclasses prepare the first task, then the others, and call `join`."""

@@ -1,6 +1,6 @@
 """`TranslationJob`: the data, model, loss, validation and model folder of a translation run."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import torch
@@ -17,6 +17,7 @@ from dragoman.data.batches.loader import Loader
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.batches.resampling import Resampler
 from dragoman.data.corpora.readers import check_readable
+from dragoman.data.held_out.check import Finding, PairSet, check_pairs
 from dragoman.data.preparation.prepare import prepare
 from dragoman.metrics.bleu_tokenizer import AUTO, check_tokenizer
 from dragoman.models.parts import count_parameters
@@ -91,6 +92,13 @@ class TranslationJob(CorpusJob):
         if not self._continues:
             has_width = model.preset != "auto" or "width" in model.model_fields_set
             model.embeddings.check(model.width if has_width else None)
+
+    def check_held_out(self) -> Iterator[Finding]:
+        """Compare the held-out pairs with the training corpora, unless their sources are feature vectors."""
+        data, sets = self.run.data, self._held_out
+        if self.run.text.vectors is None:
+            pairs = [PairSet(each.name, each.sources, each.targets, each.corpus.target_language) for each in sets]
+            yield from check_pairs(data.corpora, pairs, data.source_language, data.target_language)
 
     def prepare(self) -> None:
         """Prepare the corpora as token shards, and choose the preset and the batch size by the number of pairs."""

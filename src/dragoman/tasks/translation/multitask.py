@@ -1,6 +1,6 @@
 """`MultiTaskTranslation`, translation together with language modelling of target-language text by the same decoder."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +8,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
+from dragoman.data.held_out.check import Finding
 from dragoman.inspect.describe import count_decoder_operations
 from dragoman.models.interface import Decoder, Output
 from dragoman.tasks.language_model.config import LanguageModelLoopConfig, LanguageModelRun, LanguageModelTask
@@ -57,6 +58,11 @@ class MultiTaskTranslation(MultiTaskJob):
             name: AuxiliaryJob(translation, _language_model_run(task, run.train, run.out))
             for name, task in config.tasks.items()
         }
+
+    def check_held_out(self) -> Iterator[Finding]:
+        """Yield the problems of the held-out pairs of translation and of the held-out text of the auxiliary tasks."""
+        for job in (self._translation, *self._auxiliary.values()):
+            yield from job.check_held_out()
 
     def prepare(self) -> None:
         """Prepare the sentence pairs and vocabularies of translation, then the text of the auxiliary tasks."""

@@ -151,6 +151,11 @@ def _model() -> Any:
         ) from None
 
 
+def release_model() -> None:
+    """Free the memory of the library's model. The next detection loads it again."""
+    _model.cache_clear()
+
+
 def letter_pattern(codes: Iterable[str]) -> "regex.Pattern[str]":
     """Return a pattern that matches the letters of all these languages, or any letter if a script is unknown."""
     names = set[str]()

@@ -17,6 +17,7 @@ from dragoman.base.machine.startup import keep_large_tensors_on_heap
 from dragoman.base.settings.load import dump_settings, load_settings
 from dragoman.checkpoint.folder import CONFIG
 from dragoman.checkpoint.store import CheckpointStore, TrainingSnapshot
+from dragoman.data.held_out.check import report
 from dragoman.training.machine.compilation import compile_layers
 from dragoman.training.machine.journal import Journal
 from dragoman.training.machine.precision import PRECISIONS, choose_precision, warn_of_slow_products
@@ -93,6 +94,8 @@ def _inspect_inputs(job: Job, resume: bool, ranks: Ranks, stack: ExitStack) -> P
         job.run = apply_changes(config, stored)
     else:
         job.check_initial_values()
+        if ranks.is_main:
+            report(job.check_held_out())
     torch.set_num_threads(job.run.train.threads or torch.get_num_threads())
     if ranks.is_main:
         warn_of_slow_products(job.run.train.precision, ranks.device, stored is not None)

@@ -1,0 +1,24 @@
+"""`compare_data` compares the validation sets of a recipe with its training corpora, without training."""
+
+from dragoman.base.log import quietly
+from dragoman.base.settings.load import Overrides
+from dragoman.data.held_out.check import Finding
+from dragoman.tasks.kinds import open_job
+from dragoman.tasks.train import Recipe, load_recipe
+from dragoman.text.detection.detector import release_model
+
+
+def compare_data(recipe: Recipe = None, overrides: Overrides = (), *, quiet: bool = False) -> tuple[Finding, ...]:
+    """Return the problems of the validation sets of a recipe, as `dragoman data compare` prints them.
+
+    A training run of any task makes the same checks before its first update (docs/corpora.md). To check a test set,
+    name it in `data.valid`. recipe, overrides: as in `train`. Raises ConfigError for invalid settings, and DataError
+    for files that cannot be read.
+    """
+    with quietly(quiet):
+        job = open_job(load_recipe(recipe, overrides))
+        try:
+            return tuple(job.check_held_out())
+        finally:
+            job.close()
+            release_model()
