@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dragoman.cli.arguments import split_recipe
 from dragoman.cli.options import DocumentsOption, Heading, Quiet
 
 if TYPE_CHECKING:
@@ -239,12 +240,10 @@ def compare(
 
     Reports overlap, swapped or shifted sides, other languages than those of the training corpora, and small corpora.
     """
-    from dragoman.cli.options import check_settings
     from dragoman.tasks.compare import compare_data
 
-    path, *overrides = recipe
-    check_settings(overrides)
-    findings = compare_data(Path(path), overrides)
+    path, overrides = split_recipe(recipe, "data.valid.tsv=test.tsv")
+    findings = compare_data(path, overrides)
     for finding in findings:
         print(f"{'warning: ' if finding.is_warning else ''}{finding.message}")
     if not findings:
