@@ -246,8 +246,8 @@ def _differing_language(name: str, side: str, texts: Sequence[str], train: Seque
     script, own_script = _script(texts), _script(train)
     if script is not None and own_script is not None and script != own_script:
         yield Finding(
-            f"{name}: the {side} is mostly written in {script_name(main_script(script))} letters, but that of the "
-            f"training corpora in {script_name(main_script(own_script))} letters. Check the files"
+            f"{name}: the {side} is mostly written in {script_name(script)} letters, but that of the "
+            f"training corpora in {script_name(own_script)} letters. Check the files"
         )
         return
     own = _detect(train, []) if _has_enough_letters(texts) else None
@@ -262,8 +262,8 @@ def _differing_language(name: str, side: str, texts: Sequence[str], train: Seque
 
 
 def _script(texts: Sequence[str]) -> str | None:
-    """Return the writing system of most texts, an ISO 15924 code; None if there is no such system."""
-    counts = Counter(name for text in texts if (name := writing_system(text)) is not None)
+    """Return the main script of most texts, an ISO 15924 code; None if there is no such script."""
+    counts = Counter(main_script(system) for text in texts if (system := writing_system(text)) is not None)
     if not counts:
         return None
     ((script, count),) = counts.most_common(1)
