@@ -4,7 +4,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 
 import typer
 from typer.main import get_command
@@ -116,19 +116,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
             app(args=given)
     except SystemExit as stop:
         if watch.is_interrupted:  # typer converts KeyboardInterrupt
-            return _report_interruption(watch)
+            print(watch.message, file=sys.stderr)
+            return _leave(EXIT_CODE, arguments is None)
         if stop.code == WRONG_USAGE and (hint := usage_hint(given, get_command(app))):
             print(f"hint: {hint}", file=sys.stderr)
         return _flush_stdout(stop.code if isinstance(stop.code, int) else int(stop.code is not None))
     except (KeyboardInterrupt, Cancelled):
-        return _report_interruption(watch)
+        print(watch.message, file=sys.stderr)
+        return _leave(EXIT_CODE, arguments is None)
     except BrokenPipeError:
         return _discard_stdout()
     except DragomanError as error:
         _print_traceback()
         # an exit code of 128 + signal means that the run was interrupted after saving its state
         print(f"{'' if error.exit_code > 128 else 'error: '}{error}", file=sys.stderr)
-        return error.exit_code
+        return _leave(error.exit_code, arguments is None)
     except OSError as error:
         _print_traceback()
         place = "" if error.filename is None else f"{error.filename}: "
@@ -151,9 +153,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return _flush_stdout(0)
 
 
-def _report_interruption(watch: InterruptWatch) -> int:
-    print(watch.message, file=sys.stderr)
-    return EXIT_CODE
+def _leave(code: int, is_process: bool) -> int:
+    """Return an exit code. After Ctrl-C, end the process at once, because another signal could kill it at its exit.
+
+    is_process: whether the command is the whole process.
+    """
+    if is_process and code == EXIT_CODE:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError):
+                stream.flush()
+        os._exit(code)
+    return code
 
 
 def _flush_stdout(code: int) -> int:
