@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from dragoman.base.errors import DataError
 from dragoman.base.settings.load import load_settings
 from dragoman.data.cleaning.clean import report_cleaning
 from dragoman.data.cleaning.config import CleaningConfig, TextCleaningConfig
@@ -88,3 +89,31 @@ def test_data_prepared_by_an_earlier_version_are_pointed_out(
     assert hint in " ".join(capsys.readouterr().err.split())
     again = prepare(corpus, CleaningConfig(version=1), text, tmp_path / "prepared", workers=0)
     assert again.fingerprints == old.fingerprints
+
+
+def test_findings_are_stored_with_the_prepared_corpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    odd = [("a dog\f here", "ein Hund hier"), ("&quot;yes&quot;", "&quot;ja&quot;"), ("Собака", "Der Hund")]
+    lines = "".join(f"{source}\t{target}\n" for source, target in [*PAIRS, *odd])
+    (tmp_path / "a.tsv").write_text(lines, encoding="utf-8")
+    corpus, text = CorpusConfig(tsv=tmp_path / "a.tsv"), TextConfig(subword=BPEConfig(size=300))
+    arguments = corpus, CleaningConfig(), text, tmp_path / "prepared"
+    (first,) = prepare(*arguments, workers=0, languages=("en", "de")).reports
+    log = " ".join(capsys.readouterr().err.split())
+    assert "U+000C form feed 1 source of" in log
+    assert (
+        "contain the escape &quot;. The model learns to write it unless data.cleaning.unescape=true replaces it" in log
+    )
+    assert first.counts == {"wrong_script": 1}
+    (second,) = prepare(*arguments, workers=0, languages=("en", "de")).reports
+    assert second.to_json() == first.to_json() and second.table() == first.table()
+    assert "Data: reused" in capsys.readouterr().err
+    (third,) = prepare(*arguments, workers=0, languages=("ru", "de")).reports
+    assert third.counts == {"wrong_script": 32}
+
+
+def test_a_corpus_of_which_nothing_is_kept_names_the_settings(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("Собака\tДер Хунд\n\tx\n", encoding="utf-8")
+    corpus, text = CorpusConfig(tsv=tmp_path / "a.tsv"), TextConfig(subword=BPEConfig(size=300))
+    expected = r"relax data\.cleaning\.empty, data\.cleaning\.wrong_script\.(?s:.*)expected source of .*: Latn"
+    with pytest.raises(DataError, match=expected):
+        prepare(corpus, CleaningConfig(), text, tmp_path / "prepared", workers=0, languages=("en", "de"))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from dragoman.data.cleaning.report import RULES, CleaningReport, FoundCount
 from dragoman.data.cleaning.rules import PairRules, TextRules
 from dragoman.text.scripts import main_script, scripts_of
 
-_VERDICTS = "verdicts.bin"
+_VERDICTS, _LENGTHS = "verdicts.bin", "lengths.bin"
 
 
 WRONG_SCRIPT, DUPLICATES = 1 + RULES.index("wrong_script"), 1 + RULES.index("duplicates")
@@ -41,13 +41,15 @@ def text_bytes(folder: Path, starts: NDArray[np.int64], side: str) -> int:
     return total
 
 
-def _empty_verdicts(path: Path, count: int) -> NDArray[np.uint8]:
+def _new_array(path: Path, shape: tuple[int, ...], dtype: type[np.unsignedinteger]) -> NDArray[Any]:
+    """Create a memory-mapped array of zeros."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
     with path.open("wb") as file:
         if hasattr(os, "posix_fallocate"):  # reserves space, so that a full disk does not cause a SIGBUS later
-            os.posix_fallocate(file.fileno(), 0, count)
+            os.posix_fallocate(file.fileno(), 0, size)
         else:
-            file.truncate(count)
-    return np.memmap(path, dtype=np.uint8, mode="r+")
+            file.truncate(size)
+    return np.memmap(path, dtype=dtype, mode="r+", shape=shape)
 
 
 class CleanedCorpus:
@@ -74,7 +76,7 @@ class CleanedCorpus:
         self.folder, self.starts, self.before = folder, starts, before
         self._side_names = tuple(side_names) or self.sides
         self._details: dict[str, str] = {}
-        self._verdicts = _empty_verdicts(folder / _VERDICTS, max(1, int(starts[-1])))
+        self._verdicts = _new_array(folder / _VERDICTS, (max(1, int(starts[-1])),), np.uint8)
         for number in range(len(self)):
             (verdicts,) = read_block(block_file(folder, number), "verdicts")
             self._verdicts[starts[number] : starts[number + 1]] = verdicts
@@ -153,20 +155,23 @@ class CleanedCorpus:
         The usual ratio is that of the pairs that break no other rule.
         """
 
-        def kept_lengths() -> Iterator[NDArray[np.integer]]:
-            for number in range(len(self)):
-                verdicts, lengths = read_block(block_file(self.folder, number), "verdicts", "lengths")
-                yield lengths[:, self.verdicts(number)[verdicts == 0] == 0]
-
         if len(self) == 0 or not has_array(block_file(self.folder, 0), "lengths"):
             return
+        lengths = _new_array(self.folder / _LENGTHS, (2, int(self.starts[-1])), np.uint32)
+        for number in range(len(self)):
+            verdicts, block = read_block(block_file(self.folder, number), "verdicts", "lengths")
+            lengths[:, self.starts[number] : self.starts[number + 1]][:, verdicts == 0] = block
+
+        def kept_lengths() -> Iterator[NDArray[np.integer]]:
+            for number in range(len(self)):
+                yield lengths[:, self.starts[number] : self.starts[number + 1]][:, self.verdicts(number) == 0]
+
         ratio = UsualRatio.estimate(kept_lengths)
         limit = ratio.limit(max_ratio)
         for number in range(len(self)):
-            verdicts, lengths = read_block(block_file(self.folder, number), "verdicts", "lengths")
-            chosen = np.flatnonzero(verdicts == 0)[ratio.deviations(lengths) > limit]
+            unusual = ratio.deviations(lengths[:, self.starts[number] : self.starts[number + 1]]) > limit
             block = self.verdicts(number)
-            block[chosen[block[chosen] != WRONG_SCRIPT]] = MAX_RATIO
+            block[unusual & (block != WRONG_SCRIPT)] = MAX_RATIO
         self._details["max_ratio"] = (
             f"usual ratio {ratio.usual:.2f} target characters per source character, limit {limit:g} times more or less"
         )
