@@ -212,6 +212,21 @@ def test_another_language_than_that_of_training_is_reported(
     assert any(message.startswith(expected) for message in messages(tmp_path, valid))
 
 
+@pytest.mark.parametrize(
+    ("texts", "train", "differs"),
+    [
+        (["我们" * 60] * 3, ["我们", "北京"], False),  # long and short Chinese
+        (["日本語です。", "これは犬です。"], ["我们", "北京"], True),
+        (["한국어입니다"], ["日本語です。"], True),
+        (["สวัสดี"], ["ສະບາຍດີ"], True),
+        (["नमस्ते"], ["नमस्ते दुनिया", "हम"], False),
+    ],
+)
+def test_scripts_of_all_kinds_are_compared(texts: list[str], train: list[str], differs: bool) -> None:
+    findings = check_examples([(text,) for text in train] * 20, [(text,) for text in texts], "valid")
+    assert any("mostly written in" in finding.message for finding in findings) == differs
+
+
 def test_each_target_language_is_compared_with_its_own_corpora(tmp_path: Path) -> None:
     reversed_pairs = [(target, source) for source, target in TRAIN]
     corpora = [written(tmp_path, TRAIN, target_language="de"), written(tmp_path, reversed_pairs, target_language="en")]

@@ -41,6 +41,10 @@ _FEWEST_LETTERS = 500
 """Minimum number of letters of a sample whose language is detected, which takes a second and 90 MB."""
 
 
+_CHINESE, _LONG_CHINESE = "Hani", "Hanb"
+"""Writing systems of short and of long Chinese texts (`writing_system`), which are compared as one."""
+
+
 class PairSet(NamedTuple):
     """A validation set of pairs. name: its name in messages. language: its target language, if it is named."""
 
@@ -263,7 +267,8 @@ def _differing_language(name: str, side: str, texts: Sequence[str], train: Seque
 
 def _script(texts: Sequence[str]) -> str | None:
     """Return the main script of most texts, an ISO 15924 code; None if there is no such script."""
-    counts = Counter(main_script(system) for text in texts if (system := writing_system(text)) is not None)
+    systems = [system for text in texts if (system := writing_system(text)) is not None]
+    counts = Counter(_CHINESE if system == _LONG_CHINESE else main_script(system) for system in systems)
     if not counts:
         return None
     ((script, count),) = counts.most_common(1)
