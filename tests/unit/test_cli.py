@@ -37,8 +37,7 @@ FROZEN = {
     "--tokenizer --restarts --seed --to --tags --beam --length-penalty --batch-size --device --threads --quiet -q "
     "--divide --no-divide",
     "score": "model --source --target --to --tags --documents --heading --stride --batch-size --device --threads "
-    "--quiet -q "
-    "--ensemble",
+    "--quiet -q --ensemble",
     "evaluate": "model search --reference --hypothesis --source --metric --tokenizer --tokenized --json --to --tags "
     "--beam --length-penalty --coverage-penalty --unknown --documents --heading --stride --batch-size --device "
     "--threads --quiet -q "
