@@ -131,7 +131,7 @@ def _measured(folder: Path, size: int, dropout: float) -> dict[str, float]:
         looked = 0.0
         while process.poll() is None:
             phase = "training" if (folder / "prepared.done").exists() else "preparation"
-            peaks[phase] = max(peaks[phase], sum(_anonymous(pid) for pid in _family(process.pid)) / 1e6)
+            peaks[phase] = max(peaks[phase], sum(anonymous_memory(pid) for pid in process_family(process.pid)) / 1e6)
             if time.monotonic() - looked > 5:
                 looked = time.monotonic()
                 disk = max(disk, _disk(folder / "prepared"))
@@ -142,7 +142,7 @@ def _measured(folder: Path, size: int, dropout: float) -> dict[str, float]:
     return {**peaks, "pairs": pairs, "types": types, "seconds": seconds, "disk": max(disk, _disk(folder)) / text}
 
 
-def _family(pid: int) -> list[int]:
+def process_family(pid: int) -> list[int]:
     """Return a process and all its descendants."""
     found = [pid]
     for parent in found:
@@ -154,7 +154,7 @@ def _family(pid: int) -> list[int]:
     return found
 
 
-def _anonymous(pid: int) -> int:
+def anonymous_memory(pid: int) -> int:
     """Return the anonymous memory in bytes."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()

@@ -223,7 +223,7 @@ def test_prepared_folders_of_earlier_versions_are_reused(tmp_path: Path, monkeyp
     for path in (*one.files, *other.files):
         path.write_text("x\n")
     cleaning = CleaningConfig(max_tokens=100, version=1)
-    text = TextConfig(subword=BPEConfig(size=300, dropout=0.1), tags=("x",))
+    text = TextConfig(subword=BPEConfig(size=300, dropout=0.1), tags=("x",)).with_former_defaults()
     shared = _PairPreparation((one, other), cleaning, text, tmp_path, None, 5000, 0)
     found = [each.token_fingerprint(text, 5000, shared.describe_extra(each.corpus)) for each in shared.contents]
     found += [each.cleaned_fingerprint(False) for each in shared.contents]

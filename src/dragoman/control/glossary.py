@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.control.phrase import Phrase
 from dragoman.data.corpora.lines import has_broken_utf8, open_lines
+from dragoman.text.normalization import NormalisedText, normalise
 from dragoman.text.words import split_units
 
 EXACT = "="
@@ -45,7 +46,8 @@ class _Node:
 class Glossary:
     """A glossary that finds its terms in texts.
 
-    Terms match at word boundaries, longest first, regardless of letter case unless an entry is `exact`. If a term is
+    Terms match at word boundaries, longest first, regardless of letter case unless an entry is `exact`. Texts that
+    Unicode defines as canonically equivalent are the same. If a term is
     capitalised or in capitals in the text but not in its entry, its targets may have the same letter case. If several
     entries match, the targets of all entries are alternatives; exact entries take precedence.
     """
@@ -103,40 +105,50 @@ class Glossary:
 
         parts: the (start, end) characters of the parts to search, in order; None for the whole text.
         """
-        units, matches, number = list(split_units(text)), list[Match](), 0
-        for start, end in [(0, len(text))] if parts is None else parts:
+        normalised = NormalisedText.of(text, "nfc")
+        units, matches, number = list(split_units(normalised.text)), list[Match](), 0
+        for part_start, part_end in [(0, len(text))] if parts is None else parts:
+            start, end = normalised.position_of(part_start), normalised.position_of(part_end)
             while number < len(units) and units[number][0] < start:
                 number += 1
             first = number
             while number < len(units) and units[number][1] <= end:
                 number += 1
-            matches += self._find_in_units(text, units[first:number])
+            matches += self._find_in_units(text, normalised, units[first:number])
         return matches
 
-    def _find_in_units(self, text: str, units: Sequence[tuple[int, int]]) -> Iterator[Match]:
+    def _find_in_units(
+        self, text: str, normalised: NormalisedText, units: Sequence[tuple[int, int]]
+    ) -> Iterator[Match]:
+        """Yield the matches in units of the normalised text, with their positions in `text`."""
         number = 0
         while number < len(units):
-            match, count = self._longest(text, units, number)
+            match, count = self._longest(text, normalised, units, number)
             if match is not None:
                 yield match
             number += max(1, count)
 
-    def _longest(self, text: str, units: Sequence[tuple[int, int]], number: int) -> tuple[Match | None, int]:
+    def _longest(
+        self, text: str, normalised: NormalisedText, units: Sequence[tuple[int, int]], number: int
+    ) -> tuple[Match | None, int]:
         """Return the longest term that starts at unit `number`, or None, and its number of units."""
         best: tuple[Match | None, int] = None, 0
         node, first = self._root, units[number][0]
         for count in range(1, len(units) - number + 1):
             begin, end = units[number + count - 1]
-            children = node.children.get(_fold_unit(text[begin:end]))
+            children = node.children.get(_fold_unit(normalised.text[begin:end]))
             if children is None:
                 break
             node = children
-            occurrence = text[first:end]
-            matching = [entry for entry in node.entries if entry.source == occurrence or not entry.exact]
+            occurrence = normalised.text[first:end]
+            matching = [
+                entry for entry in node.entries if not entry.exact or normalise(entry.source, "nfc") == occurrence
+            ]
             matching = [entry for entry in matching if entry.exact] or matching
             if matching:
-                forms = [form for entry in matching for form in _forms(entry, occurrence)]
-                best = Match(first, end, Phrase.of(forms)), count
+                span = normalised.span_in_original(first, end)
+                forms = [form for entry in matching for form in _forms(entry, text[slice(*span)])]
+                best = Match(*span, Phrase.of(forms)), count
         return best
 
 
@@ -158,6 +170,7 @@ def _entry(source: str, targets: tuple[str, ...]) -> Entry:
 
 
 def _folded_units(text: str) -> Iterator[str]:
+    text = normalise(text, "nfc")
     return (_fold_unit(text[begin:end]) for begin, end in split_units(text))
 
 

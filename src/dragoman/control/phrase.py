@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from dragoman.base.errors import ConfigError
 from dragoman.data.corpora.lines import has_broken_utf8
+from dragoman.text.normalization import NormalisedText, normalise
 from dragoman.text.words import is_whole_word
 
 SEPARATOR, ALTERNATIVE, ESCAPE = "\t", "|", "\\"
@@ -35,15 +36,18 @@ class Phrase(NamedTuple):
     def find(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield the start and end of each occurrence of the phrase as whole words.
 
-        The occurrences of each form, from left to right, follow those of the previous form.
+        The occurrences of each form, from left to right, follow those of the previous form. Texts that Unicode defines
+        as canonically equivalent are the same.
         """
+        normalised = NormalisedText.of(text, "nfc")
         for form in self.alternatives:
-            start = text.find(form)
+            form = normalise(form, "nfc")
+            start = normalised.text.find(form)
             while start >= 0:
                 end = start + len(form)
-                if is_whole_word(text, start, end):
-                    yield start, end
-                start = text.find(form, start + 1)
+                if is_whole_word(normalised.text, start, end):
+                    yield normalised.span_in_original(start, end)
+                start = normalised.text.find(form, start + 1)
 
     def times(self, text: str) -> int:
         """Return the number of non-overlapping occurrences of the phrase."""

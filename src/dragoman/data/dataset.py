@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dragoman.base.errors import DataError
 from dragoman.base.files import unwritable
 from dragoman.text.symbols import BOS, EOS
+from dragoman.text.unknown_tokens import UnknownTokens
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,11 @@ class Dataset:
         starts, lengths = self._offsets[side][rows], self.lengths[rows, side].astype(np.int64)
         shifts = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
         return Sentences(self._ids[side][shifts + np.arange(len(shifts))], lengths)
+
+    def count_unknown(self, side: int) -> UnknownTokens:
+        """Return the number of unknown tokens of a side of token ids."""
+        ids = self._ids[side]
+        return UnknownTokens.of(ids[start : start + _IDS_PER_CHUNK] for start in range(0, len(ids), _IDS_PER_CHUNK))
 
     def target_counts(self, size: int) -> NDArray[np.int64]:
         """Return the number of occurrences of each id below `size` as a label of the last side, (size,).

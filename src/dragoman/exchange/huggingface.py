@@ -14,6 +14,7 @@ from dragoman.base.settings.config import Config
 from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.tensors import load_tensors
 from dragoman.text.tokenizers import Tokenizers
+from dragoman.text.vocabularies.foreign import recognise_vocabulary
 
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
 ADDED, SPECIAL = "added_tokens.json", "special_tokens_map.json"
@@ -54,6 +55,9 @@ def read_json(path: Path, optional: bool = False) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        recognised = None if isinstance(error, OSError) else recognise_vocabulary(path)
+        if recognised is not None:
+            raise ModelError(f"{path} must be a JSON file, but is {recognised}") from None
         raise ModelError(f"{path} cannot be read as JSON: {error}") from None
     if not isinstance(content, dict):
         raise ModelError(f"{path} must contain an object, not {type(content).__name__}")

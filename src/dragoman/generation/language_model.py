@@ -23,6 +23,7 @@ from dragoman.metrics.text_score import TextScore
 from dragoman.models.interface import CausalModel
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
+from dragoman.text.unknown_tokens import UnknownTokenWarning
 
 __all__ = ["GenerationRequest", "LanguageModel", "TextScore"]
 
@@ -47,6 +48,7 @@ class LanguageModel:
         """
         self.model, self.tokenizer = model.eval(), tokenizer
         self.meta = meta or Meta(step=0)
+        self._unknown = UnknownTokenWarning(tokenizer)
         positions = [limit.positions for limit in model.limits]
         sizes = [size for size in (block, *positions) if size is not None]
         self.window = None if model.unbounded else min(sizes, default=_DEFAULT_WINDOW)
@@ -169,6 +171,7 @@ class LanguageModel:
             raise ConfigError(f"the batch size must be at least 1 window, not {batch_size}")
         scorer = self._scorer(stride)
         ids = self.tokenizer.encode_batch(texts)
+        self._unknown.note(ids)
         with _memory_errors():
             log_probabilities = scorer.log_probabilities(ids, batch_size)
         return [TextScore.of(*each) for each in zip(texts, ids, log_probabilities, strict=True)]

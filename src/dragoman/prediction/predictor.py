@@ -38,6 +38,7 @@ from dragoman.prediction.readers import FILLS, HeadReader, Prediction, reader_of
 from dragoman.prediction.tagging import TagPrediction, tagged_sentence
 from dragoman.text.symbols import UNK
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.unknown_tokens import UnknownTokenWarning
 from dragoman.text.writing_systems import count_words
 
 Text = str | Sequence[str] | Mapping[str, str] | LabelledText | TaggedSentence | Question
@@ -100,6 +101,7 @@ class Predictor:
             assert isinstance(engine, str), "an engine computes either the states of the model or those of its body"
             self._body = choose_engine(body.eval(), engine, precision).model
         self.meta = meta or Meta(step=0)
+        self._unknown = UnknownTokenWarning(tokenizer)
         limits = [limit for limit in (length, model.limit.positions) if limit is not None]
         self.limit = min(limits, default=None)
         """Maximum number of tokens of an input, with special symbols; None: unlimited."""
@@ -200,6 +202,7 @@ class Predictor:
         examples = [self._example(text, number) for number, text in enumerate(texts, first)]
         self._check_pairs(examples, first)
         inputs = reader.encode(examples)
+        self._unknown.note(each.ids for one in inputs for each in one)
         return [EncodedText(*each) for each in zip(texts, examples, inputs, strict=True)]
 
     def predict_encoded(self, encoded: Sequence[EncodedText], *, batch_tokens: int = TOKENS) -> list[Prediction]:
@@ -225,6 +228,7 @@ class Predictor:
                 "with task.kind=masked_language_model"
             )
         ids = self.tokenizer.encode_batch(texts)
+        self._unknown.note(ids)
         with _memory_errors():
             sums = pseudo_log_likelihoods(self.engine.model, self.tokenizer, ids, self.limit, batch_tokens)
         return [

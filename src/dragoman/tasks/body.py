@@ -20,8 +20,8 @@ from dragoman.models.language_model import LanguageModelConfig
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.models.settings import ModelSettings
 from dragoman.tasks.head_run import HeadRun
-from dragoman.tasks.start import StartedRun
-from dragoman.text.tokenizers import TextConfig, Tokenizers
+from dragoman.tasks.start import StartedRun, stored_text
+from dragoman.text.tokenizers import Tokenizers
 
 
 def load_body(run: HeadRun) -> StartedRun:
@@ -42,11 +42,9 @@ def load_body(run: HeadRun) -> StartedRun:
     run = run.model_copy(update={"model": parse_settings(settings, EncoderOnlyConfig, f"model, from {folder}")})
     if start.loaded.text is None:
         return StartedRun(run, start)
-    section = parse_settings(
-        start.loaded.config.get("text") or {}, TextConfig, f"in the text section of {folder / CONFIG}"
-    )
-    text = TextConfig(subword=section.subword)
-    if "text" in run.model_fields_set and run.text != text:  # the settings of a stored run contain the same section
+    text = stored_text(start.loaded.config, folder).one_sided()
+    # The settings of a stored run contain the same section.
+    if "text" in run.model_fields_set and run.text.with_stored_choices(text) != text:
         return StartedRun(run, start)
     tokenizer = start.loaded.text.target if isinstance(stored, LanguageModelConfig) else start.loaded.text.source
     run = run.model_copy(update={"text": text})

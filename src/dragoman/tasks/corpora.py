@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import model_validator
 
-from dragoman.base.settings.config import Config
 from dragoman.data.batches.plan import BatchConfig
+from dragoman.tasks.unknown_limit import UnknownLimitConfig
 
 
-class CorporaConfig(Config):
+class CorporaConfig(UnknownLimitConfig):
     """Base class of `data` sections.
 
     Subclasses have the fields `train` and `valid`, each with one corpus or a list of corpora, `batch`, `cleaning`, and
@@ -48,11 +48,11 @@ class CorporaConfig(Config):
         """Return the settings, with an automatic batch size and the version of the cleaning rules of a stored run."""
         batch = self.batch.with_stored_choices(stored.batch)
         cleaning = self.cleaning.with_stored_version(stored.cleaning)
-        return self.model_copy(update={"batch": batch, "cleaning": cleaning})
+        return super().with_stored_choices(stored).model_copy(update={"batch": batch, "cleaning": cleaning})
 
     def with_former_defaults(self) -> Self:
         """Return the settings of a run folder. Older versions had other cleaning rules."""
-        return self.model_copy(update={"cleaning": self.cleaning.with_former_version()})
+        return super().with_former_defaults().model_copy(update={"cleaning": self.cleaning.with_former_version()})
 
     def _as_tuple(self, field: str) -> tuple[Any, ...]:
         value = getattr(self, field)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.errors import ConfigError
+from dragoman.base.log import info
 from dragoman.checkpoint.meta import Meta, Score
 from dragoman.data.batches.plan import BatchPlan, plan_epoch
 from dragoman.data.preparation.pipeline import PreparedCorpora
@@ -18,7 +19,9 @@ from dragoman.metrics.metric import Metric
 from dragoman.models.footprint import SHORT_TRIAL, evaluate_polynomial, measure_footprint, refine_footprint
 from dragoman.models.interface import LengthLimit
 from dragoman.models.settings import ModelSettings
+from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers, VocabularySizes
+from dragoman.text.unknown_tokens import UnknownTokens, check_unknown, has_unknown_tokens
 from dragoman.training.ranks.ranks import Runtime
 from dragoman.training.task import Content, Job, Validator
 from dragoman.training.validation import Measure, Validation, average_validations
@@ -113,6 +116,30 @@ class CorpusJob(Job):
         batch = data.batch.with_size() if examples is None else data.batch.with_size(examples)
         data, model = data.model_copy(update={"batch": batch}), self.run.model.resolve(size)
         self.run = self.run.model_copy(update={"data": data, "model": model})
+
+    def check_unknown(self) -> None:
+        """Report the shares of unknown tokens in the validation sets.
+
+        Raises DataError if a share, in a training corpus or a validation set, exceeds `data.max_unknown`.
+        """
+        data = self.run.data
+        for corpus, report in zip(data.corpora, self.prepared.reports, strict=True):
+            check_unknown(f"the training corpus {corpus}", report.unknown, data.max_unknown)
+        for corpus, sides in zip(data.valid_sets, self.validation_sides, strict=True):
+            unknown = {
+                side: UnknownTokens.of(tokenizer.encode_batch(texts))
+                for side, (tokenizer, texts) in sides.items()
+                if has_unknown_tokens(tokenizer)
+            }
+            if any(counts.unknown for counts in unknown.values()):
+                shares = ", ".join(f"{counts.share:.2%} of the {side} tokens" for side, counts in unknown.items())
+                info(f"Data: {shares} of {corpus} are unknown.")
+            check_unknown(f"the validation set {corpus}", unknown, data.max_unknown)
+
+    @property
+    @abstractmethod
+    def validation_sides(self) -> Sequence[Mapping[str, tuple[Tokenizer, list[str]]]]:
+        """The tokenizer and the texts of each side of each validation set."""
 
     @property
     def model_width(self) -> int:

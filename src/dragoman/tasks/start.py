@@ -67,12 +67,18 @@ def load_start(run: RunConfig) -> StartedRun:
         return StartedRun(run, start)
     if not has_text:
         return StartedRun(run, start, start.loaded.text)
-    text = parse_settings(origin.config.get("text") or {}, TextConfig, f"in the text section of {folder / CONFIG}")
+    text = stored_text(origin.config, folder)
     tokenizers = start.loaded.text
     if len(kind.sides) == 1:
         tokenizer = getattr(tokenizers, kind.sides[0])
-        text, tokenizers = TextConfig(subword=text.subword), Tokenizers(tokenizer, tokenizer)
+        text, tokenizers = text.one_sided(), Tokenizers(tokenizer, tokenizer)
     return StartedRun(run.model_copy(update={"text": text}), start, tokenizers)
+
+
+def stored_text(config: Mapping[str, Any], folder: Path) -> TextConfig:
+    """Return the `text` section of a model folder's settings."""
+    section = parse_settings(config.get("text") or {}, TextConfig, f"in the text section of {folder / CONFIG}")
+    return section.with_former_defaults()
 
 
 @dataclass(frozen=True)
@@ -100,14 +106,17 @@ def complete_section(run: RunConfig, name: str, section_type: type[C], origin: O
 
 def compare_section(run: RunConfig, name: str, section_type: type[C], origin: Origin) -> tuple[C, list[str]]:
     """Return a section of the run, completed from `origin`, and a list of the settings that contradict `origin`."""
-    section: C = getattr(run, name)
+    section: Any = getattr(run, name)
     if name not in origin.config:
         return section, []
-    stored = parse_settings(origin.config[name], section_type, f"in the {name} section of {origin.folder / CONFIG}")
+    where = f"in the {name} section of {origin.folder / CONFIG}"
+    stored: Any = parse_settings(origin.config[name], section_type, where)
+    if isinstance(stored, TextConfig):
+        stored = stored.with_former_defaults()
     if name not in run.model_fields_set:
         return stored, []
-    if isinstance(section, PresetSettings):
-        section = section.with_stored_choices(stored)  # type: ignore[arg-type]
+    if isinstance(section, PresetSettings | TextConfig):
+        section = section.with_stored_choices(stored)
     ours, theirs = flatten(section.model_dump(mode="json")), flatten(stored.model_dump(mode="json"))
     return section, [
         f"{name}.{key} ({ours.get(key)!r} in this run, {theirs.get(key)!r} in the folder)"

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from tokenizers.pre_tokenizers import Split
 
 from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.base.files import atomic_write
+from dragoman.text.normalization import NormalisedText, Normalization, normalise
 from dragoman.text.pieces import display
 from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK, InlineText, is_inline, symbol
 
@@ -21,15 +23,20 @@ class Tokenizer(ABC):
     """A learned vocabulary: ids 0–3 are the special symbols, the last ids are tags, the others represent text.
 
     `encode` never produces special symbols or tags from a text, except UNK for parts that the vocabulary cannot
-    represent. If the tokenizer is `lossless`, `decode(encode(text)) == text` for every Unicode text.
+    represent. If the tokenizer is `lossless`, `decode(encode(text)) == normalise(text, normalization)` for every
+    Unicode text.
     """
 
     kind: ClassVar[str]
     lossless: ClassVar[bool] = False
+    normalises: ClassVar[bool] = False
+    """True if the kind has its own normalisation, so that `normalization` is always none."""
     added_space: ClassVar[Literal["first", "last"] | None] = "first"
     """The word of a text, first or last, to which encoding adds a space. None if encoding adds no space."""
     joint: bool = False
     """True if the tokenizer of the other language has the same vocabulary but splits differently."""
+    normalization: Normalization = "none"
+    """The Unicode normalisation of a text before it is split."""
     dropout: float = 0.0
     tags: tuple[str, ...] = ()
 
@@ -64,6 +71,14 @@ class Tokenizer(ABC):
         tagged._surfaces = [*self._surfaces[: self._first_tag], *(b"" for _ in tagged.tags)]
         return tagged
 
+    def with_normalization(self, form: Normalization) -> Self:
+        """Return a copy of the tokenizer with this normalisation, or self if the kind has its own."""
+        if self.normalises or form == self.normalization:
+            return self
+        other = copy(self)
+        other.normalization = form
+        return other
+
     def tag_ids(self, tags: Sequence[str]) -> list[int]:
         """Return the id of each tag. Raises ConfigError for an unknown tag."""
         for tag in tags:
@@ -85,9 +100,18 @@ class Tokenizer(ABC):
         """Encode a text, without BOS and EOS. Raises DataError if it contains lone surrogates."""
         return self.encode_batch([text])[0]
 
-    @abstractmethod
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Encode a list of texts."""
+        """Encode a list of texts, each of which is normalised first."""
+        return self._encode(self._normalise(texts))
+
+    @abstractmethod
+    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Encode a list of normalised texts."""
+
+    def _normalise(self, texts: Sequence[str]) -> Sequence[str]:
+        if self.normalization == "none":
+            return texts
+        return [normalise(text, self.normalization) if isinstance(text, str) else text for text in texts]
 
     def encode_continuation(self, texts: Sequence[str]) -> list[list[int]]:
         """Encode texts that continue other texts.
@@ -95,7 +119,11 @@ class Tokenizer(ABC):
         If a text is divided before a space between two words, the concatenated ids of its parts equal the ids of the
         whole text.
         """
-        return self.encode_batch(texts)
+        return self._encode_continuation(self._normalise(texts))
+
+    def _encode_continuation(self, texts: Sequence[str]) -> list[list[int]]:
+        """Encode normalised texts that continue other texts."""
+        return self._encode(texts)
 
     def encode_inlined(self, texts: Sequence[InlineText]) -> list[list[int]]:
         """Encode texts with inline symbols. Raises ConfigError for a symbol that is not in the vocabulary."""
@@ -141,31 +169,42 @@ class Tokenizer(ABC):
         run: list[bytes] = []
         for number in ids:
             if number < len(SPECIAL_SYMBOLS) or number >= self._first_tag:
-                shown.extend(display(run))
+                shown.extend(display(run, self._splitter()))
                 shown.append(self._symbols[number])
                 run = []
             else:
                 run.append(self._surfaces[number])
-        return shown + display(run)
+        return shown + display(run, self._splitter())
 
-    @abstractmethod
+    def _splitter(self) -> Split | None:
+        """Return the splitter into words; None for `pieces.WORDS`."""
+        return None
+
     def words(self, text: str) -> tuple[list[int], list[str]]:
-        """Return the word index of each id of `encode(text)`, and the words of the text including their spaces.
+        """Return the word index of each id of `encode(text)`, and the words of the normalised text with their spaces.
 
         A word is the unit that is replaced by one UNK. In a character vocabulary, it is a single character.
         """
+        return self._words(normalise(text, self.normalization))
+
+    @abstractmethod
+    def _words(self, text: str) -> tuple[list[int], list[str]]:
+        """Return the word index of each id of a normalised text, and its words."""
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Return the (start, end) of the word of each id of `encode(text)`, in characters and without spaces.
 
-        Words that consist of spaces have empty spans, and so do all pieces of a character except the first.
+        The positions are those in `text`, which may differ from its normalised form. Words that consist of spaces have
+        empty spans, and so do all pieces of a character except the first.
         """
-        indices, words = self.words(text)
-        visible = [position for position, character in enumerate(text) if not character.isspace()]
+        normalised = NormalisedText.of(text, self.normalization)
+        indices, words = self._words(normalised.text)
+        visible = [position for position, character in enumerate(normalised.text) if not character.isspace()]
         spans, done = [], 0
         for word in words:
             length = sum(not character.isspace() for character in word)
-            spans.append((visible[done], visible[done + length - 1] + 1) if length else (0, 0))
+            span = (visible[done], visible[done + length - 1] + 1) if length else (0, 0)
+            spans.append(normalised.span_in_original(*span) if length else span)
             done += length
         return [spans[index] for index in indices]
 
@@ -190,20 +229,23 @@ class Tokenizer(ABC):
     def document(self) -> str:
         """Return the JSON document that `load_tokenizer` reads."""
         text = self._document()
-        if not self.tags:
-            return text
-        return json.dumps({"tags": self.tags, **json.loads(text)}, ensure_ascii=False, indent=1)
+        further: dict[str, Any] = {}
+        if self.tags:
+            further["tags"] = self.tags
+        if self.normalization != "none":  # files of earlier versions have no normalisation
+            further["normalization"] = self.normalization
+        return json.dumps({**further, **json.loads(text)}, ensure_ascii=False, indent=1) if further else text
 
     @abstractmethod
     def _document(self) -> str:
-        """Return the JSON document without tags, in the form that `read` expects."""
+        """Return the JSON document without tags and normalisation, in the form that `read` expects."""
 
     @classmethod
     @abstractmethod
     def read(cls, document: dict[str, Any], path: Path) -> Self:
-        """Create a tokenizer from a parsed document without tags. path: file of the document, for messages.
+        """Create a tokenizer from a parsed document without tags and normalisation.
 
-        Raises ModelError if the document is invalid.
+        path: file of the document, for messages. Raises ModelError if the document is invalid.
         """
 
     def save(self, path: Path) -> None:

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from dragoman.base.errors import ModelError
 from dragoman.base.settings.config import Config
+from dragoman.text.normalization import Normalization, normalise
 from dragoman.text.symbols import Tag, placeholder_symbols
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.vocabularies.bpe import BPEConfig
@@ -18,6 +19,10 @@ from dragoman.text.vocabularies.vectors import VectorsConfig, VectorSequences
 
 SHARED_FILE = "tokenizer.json"
 SOURCE_FILE, TARGET_FILE = "tokenizer.source.json", "tokenizer.target.json"
+
+
+_EARLIER = {"normalization": "none", "divide_unspaced": False}
+"""The behaviour of versions that did not have these settings."""
 
 
 class TextConfig(Config):
@@ -31,6 +36,18 @@ class TextConfig(Config):
         description="Learn one vocabulary from both languages together instead of one per language. Source of the "
         "default: Vaswani et al. 2017, section 5.1.",
     )
+    normalization: Normalization = Field(
+        default="nfc",
+        description="Unicode normalisation of all texts before cleaning and tokenisation: nfc (an accented letter is "
+        "one character), nfkc (in addition, compatibility characters such as full-width letters and ligatures are "
+        "replaced) or none. The kinds bert and sentencepiece have their own normalisation instead.",
+    )
+    divide_unspaced: bool = Field(
+        default=True,
+        description="Divide letters of scripts without spaces, such as Chinese and Thai, into words of at most 64 "
+        "characters, and separate them from other letters. Words of kind word are single letters, as are Chinese "
+        "words of kind wordpiece. false: a word extends to the next space or punctuation mark.",
+    )
     tags: tuple[Tag, ...] = Field(
         default=(),
         description="Tags that are added to the source vocabulary for later use, in addition to the tags of the "
@@ -42,6 +59,27 @@ class TextConfig(Config):
         description="Source of feature vectors instead of text: each line is a JSON list of vectors. null: the source "
         "is text.",
     )
+
+    @property
+    def effective_normalization(self) -> Normalization:
+        """The normalisation of texts by this kind of vocabulary."""
+        return "none" if self.subword.tokenizer.normalises else self.normalization
+
+    def one_sided(self) -> "TextConfig":
+        """Return the settings of a single vocabulary of this kind, without tags."""
+        return TextConfig(subword=self.subword, normalization=self.normalization, divide_unspaced=self.divide_unspaced)
+
+    def with_stored_choices(self, stored: "TextConfig") -> "TextConfig":
+        """Return the settings, with the defaults that earlier versions did not have copied from stored settings."""
+        return self.model_copy(
+            update={name: getattr(stored, name) for name in _EARLIER if name not in self.model_fields_set}
+        )
+
+    def with_former_defaults(self) -> "TextConfig":
+        """Return the settings of a stored run or model, completed with the behaviour of earlier versions."""
+        return self.model_copy(
+            update={name: value for name, value in _EARLIER.items() if name not in self.model_fields_set}
+        )
 
     @model_validator(mode="before")
     @classmethod
@@ -118,6 +156,11 @@ class Tokenizers:
         return Tokenizers(source, self.target.with_tags(placeholders) if placeholders else self.target)
 
     @property
+    def normalizations(self) -> tuple[Normalization, Normalization]:
+        """The Unicode normalisation of the source and of the target."""
+        return self.source.normalization, self.target.normalization
+
+    @property
     def fingerprint(self) -> str:
         """A digest of both tokenizers."""
         return f"{self.source.fingerprint}:{self.target.fingerprint}"
@@ -155,12 +198,20 @@ class Tokenizers:
 def train_tokenizers(config: TextConfig, sources: Iterable[str], targets: Iterable[str]) -> Tokenizers:
     """Learn vocabularies from the two sides of a corpus. `sources` is read completely before `targets`.
 
-    The tags of `config` are added to the source vocabulary, and to the target vocabulary if it is shared.
+    The tags of `config` are added to the source vocabulary, and to the target vocabulary if it is shared. The texts are
+    normalised.
     """
+    form = config.effective_normalization
+    sources = sources if config.vectors is not None else (normalise(text, form) for text in sources)
+    targets = (normalise(text, form) for text in targets)
+
+    def learn(texts: Iterable[str]) -> Tokenizer:
+        return config.subword.learn(texts, config.divide_unspaced).with_normalization(form)
+
     if config.shared:
-        tokenizer = config.subword.learn(chain(sources, targets)).with_tags(config.tags)
+        tokenizer = learn(chain(sources, targets)).with_tags(config.tags)
         return Tokenizers(tokenizer, tokenizer)
     if config.vectors is not None:
-        return Tokenizers(VectorSequences(config.vectors.width), config.subword.learn(targets))
-    source = config.subword.learn(sources)
-    return Tokenizers(source, config.subword.learn(targets)).with_tags(config.tags)
+        return Tokenizers(VectorSequences(config.vectors.width), learn(targets))
+    source = learn(sources)
+    return Tokenizers(source, learn(targets)).with_tags(config.tags)

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from dragoman.base.settings.config import Config
+from dragoman.text.normalization import normalise
 
 Translate = Callable[[str], str]
 """Maps a source word, without spaces, to the replacement for an UNK whose attention is highest at this word."""
@@ -48,9 +49,12 @@ class DictionaryUnknownConfig(Config):
     )
 
     def translate(self, read: ReadDictionary) -> Translate | None:
-        """Return a case-sensitive dictionary lookup. Raises the errors of `read`."""
+        """Return a case-sensitive dictionary lookup, which ignores the Unicode normalisation of words.
+
+        Raises the errors of `read`.
+        """
         words = read(self.path)
-        return lambda word: words.get(word, word)
+        return lambda word: words.get(normalise(word, "nfc"), word)
 
 
 UnknownConfig = Annotated[

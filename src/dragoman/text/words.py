@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import regex
 
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.unspaced_scripts import SHARED_LETTERS, script_class
 
 
 def word_indices(tokenizer: Tokenizer, text: str) -> list[int | None]:
@@ -24,10 +25,8 @@ def word_spans(text: str) -> list[tuple[int, int]]:
     return list(zip(edges[::2], edges[1::2], strict=True))
 
 
-_UNSPACED_SCRIPTS = "".join(
-    rf"\p{{Script={script}}}" for script in ("Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer", "Myanmar")
-)
-"""Scripts without spaces between words. In these scripts, a phrase may start and end at any character."""
+_UNSPACED_SCRIPTS = script_class(r"\p{{Script={}}}") + SHARED_LETTERS
+"""In these scripts, a phrase may start and end at any character."""
 
 WORD_CHARACTER = rf"[[\p{{L}}\p{{M}}\p{{N}}_\u200C\u200D]--[{_UNSPACED_SCRIPTS}]]"
 """Character class for `regex.V1`: letters with their marks and joiners, and digits. A run of them is a word."""

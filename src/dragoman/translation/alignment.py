@@ -69,7 +69,7 @@ class AttentionAligner:
     ) -> None:
         """tags: the tags that precede each source, as in `Request.tags`."""
         self._engine, self._tokenizers, self._tags = engine, tokenizers, tags
-        self._codec = Codec(tokenizers, engine.limits)
+        self._codec = Codec(tokenizers, engine.limits, warn_unknown=False)
         self._choice = choice or AttentionChoice()
 
     def align(self, sources: Sequence[str], targets: Sequence[str], batch_size: int) -> list[Alignment]:

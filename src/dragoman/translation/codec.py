@@ -14,6 +14,7 @@ from dragoman.decode.search import Hypothesis
 from dragoman.models.interface import LengthLimits, first_exceeded
 from dragoman.text.symbols import InlineText
 from dragoman.text.tokenizers import Tokenizers
+from dragoman.text.unknown_tokens import UnknownTokenWarning
 from dragoman.text.vocabularies.vectors import VectorError
 from dragoman.translation.constraints.codec import ConstrainedSource, ConstraintCodec
 from dragoman.translation.engine import ExpectedConstraints, Pair, Prefix, Row
@@ -25,10 +26,12 @@ from dragoman.translation.unknown_words import unknown_words
 class Codec:
     """Encodes and decodes with a model's vocabularies, within its length limits."""
 
-    def __init__(self, tokenizers: Tokenizers, limits: LengthLimits) -> None:
+    def __init__(self, tokenizers: Tokenizers, limits: LengthLimits, warn_unknown: bool = True) -> None:
+        """warn_unknown: whether to warn if a large share of the tokens of the texts is unknown."""
         self._source, self._target = tokenizers.source, tokenizers.target
         self._tokenizers, self._limits = tokenizers, limits
         self.constraints = ConstraintCodec(tokenizers)
+        self._warnings = [UnknownTokenWarning(each, warn_unknown) for each in (self._source, self._target)]
 
     def encode_rows(self, lines: Sequence[TextRequest], numbers: Sequence[int]) -> list[Row]:
         """Return one row per text. The row of a blank text has an empty source. numbers: the line number of each text.
@@ -48,6 +51,7 @@ class Codec:
             encoded = self._source.encode_inlined([constrained[index].line for index in nonblank])
         except VectorError as error:
             raise VectorError(numbers[nonblank[error.index]] - 1, error.reason) from None
+        self._warnings[0].note(encoded)
         ids = dict(zip(nonblank, encoded, strict=True))
         return [
             Row(
@@ -96,6 +100,8 @@ class Codec:
         tag_ids = self._source.tag_ids(tags)
         source_ids = [_tagged(tag_ids, ids) for ids in self._source.encode_batch(sources)]
         target_ids = self._target.encode_batch(targets)
+        self._warnings[0].note(source_ids)
+        self._warnings[1].note(target_ids)
         both = zip(source_ids, target_ids, strict=True)
         pairs = [Pair(number, source, target) for number, (source, target) in enumerate(both, start=1)]
         for pair in pairs:

@@ -68,14 +68,14 @@ class Translator:
         aligner: Aligner | None = None,
     ) -> None:
         """search: the model's own search settings; omitted settings have default values. warn_unfinished: warn of
-        unfinished translations, of those of an unusual length, and of inputs in another language. aligner: aligns
-        words; None for the decoder's attention.
+        unfinished translations, of those of an unusual length, of inputs in another language, and of many unknown
+        tokens. aligner: aligns words; None for the decoder's attention.
         """
         self.engine, self.tokenizers, self.warn_unfinished, self.aligner = engine, tokenizers, warn_unfinished, aligner
         self.meta, self.source_tags = meta or Meta(step=0), SourceTags(tokenizers.source, meta)
         self.own_search = dict(search or {})
         self._cached_config = lru_cache(partial(search_config, self.own_search))
-        self._codec = Codec(tokenizers, engine.limits)
+        self._codec = Codec(tokenizers, engine.limits, warn_unfinished)
         is_text = not tokenizers.reads_vectors
         self.training_texts = TrainingTexts(self.meta, tokenizers)
         usual = self.training_texts.has_usual_length

@@ -18,6 +18,7 @@ from dragoman.decode.rules.fusion import LanguageModelFusion
 from dragoman.decode.rules.rule import Rule
 from dragoman.decode.search import Hypothesis, SearchConfig, search
 from dragoman.models.interface import Decoder, Memory, source_mask, tree_map
+from dragoman.text.normalization import normalise
 from dragoman.text.symbols import BOS, UNK
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.unknown_words import Translate, UnknownConfig
@@ -156,7 +157,7 @@ class UnknownWords:
 
 
 def read_dictionary(path: Path) -> dict[str, str]:
-    """Return translations by word, from lines of the form word TAB translation. Blank lines are skipped.
+    """Return translations by word (NFC), from lines of the form word TAB translation. Blank lines are skipped.
 
     Raises DataError, with the file and the line number, for an invalid line.
     """
@@ -169,7 +170,7 @@ def read_dictionary(path: Path) -> dict[str, str]:
             raise DataError(f"{path}, line {number}: broken UTF-8; convert the file (for example with iconv).")
         if len(translations) != 1 or not word or not translations[0]:
             raise DataError(f"{path}, line {number}: expected a word, a tab and its translation, not {line[:60]!r}.")
-        words.setdefault(word, translations[0])
+        words.setdefault(normalise(word, "nfc"), translations[0])
     if not words:
         raise DataError(f"{path} is empty: each line of a dictionary consists of a word, a tab and its translation.")
     return words

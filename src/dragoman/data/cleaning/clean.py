@@ -25,13 +25,16 @@ from dragoman.data.corpora.documents import read_passages
 from dragoman.data.corpora.items import Item
 from dragoman.data.corpora.readers import read_pairs
 from dragoman.data.workers import parallel_map
+from dragoman.text.normalization import Normalization
 
 _READ = "read.json"
 
 
 @dataclass(frozen=True)
 class BlockCleaner:
-    """Checks the items of a block and stores the block. texts: whether to store the texts of the kept items.
+    """Normalises and checks the items of a block, and stores the block.
+
+    texts: whether to store the texts of the kept items. normalizations: the Unicode normalisation of each side.
 
     For its n items, a block file contains `verdicts` (n,) uint8, where 0 means kept and 1 + i that the item breaks rule
     i, `lines` (n,) int64, and the arrays of `Rules.block_arrays`. For the m items that break no rule by themselves, it
@@ -44,10 +47,13 @@ class BlockCleaner:
     rules: Rules
     folder: Path
     texts: bool
+    normalizations: tuple[Normalization, ...]
 
     def __call__(self, task: tuple[int, Sequence[Item]]) -> None:
         """Process a block. task: number and items of the block."""
         number, items = task
+        if set(self.normalizations) != {"none"}:
+            items = [item.normalised(self.normalizations) for item in items]
         rules, config = self.rules, self.rules.config
         checked = [rules.check(item) for item in items]
         kept = [each.item for each in checked if each.rule is None]
@@ -95,26 +101,33 @@ def clean(
     workers: int | None = None,
     *,
     before: Sequence[CleanedCorpus] = (),
+    normalizations: Sequence[Normalization] | None = None,
 ) -> CleanedCorpus:
     """Check all items and store them in `folder`. Blocks from an earlier call are reused.
 
-    before: see `CleanedCorpus`. workers: number of processes; None: one per core. The number does not affect the
-    result.
+    normalizations: the Unicode normalisation of each side; None: no normalisation. before: see `CleanedCorpus`.
+    workers: number of processes; None: one per core. The number does not affect the result.
 
     Raises DataError for invalid UTF-8 if the rules treat it as an error.
     """
     cleaned = CleanedTextCorpus if isinstance(rules, TextRules) else CleanedCorpus
+    forms = tuple(normalizations or _unchanged(rules))
     try:
         sizes = json.loads((folder / _READ).read_text())
     except (OSError, ValueError):
         sizes = []
         tasks = _missing_blocks(items, folder, sizes)
         with Progress("Cleaning", rules.items) as progress:
-            for _ in parallel_map(BlockCleaner(rules, folder, texts), tasks, workers):
+            for _ in parallel_map(BlockCleaner(rules, folder, texts, forms), tasks, workers):
                 progress.update(sum(sizes))
         atomic_write(folder / _READ, json.dumps(sizes))
     starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
     return cleaned(folder, starts, rules.config, before, rules.side_names)
+
+
+def _unchanged(rules: Rules) -> list[Normalization]:
+    """Return `none` for each side."""
+    return ["none" for _ in rules.sides]
 
 
 def _missing_blocks(items: Iterable[Item], folder: Path, sizes: list[int]) -> Iterator[tuple[int, Sequence[Item]]]:
@@ -128,15 +141,19 @@ def _missing_blocks(items: Iterable[Item], folder: Path, sizes: list[int]) -> It
 C = TypeVar("C", bound=Config)
 
 
-def report_cleaning(items: Iterable[Item], rules: Rules, workers: int | None = None) -> CleaningReport:
+def report_cleaning(
+    items: Iterable[Item], rules: Rules, workers: int | None = None, normalization: Normalization = "none"
+) -> CleaningReport:
     """Return a report of the items that cleaning would drop, without storing the corpus.
 
-    Memory does not grow with the corpus, but a temporary folder does.
+    normalization: the Unicode normalisation of all texts. Memory does not grow with the corpus, but a temporary folder
+    does.
 
     Raises DataError for invalid UTF-8 if the rules treat it as an error.
     """
     with TemporaryDirectory(prefix="dragoman-") as folder:
-        report = clean(items, rules, Path(folder), False, workers).report
+        forms = [normalization] * len(rules.sides)
+        report = clean(items, rules, Path(folder), False, workers, normalizations=forms).report
         dropped = {rule: np.array(lines) for rule, lines in report.dropped.items()}
         found = {kind: np.array(lines) for kind, lines in report.found.items()}
         return replace(report, dropped=dropped, found=found)
@@ -149,6 +166,7 @@ def check_data(
     source_language: str | None = None,
     target_language: str | None = None,
     language: str | None = None,
+    normalization: Normalization = "nfc",
     quiet: bool = False,
 ) -> CleaningReport:
     """Return a report of the sentence pairs or documents that cleaning would drop, by rule and with line numbers.
@@ -156,8 +174,8 @@ def check_data(
     corpus: as in `data.train`, such as `{"source": …, "target": …}`. A corpus with `text` or `field` is plain text.
     cleaning: settings of `data.cleaning` that differ from the defaults. The limit on subword tokens is not checked,
     because there is no tokeniser yet. source_language, target_language: languages of pairs, as in `data`. language:
-    language of plain text. Text in scripts of other languages is dropped. Raises ConfigError for invalid settings, and
-    DataError for files that cannot be read.
+    language of plain text. Text in scripts of other languages is dropped. normalization: as `text.normalization`.
+    Raises ConfigError for invalid settings, and DataError for files that cannot be read.
     """
     is_text = isinstance(corpus, TextCorpusConfig) or (
         not isinstance(corpus, CorpusConfig) and any(corpus.get(key) is not None for key in ("text", "field"))
@@ -166,12 +184,13 @@ def check_data(
         if is_text:
             text = _config(corpus, TextCorpusConfig)
             rules = _config(cleaning or {}, TextCleaningConfig).with_languages(language)
-            single_lines = text.jsonl is not None
-            return report_cleaning(read_passages(text), TextRules(rules, str(text), single_lines=single_lines))
+            text_rules = TextRules(rules, str(text), single_lines=text.jsonl is not None)
+            return report_cleaning(read_passages(text), text_rules, normalization=normalization)
         pairs = _config(corpus, CorpusConfig)
         languages = pairs.languages(source_language, target_language)
-        pair_rules = _config(cleaning or {}, CleaningConfig).with_languages(*languages)
-        return report_cleaning(read_pairs(pairs), PairRules(pair_rules, str(pairs), side_names=pairs.side_names))
+        config = _config(cleaning or {}, CleaningConfig).with_languages(*languages)
+        pair_rules = PairRules(config, str(pairs), side_names=pairs.side_names)
+        return report_cleaning(read_pairs(pairs), pair_rules, normalization=normalization)
 
 
 def _config(values: Config | Mapping[str, Any], config: type[C]) -> C:

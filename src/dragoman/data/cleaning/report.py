@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.text.unknown_tokens import UnknownTokens
+
 RULES = (
     "missing_language",
     "broken_utf8",
@@ -77,7 +79,8 @@ class CleaningReport:
     total: number of items that were read. dropped: for each rule, the lines (int64, counted from 1, ascending) at which
     the dropped items start, possibly memory-mapped. unit: pairs or documents. marked: the counts named in `MARKED`;
     empty without placeholders and terminology. found: the control characters and escapes in the corpus, and the lines
-    (int64) of each kind. details: explanations of single rules.
+    (int64) of each kind. details: explanations of single rules. unknown: the numbers of unknown tokens of each side;
+    empty before tokenisation, and for vocabularies without unknown tokens.
     """
 
     total: int
@@ -86,6 +89,7 @@ class CleaningReport:
     marked: Mapping[str, int] = field(default_factory=dict)
     found: Mapping[FoundCount, NDArray[np.int64]] = field(default_factory=dict)
     details: Mapping[str, str] = field(default_factory=dict)
+    unknown: Mapping[str, UnknownTokens] = field(default_factory=dict)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -122,13 +126,24 @@ class CleaningReport:
                 rows.append(f"    {each.name:<{max(width, 18)}} {each.lines:>10,}   {each.side}, lines {shown}")
             if len(kinds) > _MAX_KINDS:
                 rows.append(f"    and {len(kinds) - _MAX_KINDS:,} other kinds")
+        if self.unknown:
+            shares = ", ".join(f"{counts.share:.2%} of the {side}" for side, counts in self.unknown.items())
+            count = sum(counts.unknown for counts in self.unknown.values())
+            rows.append(f"  {'unknown tokens':<20} {count:>10,}   {shares}")
         return "\n".join(rows)
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as JSON values."""
         dropped = {rule: lines.tolist() for rule, lines in self.dropped.items()}
         found = [{**each._asdict(), "lines": lines.tolist()} for each, lines in self.found.items()]
-        return {self.unit: self.total, "dropped": dropped, **self.marked, **({"found": found} if found else {})}
+        unknown = {side: counts.share for side, counts in self.unknown.items()}
+        further = {"found": found, "unknown_tokens": unknown}
+        return {
+            self.unit: self.total,
+            "dropped": dropped,
+            **self.marked,
+            **{name: value for name, value in further.items() if value},
+        }
 
     @staticmethod
     def file(folder: Path, rule: str) -> Path:

@@ -1,6 +1,9 @@
 """Items of corpora: sentence pairs, and passages of plain text."""
 
-from typing import NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol, Self
+
+from dragoman.text.normalization import Normalization, normalise
 
 
 class Item(Protocol):
@@ -14,6 +17,10 @@ class Item(Protocol):
 
     @property
     def characters(self) -> int: ...
+
+    def normalised(self, forms: Sequence[Normalization]) -> Self:
+        """Return the item with normalised texts. forms: the Unicode normalisation of each text."""
+        ...
 
 
 class Pair(NamedTuple):
@@ -37,6 +44,11 @@ class Pair(NamedTuple):
         """Number of characters on both sides."""
         return len(self.source) + len(self.target)
 
+    def normalised(self, forms: Sequence[Normalization]) -> "Pair":
+        """Return the pair with normalised sides."""
+        source, target = map(normalise, self.texts, forms)
+        return self._replace(source=source, target=target)
+
 
 class Passage(NamedTuple):
     """A part of a document. The concatenated passages of a document are its whole text. Invalid UTF-8 is as in `Pair`.
@@ -59,3 +71,8 @@ class Passage(NamedTuple):
     def characters(self) -> int:
         """Number of characters."""
         return len(self.text)
+
+    def normalised(self, forms: Sequence[Normalization]) -> "Passage":
+        """Return the passage with a normalised text."""
+        (form,) = forms
+        return self._replace(text=normalise(self.text, form))

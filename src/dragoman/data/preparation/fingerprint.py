@@ -21,6 +21,7 @@ from dragoman.data.corpora.files.archives import archive_of
 from dragoman.data.corpora.lines import open_lines
 from dragoman.data.corpora.readers import check_regular
 from dragoman.data.preparation.vocabulary import SAMPLE
+from dragoman.text.normalization import Normalization
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 
 LARGE = 1 << 26
@@ -106,8 +107,8 @@ class CorpusContents:
         self._digests = [file_digest(path, folder) for path in corpus.files]
         self._large = sum((archive_of(path) or path).stat().st_size for path in corpus.files) > _SMALL
 
-    def cleaned_fingerprint(self, vectors: bool) -> str:
-        """Return the fingerprint of the cleaned text."""
+    def cleaned_fingerprint(self, vectors: bool, normalizations: Sequence[Normalization] = ()) -> str:
+        """Return the fingerprint of the cleaned text. normalizations: as in `clean`."""
         return _digest(
             "cleaned",
             repr(self.corpus.selection),
@@ -115,6 +116,7 @@ class CorpusContents:
             repr(vectors),
             *self._digests,
             *self._earlier_parts(),
+            *(() if set(normalizations) <= {"none"} else normalizations),
         )
 
     def token_fingerprint(self, text: TextConfig | Tokenizers, sample: int, extra: str = "") -> str:
@@ -167,7 +169,9 @@ def _subwords(text: TextConfig | Tokenizers, sample: int) -> str:
         return text.fingerprint
     # Unused settings are omitted, so that fingerprints match those of versions without these settings.
     settings = text.model_dump(mode="json", exclude={"subword": {"dropout"}})
-    for name in ("vectors", "tags"):
+    if text.effective_normalization == "none":
+        del settings["normalization"]
+    for name in ("vectors", "tags", "divide_unspaced"):
         if not settings[name]:
             del settings[name]
     described = json.dumps(settings, separators=(",", ":"), ensure_ascii=False) + library.__version__

@@ -27,7 +27,9 @@ from dragoman.data.dataset import Dataset, DatasetUnion, DatasetWriter
 from dragoman.data.preparation.fingerprint import CorpusContents
 from dragoman.data.preparation.tokenising import BlockTokeniser, tokenise
 from dragoman.data.preparation.vocabulary import learn_vocabulary
+from dragoman.text.normalization import Normalization
 from dragoman.text.tokenizers import TextConfig, Tokenizers
+from dragoman.text.unknown_tokens import has_unknown_tokens
 
 REPORT = "cleaning.json"
 TOKENS = "tokens"
@@ -111,6 +113,15 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
     @abstractmethod
     def block_tokeniser(self, corpus: Corpus, source: Path, work: Path, tokenizers: Tokenizers) -> BlockTokeniser:
         """Return a function that tokenises the blocks of the folder `source` into the folder `work`."""
+
+    @property
+    def normalizations(self) -> tuple[Normalization, ...]:
+        """The Unicode normalisation of each side of the corpora. Feature vectors are not normalised."""
+        text = self.text
+        if isinstance(text, Tokenizers):
+            return text.normalizations
+        form = text.effective_normalization
+        return ("none" if self.vectors else form), form
 
     def earlier_corpora(self, index: int) -> Sequence[int]:
         """Return the indices of the earlier corpora whose pairs are dropped from corpus `index`."""
@@ -266,7 +277,9 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
             try:
                 path.mkdir(exist_ok=True)
                 items, rules = self.read(corpus), self.rules(corpus)
-                self.cleaned[index] = clean(items, rules, path, workers=self.workers, before=before)
+                self.cleaned[index] = clean(
+                    items, rules, path, workers=self.workers, before=before, normalizations=self.normalizations
+                )
             except OSError as error:  # errors in the files of the corpus are DataErrors
                 raise unwritable(path, error) from error
             _check_not_empty(self.cleaned[index].report, corpus)
@@ -274,7 +287,7 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
 
     def _work_folder(self, index: int) -> Path:
         """Return the folder of a corpus's blocks during preparation. After a kill, the next preparation reuses them."""
-        fingerprint = self.contents[index].cleaned_fingerprint(self.vectors)
+        fingerprint = self.contents[index].cleaned_fingerprint(self.vectors, self.normalizations)
         return self.folder / f".{fingerprint[:16]}.unfinished"
 
     def _remove_unfinished(self) -> None:
@@ -301,7 +314,13 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
             report = replace(stored, marked=marked)
         except (OSError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"{path / REPORT} is damaged ({error}).") from error
-        return dataset, text, report
+        tokenizers = {"source": text.source, "target": text.target, "text": text.target}
+        unknown = {
+            side: dataset.count_unknown(index)
+            for index, side in enumerate(dataset.sides)
+            if has_unknown_tokens(tokenizers[side])
+        }
+        return dataset, text, replace(report, unknown=unknown)
 
 
 def _check_not_empty(report: CleaningReport, corpus: CorpusConfig | TextCorpusConfig) -> None:

@@ -17,6 +17,7 @@ from dragoman.data.dataset import Dataset, TextDataset
 from dragoman.data.preparation.pipeline import Preparation, PreparedCorpora
 from dragoman.data.preparation.tokenising import BlockTokeniser, PairMarker, PairTokeniser, TextTokeniser
 from dragoman.data.preparation.vocabulary import SAMPLE
+from dragoman.text.normalization import Normalization
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 
 
@@ -155,6 +156,10 @@ class _TextPreparation(Preparation[TextCorpusConfig, TextCleaningConfig]):
 
     def rules(self, corpus: TextCorpusConfig) -> TextRules:
         return TextRules(self.cleaning_of(corpus), str(corpus), single_lines=corpus.jsonl is not None)
+
+    @property
+    def normalizations(self) -> tuple[Normalization, ...]:
+        return super().normalizations[1:]
 
     def describe_extra(self, corpus: TextCorpusConfig) -> str:
         return f"block {self.block}"

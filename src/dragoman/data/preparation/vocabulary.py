@@ -5,8 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+import regex
 from numpy.typing import NDArray
 
 from dragoman.base.log import info
@@ -14,18 +16,37 @@ from dragoman.data.batches.permutation import hash_numbers
 from dragoman.data.cleaning.blocks import block_file, read_block, unpack_texts
 from dragoman.data.cleaning.cleaned_corpus import CleanedCorpus, open_verdicts, text_bytes
 from dragoman.data.workers import Workers
+from dragoman.text.pieces import LONGEST_RUN
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 
 SAMPLE = 40_000_000
 """Default sample size in bytes of text, about 300,000 sentence pairs."""
 
-BYTES_PER_WORD = 128
-"""Minimum number of bytes of the sample per distinct word, because memory use grows with the number of distinct
-words."""
+DISTINCT_SHARE = 16
+"""Minimum ratio of the sample's size to the total size of its distinct words, because memory use grows with the bytes
+of the distinct words: about 110 bytes per byte of a byte-level BPE."""
 
 _SMALL = 4_000_000
 _SLOTS = 1 << 22
+_LONG_WORD = 32
+_PARTS = regex.compile(rf"[\p{{L}}\p{{M}}]{{1,{LONGEST_RUN}}}+|[^\p{{L}}\p{{M}}]+")
 _NEVER = np.uint32(2**32 - 1)
+
+
+class WordSlots(NamedTuple):
+    """The distinct words of a sample by their hashes.
+
+    draws: (slots,) uint32, the smallest draw as a fraction of the rate, where 2^32 represents 1. sizes: (slots,)
+    uint32, the size of the word in UTF-8 bytes.
+    """
+
+    draws: NDArray[np.uint32]
+    sizes: NDArray[np.uint32]
+
+    @staticmethod
+    def empty() -> "WordSlots":
+        """Return slots without words."""
+        return WordSlots(np.full(_SLOTS, _NEVER, np.uint32), np.zeros(_SLOTS, np.uint32))
 
 
 @dataclass(frozen=True)
@@ -48,19 +69,20 @@ class Sample:
         """Return the number of UTF-8 bytes of all kept texts of a side of the corpus, independently of the rate."""
         return text_bytes(self.folder, self.starts, side)
 
-    def lower_draws(self, side: str, slots: NDArray[np.uint32]) -> None:
+    def lower_draws(self, side: str, slots: "WordSlots") -> None:
         """Lower the slot of each word of the sample to the smallest draw of the sentences that contain the word.
 
-        slots: smallest draw by hash of the word, as a fraction of the rate, where 2^32 represents 1. If the rate is
-        multiplied by less than this fraction, the sample no longer contains the word.
+        If the rate is multiplied by less than this draw, the sample no longer contains the word.
         """
         for draws, texts in self._blocks(side):
             parts = ((draws >> np.uint64(32)) / self.rate).astype(np.int64).tolist()
             for part, text in zip(parts, texts, strict=True):
-                for word in text.split():
-                    slot = zlib.crc32(word.encode()) % _SLOTS
-                    if part < slots[slot]:
-                        slots[slot] = part
+                for word in _distinct_units(text):
+                    encoded = word.encode()
+                    slot = zlib.crc32(encoded) % _SLOTS
+                    if part < slots.draws[slot]:
+                        slots.draws[slot] = part
+                        slots.sizes[slot] = len(encoded)
 
     def _blocks(self, side: str) -> Iterator[tuple[NDArray[np.uint64], list[str]]]:
         """Yield the draws of the sampled texts, which are below rate · 2^64, and the texts, block by block."""
@@ -98,8 +120,9 @@ class VocabularyLearner:
                 replace(sample, rate=min(1.0, self.max_bytes * weight / epoch_size))
                 for sample, weight in zip(samples, weights, strict=True)
             ]
-        if sum(sizes) > _SMALL:
-            factor = _rate_factor(samples, sides, max(1, self.max_bytes // BYTES_PER_WORD))
+        distinct_bytes = max(1, self.max_bytes // DISTINCT_SHARE)
+        if sum(sizes) > min(_SMALL, max(distinct_bytes, SAMPLE // DISTINCT_SHARE)):
+            factor = _rate_factor(samples, sides, distinct_bytes)
             samples = [replace(sample, rate=sample.rate * factor) for sample in samples]
         *sources, targets = (chain.from_iterable([sample.texts(side) for sample in samples]) for side in self.sides)
         sampled = sum(size * sample.rate for size, sample in zip(sizes, samples, strict=True))
@@ -112,9 +135,9 @@ def learn_vocabulary(
     """Learn subwords from corpora that an epoch reads `weights` times each.
 
     max_bytes: maximum number of bytes of text, summed over all sides. Larger corpora are sampled at random, in the
-    proportions of an epoch. Corpora with more than one distinct word per BYTES_PER_WORD bytes of `max_bytes` are
-    sampled as well. Unless the corpora are small, learning runs in a separate process, whose memory is freed
-    afterwards.
+    proportions of an epoch. Corpora whose distinct words have more than `max_bytes` / DISTINCT_SHARE bytes in total,
+    such as large corpora in scripts without spaces, are sampled as well. Unless the corpora are small, learning runs in
+    a separate process, whose memory is freed afterwards.
     """
     pairs, sides = sum(cleaned.pairs for cleaned in corpora), corpora[0].sides
     learner = VocabularyLearner(text.model_copy(update={"subword": text.subword.with_size(pairs)}), max_bytes, sides)
@@ -128,17 +151,30 @@ def learn_vocabulary(
     return tokenizers
 
 
-def _rate_factor(samples: Sequence[Sample], sides: Sequence[str], words: int) -> float:
-    """Return a factor of at most 1 for all rates, with which the samples contain at most about `words` distinct words.
+def _rate_factor(samples: Sequence[Sample], sides: Sequence[str], distinct_bytes: int) -> float:
+    """Return a factor of at most 1 for all rates, with which the distinct words of the samples have at most about
+    `distinct_bytes` bytes.
 
     Distinct words are estimated by linear counting (Whang et al. 1990): if n words are hashed into m slots,
-    m · exp(-n / m) slots remain empty.
+    m · exp(-n / m) slots remain empty. The n-th word of a sample that grows word by word is therefore estimated to
+    represent m / (m - n) words.
     """
-    slots = np.full(_SLOTS, _NEVER, dtype=np.uint32)
+    slots = WordSlots.empty()
     for sample in samples:
         for side in sides:
             sample.lower_draws(side, slots)
-    filled = int(_SLOTS * -np.expm1(-words / _SLOTS))
-    if np.count_nonzero(slots != _NEVER) <= filled:
+    filled = np.flatnonzero(slots.draws != _NEVER)
+    order = filled[np.argsort(slots.draws[filled], kind="stable")]
+    represented = _SLOTS / (_SLOTS - np.arange(len(order)))
+    exceeds = np.cumsum(slots.sizes[order] * represented) > distinct_bytes
+    if not exceeds.any():
         return 1.0
-    return float(np.partition(slots, filled)[filled]) / 2**32
+    return float(slots.draws[order[np.argmax(exceeds)]]) / 2**32
+
+
+def _distinct_units(text: str) -> list[str]:
+    """Return the words of a text, roughly as a vocabulary counts them: between spaces, and parts of long words."""
+    words = text.split()
+    if max(map(len, words), default=0) < _LONG_WORD:
+        return words
+    return [part for word in words for part in (_PARTS.findall(word) if len(word) >= _LONG_WORD else (word,))]

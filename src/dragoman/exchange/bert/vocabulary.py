@@ -24,6 +24,7 @@ from dragoman.exchange.huggingface import CONFIG, SPECIAL, TOKENIZER, read_bytes
 from dragoman.exchange.weights import original_order
 from dragoman.text.symbols import SPECIAL_SYMBOLS, symbol
 from dragoman.text.vocabularies.bert import BertTokenizer, BertWordPieceConfig
+from dragoman.text.vocabularies.foreign import TOKEN_LIST, recognise_vocabulary
 from dragoman.text.vocabularies.wordpiece import CONTINUES, LONGEST_WORD, piece_model
 
 VOCABULARY, LIBRARY = "vocab.txt", "tokenizer.json"
@@ -105,8 +106,12 @@ def _read_library(folder: Path) -> dict[str, int] | None:
 
 def _read_list(path: Path) -> dict[str, int]:
     """Return the ids in `vocab.txt`, which has one entry per line. Raises ModelError if it cannot be read."""
+    content = read_bytes(path)
+    recognised = recognise_vocabulary(path)
+    if recognised not in (None, TOKEN_LIST):
+        raise ModelError(f"{path} is {recognised}, but must have one entry per line, as BERT's vocab.txt does")
     try:
-        lines = read_bytes(path).decode("utf-8").removesuffix("\n").split("\n")
+        lines = content.decode("utf-8").removesuffix("\n").split("\n")
     except UnicodeDecodeError as error:
         raise ModelError(f"{path} is not valid UTF-8: {error}") from None
     ids: dict[str, int] = {}

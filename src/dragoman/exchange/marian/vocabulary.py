@@ -18,6 +18,7 @@ from dragoman.exchange.marian.architecture import MarianSettings
 from dragoman.exchange.weights import original_order
 from dragoman.text.symbols import BOS, PAD, SPECIAL_SYMBOLS
 from dragoman.text.tokenizers import Tokenizers
+from dragoman.text.vocabularies.foreign import SENTENCEPIECE, TOKEN_IDS, recognise_vocabulary
 from dragoman.text.vocabularies.sentencepiece import SentencePieceTokenizer, language_code, tag_of
 
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
@@ -92,6 +93,9 @@ def read_vocabularies(folder: Path, settings: MarianSettings) -> tuple[Tokenizer
         try:
             converted.append(vocabulary.tokenizer(model, joint=not separate and models[0] != models[1], tidy=tidy))
         except ModelError as error:
+            recognised = recognise_vocabulary(folder / name)
+            if recognised not in (None, SENTENCEPIECE):
+                raise ModelError(f"{folder / name} is {recognised}, but must be {SENTENCEPIECE}") from None
             raise ModelError(f"{folder / name} is damaged: {error}") from None
     same = not separate and models[0] == models[1]
     return Tokenizers(converted[0], converted[0] if same else converted[1]), about
@@ -120,6 +124,9 @@ def _ids(path: Path, size: int, folder: Path) -> dict[str, int]:
     Raises ModelError unless it has `size` entries, including the special symbols.
     """
     ids = read_json(path)
+    recognised = recognise_vocabulary(path)
+    if recognised not in (None, TOKEN_IDS):
+        raise ModelError(f"{path} is {recognised}, but must map each entry to an integer, as Marian's vocab.json does")
     if not all(type(number) is int for number in ids.values()):
         raise ModelError(f"{path} must map each entry to an integer")
     if len(ids) != size:

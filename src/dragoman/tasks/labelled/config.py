@@ -4,11 +4,11 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field
 
-from dragoman.base.settings.config import Config
 from dragoman.data.batches.plan import BatchConfig
 from dragoman.data.labelled.corpus import LabelledCorpora, QuestionCorpora, TaggedCorpora
 from dragoman.tasks.head_run import HeadRun
 from dragoman.tasks.labelled.objective import ClassObjectiveConfig
+from dragoman.tasks.unknown_limit import UnknownLimitConfig
 from dragoman.training.config import LoopConfig
 from dragoman.training.optimisers.schedule import ConstantConfig, LinearConfig
 from dragoman.training.task import Task
@@ -22,7 +22,7 @@ AnsweringMetric = Literal["f1", "exact_match", "loss"]
 _BODY_PEAK = 0.04
 
 
-class LabelledDataConfig(Config):
+class LabelledDataConfig(UnknownLimitConfig):
     """Base class of `data` sections with labelled examples. Subclasses have the fields `train` and `valid`."""
 
     batch: BatchConfig = Field(BatchConfig(), description="Batching of training examples.")
@@ -38,7 +38,8 @@ class LabelledDataConfig(Config):
 
     def with_stored_choices(self, stored: Self) -> Self:
         """Return the settings, with an automatic batch size copied from the stored run."""
-        return self.model_copy(update={"batch": self.batch.with_stored_choices(stored.batch)})
+        update = {"batch": self.batch.with_stored_choices(stored.batch)}
+        return super().with_stored_choices(stored).model_copy(update=update)
 
     def names(self, field: Literal["train", "valid"]) -> str:
         """Return the names of the corpora of a field, for messages."""
@@ -53,13 +54,11 @@ class LabelledRun(HeadRun):
 
     def with_stored_choices(self, stored: Self) -> Self:
         """Return the settings, with those that depend on the data copied from the stored run."""
-        data = self.data.with_stored_choices(stored.data)
+        settings = super().with_stored_choices(stored)
         train = self.train
         if train.metric == "auto":
             train = train.model_copy(update={"metric": stored.train.metric})
-        return self.model_copy(
-            update={"data": data, "model": self.model.with_stored_choices(stored.model), "train": train}
-        )
+        return settings.model_copy(update={"model": self.model.with_stored_choices(stored.model), "train": train})
 
 
 class LabelledLoopConfig(LoopConfig):

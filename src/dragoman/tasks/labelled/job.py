@@ -36,6 +36,7 @@ from dragoman.tasks.labelled.validator import LabelledValidator
 from dragoman.tasks.start import StartedRun
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers, train_tokenizers
+from dragoman.text.unknown_tokens import UnknownTokens, check_unknown, has_unknown_tokens
 from dragoman.training.config import VALIDATE_EVERY
 from dragoman.training.objectives.objective import Objective
 from dragoman.training.task import Content, Job
@@ -152,6 +153,7 @@ class LabelledJob(Job):
         self._rows = self._encode(self.train, "training")
         self._valid_inputs = self._reader.encode(self.valid)
         self.check_inputs(self.valid, self._valid_inputs, "validation")
+        self._check_unknown(self._valid_inputs, "validation")
         self._valid_rows = self._with_targets(self.valid, self._valid_inputs, known=False)
         unknown = sum(_count_labels(target, NO_LABEL) for _, target in self._valid_rows)
         if unknown:
@@ -206,7 +208,16 @@ class LabelledJob(Job):
         if divided := sum(len(group) > 1 for group in inputs):
             info(f"Data: {divided:,} of {len(examples):,} {name} examples are divided into several inputs.")
         self.check_inputs(examples, inputs, name)
+        self._check_unknown(inputs, name)
         return self._with_targets(examples, inputs)
+
+    def _check_unknown(self, inputs: Sequence[Sequence[ModelInput]], name: str) -> None:
+        """Report the share of unknown tokens. Raises DataError if it exceeds `data.max_unknown`."""
+        if has_unknown_tokens(self.tokenizer):
+            counts = UnknownTokens.of(each.ids for group in inputs for each in group)
+            if counts.unknown:
+                info(f"Data: {counts.share:.2%} of the tokens of the {name} examples are unknown.")
+            check_unknown(f"the {name} examples", {"text": counts}, self.run.data.max_unknown)
 
     def _with_targets(
         self, examples: Sequence[Any], inputs: Sequence[Sequence[ModelInput]], known: bool = True

@@ -11,7 +11,6 @@ from dragoman.models.heads.spans import SpanHeadConfig
 from dragoman.models.heads.tagging import TaggingHeadConfig
 from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
 from dragoman.models.heads.union import SeveralHeadsConfig, TaskHeadConfig
-from dragoman.tasks.corpora import CorporaConfig
 from dragoman.tasks.head_run import HeadRun
 from dragoman.tasks.labelled.config import (
     AnsweringMetric,
@@ -260,17 +259,15 @@ class LabelledTasksRun(HeadRun):
         }
         head = SeveralHeadsConfig(heads={name: task.head for name, task in tasks.items()})
         model = self.model.with_stored_choices(stored.model).model_copy(update={"head": head})
-        return self.model_copy(update={"tasks": tasks, "model": model})
+        return super().with_stored_choices(stored).model_copy(update={"tasks": tasks, "model": model})
 
     def with_former_defaults(self) -> Self:
-        """Return the settings of a run folder. Older versions had other cleaning rules for masked language models."""
+        """Return the settings of a run folder, with former defaults of settings that an older version did not store."""
         tasks = {
             name: task.model_copy(update={"data": task.data.with_former_defaults()})
-            if isinstance(task.data, CorporaConfig)
-            else task
             for name, task in self.tasks.items()
         }
-        return self.model_copy(update={"tasks": tasks})
+        return super().with_former_defaults().model_copy(update={"tasks": tasks})
 
 
 _HEADS: dict[Any, str] = {

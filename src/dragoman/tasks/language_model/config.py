@@ -122,9 +122,5 @@ class LanguageModelRun(RunConfig):
 
     def with_stored_choices(self, stored: Self) -> Self:
         """Return the settings, with an automatic preset and batch size copied from the stored run."""
-        data = self.data.with_stored_choices(stored.data)
-        return self.model_copy(update={"data": data, "model": self.model.with_stored_choices(stored.model)})
-
-    def with_former_defaults(self) -> Self:
-        """Return the settings of a run folder. Older versions had other cleaning rules."""
-        return self.model_copy(update={"data": self.data.with_former_defaults()})
+        settings = super().with_stored_choices(stored)
+        return settings.model_copy(update={"model": self.model.with_stored_choices(stored.model)})

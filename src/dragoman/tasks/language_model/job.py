@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 from dragoman.base.errors import ConfigError
-from dragoman.base.settings.load import parse_settings
 from dragoman.checkpoint.folder import read_config
 from dragoman.data.batches.batch import TextBatch, collate_text
 from dragoman.data.batches.loader import Loader
@@ -21,7 +20,7 @@ from dragoman.models.parts import count_parameters
 from dragoman.tasks.corpus_job import CorpusJob, ValidationSets, check_block
 from dragoman.tasks.language_model.config import LanguageModelRun
 from dragoman.tasks.language_model.validator import METRICS, HeldOutText, TextValidator
-from dragoman.tasks.start import load_start
+from dragoman.tasks.start import load_start, stored_text
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 from dragoman.training.objectives.objective import LossContext, Objective
@@ -78,6 +77,7 @@ class LanguageModelJob(CorpusJob):
             sample=data.vocabulary_sample,
             language=data.language,
         )
+        self.check_unknown()
         self.resolve_settings(None, int(self.lengths.sum(dtype=np.int64)))
 
     @property
@@ -98,6 +98,11 @@ class LanguageModelJob(CorpusJob):
             f"{self.run.model.preset or 'own'} · {count_parameters(model):,} parameters · vocabulary "
             f"{self.tokenizer.size:,} · {tokens:,} tokens in {self.examples:,} excerpts"
         )
+
+    @property
+    def validation_sides(self) -> list[dict[str, tuple[Tokenizer, list[str]]]]:
+        """The tokenizer and the documents of each validation set."""
+        return [{"text": (self.tokenizer, each.documents)} for each in self._held_out]
 
     @property
     def validation_texts(self) -> list[list[str]]:
@@ -141,9 +146,8 @@ def load_vocabulary(run: R) -> tuple[R, Tokenizers | None]:
     folder = settings.data.vocabulary_of
     if folder is None:
         return run, None
-    section = read_config(folder).get("text") or {}
-    subword = parse_settings(section, TextConfig, f"in the text section of {folder}").subword
-    if settings.text not in (TextConfig(), TextConfig(subword=subword)):
+    text = stored_text(read_config(folder), folder).one_sided()
+    if settings.text != TextConfig() and settings.text.with_stored_choices(text) != text:
         raise ConfigError(f"data.vocabulary_of uses the vocabulary of {folder}: remove the text section")
     target = Tokenizers.load(folder).target
-    return run.model_copy(update={"text": TextConfig(subword=subword)}), Tokenizers(target, target)
+    return run.model_copy(update={"text": text}), Tokenizers(target, target)

@@ -85,6 +85,7 @@ class MaskedLanguageModelJob(CorpusJob):
             sample=data.vocabulary_sample,
             language=data.language,
         )
+        self.check_unknown()
         self.resolve_settings(None, self.examples)
         if data.pack:
             _check_packing(self.run.model)
@@ -118,6 +119,11 @@ class MaskedLanguageModelJob(CorpusJob):
             f"{self.run.model.preset or 'own'} · {count_parameters(model):,} parameters · vocabulary "
             f"{self.tokenizer.size:,} · {tokens:,} tokens in {self.examples:,} excerpts"
         )
+
+    @property
+    def validation_sides(self) -> list[dict[str, tuple[Tokenizer, list[str]]]]:
+        """The tokenizer and the documents of each validation set."""
+        return [{"text": (self.tokenizer, each.documents)} for each in self._held_out]
 
     @property
     def validation_texts(self) -> list[list[str]]:

@@ -268,13 +268,13 @@ class TranslationRun(RunConfig):
 
     def with_stored_choices(self, stored: Self) -> Self:
         """Return the settings, with an automatic preset and batch size copied from the stored run."""
-        data = self.data.with_stored_choices(stored.data)
+        settings = super().with_stored_choices(stored)
         model, train, auxiliary = self.model.with_stored_choices(stored.model), self.train, self.auxiliary_tasks
         if train.bleu_tokenizer == AUTO:
             train = train.model_copy(update={"bleu_tokenizer": stored.train.bleu_tokenizer})
         if auxiliary is not None and stored.auxiliary_tasks is not None:
             auxiliary = auxiliary.with_stored_choices(stored.auxiliary_tasks)
-        return self.model_copy(update={"data": data, "model": model, "train": train, "auxiliary_tasks": auxiliary})
+        return settings.model_copy(update={"model": model, "train": train, "auxiliary_tasks": auxiliary})
 
     def with_former_defaults(self) -> Self:
         """Return the settings of a run folder. Older versions used the tokeniser 13a and other cleaning rules."""
@@ -283,8 +283,7 @@ class TranslationRun(RunConfig):
             train = train.model_copy(update={"bleu_tokenizer": DEFAULT})
         if auxiliary is not None:
             auxiliary = auxiliary.with_former_defaults()
-        data = self.data.with_former_defaults()
-        return self.model_copy(update={"data": data, "train": train, "auxiliary_tasks": auxiliary})
+        return super().with_former_defaults().model_copy(update={"train": train, "auxiliary_tasks": auxiliary})
 
     @model_validator(mode="before")
     @classmethod

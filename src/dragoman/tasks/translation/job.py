@@ -37,6 +37,7 @@ from dragoman.tasks.translation.validation import (
     read_held_out,
     validation_metrics,
 )
+from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.objectives.objective import LossContext, Objective
 from dragoman.training.validation import Measure, Validation
@@ -117,6 +118,7 @@ class TranslationJob(CorpusJob):
             marking=marking,
             languages=(data.source_language, data.target_language),
         )
+        self.check_unknown()
         pairs = len(self.prepared.dataset)
         self.resolve_settings(pairs, pairs)
         self._corpus_lengths = measure_lengths(data.corpora, self.prepared)
@@ -164,6 +166,12 @@ class TranslationJob(CorpusJob):
     def validation_texts(self) -> list[list[list[str]]]:
         """The sources and targets of each validation set."""
         return [[held_out.sources, held_out.targets] for held_out in self._held_out]
+
+    @property
+    def validation_sides(self) -> list[dict[str, tuple[Tokenizer, list[str]]]]:
+        """The tokenizer and the texts of each side of each validation set."""
+        source, target = self.tokenizers.source, self.tokenizers.target
+        return [{"source": (source, each.sources), "target": (target, each.targets)} for each in self._held_out]
 
     @property
     def length_growth(self) -> float:

@@ -26,6 +26,7 @@ class BertTokenizer(HuggingFaceTokenizer):
     """
 
     kind = "bert"
+    normalises = True
     model = "WordPiece"
     needs: ClassVar[str] = "a WordPiece model"
 
@@ -44,11 +45,11 @@ class BertTokenizer(HuggingFaceTokenizer):
     def _surface(self, symbol: str) -> bytes:
         return (symbol.removeprefix(CONTINUES) if symbol.startswith(CONTINUES) else " " + symbol).encode()
 
-    def encode_continuation(self, texts: Sequence[str]) -> list[list[int]]:
+    def _encode_continuation(self, texts: Sequence[str]) -> list[list[int]]:
         """Encode texts that continue other texts, as any other text, because spaces have no tokens."""
-        return self.encode_batch(texts)
+        return self._encode(texts)
 
-    def words(self, text: str) -> tuple[list[int], list[str]]:
+    def _words(self, text: str) -> tuple[list[int], list[str]]:
         """Return the words as in `Tokenizer.words`. A word starts after the end of the previous word."""
         indices, spans = self._word_spans(text)
         ends = [end for _, end in spans]
@@ -130,7 +131,7 @@ class BertWordPieceConfig(VocabularyConfig):
         """Return the settings with a vocabulary size for `pairs` sentence pairs, unless a size is set."""
         return self if self.size is not None else self.model_copy(update={"size": default_size(pairs)})
 
-    def learn(self, texts: Iterable[str]) -> BertTokenizer:
+    def learn(self, texts: Iterable[str], divide_unspaced: bool = True) -> BertTokenizer:
         """Learn pieces from `texts`. The tokenizer depends only on the texts."""
         normaliser, splitter = self._normaliser(), BertPreTokenizer()
         words = count_words(

@@ -19,7 +19,7 @@ from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.pre_tokenizers import Sequence as PreTokenizerSequence
 from tokenizers.trainers import BpeTrainer
 
-from dragoman.text.pieces import byte_values, words_splitter
+from dragoman.text.pieces import WORDS, byte_values, divided_words, words_splitter
 from dragoman.text.symbols import SPECIAL_SYMBOLS
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.vocabularies.bpe_dropout import MergeTable
@@ -53,7 +53,8 @@ class BytePairTokenizer(HuggingFaceTokenizer):
     def fingerprint(self) -> str:
         """A digest of everything that determines how text is divided into tokens, except for dropout."""
         tags = json.dumps(self.tags) if self.tags else ""
-        return sha256((self._library.to_str() + tags).encode()).hexdigest()
+        normalization = "" if self.normalization == "none" else self.normalization
+        return sha256((self._library.to_str() + tags + normalization).encode()).hexdigest()
 
     def with_dropout(self, dropout: float) -> "BytePairTokenizer":
         """Return a copy of the tokenizer with this rate for `resample`."""
@@ -138,7 +139,7 @@ class BPEConfig(VocabularyConfig):
         """Return the settings with a vocabulary size for `pairs` sentence pairs, unless a size is set."""
         return self if self.size is not None else self.model_copy(update={"size": default_size(pairs)})
 
-    def learn(self, texts: Iterable[str]) -> BytePairTokenizer:
+    def learn(self, texts: Iterable[str], divide_unspaced: bool = True) -> BytePairTokenizer:
         """Learn merges from `texts`. Without a size, the default size for large corpora is used.
 
         The file of the tokenizer depends only on the texts and their order.
@@ -147,8 +148,9 @@ class BPEConfig(VocabularyConfig):
         inside a sentence. Decoding removes exactly one space. There is no normalisation, so decoding restores the exact
         text.
         """
+        pattern = divided_words() if divide_unspaced else WORDS
         byte_level = ByteLevel(add_prefix_space=False, use_regex=False)
-        library = pipeline(BPE(), PreTokenizerSequence([words_splitter(), byte_level]))
+        library = pipeline(BPE(), PreTokenizerSequence([words_splitter(pattern), byte_level]))
         library.decoder = DecoderSequence([ByteLevelDecoder(), Strip(" ", 1, 0)])
         trainer = BpeTrainer(
             vocab_size=self.size or LARGEST_SIZE,

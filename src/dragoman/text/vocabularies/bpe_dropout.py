@@ -9,7 +9,9 @@ from itertools import pairwise
 
 import numpy as np
 
-CACHED_WORDS = 200_000
+CACHED_LETTERS = 1_500_000
+"""Maximum total length of the words in the cache, about 200,000 words of languages that separate words."""
+
 DRAWS = 32
 NO_MERGE = 1 << 60
 
@@ -39,6 +41,7 @@ class MergeTable:
             self._ranks[vocabulary[left] * self._size + vocabulary[right]] = rank
             self._merged.append(vocabulary[left + right])
         self._words: dict[str, _Word] = {}
+        self._cached_letters = 0
 
     def segment(self, words: Sequence[str], dropout: float = 0.0, rng: np.random.Generator | None = None) -> list[int]:
         """Return the ids of `words`, which are written in the byte alphabet of the library's `ByteLevel`.
@@ -103,9 +106,11 @@ class MergeTable:
                 self._merge(pieces, ranks, position)
                 merges.append((position, pieces[position]))
             word = _Word(alphabet, tuple(pieces), tuple(merges))
-            if len(self._words) >= CACHED_WORDS:
+            if self._cached_letters >= CACHED_LETTERS:
                 self._words.clear()
+                self._cached_letters = 0
             self._words[text] = word
+            self._cached_letters += len(text)
         return word
 
     def _merge(self, pieces: list[int], ranks: list[int], position: int) -> None:

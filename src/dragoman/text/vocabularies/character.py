@@ -69,7 +69,7 @@ class CharacterConfig(VocabularyConfig):
         description="Minimum number of occurrences of a character in the corpus. Rarer characters are unknown.",
     )
 
-    def learn(self, texts: Iterable[str]) -> CharacterTokenizer:
+    def learn(self, texts: Iterable[str], divide_unspaced: bool = True) -> CharacterTokenizer:
         """Learn the most frequent characters. Ties are broken by code point."""
         counts: Counter[str] = Counter()
         for text in texts:

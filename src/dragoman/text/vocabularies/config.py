@@ -36,8 +36,13 @@ class VocabularyConfig(Config):
         """Return the settings with a vocabulary size for `pairs` sentence pairs, unless a size is set."""
         return self
 
-    def learn(self, texts: Iterable[str]) -> Tokenizer:
-        """Learn a vocabulary from `texts`, which are iterated once. Raises DataError for invalid Unicode."""
+    def learn(self, texts: Iterable[str], divide_unspaced: bool = True) -> Tokenizer:
+        """Learn a vocabulary from `texts`, which are iterated once. Raises DataError for invalid Unicode.
+
+        divide_unspaced: whether to divide text without spaces into words, as described in `TextConfig`. It has no
+        effect on the kinds `subword_nmt`, `bert` and `sentencepiece`, whose words are defined by other tools, and on
+        `character`.
+        """
         raise NotImplementedError
 
 

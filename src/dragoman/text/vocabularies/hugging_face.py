@@ -10,7 +10,7 @@ from tokenizers.normalizers import Prepend
 from tokenizers.pre_tokenizers import Split
 
 from dragoman.base.errors import DataError, ModelError
-from dragoman.text.pieces import words_splitter
+from dragoman.text.pieces import WORDS, words_splitter
 from dragoman.text.symbols import SPECIAL_SYMBOLS
 from dragoman.text.tokenizer import Tokenizer, check_unicode
 
@@ -28,6 +28,7 @@ class HuggingFaceTokenizer(Tokenizer):
         """library: a tokenizer created by the `learn` method of the settings of this kind."""
         self._library = library
         self._continuation: Library | None = None
+        self._words_splitter: Split | None = None
         model: dict[str, Any] = json.loads(library.to_str())["model"]
         if model["type"] != self.model:
             raise KeyError(f"it contains a {model['type']}, not a {self.model}")
@@ -39,18 +40,18 @@ class HuggingFaceTokenizer(Tokenizer):
         """Return the UTF-8 bytes of a symbol."""
         return symbol.encode()
 
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Encode a list of texts, on all cores."""
+    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Encode a list of normalised texts, on all cores."""
         return _encode(self._library, texts)
 
-    def encode_continuation(self, texts: Sequence[str]) -> list[list[int]]:
-        """Encode texts that continue other texts, without adding a space before them."""
+    def _encode_continuation(self, texts: Sequence[str]) -> list[list[int]]:
+        """Encode normalised texts that continue other texts, without adding a space before them."""
         if self._continuation is None:
             document = {**json.loads(self._library.to_str()), "normalizer": None}
             self._continuation = Library.from_str(json.dumps(document, ensure_ascii=False))
         return _encode(self._continuation, texts)
 
-    def words(self, text: str) -> tuple[list[int], list[str]]:
+    def _words(self, text: str) -> tuple[list[int], list[str]]:
         """Return the word index of each id, and the words."""
         check_unicode([text])
         indices = self._library.encode(text, add_special_tokens=False).word_ids
@@ -59,7 +60,14 @@ class HuggingFaceTokenizer(Tokenizer):
         ]
 
     def _splitter(self) -> Split:
-        return words_splitter()
+        """Return the library's splitter into words, or that of `pieces.WORDS` if it has none."""
+        if self._words_splitter is None:
+            splitter = json.loads(self._library.to_str())["pre_tokenizer"]
+            if splitter["type"] == "Sequence":
+                splitter = splitter["pretokenizers"][0]
+            pattern = splitter["pattern"]["Regex"] if "pattern" in splitter else WORDS
+            self._words_splitter = words_splitter(pattern)
+        return self._words_splitter
 
     def _add_space(self, text: str) -> str:
         """Return the text with the space that the library adds, if any."""

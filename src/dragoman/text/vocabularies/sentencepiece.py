@@ -48,6 +48,7 @@ class SentencePieceTokenizer(Tokenizer):
     """
 
     kind = "sentencepiece"
+    normalises = True
 
     def __init__(
         self,
@@ -92,7 +93,7 @@ class SentencePieceTokenizer(Tokenizer):
         tagged._codes = {language_code(tag): number for number, tag in numbered if tag.startswith(TO)}
         return tagged
 
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Encode a list of texts. Raises DataError if one contains lone surrogates."""
         check_unicode(texts)
         codes, rests = zip(*map(split_language_code, texts), strict=True) if texts else ((), ())
@@ -105,7 +106,7 @@ class SentencePieceTokenizer(Tokenizer):
     def _encode_code(self, code: str) -> list[int]:
         return [self._codes.get(code, self._ids.get(code, UNK))] if code else []
 
-    def words(self, text: str) -> tuple[list[int], list[str]]:
+    def _words(self, text: str) -> tuple[list[int], list[str]]:
         """Return the words as in `Tokenizer.words`, where each piece is a word.
 
         An unknown piece consists only of unknown characters.
@@ -211,7 +212,7 @@ class SentencePieceConfig(VocabularyConfig):
         """Return the settings with a vocabulary size for `pairs` sentence pairs, unless a size is set."""
         return self if self.size is not None else self.model_copy(update={"size": default_size(pairs)})
 
-    def learn(self, texts: Iterable[str]) -> SentencePieceTokenizer:
+    def learn(self, texts: Iterable[str], divide_unspaced: bool = True) -> SentencePieceTokenizer:
         """Learn pieces from `texts`. The tokenizer depends only on the texts."""
         size, file, lines = self.size or LARGEST_SIZE, BytesIO(), _Lines(texts)
         try:

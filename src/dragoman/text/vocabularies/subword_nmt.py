@@ -17,13 +17,22 @@ from dragoman.base.errors import DataError, ModelError
 from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizer import Tokenizer, check_unicode
 from dragoman.text.vocabularies.config import VocabularyConfig, count_words, default_size, occurrences
+from dragoman.text.vocabularies.foreign import CODES, FASTBPE, SENTENCEPIECE, recognise_vocabulary
 
 END_OF_WORD = "</w>"
 VERSION_0_1, VERSION_0_2 = (0, 1), (0, 2)
 """Versions of codes files. In version 0.1, the end of a word is a separate symbol. In version 0.2, it is part of the
 last symbol."""
 
-CACHED_WORDS = 200_000
+_LEARN = "Remove text.subword.codes to learn merges from the corpus"
+_REMEDIES = {
+    FASTBPE: "Convert it with: (echo '#version: 0.2'; cut -d ' ' -f 1,2 {path}) > codes.txt",
+    SENTENCEPIECE: "For a vocabulary of this kind, learn one with text.subword.kind=sentencepiece",
+}
+"""Advice for files of other tools."""
+
+CACHED_LETTERS = 1_500_000
+"""Maximum total length of the words in the cache, about 200,000 words of languages that separate words."""
 
 
 class Piece(NamedTuple):
@@ -57,7 +66,8 @@ class SubwordNMTTokenizer(Tokenizer):
             entries.update(dict.fromkeys(_pieces_of(left + right, codes.version)))
         self._pieces = list(entries)
         self._ids = {piece: number for number, piece in enumerate(self._pieces, start=len(SPECIAL_SYMBOLS))}
-        self._words: dict[str, tuple[Piece, ...]] = {}
+        self._segments: dict[str, tuple[Piece, ...]] = {}
+        self._cached_letters = 0
         names = [piece.text if piece.final else piece.text + "@@" for piece in self._pieces]
         surfaces = [(piece.text + " " if piece.final else piece.text).encode() for piece in self._pieces]
         super().__init__([*SPECIAL_SYMBOLS, *names], [b""] * len(SPECIAL_SYMBOLS) + surfaces)
@@ -68,12 +78,14 @@ class SubwordNMTTokenizer(Tokenizer):
         In every step, the pair that was learned first is merged everywhere in the word, from left to right, until the
         word contains no learned pair (Sennrich et al. 2016, section 3.2).
         """
-        pieces = self._words.get(word)
+        pieces = self._segments.get(word)
         if pieces is None:
             pieces = self._split_word(word) if len(word) > 1 else (Piece(word, True),)
-            if len(self._words) >= CACHED_WORDS:
-                self._words.clear()
-            self._words[word] = pieces
+            if self._cached_letters >= CACHED_LETTERS:
+                self._segments.clear()
+                self._cached_letters = 0
+            self._segments[word] = pieces
+            self._cached_letters += len(word)
         return pieces
 
     def _split_word(self, word: str) -> tuple[Piece, ...]:
@@ -108,8 +120,8 @@ class SubwordNMTTokenizer(Tokenizer):
                     yield from (Piece(letter, False) for letter in piece.text[:-1])
                     yield Piece(piece.text[-1], piece.final)
 
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Encode a list of texts."""
+    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Encode a list of normalised texts."""
         check_unicode(texts)
         return [[self._ids.get(piece, UNK) for piece in self._split_text(text)] for text in texts]
 
@@ -117,7 +129,7 @@ class SubwordNMTTokenizer(Tokenizer):
         """Return the pieces in subword-nmt's notation."""
         return [self._symbols[int(number)] for number in ids]
 
-    def words(self, text: str) -> tuple[list[int], list[str]]:
+    def _words(self, text: str) -> tuple[list[int], list[str]]:
         """Return the words as in `Tokenizer.words`, where each piece is a word, because only single characters are
         unknown. A piece that ends a word of the text includes the following space.
         """
@@ -186,7 +198,7 @@ class SubwordNMTConfig(VocabularyConfig):
         is_set = self.merges is not None or self.codes is not None
         return self if is_set else self.model_copy(update={"merges": default_size(pairs)})
 
-    def learn(self, texts: Iterable[str]) -> SubwordNMTTokenizer:
+    def learn(self, texts: Iterable[str], divide_unspaced: bool = True) -> SubwordNMTTokenizer:
         """Learn merges and alphabet from `texts`. If a codes file is set, only the alphabet is learned."""
         words = count_words(texts, lambda text: text.strip("\r\n ").split(" "))
         alphabet = {letter for word in words for letter in word}
@@ -200,8 +212,17 @@ class SubwordNMTConfig(VocabularyConfig):
 
 
 def read_codes(path: Path) -> Codes:
-    """Read a codes file of subword-nmt's learn-bpe. Raises DataError with the line number if a line is invalid."""
+    """Read a codes file of subword-nmt's learn-bpe.
+
+    Raises DataError for a file of another tool, and with the line number if a line is invalid.
+    """
     try:
+        recognised = recognise_vocabulary(path)
+        if recognised not in (None, CODES):
+            raise DataError(
+                f"{path} is {recognised}, but text.subword.codes must be a codes file of subword-nmt's learn-bpe. "
+                f"{_REMEDIES.get(recognised, _LEARN).format(path=path)}"
+            )
         lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(

@@ -10,7 +10,7 @@ from tokenizers.models import Unigram
 from tokenizers.pre_tokenizers import Split
 from tokenizers.trainers import UnigramTrainer
 
-from dragoman.text.pieces import words_splitter
+from dragoman.text.pieces import WORDS, divided_words, words_splitter
 from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.vocabularies.config import LARGEST_SIZE, VocabularyConfig, count_words, default_size, occurrences
@@ -53,9 +53,9 @@ class UnigramConfig(VocabularyConfig):
         """Return the settings with a vocabulary size for `pairs` sentence pairs, unless a size is set."""
         return self if self.size is not None else self.model_copy(update={"size": default_size(pairs)})
 
-    def learn(self, texts: Iterable[str]) -> UnigramTokenizer:
+    def learn(self, texts: Iterable[str], divide_unspaced: bool = True) -> UnigramTokenizer:
         """Learn pieces from `texts`. The tokenizer depends only on the texts."""
-        splitter = words_splitter()
+        splitter = words_splitter(divided_words() if divide_unspaced else WORDS)
         words = count_words(texts, lambda text: (word for word, _ in splitter.pre_tokenize_str(" " + text)))
         size = (self.size or LARGEST_SIZE) - len(_BYTES)
         trainer = UnigramTrainer(

@@ -36,6 +36,7 @@ class VectorSequences(Tokenizer):
     """Source tokenizer for feature vectors. `encode` returns the vectors of a line, (S, width) float32."""
 
     kind: ClassVar[str] = "vectors"
+    normalises: ClassVar[bool] = True
 
     def __init__(self, width: int) -> None:
         super().__init__([], [])
@@ -46,7 +47,7 @@ class VectorSequences(Tokenizer):
         """Number of components per vector."""
         return self.width
 
-    def encode_batch(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:  # type: ignore[override]
+    def _encode(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:  # type: ignore[override]
         """Return the vectors of each line, (S, width) float32. Raises VectorError for an invalid line."""
         return [self._parse(text, index) for index, text in enumerate(texts)]
 
@@ -80,7 +81,7 @@ class VectorSequences(Tokenizer):
         """Return the positions of the vectors, counted from 1, because vectors have no names."""
         return [str(number) for number, _ in enumerate(ids, start=1)]
 
-    def words(self, text: str) -> tuple[list[int], list[str]]:
+    def _words(self, text: str) -> tuple[list[int], list[str]]:
         """Return one empty word per vector, because there are no unknown words."""
         count = len(self.encode(text))
         return list(range(count)), [""] * count

@@ -7,7 +7,7 @@ from pydantic import Field
 from tokenizers.models import WordLevel
 from tokenizers.trainers import WordLevelTrainer
 
-from dragoman.text.pieces import words_splitter
+from dragoman.text.pieces import CHARACTER, WORDS, divided_words, words_splitter
 from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.vocabularies.config import VocabularyConfig
@@ -24,6 +24,7 @@ class WordTokenizer(HuggingFaceTokenizer):
 
 class WordConfig(VocabularyConfig):
     """Whole words (Bahdanau et al. 2015): the most frequent runs of letters, digits or other characters in the corpus.
+    In scripts without spaces, such as Chinese and Thai, every letter is a word.
 
     A word with a preceding space and the same word without one (after a bracket, for example) are two entries, so that
     decoding restores the spaces. Case is kept. All other words become UNK; `search.unknown` controls their treatment in
@@ -44,7 +45,7 @@ class WordConfig(VocabularyConfig):
         "unknown words, so that the model does not learn to handle them.",
     )
 
-    def learn(self, texts: Iterable[str]) -> WordTokenizer:
+    def learn(self, texts: Iterable[str], divide_unspaced: bool = True) -> WordTokenizer:
         """Learn the most frequent words. Ties are broken alphabetically."""
         trainer = WordLevelTrainer(
             vocab_size=self.size,
@@ -52,5 +53,6 @@ class WordConfig(VocabularyConfig):
             special_tokens=list(SPECIAL_SYMBOLS),
             show_progress=False,
         )
-        library = pipeline(WordLevel(unk_token=SPECIAL_SYMBOLS[UNK]), words_splitter())
+        splitter = words_splitter(divided_words(CHARACTER) if divide_unspaced else WORDS)
+        library = pipeline(WordLevel(unk_token=SPECIAL_SYMBOLS[UNK]), splitter)
         return WordTokenizer(train(library, trainer, texts))

@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from typing import ClassVar, Literal
 
 from pydantic import Field
-from tokenizers import Regex
 from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import Split
 from tokenizers.trainers import WordPieceTrainer
 
-from dragoman.text.pieces import WORDS
+from dragoman.text.pieces import CHINESE_CHARACTER_OR_RUN, WORDS, divided_words, words_splitter
 from dragoman.text.symbols import SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.vocabularies.config import LARGEST_SIZE, VocabularyConfig, count_words, default_size, occurrences
@@ -21,11 +20,12 @@ CONTINUES = "##"
 LONGEST_WORD = 100
 """Maximum number of characters of a word; a longer one becomes UNK."""
 
-_BOUNDARIES = " ?#|" + WORDS.replace("[^", "[^#")
-
 
 class WordPieceTokenizer(HuggingFaceTokenizer):
-    """Splits words into pieces. A word with an unknown character, or with over 100 characters, becomes one UNK."""
+    """Splits words into pieces. A word with an unknown character, or with over 100 characters, becomes one UNK.
+
+    Each Chinese character is a word, because rare characters are unknown.
+    """
 
     kind = "wordpiece"
     model = "WordPiece"
@@ -33,9 +33,6 @@ class WordPieceTokenizer(HuggingFaceTokenizer):
 
     def _surface(self, symbol: str) -> bytes:
         return symbol.removeprefix(CONTINUES).encode()
-
-    def _splitter(self) -> Split:
-        return _splitter()
 
     def whole_words(self) -> list[str | None]:
         """Return the whole words as `Tokenizer.whole_words` does, but None for pieces that continue a word."""
@@ -67,9 +64,9 @@ class WordPieceConfig(VocabularyConfig):
         """Return the settings with a vocabulary size for `pairs` sentence pairs, unless a size is set."""
         return self if self.size is not None else self.model_copy(update={"size": default_size(pairs)})
 
-    def learn(self, texts: Iterable[str]) -> WordPieceTokenizer:
+    def learn(self, texts: Iterable[str], divide_unspaced: bool = True) -> WordPieceTokenizer:
         """Learn pieces from `texts`. The tokenizer depends only on the texts."""
-        splitter = _splitter()
+        splitter = _splitter(divided_words(CHINESE_CHARACTER_OR_RUN) if divide_unspaced else WORDS)
         words = count_words(texts, lambda text: (word for word, _ in splitter.pre_tokenize_str(" " + text)))
         learned = learn_pieces(words, self.size or LARGEST_SIZE, self.min_frequency)
         return WordPieceTokenizer(pipeline(piece_model(learned), splitter))
@@ -109,6 +106,9 @@ def piece_model(vocabulary: dict[str, int] | None = None, unknown: str = SPECIAL
     )
 
 
-def _splitter() -> Split:
-    """Return a splitter into words and single # signs, so that ## in a text is not mistaken for the prefix `##`."""
-    return Split(Regex(_BOUNDARIES), "isolated")
+def _splitter(words: str) -> Split:
+    """Return a splitter into words and single # signs, so that ## in a text is not mistaken for the prefix `##`.
+
+    words: the pattern of a word.
+    """
+    return words_splitter(" ?#|" + words.replace(r"[^\s\p{L}", r"[^#\s\p{L}"))

@@ -5,6 +5,7 @@ from difflib import SequenceMatcher
 import regex
 
 from dragoman.control.keep import KINDS
+from dragoman.text.normalization import normalise
 from dragoman.text.words import split_units
 
 _FEWEST_WORDS = 4
@@ -37,7 +38,7 @@ def is_copied(source: str, output: str, share: float = _SHARE) -> bool:
 
 def _words(text: str) -> list[str]:
     """Return the words that have letters."""
-    text = _NO_TEXT.sub(" ", text)
+    text = _NO_TEXT.sub(" ", normalise(text, "nfc"))
     return [word for begin, end in split_units(text) if any(map(str.isalpha, word := text[begin:end]))]
 
 
