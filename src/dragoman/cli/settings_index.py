@@ -11,42 +11,47 @@ from dragoman.base.files import atomic_write
 from dragoman.native.cache import cache_folders, check_owner, create
 
 if TYPE_CHECKING:
+    from dragoman.base.settings.index import Index
     from dragoman.base.settings.load import Overrides
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def check_with_index(recipe: Path | None, overrides: "Overrides") -> None:
-    """Raise ConfigError for errors that the stored index finds in settings. Without an index, do nothing."""
+    """Raise ConfigError for errors that the index finds in settings. The first call builds and stores the index."""
+    from dragoman.base.settings.index import check_settings
+
+    check_settings(_load_index() or store_index(), recipe, overrides)
+
+
+def _load_index() -> "Index | None":
+    """Return the stored index; None if there is none."""
     name = _file_name()
     for folder in cache_folders():
         path = folder / name
         try:
             check_owner(path)
-            index = json.loads(path.read_text(encoding="utf-8"))
+            index: Index = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, ResourceError):
             continue
-        from dragoman.base.settings.index import check_settings
-
-        check_settings(index, recipe, overrides)
-        return
+        return index
+    return None
 
 
-def store_index() -> None:
-    """Store the index of the current settings, unless it is stored already. A full disk is not an error."""
+def store_index() -> "Index":
+    """Build, store and return the index of the current settings. A full disk is not an error."""
     from dragoman.base.settings.index import build_index
     from dragoman.tasks.kinds import TASKS
 
-    name = _file_name()
+    name, index = _file_name(), build_index({kind: task.run for kind, task in TASKS.items()})
     for folder in cache_folders():
-        if (folder / name).exists():
-            return
         with suppress(ResourceError, OSError):
             create(folder, is_for_libraries=False)
             for former in folder.glob(f"{name.rpartition('-')[0]}-*.json"):
                 former.unlink()
-            atomic_write(folder / name, json.dumps(build_index({kind: task.run for kind, task in TASKS.items()})))
-            return
+            atomic_write(folder / name, json.dumps(index))
+            break
+    return index
 
 
 def _file_name() -> str:

@@ -8,7 +8,7 @@ import typer
 
 from dragoman.cli.arguments import check_options, split_recipe
 from dragoman.cli.options import Quiet
-from dragoman.cli.settings_index import check_with_index, store_index
+from dragoman.cli.settings_index import check_with_index
 
 if TYPE_CHECKING:
     from dragoman.training.run.loop import TrainingResult
@@ -83,7 +83,6 @@ def train(
         raise ConfigError("there is no folder for the run: give --out FOLDER")
     from dragoman.tasks.train import train
 
-    store_index()
     print_result(train(path, overrides, resume=resume, profile=profile))
 
 
