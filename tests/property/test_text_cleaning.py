@@ -19,7 +19,7 @@ from dragoman.data.cleaning.report import CleaningReport
 from dragoman.data.cleaning.rules import TextRules
 from dragoman.data.corpora.documents import divide_into_passages
 from dragoman.data.corpora.items import Passage
-from dragoman.text.scripts import writing_system
+from dragoman.text.scripts import dominant_system
 
 BAD = {"broken_utf8": "\udcff", "control_characters": "\x01" * 5, "wrong_script": "собака " * 9}
 WORDS = st.lists(st.sampled_from(["dog ", "cats\n", "1 2 ", "\t"]), max_size=12).map("".join)
@@ -51,7 +51,7 @@ def expected(documents: list[list[Passage]], config: TextCleaningConfig) -> list
             rules.add("control_characters")
         found.append(rules)
     good = [
-        (index, writing_system(part.text))
+        (index, dominant_system(part.text))
         for index, parts in enumerate(documents)
         for part in parts
         if "\udcff" not in part.text and not is_binary(part.text) and "empty" not in found[index]

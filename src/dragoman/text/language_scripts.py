@@ -4,6 +4,7 @@ import re
 from functools import lru_cache
 
 from dragoman.text.scripts import scripts_of
+from dragoman.text.writing_systems import writing_system
 
 _SEVERAL = {
     "ace": "Latn Arab",
@@ -108,5 +109,8 @@ def language_scripts(code: str) -> frozenset[str]:
         for language in (parsed["language"], tag.language, tag.prefer_macrolanguage().language):
             if language in _SCRIPTS:
                 return frozenset(_SCRIPTS[language].split())
+        system = writing_system(parsed["language"])
+        if system is not None and system.language == "zh":
+            return scripts_of("Hans")
     likely = tag.maximize().script
     return scripts_of(likely) if likely else frozenset()

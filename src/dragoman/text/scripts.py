@@ -68,7 +68,7 @@ def character_scripts(character: str) -> frozenset[str]:
     return frozenset(_FOLDED.get(code, code) for code in properties.script_extension(character)) - _NO_SCRIPT
 
 
-def writing_system(text: str) -> str | None:
+def dominant_system(text: str) -> str | None:
     """Return the ISO 15924 code of the scripts in which a text is mostly written; None for a text without letters.
 
     The scripts of Chinese, Japanese and Korean are counted together: a text of ideographs alone is `Hani`, one with

@@ -23,7 +23,7 @@ from dragoman.data.cleaning.repair import (
 from dragoman.data.corpora.documents import broken_line
 from dragoman.data.corpora.items import Pair, Passage
 from dragoman.data.corpora.lines import has_broken_utf8
-from dragoman.text.scripts import writing_system
+from dragoman.text.scripts import dominant_system
 from dragoman.text.word_count import countable_words
 
 _LETTER = regex.compile(r"\p{L}")
@@ -90,7 +90,7 @@ class Rules(ABC):
 
     def script(self, text: str) -> str | None:
         """Return the script or writing system of a text, which `fits` compares; None for a text without letters."""
-        return first_version.dominant_script(text) if self.config.version == 1 else writing_system(text)
+        return first_version.dominant_script(text) if self.config.version == 1 else dominant_system(text)
 
     def digest(self, item: Any) -> bytes:
         """Return a 16-byte digest. By the birthday bound, 1e10 different items collide with probability 1e-19."""
