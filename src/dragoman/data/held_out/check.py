@@ -18,7 +18,7 @@ from dragoman.data.held_out.overlap import OverlapCounter
 from dragoman.data.held_out.shifts import ShiftDetector
 from dragoman.data.held_out.sides import Sides
 from dragoman.text.detection.detector import Detector, release_model
-from dragoman.text.scripts import main_script, script_name, writing_system
+from dragoman.text.scripts import dominant_system, main_script, script_name
 
 FEW_PAIRS, FEW_WORDS, FEW_EXAMPLES = 1000, 10_000, 20
 """Numbers of training pairs, words and labelled examples below which a corpus is questioned."""
@@ -267,7 +267,7 @@ def _differing_language(name: str, side: str, texts: Sequence[str], train: Seque
 
 def _script(texts: Sequence[str]) -> str | None:
     """Return the main script of most texts, an ISO 15924 code; None if there is no such script."""
-    systems = [system for text in texts if (system := writing_system(text)) is not None]
+    systems = [system for text in texts if (system := dominant_system(text)) is not None]
     counts = Counter(_CHINESE if system == _LONG_CHINESE else main_script(system) for system in systems)
     if not counts:
         return None
