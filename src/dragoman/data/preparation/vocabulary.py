@@ -22,9 +22,9 @@ from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 SAMPLE = 40_000_000
 """Default sample size in bytes of text, about 300,000 sentence pairs."""
 
-DISTINCT_SHARE = 16
+DISTINCT_SHARE = 20
 """Minimum ratio of the sample's size to the total size of its distinct words, because memory use grows with the bytes
-of the distinct words: about 110 bytes per byte of a byte-level BPE."""
+of the distinct words: about 118 bytes per byte of a byte-level BPE."""
 
 _SMALL = 4_000_000
 _SLOTS = 1 << 22
