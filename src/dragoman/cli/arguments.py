@@ -1,5 +1,6 @@
 """Checks of KEY=VALUE arguments, with advice for the usual mistakes in writing them."""
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -105,7 +106,8 @@ def _check_repetitions(settings: Sequence[tuple[str, str, str]]) -> None:
         if all(re.match(r"[a-z_]\w*:", value) for value in repeated):
             group = ", ".join(value.replace(":", ": ", 1) for value in repeated)
             raise ConfigError(f"the shell has expanded the braces of {key}: write '{key}={{{group}}}' with the quotes")
-        info(f"{key} is set {len(repeated)} times: the last value, {repeated[-1]}, applies")
+        if os.environ.get("RANK", "0") == "0":  # one of several processes reports it
+            info(f"{key} is set {len(repeated)} times: the last value, {repeated[-1]}, applies")
 
 
 def check_options(options: Mapping[str, object], settings: Sequence[str]) -> None:
