@@ -106,12 +106,16 @@ def _check_repetitions(settings: Sequence[tuple[str, str, str]]) -> None:
         if all(re.match(r"[a-z_]\w*:", value) for value in repeated):
             group = ", ".join(value.replace(":", ": ", 1) for value in repeated)
             raise ConfigError(f"the shell has expanded the braces of {key}: write '{key}={{{group}}}' with the quotes")
-        if os.environ.get("RANK", "0") == "0":  # one of several processes reports it
-            info(f"{key} is set {len(repeated)} times: the last value, {repeated[-1]}, applies")
+        _report(f"{key} is set {len(repeated)} times: the last value, {repeated[-1]}, applies")
+
+
+def _report(message: str) -> None:
+    if os.environ.get("RANK", "0") == "0":  # of several processes, only the first reports
+        info(message)
 
 
 def check_options(options: Mapping[str, object], settings: Sequence[str]) -> None:
-    """Raise ConfigError if an option and a setting give different values.
+    """Report settings that an option and an argument set to different values. The argument applies.
 
     options: values by the name of the setting, such as `out`; None: the option is not given.
     """
@@ -119,4 +123,4 @@ def check_options(options: Mapping[str, object], settings: Sequence[str]) -> Non
         key, _, value = argument.partition("=")
         given = options.get(key)
         if given is not None and str(given) != value.strip("'\""):
-            raise ConfigError(f"{key} is set twice, to {given} by its option and to {value} by {argument}: remove one")
+            _report(f"{key} is set twice: {argument} applies, and not {given} from the option")
