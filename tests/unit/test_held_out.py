@@ -122,6 +122,15 @@ def test_normalisation_ignores_case_spaces_and_composition() -> None:
     assert normalise("日本 語") == "日本 語"
 
 
+def test_swapped_sides_in_different_scripts_are_reported(tmp_path: Path) -> None:
+    draw = random.Random(4)
+    chinese = [(source, "".join(chr(draw.randint(0x4E00, 0x9000)) for _ in range(12))) for source, _ in TRAIN + VALID]
+    train, valid = chinese[: len(TRAIN)], chinese[len(TRAIN) :]
+    assert messages(tmp_path, valid, train) == []
+    (message,) = messages(tmp_path, [(target, source) for source, target in valid], train)
+    assert message.startswith("valid: source and target seem to be swapped: they are written in Han and Latin letters")
+
+
 @pytest.mark.parametrize("count", [6, 200])
 def test_swapped_sides_are_reported(count: int, tmp_path: Path) -> None:
     (message,) = messages(tmp_path, [(target, source) for source, target in VALID[:count]])

@@ -223,6 +223,15 @@ def _compare_sides(
         yield Finding(f"{name}: {description}. Check the order of its files or columns")
         return
     sides = held_out.sources[:_SAMPLE], held_out.targets[:_SAMPLE]
+    scripts = tuple(map(_script, sides))
+    own_scripts = tuple(_script([pair[side] for pair in train]) for side in (0, 1))
+    if None not in scripts and scripts == own_scripts[::-1] != own_scripts:
+        names = " and ".join(map(script_name, filter(None, scripts)))
+        yield Finding(
+            f"{name}: source and target seem to be swapped: they are written in {names} letters, and the training "
+            "corpora the other way round. Check the order of its files or columns"
+        )
+        return
     findings = list(_unexpected_languages(name, sides, (source_language, target_language)))
     if not findings:
         for side, texts, own in zip(("source", "target"), sides, zip(*train, strict=True), strict=False):
