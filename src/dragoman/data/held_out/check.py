@@ -229,7 +229,7 @@ def _compare_sides(
         names = " and ".join(map(script_name, filter(None, scripts)))
         yield Finding(
             f"{name}: source and target seem to be swapped: they are written in {names} letters, and the training "
-            "corpora the other way round. Check the order of its files or columns"
+            "corpora in the reverse order. Check the order of its files or columns"
         )
         return
     findings = list(_unexpected_languages(name, sides, (source_language, target_language)))
