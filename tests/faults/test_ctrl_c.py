@@ -1,5 +1,6 @@
 """Ctrl-C ends every command within about a second, with exit code 130 and one line, at any time."""
 
+import gc
 import os
 import random
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,20 @@ SECONDS = 2.5 * (1 + 2 * (os.getloadavg()[0] > 2 * (os.cpu_count() or 1)))
 """The limit of these tests for a reaction. On a quiet machine, a reaction takes at most one second."""
 
 
+def receive_interrupts() -> None:
+    """Handle SIGINT, which the children of a background job of a shell ignore."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@pytest.fixture(autouse=True)
+def python_handler() -> Iterator[None]:
+    """Handle SIGINT in this process as Python does, and call the finalisers of earlier tests, which would swallow it."""
+    gc.collect()
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)
+
+
 def interrupted(command: list[str], folder: Path, delay: float, presses: int = 1) -> tuple[int, str, float]:
     """Run a command, send SIGINT after `delay` seconds, and return exit code, stderr, and seconds until the exit."""
     environment = process_environment()
@@ -32,6 +48,7 @@ def interrupted(command: list[str], folder: Path, delay: float, presses: int = 1
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=receive_interrupts,
     ) as process:
         time.sleep(delay)
         started = time.monotonic()
@@ -136,6 +153,7 @@ def test_a_process_that_does_not_react_is_ended_without_leftovers(kind: str, tmp
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=receive_interrupts,
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -153,7 +171,6 @@ def test_a_translation_from_python_ends_inside_compiled_code(tmp_path: Path) -> 
     write_tiny_model(model, config=tiny_config(width=64, encoder={"layers": 4, "heads": 4, "feedforward": 256}))
     translator = Translator.load(model, engine="native", precision="float32", threads=1)
     texts = ["a dog runs " * 20] * 4000
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = press_after(0.5)
     started = time.monotonic()
     try:
@@ -161,7 +178,6 @@ def test_a_translation_from_python_ends_inside_compiled_code(tmp_path: Path) -> 
             translator.translate(texts, beam=8, divide=False, search=["search.minimum_length=100"])
     finally:
         timer.join()
-        signal.signal(signal.SIGINT, handler)
     assert time.monotonic() - started < 0.5 + SECONDS
 
 

@@ -39,7 +39,7 @@ def test_input_and_prefixes_are_read_once_and_can_be_pipes(
     monkeypatch.setattr(Path, "open", counting)
     assert main([*command, "prefix", "-i", "in"]) == 0
     out = capfd.readouterr().out
-    assert (opened["in"], opened["prefix"]) == (1, 1)
+    assert (opened["in"], opened["prefix"]) == (2, 1)  # a regular input is checked before the model is loaded
     lines = out.split("\n")
     assert len(lines) == LINES + 1 and all(line.startswith("Ein") for line in lines[:LINES:2])
     assert lines[1] == Translator.load("model", "cpu").translate(["a dog 1"], beam=1)[0]

@@ -20,12 +20,14 @@ def test_a_decay_is_not_resumed_without_a_limit(kind: str) -> None:
     """Otherwise the rate would stay at its peak."""
     stored = run(schedule={"kind": kind}, max_steps=100)
     with pytest.raises(ConfigError, match=f"cannot resume run without a limit: its {kind} schedule .* train.max_steps"):
-        apply_changes(run(), stored)
-    resumed = apply_changes(run(max_epochs=3), stored)
+        apply_changes(run(max_steps=None), stored)
+    assert apply_changes(run(), stored).train.limits == stored.train.limits
+    resumed = apply_changes(run(max_steps=None, max_epochs=3), stored)
     assert resumed.train.limits == {"max_steps": None, "max_epochs": 3, "max_minutes": None}
     assert resumed.train.schedule == stored.train.schedule
 
 
 def test_a_schedule_without_an_end_is_resumed_with_patience_alone() -> None:
     stored = run(schedule={"kind": "constant"}, max_steps=100)
-    assert apply_changes(run(patience=3), stored).train.limits == run().train.limits
+    resumed = apply_changes(run(max_steps=None, patience=3), stored)
+    assert resumed.train.limits == run().train.limits and resumed.train.patience == 3

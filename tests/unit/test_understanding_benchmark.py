@@ -55,11 +55,6 @@ def write_data(data: Path) -> None:
             {"data": [{"paragraphs": [{"context": "C .", "qas": [{"question": "Q ?"}]}]}]}
         ),
         **{f"sst2/{part}.tsv.gz": f"it does n't {part}\t0\n" for part in ("train", "dev", "test")},
-        **{
-            f"imdb5k/{part}.jsonl.gz": json.dumps({"label": "pos", "text": "Not short at all. No.\nAlso a new line"})
-            + "\n"
-            for part in ("train", "dev")
-        },
     }
     for name, text in texts.items():
         (data / name).parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +72,6 @@ def test_texts_are_derived_without_dev_and_test_sets(benchmark: SimpleNamespace,
     read = {path.name: path.read_text("utf-8") for path in out.iterdir()}
     assert read["wikitext.txt"] == "A b-c .\nE f . G h .\n"
     assert read["tatoeba.txt"] == "Hi.\nGo.\n"
-    assert read["imdb-train.tsv"] == "Not short at all.\t1\nAlso a new line\t1\n"
     assert read["sst2-test.tsv"] == "it doesn't test\t0\n"
     assert [len(read[f"trec-{part}.txt"].splitlines()) for part in ("train", "valid")] == [11, 2]
     assert read["conll2000-valid.txt"] == "train0 NN B-NP\n. . O\n\ntrain12 NN B-NP\n. . O\n\n"

@@ -165,7 +165,8 @@ def _temporary(path: Path, destination: Path) -> Iterator[Path]:
         try:
             yield temporary
         except ResourceError as error:
-            raise ResourceError(str(error).replace(str(temporary), str(destination))) from error
+            error.args = (str(error).replace(str(temporary), str(destination)),)
+            raise
         except OSError as error:
             is_outside = error.filename is not None and str(temporary) not in str(error.filename)
             if is_outside:  # the error was not caused by writing to the temporary folder

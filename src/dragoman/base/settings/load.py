@@ -152,14 +152,16 @@ def describe_unknown(key: Key, value: Any, where: str, siblings: Sequence[str], 
     """Return the message for a setting that does not exist, with the most likely setting.
 
     value: value of the setting. If it is a group with a single setting, as after `optimizer.lr=1`, and other toolkits
-    have a setting of that name, the message is about that setting. where: origin of the setting. siblings: names of the
+    have a setting of that name, the message is about that setting, unless the name of the group is misspelt. where: origin of the setting. siblings: names of the
     settings in the same group. all_names: dotted names.
     """
     inner = key
     while isinstance(value, dict) and len(value) == 1:
         ((name, value),) = value.items()
         inner = (*inner, name)
-    if inner != key and find_synonyms(".".join(map(str, inner)), all_names):
+    similar = difflib.get_close_matches(str(key[-1]), siblings, n=1)
+    is_misspelt = ".".join(map(str, (*key[:-1], *similar, *inner[len(key) :]))) in all_names
+    if inner != key and not is_misspelt and find_synonyms(".".join(map(str, inner)), all_names):
         key, siblings = inner, ()
     return f"unknown setting {'.'.join(map(str, key))} ({where}){_suggest(key, siblings, all_names)}"
 
