@@ -51,14 +51,23 @@ class TrainingTexts:
         return lengths if lengths is not None and lengths.is_representative else None
 
     def has_usual_length(self, text: str, request: Request) -> bool:
-        """Return whether a source text has at most as many tokens as the longest training source."""
+        """Return whether a source text has at most as many tokens as the longest training source.
+
+        Spans to copy, which can be addresses of many tokens, count as one token each, as placeholders do in training.
+        """
         lengths = self.lengths(request.tags)
         if lengths is None or len(text) <= lengths.source_tokens.median:
             return True
+        rest, end, copied = [], 0, 0
+        for span in () if request.control is None else request.control.requirements(text).spans:
+            rest.append(text[end : span.start])
+            end, copied = max(end, span.end), copied + 1
+        rest.append(text[end:])
         try:
-            return len(self._tokenizers.source.encode(text)) <= lengths.source_tokens.maximum
+            tokens = sum(map(len, self._tokenizers.source.encode_batch(rest)))
         except DataError:  # reported when the text is translated
             return True
+        return tokens + copied <= lengths.source_tokens.maximum
 
     def guard(self, tags: Sequence[str]) -> Guard:
         """Return a guard for requests with these source tags, which may name the target language.
