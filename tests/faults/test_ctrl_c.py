@@ -31,7 +31,7 @@ def receive_interrupts() -> None:
 
 @pytest.fixture(autouse=True)
 def python_handler() -> Iterator[None]:
-    """Handle SIGINT in this process as Python does, and call the finalisers of earlier tests, which would swallow it."""
+    """Handle SIGINT as Python does, and call the finalisers of earlier tests, which could swallow it."""
     gc.collect()
     previous = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield

@@ -152,8 +152,8 @@ def describe_unknown(key: Key, value: Any, where: str, siblings: Sequence[str], 
     """Return the message for a setting that does not exist, with the most likely setting.
 
     value: value of the setting. If it is a group with a single setting, as after `optimizer.lr=1`, and other toolkits
-    have a setting of that name, the message is about that setting, unless the name of the group is misspelt. where: origin of the setting. siblings: names of the
-    settings in the same group. all_names: dotted names.
+    have a setting of that name, the message is about that setting, unless the name of the group is misspelt. where:
+    origin of the setting. siblings: names of the settings in the same group. all_names: dotted names.
     """
     inner = key
     while isinstance(value, dict) and len(value) == 1:
