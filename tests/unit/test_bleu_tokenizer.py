@@ -2,7 +2,9 @@
 
 import json
 import os
+import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
@@ -10,7 +12,6 @@ import pytest
 import sacrebleu.tokenizers.tokenizer_ja_mecab
 import sacrebleu.tokenizers.tokenizer_ko_mecab
 from sacrebleu.metrics.bleu import BLEU as SacreBLEU
-from sacrebleu.sacrebleu import main as sacrebleu_command
 from tiny_model import tiny_tokenizers
 
 from dragoman.base.errors import ConfigError
@@ -67,9 +68,19 @@ class Stream:
         return os.dup(self._file.fileno())
 
 
+@pytest.fixture
+def sacrebleu_command() -> Callable[[], None]:
+    """Return sacrebleu's command. Its import makes SIGPIPE end the process, which Python ignores."""
+    previous = signal.getsignal(signal.SIGPIPE)
+    from sacrebleu.sacrebleu import main
+
+    signal.signal(signal.SIGPIPE, previous)
+    return main  # type: ignore[no-any-return]
+
+
 @pytest.mark.parametrize("language", TEXTS)
 def test_scores_equal_those_of_sacrebleus_command(
-    language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    language: str, sacrebleu_command: Callable[[], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines, reference = TEXTS[language]
     name = choose_tokenizer(language, [reference]).name
