@@ -207,6 +207,7 @@ def test_every_form_of_corpus_may_be_utf16(tmp_path: Path) -> None:
         gzip.compress("grün\nblau\n".encode()),
         b"gr\xc3\xbcn\rblau\r",
     ],
+    ids=["plain", "mark", "UTF-16", "gzip", "Mac line ends"],
 )
 def test_the_standard_input_is_read_like_a_file(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
