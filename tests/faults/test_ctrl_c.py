@@ -158,6 +158,7 @@ def test_a_process_that_does_not_react_is_ended_without_leftovers(kind: str, tmp
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
+        time.sleep(0.3)  # until the call that follows has begun
         started = time.monotonic()
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=30)
