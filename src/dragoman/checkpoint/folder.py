@@ -181,7 +181,7 @@ LOCK = ".lock"
 
 
 def training_process(folder: Path) -> str | None:
-    """Return the number of the process that is training in a folder, as text; None if there is none.
+    """Return the number of the process that is training in a folder, as text, or None if no process is training there.
 
     The current process does not count.
     """

@@ -25,7 +25,7 @@ def check_with_index(recipe: Path | None, overrides: "Overrides") -> None:
 
 
 def _load_index() -> "Index | None":
-    """Return the stored index; None if there is none."""
+    """Return the stored index, or None if none is stored."""
     name = _file_name()
     for folder in cache_folders():
         path = folder / name

@@ -134,7 +134,7 @@ class CorpusContents:
         return _digest(*parts)
 
     def former_fingerprint(self, text: TextConfig | Tokenizers, sample: int, extra: str) -> str | None:
-        """Return the `token_fingerprint` with the former version of the cleaning rules, or None if there is none."""
+        """Return the `token_fingerprint` by the former cleaning rules, or None if the rules have no former version."""
         former = self.cleaning.former
         if former is None:
             return None
