@@ -1,6 +1,6 @@
-"""The build hook of wheels: it adds the recipes and, if there is a C compiler, the native engine for all processors.
+"""The build hook of wheels: it adds the recipes and, if there is a C compiler, the C libraries for all processors.
 
-The environment variable DRAGOMAN_ENGINES decides for which processors the engine is compiled:
+The environment variable DRAGOMAN_ENGINES decides for which processors the libraries are compiled:
 
 - not set: for this one, if it is possible; otherwise the wheel contains no engine and is for any platform;
 - `x86_64`, `aarch64`: for these processors, if necessary with a cross compiler; failure is an error;
@@ -11,6 +11,7 @@ engines were linked for, and newer ones (PEP 600).
 """
 
 import importlib.util
+import itertools
 import os
 import re
 import shutil
@@ -75,21 +76,22 @@ def _has_glibc() -> bool:
 
 
 def _compile(compiler: ModuleType, processor: str, folder: Path) -> list[Path]:
-    """Compile for all instruction sets of a kind of processor. Raises the compiler's CompilerError."""
+    """Compile each library for all instruction sets of a kind of processor. Raises the compiler's CompilerError."""
     foreign = processor != compiler.machine() and "CC" not in os.environ
     commands = [(f"{processor}-linux-gnu-gcc",)] if foreign else compiler.compilers()
     if not commands:
         raise compiler.CompilerError("no C compiler was found")
 
-    def one(instructions: Any) -> Path:
-        temporary = folder / instructions.name
+    def one(source: Any, instructions: Any) -> Path:
+        temporary = folder / f"{source.name}-{instructions.name}"
         temporary.mkdir()
-        library: Path = folder / compiler.library_name(instructions, processor=processor)
-        library.write_bytes(compiler.compile_library(commands[0], instructions, temporary))
+        library: Path = folder / compiler.library_name(instructions, processor=processor, source=source)
+        library.write_bytes(compiler.compile_library(commands[0], instructions, temporary, source=source))
         return library
 
+    pairs = itertools.product(compiler.LIBRARIES, compiler.compilable(processor))
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        return list(threads.map(one, compiler.compilable(processor)))
+        return list(threads.map(one, *zip(*pairs, strict=True)))
 
 
 def _compiler(root: str) -> ModuleType:

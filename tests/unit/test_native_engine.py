@@ -20,9 +20,9 @@ from tiny_model import write_tiny_model
 
 from dragoman.base.errors import ModelError, ResourceError
 from dragoman.decode.search import Hypothesis
-from dragoman.native import compiler, library
+from dragoman.native import library
 from dragoman.native.build import compiled_library
-from dragoman.native.compiler import InstructionSet, available, compile_library
+from dragoman.native.compiler import ENGINE, InstructionSet, available, compile_library
 from dragoman.native.embeddings import UnsupportedModelError
 from dragoman.translation.engines.native.engine import NativeEngine
 from dragoman.translation.engines.native.model import NativeModel
@@ -134,7 +134,7 @@ def test_int8_log_probabilities_are_close(instructions: InstructionSet) -> None:
 def test_codes_of_values_after_relu_have_no_sign(instructions: InstructionSet, tmp_path: Path) -> None:
     """The largest error is half a step: 1/254 (7 bits: 1/126) of the largest value, or 1/510 (1/254) without a sign."""
     program = tmp_path / "program"
-    flags = ["-std=gnu11", "-O1", "-Wno-psabi", *instructions.flags, f"-I{compiler.SOURCE}"]
+    flags = ["-std=gnu11", "-O1", "-Wno-psabi", *instructions.flags, f"-I{ENGINE.folder}"]
     source = RANDOM_MODEL.with_name("nonnegative_inputs.c")
     subprocess.run(["cc", *flags, str(source), "-o", str(program), "-lm", "-lpthread"], check=True)
     output = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout
@@ -263,7 +263,7 @@ def test_thread_sanitizer(tmp_path: Path) -> None:
     """It reports no data race between the workers of a session, the members of a team and the thread that submits."""
     sanitizer_library("libtsan.so")
     program = tmp_path / "program"
-    flags = ["-std=gnu11", "-O1", "-g", "-Wno-psabi", "-fsanitize=thread", f"-I{compiler.SOURCE}"]
+    flags = ["-std=gnu11", "-O1", "-g", "-Wno-psabi", "-fsanitize=thread", f"-I{ENGINE.folder}"]
     subprocess.run(["cc", *flags, str(RANDOM_MODEL), "-o", str(program), "-lm", "-lpthread"], check=True)
     settings = {**os.environ, "TSAN_OPTIONS": "halt_on_error=1"}
     done = subprocess.run([str(program)], env=settings, capture_output=True, text=True, check=False)
@@ -293,7 +293,7 @@ def test_another_processor(tmp_path: Path) -> None:
             )
     outputs = []
     for name, before in (("cc", []), (cross_compiler, [emulator])):
-        flags = ["-std=gnu11", "-O1", "-Wno-psabi", "-ffp-contract=off", "-static", f"-I{compiler.SOURCE}"]
+        flags = ["-std=gnu11", "-O1", "-Wno-psabi", "-ffp-contract=off", "-static", f"-I{ENGINE.folder}"]
         made = tmp_path / name
         subprocess.run([name, *flags, str(RANDOM_MODEL), "-o", str(made), "-lm", "-lpthread"], check=True)
         outputs.append(subprocess.run([*before, str(made)], capture_output=True, text=True, check=True).stdout)

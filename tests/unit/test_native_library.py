@@ -43,7 +43,9 @@ def quick(monkeypatch: pytest.MonkeyPatch, content: bytes) -> list[str]:
     """Compiling takes no time; returns the instruction sets that were compiled for."""
     compiled: list[str] = []
 
-    def compile_library(command: tuple[str, ...], instructions: compiler.InstructionSet, folder: Path) -> bytes:
+    def compile_library(
+        command: tuple[str, ...], instructions: compiler.InstructionSet, folder: Path, source: compiler.LibrarySource
+    ) -> bytes:
         compiled.append(instructions.name)
         return content
 
@@ -174,7 +176,9 @@ def test_a_compiler_that_fails_leads_to_the_next_one(
     """First for the same instruction set, then for the next one."""
     monkeypatch.setattr(compiler.shutil, "which", lambda name: name if name != "cc" else None)
 
-    def compile_library(command: tuple[str, ...], instructions: compiler.InstructionSet, folder: Path) -> bytes:
+    def compile_library(
+        command: tuple[str, ...], instructions: compiler.InstructionSet, folder: Path, source: compiler.LibrarySource
+    ) -> bytes:
         if command == ("gcc",) or instructions != PORTABLE:
             raise compiler.CompilerError("this compiler is too old")
         return content
@@ -228,7 +232,7 @@ def test_processes_that_compile_at_the_same_time(places: dict[str, Path], conten
 
 def test_a_file_that_is_not_a_library_is_reported(tmp_path: Path) -> None:
     (tmp_path / "engine.so").write_bytes(b"nothing")
-    with pytest.raises(ResourceError, match="cannot load the native engine's library"):
+    with pytest.raises(ResourceError, match="cannot load the library of the native engine"):
         library.load(tmp_path / "engine.so")
 
 

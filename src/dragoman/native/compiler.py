@@ -1,4 +1,4 @@
-"""Lists instruction sets and compiles the engine's C sources for them.
+"""Lists the C libraries and the instruction sets, and compiles libraries for them.
 
 This module imports only the standard library, because `hatch_build.py` loads it by its path when a wheel is built.
 """
@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-SOURCE = Path(__file__).parent / "source"
 _FLAGS = ("-std=gnu11", "-O3", "-fPIC", "-shared", "-pthread", "-ffp-contract=fast", "-fno-math-errno", "-Wno-psabi")
 _COMPILERS = ("cc", "gcc", "clang")
 _SECONDS = 300
@@ -25,6 +24,29 @@ _SEAL_BYTES = len(_SEAL) + hashlib.sha256().digest_size
 
 class CompilerError(Exception):
     """A compiler cannot be run or has failed."""
+
+
+@dataclass(frozen=True)
+class LibrarySource:
+    """The C source code of a library. Each library is compiled and cached separately.
+
+    name: the name of its folder in `source/` and of its main file, without the suffix. title: the library's name in
+    messages. remedy: how users can work without the library, for messages; empty if they cannot.
+    """
+
+    name: str
+    title: str
+    remedy: str = ""
+
+    @property
+    def folder(self) -> Path:
+        """The folder with the source files."""
+        return Path(__file__).parent / "source" / self.name
+
+
+ENGINE = LibrarySource("engine", "the native engine", "use --engine torch")
+LIBRARIES = (ENGINE,)
+"""All libraries. Wheels contain each of them for all instruction sets."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +92,9 @@ def compilable(processor: str) -> tuple[InstructionSet, ...]:
     return tuple(each for each in INSTRUCTION_SETS if not each.machines or processor in each.machines)
 
 
-def library_name(instructions: InstructionSet, compiler: str = "", processor: str | None = None) -> str:
+def library_name(
+    instructions: InstructionSet, compiler: str = "", processor: str | None = None, source: LibrarySource = ENGINE
+) -> str:
     """Return the file name of a library, with a digest of everything that determines its content.
 
     compiler: the compiler that the user has chosen; its libraries have different names from those of the default
@@ -78,9 +102,9 @@ def library_name(instructions: InstructionSet, compiler: str = "", processor: st
     """
     parts = (processor or machine(), compiler, *_FLAGS, *instructions.flags)
     digest = hashlib.sha256("\0".join(parts).encode())
-    for file in sorted(SOURCE.iterdir()):
+    for file in sorted(source.folder.iterdir()):
         digest.update(file.read_bytes())
-    return f"engine-{instructions.name}-{digest.hexdigest()[:16]}.so"
+    return f"{source.name}-{instructions.name}-{digest.hexdigest()[:16]}.so"
 
 
 def compilers() -> list[tuple[str, ...]]:
@@ -94,14 +118,18 @@ def compilers() -> list[tuple[str, ...]]:
 
 
 def compile_library(
-    compiler: Sequence[str], instructions: InstructionSet, folder: Path, extra_flags: Sequence[str] = ()
+    compiler: Sequence[str],
+    instructions: InstructionSet,
+    folder: Path,
+    extra_flags: Sequence[str] = (),
+    source: LibrarySource = ENGINE,
 ) -> bytes:
-    """Compile the sources and return the content of the sealed library. folder: contains temporary files.
+    """Compile a library and return its sealed content. folder: contains temporary files.
 
     extra_flags: further flags for the compiler, such as sanitizers. Raises CompilerError.
     """
-    out = folder / "engine.so"
-    command = [*compiler, *_FLAGS, *instructions.flags, *extra_flags, str(SOURCE / "engine.c"), "-o", str(out), "-lm"]
+    out, main = folder / f"{source.name}.so", source.folder / f"{source.name}.c"
+    command = [*compiler, *_FLAGS, *instructions.flags, *extra_flags, str(main), "-o", str(out), "-lm"]
     environment = {**os.environ, "TMPDIR": str(folder)}
     try:
         done = subprocess.run(
@@ -122,7 +150,7 @@ def compile_library(
         output = (done.stderr or done.stdout).strip().splitlines()
         last = output[0] if output else f"exit code {done.returncode}"
         first = next((line for line in output if "error" in line), last)
-        raise CompilerError(f"the C compiler {compiler[0]} cannot compile the native engine ({first})")
+        raise CompilerError(f"the C compiler {compiler[0]} cannot compile {source.title} ({first})")
     content = out.read_bytes()
     out.unlink()
     return seal(content)

@@ -1,4 +1,4 @@
-"""Python declarations of the compiled library's functions and of its structures, which mirror `source/interface.h`."""
+"""Python declarations of the engine's functions and structures, which mirror `source/engine/interface.h`."""
 
 import ctypes
 from collections.abc import Iterator
@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.base.errors import ModelError, ResourceError
+from dragoman.native import build
+from dragoman.native.compiler import ENGINE
 
 FLOAT32, INT8, BFLOAT16 = 0, 1, 2
 _NO_MEMORY, _NOT_A_NUMBER = 1, 2
@@ -142,7 +144,7 @@ class Options(Structure):
 
 
 class EncoderCall(Structure):
-    """Texts to encode, and memory for their states (see `source/interface.h`)."""
+    """Texts to encode, and memory for their states (see `source/engine/interface.h`)."""
 
     _fields_ = (
         ("tokens", c_void_p),
@@ -159,7 +161,7 @@ class EncoderCall(Structure):
 
 
 class ConstraintState(Structure):
-    """A state of the automaton that tracks the required phrases of an output (see `source/interface.h`).
+    """A state of the automaton that tracks the required phrases of an output (see `source/engine/interface.h`).
 
     tokens, banks, needs: (count), in that order in `values`.
     """
@@ -182,7 +184,7 @@ FollowTokens = CFUNCTYPE(c_int32, POINTER(c_void_p), POINTER(c_int32), c_int32)
 
 
 class Request(Structure):
-    """A source, its search settings, and memory for its results (see `source/interface.h`)."""
+    """A source, its search settings, and memory for its results (see `source/engine/interface.h`)."""
 
     _fields_ = (
         ("source", c_void_p),
@@ -242,10 +244,7 @@ def load(path: Path) -> ctypes.CDLL:
 
     Raises ResourceError if the library cannot be loaded, or if its structures differ from those in this module.
     """
-    try:
-        library = ctypes.CDLL(str(path))
-    except OSError as error:
-        raise ResourceError(f"cannot load the native engine's library {path} ({error})") from None
+    library = build.load(path, ENGINE)
     library.dragoman_open.argtypes, library.dragoman_open.restype = [POINTER(Model)], c_void_p
     library.dragoman_close.argtypes, library.dragoman_close.restype = [c_void_p], None
     library.dragoman_encode.argtypes, library.dragoman_encode.restype = [c_void_p, POINTER(EncoderCall)], c_int32
