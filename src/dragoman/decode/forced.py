@@ -10,7 +10,7 @@ from torch import Tensor
 from dragoman.base.errors import ConfigError
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.rule import Rule, RuleStates, Step
-from dragoman.models.interface import Decoder, Output, State, TensorTree
+from dragoman.models.interface import Decoder, Output, State, TensorTree, scores_labels
 
 CHUNK = 1024
 """Number of target tokens projected onto the vocabulary at a time, which bounds the memory for logits."""
@@ -42,11 +42,14 @@ def log_probabilities(output: Output, labels: Tensor, mask: Tensor) -> Tensor:
     labels: (B, T) int64; mask: (B, T) bool. Returns (B, T) float32.
     """
     positions, targets = mask.flatten().nonzero().squeeze(1), labels[mask]  # (N,) each
+    result = torch.zeros(labels.shape, device=labels.device)
+    if scores_labels(output):
+        result[mask] = output.label_log_probabilities(positions, targets)
+        return result
     parts = []
     for chunk, tokens in zip(torch.split(positions, CHUNK), torch.split(targets, CHUNK), strict=True):
         logits = output.logits(chunk).float()  # (CHUNK, V)
         parts.append(logits.gather(1, tokens.unsqueeze(1)).squeeze(1) - logits.logsumexp(1))
-    result = torch.zeros(labels.shape, device=labels.device)
     if parts:
         result[mask] = torch.cat(parts)
     return result

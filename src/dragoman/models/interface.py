@@ -241,6 +241,22 @@ class Output(Protocol):
         ...
 
 
+class LabelOutput(Output, Protocol):
+    """An `Output` that computes the log-probabilities of single tokens faster than whole distributions."""
+
+    def label_log_probabilities(self, positions: Tensor, labels: Tensor) -> Tensor:
+        """Return the natural log-probabilities (N,) float32 of labels (N,) int64.
+
+        positions: (N,) int64 indices into the flattened tokens; each label follows the token at its position.
+        """
+        ...
+
+
+def scores_labels(output: Output) -> TypeGuard[LabelOutput]:
+    """Return whether an output implements `LabelOutput`."""
+    return hasattr(output, "label_log_probabilities")
+
+
 class Trial(NamedTuple):
     """Arguments for calling a whole model on an artificial text, for example to measure its memory.
 

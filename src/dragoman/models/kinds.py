@@ -13,6 +13,7 @@ from dragoman.base.settings.load import parse_settings
 from dragoman.models.encoder_only import EncoderOnlyConfig
 from dragoman.models.interface import Side
 from dragoman.models.language_model import LanguageModelConfig
+from dragoman.models.ngram import NgramConfig
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.models.settings import ModelSettings
 
@@ -110,6 +111,18 @@ LANGUAGE_MODEL = register(
         use="`dragoman generate` and `score`, or `LanguageModel.load` in Python",
         example="`dragoman generate FOLDER --prompt TEXT`, or in Python `dragoman.LanguageModel.load(FOLDER)"
         ".generate([…])`",
+    )
+)
+NGRAM_MODEL = register(
+    ModelKind(
+        name="ngram",
+        config=NgramConfig,
+        title="n-gram language model",
+        sides=("target",),
+        activity="continues",
+        verbs=frozenset({"generate", "score", "fuse", "export"}),
+        use=LANGUAGE_MODEL.use,
+        example=LANGUAGE_MODEL.example,
     )
 )
 PREDICTION_MODEL = register(
