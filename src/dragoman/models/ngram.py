@@ -148,7 +148,7 @@ class NgramModel(nn.Module):
 
     def score(self, contexts: Tensor, tokens: Tensor) -> Tensor:
         """Return log₁₀ p of tokens (N,) int64 after contexts (N, n − 1) int64, (N,) float32."""
-        scores = self.log10_probabilities[0][tokens]
+        scores: Tensor = self.log10_probabilities[0][tokens]
         for order in range(2, self.order + 1):
             context = contexts[:, order - 2]
             found = self._find(order, context, tokens)
@@ -161,7 +161,7 @@ class NgramModel(nn.Module):
 
     def distributions(self, contexts: Tensor) -> Tensor:
         """Return log₁₀ p of all tokens after contexts (N, n − 1) int64, (N, V) float32."""
-        rows = self.log10_probabilities[0].repeat(len(contexts), 1)
+        rows: Tensor = self.log10_probabilities[0].repeat(len(contexts), 1)
         for order in range(2, self.order + 1):
             context, keys = contexts[:, order - 2], self.keys[order - 2]
             rows += self._backoff(order - 1, context).unsqueeze(1)
@@ -215,8 +215,8 @@ class NgramOutput:
     def logits(self, positions: Tensor | None = None) -> Tensor:
         """See `Output.logits`. The logits are natural log-probabilities."""
         if positions is None:
-            rows = self.model.distributions(self.contexts.flatten(0, 1))
-            return (rows * LN10).unflatten(0, self.contexts.shape[:2])
+            rows = self.model.distributions(self.contexts.flatten(0, 1)) * LN10
+            return rows.view(*self.contexts.shape[:2], -1)
         return self.model.distributions(self._contexts(positions)) * LN10
 
     def last_logits(self) -> Tensor:

@@ -45,7 +45,8 @@ class LibrarySource:
 
 
 ENGINE = LibrarySource("engine", "the native engine", "use --engine torch")
-LIBRARIES = (ENGINE,)
+NGRAMS = LibrarySource("ngrams", "the library for n-gram models")
+LIBRARIES = (ENGINE, NGRAMS)
 """All libraries. Wheels contain each of them for all instruction sets."""
 
 

@@ -12,7 +12,7 @@ from dragoman.ngrams.tables import Values, build_tables
 
 
 class MaximumLikelihoodConfig(Config):
-    """Maximum likelihood: p(w | h) = c(h w) / c(h ·). Tokens that never follow a context have the probability 0 (10⁻⁹⁹).
+    """Maximum likelihood: p(w | h) = c(h w) / c(h ·). Other tokens have the probability 0, stored as 10⁻⁹⁹.
 
     A context that does not occur is shortened until it occurs.
     """
