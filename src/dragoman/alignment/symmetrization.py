@@ -54,9 +54,7 @@ def heuristic_of(name: str) -> Callable[[set[_Link], set[_Link]], Alignment]:
         ) from None
 
 
-def _grow(
-    forward: set[_Link], reverse: set[_Link], neighbours: tuple[_Link, ...], both: bool = False
-) -> set[_Link]:
+def _grow(forward: set[_Link], reverse: set[_Link], neighbours: tuple[_Link, ...], both: bool = False) -> set[_Link]:
     """Add links of the union that are next to a link and whose source or target word has no link.
 
     both: both words must have no link. The links of the union are visited in order, and passes are repeated until no
