@@ -183,6 +183,18 @@ def test_synthetic_pairs_of_a_faulty_length_are_dropped() -> None:
     assert broken_rule(pair, config.model_copy(update={"unusual_length": False}), LENGTHS) is None
 
 
+def test_the_length_ratio_of_synthetic_pairs_is_relative_to_the_corpus() -> None:
+    usual, config = LENGTHS.character_ratio, FilterConfig(unusual_length=False, repeats=None)
+    dense = LENGTHS.model_copy(update={"character_ratio": usual.model_copy(update={"median": 0.2})})
+    translation = ScoredPair("a dog runs in the park and sees another dog " * 20, "狗" * 176, finished=True, score=-0.1)
+    assert broken_rule(translation, config, dense) is None
+    assert broken_rule(translation, config, LENGTHS) == broken_rule(translation, config) == "max_ratio"
+    few = dense.model_copy(update={"pairs": 10})
+    assert broken_rule(translation, config, few) == "max_ratio"
+    burmese = ScoredPair("yes, it is so", "ဟုတ်ပါတယ် ဒီလိုပါပဲ ခင်ဗျာ ကောင်းပါပြီ", finished=True, score=-0.1)
+    assert broken_rule(burmese, config) is None  # in bytes, the translation is 4.9 times as long
+
+
 @pytest.mark.parametrize(
     ("language", "text"),
     [

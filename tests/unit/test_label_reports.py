@@ -166,6 +166,8 @@ def test_paired_comparison() -> None:
     )
     assert accuracy.difference_interval.low <= accuracy.difference <= accuracy.difference_interval.high
     assert accuracy.p_value < 0.05
+    assert accuracy.describe(60, "texts").endswith(f"p = {accuracy.p_value:.4f}, significant at 0.05")
+    assert accuracy.describe(9, "texts").endswith("too few texts for a significance test (9)")
     assert {comparison.p_value for comparison in compare(better, better)} == {1.0}
     assert len(comparisons) == len(better.measures)
     constant = regression_report([1, 2, 3], [2, 2, 2])

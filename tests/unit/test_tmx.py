@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from dragoman.base.errors import DataError
 from dragoman.cli.main import main
-from dragoman.data.corpora import tmx
+from dragoman.data.corpora import tmx, xml
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.items import Pair
 from dragoman.data.corpora.readers import check_readable, read_pairs, read_sides
@@ -103,6 +103,48 @@ def test_a_broken_unit_costs_only_itself(
     )
     assert list(read_pairs(found)) == [Pair(4, "1", "eins"), Pair(6, "2", "zwei"), Pair(7, "3", "drei")]
     assert "1 of 4 units contain broken XML and are skipped (lines 5)" in capsys.readouterr().err
+
+
+OPEN_MARKUP = {
+    "comment": "<!-- checked by Anna\n",
+    "comment with units": "<!-- " + unit(en="draft", de="Entwurf").strip() + "\n",
+    "comment before another": "<!-- first\n<!-- second -->\n",
+    "processing instruction": "<?note checked by Anna\n",
+    "CDATA section": "<![CDATA[ checked by Anna\n",
+}
+
+
+@pytest.mark.parametrize("name", OPEN_MARKUP)
+@pytest.mark.parametrize("chunk", [1, 7, 1 << 16])
+def test_markup_without_an_end_costs_no_other_unit(
+    tmp_path: Path, name: str, chunk: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tmx, "read_xml", lambda path: divided(path.read_bytes(), chunk))
+    units = [unit(en=str(number), de=f"Nummer {number}") for number in range(9)]
+    inside = unit(en="inside", de="x").replace("inside", "in" + OPEN_MARKUP[name].strip() + "side")
+    complete = {pair.source for pair in read_pairs(corpus(tmp_path, *units[:3], OPEN_MARKUP[name], *units[3:]))}
+    assert complete - {"draft"} == set(map(str, range(9)))
+    warning = capsys.readouterr().err
+    assert "comments or other markup without an end are ignored (lines 7)" in warning
+    within = {pair.source for pair in read_pairs(corpus(tmp_path, *units[:3], inside, *units[3:]))}
+    assert within - {"draft"} == set(map(str, range(9)))
+    assert "units contain broken XML and are skipped (lines 7)" in capsys.readouterr().err
+
+
+def test_a_long_comment_without_an_end_costs_no_unit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(xml, "_LONGEST_TAG", 1000)
+    monkeypatch.setattr(tmx, "read_xml", lambda path: divided(path.read_bytes(), 256))
+    units = [unit(en=str(number), de=f"Nummer {number}") for number in range(100)]
+    for end in ("", "<!-- closed -->\n"):
+        found = corpus(tmp_path, *units[:3], "<!-- open\n", *units[3:80], end, *units[80:])
+        assert [pair.source for pair in read_pairs(found)] == list(map(str, range(100)))
+
+
+def test_a_comment_before_the_units_must_have_an_end(tmp_path: Path) -> None:
+    path = tmp_path / "memory.tmx"
+    path.write_text(HEAD.replace("<body>", "<!-- open\n<body>") + unit(en="a", de="b") + "</body></tmx>\n")
+    with pytest.raises(DataError, match=r"line \d: the comment that starts here is not closed. Close it with -->"):
+        list(read_pairs(CorpusConfig(tmx=path, source_code="en", target_code="de")))
 
 
 def divided(content: bytes, size: int) -> Iterator[bytes]:

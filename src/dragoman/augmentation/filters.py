@@ -3,9 +3,11 @@
 import re
 from typing import NamedTuple
 
+import numpy as np
 from pydantic import Field
 
 from dragoman.base.settings.config import Config
+from dragoman.data.cleaning.length_ratio import UsualRatio
 from dragoman.data.lengths import CorpusLengths
 from dragoman.translation.guard.copied import is_copied
 from dragoman.translation.guard.guard import is_empty
@@ -19,16 +21,12 @@ RULES = {
     "max_tokens": "the line exceeds the limit or the model's number of positions",
     "unfinished": "the translation was cut off at the length limit",
     "copied": "the translation repeats the words of the line",
-    "max_ratio": "one side is much longer than the other",
+    "max_ratio": "one side is unusually long compared with the other",
     "unusual_length": "the translation is much shorter or longer than those in the model's training data",
     "repeats": "the translation repeats a phrase",
     "min_score": "the model assigns its translation a low probability",
 }
 """Reasons why pairs are dropped, by rule, in the order in which the rules are applied."""
-
-RATIO_ALLOWANCE = 10
-"""Number of bytes added to both sides before their ratio is computed, as in `data.cleaning`, so that short pairs pass.
-"""
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
@@ -55,7 +53,9 @@ class FilterConfig(Config):
     max_ratio: float | None = Field(
         default=4.0,
         gt=1,
-        description="Drop pairs whose longer side has more than this many times the bytes of the shorter side.",
+        description="Drop pairs whose length ratio differs by more than this factor from the usual ratio of the "
+        "model's training data, or from 1 if the model folder lacks the lengths of its corpora. Lengths are numbers of "
+        "characters, after 10 characters are added to each side.",
     )
     unusual_length: bool = Field(
         default=True,
@@ -106,7 +106,7 @@ def broken_rule(pair: ScoredPair, config: FilterConfig, lengths: CorpusLengths |
         return "unfinished"
     if config.copied is not None and is_copied(pair.line, pair.translation, config.copied):
         return "copied"
-    if config.max_ratio is not None and _ratio(pair) > config.max_ratio:
+    if config.max_ratio is not None and _ratio_deviation(pair, lengths) > config.max_ratio:
         return "max_ratio"
     if config.unusual_length and lengths is not None and lengths.judge(pair.line, pair.translation) is not None:
         return "unusual_length"
@@ -117,6 +117,9 @@ def broken_rule(pair: ScoredPair, config: FilterConfig, lengths: CorpusLengths |
     return None
 
 
-def _ratio(pair: ScoredPair) -> float:
-    lengths = len(pair.line.encode()) + RATIO_ALLOWANCE, len(pair.translation.encode()) + RATIO_ALLOWANCE
-    return max(lengths) / min(lengths)
+def _ratio_deviation(pair: ScoredPair, lengths: CorpusLengths | None) -> float:
+    """Return the factor, at least 1, by which the length ratio of a pair differs from the usual ratio."""
+    ratio = UsualRatio()
+    if lengths is not None and lengths.is_representative:
+        ratio = UsualRatio(lengths.character_ratio.median)
+    return float(ratio.deviations(np.array([[len(pair.line.strip())], [len(pair.translation.strip())]]))[0])

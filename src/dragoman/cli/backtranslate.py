@@ -84,7 +84,10 @@ def backtranslate(
     ] = None,
     max_ratio: Annotated[
         float | None,
-        typer.Option("--max-ratio", help="Maximum ratio of the lengths of the two sides (default: 4); 0: no limit."),
+        typer.Option(
+            "--max-ratio",
+            help="Maximum factor between a pair's length ratio and the usual one (default: 4); 0: no limit.",
+        ),
     ] = None,
     unusual_length: Annotated[
         bool | None,

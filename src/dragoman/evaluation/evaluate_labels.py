@@ -39,12 +39,8 @@ class LabelEvaluation:
             lines += [name, report.text()]
         for name, comparisons in zip(self.models[1:], self.comparisons, strict=True):
             lines.append(f"{name} against {self.models[0]}, paired bootstrap")
-            for each in comparisons:
-                interval = each.difference_interval
-                lines.append(
-                    f"  {each.first.name}: {each.difference:+.2f} (95% of resampled test sets: {interval.low:+.2f} to "
-                    f"{interval.high:+.2f}), p = {each.p_value:.4f}"
-                )
+            report = self.reports[0]
+            lines += [f"  {each.describe(report.examples, report.unit)}" for each in comparisons]
         return "\n".join(lines)
 
     def as_json(self) -> dict[str, Any]:

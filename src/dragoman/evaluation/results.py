@@ -8,9 +8,6 @@ from dragoman.metrics.bleu import LengthScore
 from dragoman.metrics.bootstrap import Comparison
 from dragoman.metrics.metric import Score
 
-FEWEST_SENTENCES = 10
-"""Number of sentences below which a resampled difference says nothing about other sentences."""
-
 
 @dataclass(frozen=True)
 class SystemScores:
@@ -72,16 +69,7 @@ class SystemComparison:
     def __str__(self) -> str:
         lines = [f"{self.second} against {self.first}, paired bootstrap"]
         for comparison in self.metrics.values():
-            interval = comparison.difference_interval
-            if self.sentences < FEWEST_SENTENCES:
-                verdict = f"too few sentences for a significance test ({self.sentences})"
-            else:
-                verdict = "significant at 0.05" if comparison.p_value < 0.05 else "not significant at 0.05"
-            first = comparison.first
-            lines.append(
-                f"  {first.name}: {comparison.difference:+.2f} (95% of resampled test sets: {interval.low:+.2f} to "
-                f"{interval.high:+.2f}), p = {comparison.p_value:.4f}, {verdict} ({first.signature})"
-            )
+            lines.append(f"  {comparison.describe(self.sentences)} ({comparison.first.signature})")
         return "\n".join(lines)
 
     def as_json(self) -> dict[str, Any]:

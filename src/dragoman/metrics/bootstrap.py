@@ -11,6 +11,9 @@ from dragoman.metrics.metric import Score
 from dragoman.metrics.registry import summed_metric
 from dragoman.metrics.summed import Statistics, SummedMetric
 
+FEWEST_EXAMPLES = 10
+"""Number of sentences or examples below which a resampled difference says nothing about others."""
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -39,6 +42,18 @@ class Comparison:
     p_value: float
     samples: int
     seed: int
+
+    def describe(self, examples: int, unit: str = "sentences") -> str:
+        """Return the difference, its interval and its significance in words. examples: size of the test set."""
+        interval = self.difference_interval
+        if examples < FEWEST_EXAMPLES:
+            verdict = f"too few {unit} for a significance test ({examples})"
+        else:
+            verdict = "significant at 0.05" if self.p_value < 0.05 else "not significant at 0.05"
+        return (
+            f"{self.first.name}: {self.difference:+.2f} (95% of resampled test sets: {interval.low:+.2f} to "
+            f"{interval.high:+.2f}), p = {self.p_value:.4f}, {verdict}"
+        )
 
 
 def paired_bootstrap(

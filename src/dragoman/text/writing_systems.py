@@ -53,17 +53,34 @@ def writing_system(code: str) -> WritingSystem | None:
     """Return the writing system of a language code, or None if the code names no language.
 
     Codes of two and three letters, BCP 47 codes, locales and codes with a script are supported: `ja`, `jpn`, `ja-JP`,
-    `ja_JP.UTF-8`, `zh-Hant-HK`, `yue`, `cmn_Hans`. The script of a code without one is the likely script of CLDR.
+    `ja_JP.UTF-8`, `zh-Hant-HK`, `yue`, `cmn_Hans`.
     """
     import langcodes  # slow to import
 
-    name = code.partition(".")[0].partition("@")[0].strip().replace("_", "-")
+    name = _tag(code)
     if not name or not langcodes.tag_is_valid(name):
         return None
     standard = langcodes.get(langcodes.standardize_tag(name, macro=True))
     language = "zh" if standard.language in _CHINESE else standard.language or ""
-    script = standard.script or ("Hani" if language == "zh" else standard.maximize().script) or ""
+    script = "Hani" if language == "zh" and standard.script is None else language_script(code)
     return WritingSystem(language, _SCRIPT_VARIANTS.get(script, script))
+
+
+@lru_cache(maxsize=1024)
+def language_script(code: str) -> str:
+    """Return the ISO 15924 code of the script of a language code, such as `Hans` or `Latn`, or "" if it is unknown.
+
+    The script of a code without one is the likely script of CLDR. Codes are supported as in `writing_system`.
+    """
+    import langcodes
+
+    name = _tag(code)
+    return str(langcodes.get(name).maximize().script or "") if name and langcodes.tag_is_valid(name) else ""
+
+
+def _tag(code: str) -> str:
+    """Return a BCP 47 code for the code of a locale, such as `ja_JP.UTF-8`."""
+    return code.partition(".")[0].partition("@")[0].strip().replace("_", "-")
 
 
 def is_unspaced_text(lines: Iterable[str]) -> bool:

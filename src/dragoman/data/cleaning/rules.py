@@ -98,6 +98,12 @@ class Rules(ABC):
         text = f"{len(first)}:{first}{''.join(others)}" if others else first
         return blake2b(text.encode(), digest_size=16).digest()
 
+    def _has_former_control_characters(self, *texts: str) -> bool:
+        """Return whether version 1 of the rules drops texts because of control characters."""
+        if not self.config.control_characters:
+            return False
+        return any(first_version.has_control_characters(text, self.newlines) for text in texts)
+
     def _findings(self, item: Any, side: int, text: str) -> list[Finding]:
         """Return the escapes and the control characters of a side, each kind once per line."""
         config: BaseCleaningConfig = self.config
@@ -154,7 +160,7 @@ class PairRules(Rules):
         if not config.enabled:
             return Checked(item, None)
         if config.version == 1:
-            return Checked(item, self._violated_in_version_1(item))
+            return Checked(item, self._violated_rule(item))
         if config.control_characters and any(is_binary(text) for text in item.texts[self.vectors :]):
             return Checked(item, "control_characters")
         findings: list[Finding] = []
@@ -166,42 +172,25 @@ class PairRules(Rules):
         return Checked(pair, self._violated_rule(pair), tuple(findings))
 
     def _violated_rule(self, pair: Pair) -> str | None:
-        config = self.config
+        """Return the first rule that a pair breaks."""
+        config, is_first_version = self.config, self.config.version == 1
+        words = str.split if is_first_version else countable_words
+        has_lettered_words = first_version.has_lettered_words if is_first_version else _has_lettered_words
         source, target = pair.source, pair.target
         if config.empty and not (source.strip() and target.strip()):
             return "empty"
         if self.vectors:
             source = target
-        if config.max_characters and max(len(source), len(target)) > config.max_characters:
-            return "max_characters"
-        if config.max_words and any(len(countable_words(text)) > config.max_words for text in (source, target)):
-            return "max_words"
-        if config.copied_words and not self.vectors and source.strip() == target.strip():
-            words = sum(_LETTER.search(word) is not None for word in countable_words(source))
-            if words >= config.copied_words:
-                return "copied_words"
-        return None
-
-    def _violated_in_version_1(self, pair: Pair) -> str | None:
-        config = self.config
-        source, target = pair.source, pair.target
-        if config.empty and not (source.strip() and target.strip()):
-            return "empty"
-        if self.vectors:
-            source = target
-        if config.control_characters and any(
-            first_version.has_control_characters(text, newlines=False) for text in (source, target)
-        ):
+        if is_first_version and self._has_former_control_characters(source, target):
             return "control_characters"
         if config.max_characters and max(len(source), len(target)) > config.max_characters:
             return "max_characters"
-        if config.max_words and max(len(source.split()), len(target.split())) > config.max_words:
+        if config.max_words and any(len(words(text)) > config.max_words for text in (source, target)):
             return "max_words"
-        if config.max_ratio and first_version.byte_ratio(source, target) > config.max_ratio:
+        if is_first_version and config.max_ratio and first_version.byte_ratio(source, target) > config.max_ratio:
             return "max_ratio"
-        is_copied = config.copied_words and not self.vectors and source.strip() == target.strip()
-        if is_copied and first_version.has_lettered_words(source, config.copied_words):
-            return "copied_words"
+        if config.copied_words and not self.vectors and source.strip() == target.strip():
+            return "copied_words" if has_lettered_words(source, config.copied_words) else None
         return None
 
     def kept_arrays(self, items: Sequence[Pair]) -> dict[str, NDArray[Any]]:
@@ -250,20 +239,18 @@ class TextRules(Rules):
         if not config.enabled:
             return Checked(item, None)
         if config.version == 1:
-            return Checked(item, self._violated_in_version_1(item))
+            return Checked(item, self._violated_rule(item))
         if config.control_characters and is_binary(text):
             return Checked(item, "control_characters")
         findings = tuple(self._findings(item, 0, text))
         passage = item._replace(text=_repair(text, config, newlines=True, begins=item.begins, ends=item.ends))
-        return Checked(passage, "empty" if self._is_empty(passage) else None, findings)
+        return Checked(passage, self._violated_rule(passage), findings)
 
-    def _is_empty(self, passage: Passage) -> bool:
-        return bool(self.config.empty and passage.begins and passage.ends and not passage.text.strip())
-
-    def _violated_in_version_1(self, passage: Passage) -> str | None:
-        if self._is_empty(passage):
+    def _violated_rule(self, passage: Passage) -> str | None:
+        config = self.config
+        if config.empty and passage.begins and passage.ends and not passage.text.strip():
             return "empty"
-        if self.config.control_characters and first_version.has_control_characters(passage.text, newlines=True):
+        if config.version == 1 and self._has_former_control_characters(passage.text):
             return "control_characters"
         return None
 
@@ -279,6 +266,11 @@ class TextRules(Rules):
             "begins": np.array([passage.begins for passage in passages], bool),
             "ends": np.array([passage.ends for passage in passages], bool),
         }
+
+
+def _has_lettered_words(text: str, count: int) -> bool:
+    """Return whether at least `count` words have letters."""
+    return sum(_LETTER.search(word) is not None for word in countable_words(text)) >= count
 
 
 def _repair(text: str, config: BaseCleaningConfig, newlines: bool, begins: bool = True, ends: bool = True) -> str:

@@ -28,9 +28,9 @@ def read_tmx(path: Path, source_code: str, target_code: str) -> Iterator[Pair]:
     Each run of whitespace becomes one space. Memory does not grow with the file. An external DTD may be declared, but
     is never read.
 
-    A unit with malformed XML is skipped with a warning. Raises DataError with file and line for XML that is malformed
-    outside of units or in most units, declares entities, or is not TMX, and DataError with the languages of the file if
-    no unit contains both languages.
+    A unit with malformed XML is skipped with a warning, and so is the start of a comment without an end. Raises
+    DataError with file and line for XML that is malformed outside of units or in most units, declares entities, or is
+    not TMX, and DataError with the languages of the file if no unit contains both languages.
     """
     parser = _UnitParser(path, source_code, target_code)
     for chunk in read_xml(path):
@@ -59,6 +59,7 @@ class _UnitParser(CorpusParser):
         self._units = self._complete = 0
         self._codes: Counter[str] = Counter()
         self._broken: dict[int, DataError] = {}
+        self._open_markup: list[int] = []
 
     def pop_pairs(self) -> list[Pair]:
         """Return the pairs that were completed since the last call."""
@@ -68,15 +69,16 @@ class _UnitParser(CorpusParser):
     def finish(self) -> None:
         """Report the broken units. Raises DataError if no unit is complete, or if most of the units are broken."""
         if self._broken:
-            lines = ", ".join(map(str, list(self._broken)[:_MAX_LISTED_LINES]))
-            more = ", …" if len(self._broken) > _MAX_LISTED_LINES else ""
             first = next(iter(self._broken.values()))
             if len(self._broken) > self._units:
                 raise first
             warn(
                 f"{self.path}: {len(self._broken):,} of {self._units + len(self._broken):,} units contain broken XML "
-                f"and are skipped (lines {lines}{more})."
+                f"and are skipped (lines {_some_lines(list(self._broken))})."
             )
+        if self._open_markup:
+            lines = _some_lines(self._open_markup)
+            warn(f"{self.path}: comments or other markup without an end are ignored (lines {lines}).")
         if self._units and not self._complete:
             codes = ", ".join(f"{code} ({count:,})" for code, count in self._codes.most_common(_MAX_LISTED_CODES))
             raise DataError(
@@ -145,6 +147,13 @@ class _UnitParser(CorpusParser):
         elif isinstance(code := self._parts[-1], Code) and len(code.content) < LONGEST_CONTENT:
             self._parts[-1] = code._replace(content=code.content + text[:LONGEST_CONTENT])
 
+    def ignore_markup(self, line: int, error: DataError) -> None:
+        """Ignore markup between units, or drop the unit that contains it. Raises the error before the units."""
+        if self._in_unit or not self._has_body:
+            self.skip_unit(error)
+        else:
+            self._open_markup.append(line)
+
     def skip_unit(self, error: DataError) -> None:
         """Drop the current unit, or the unit whose start tag is broken. Raises the error if it is before the units."""
         if not self._has_body:
@@ -155,3 +164,9 @@ class _UnitParser(CorpusParser):
             self._unclosed -= 1
         self._in_unit, self._is_broken = False, True
         self._parts, self._sides, self._muted = None, [], 0
+
+
+def _some_lines(lines: list[int]) -> str:
+    """Return the first line numbers of a list, separated by commas."""
+    more = ", …" if len(lines) > _MAX_LISTED_LINES else ""
+    return ", ".join(map(str, lines[:_MAX_LISTED_LINES])) + more

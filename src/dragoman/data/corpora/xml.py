@@ -16,6 +16,11 @@ from dragoman.data.corpora.lines import CHUNK, gather, read_chunks
 _LONGEST_TAG = 1 << 22
 """Maximum number of bytes of a tag with its attributes, or of a comment."""
 
+_MARKUP = re.compile(rb"<!--|<!\[CDATA\[|<\?")
+_CDATA = b"<![CDATA["
+_ENDS = {b"<!--": b"-->", b"<?": b"?>", _CDATA: b"]]>"}
+_NAMES = {b"<!--": "comment", b"<?": "processing instruction", _CDATA: "CDATA section"}
+
 _ENCODING = re.compile(rb"<\?xml\s[^>]*\bencoding\s*=\s*[\"']([\w.:-]+)[\"']")
 _UNMARKED = ((b"<\0?\0", "utf-16-le"), (b"\0<\0?", "utf-16-be"))
 
@@ -68,8 +73,9 @@ class CorpusParser:
     raise DataError with file and line for XML that is malformed, has an internal DTD, or uses unknown entities.
 
     If a subclass sets `unit`, the name of an element, malformed XML inside the root element only drops the unit that
-    contains it: `skip_unit` is called, and parsing resumes at the next start tag of a unit. This requires the end of
-    the file: a file that ends inside an element is malformed as a whole.
+    contains it: `skip_unit` is called, and parsing resumes at the next start tag of a unit. The start of a comment
+    without an end is ignored, so that the units after it are parsed. This requires the end of the file: a file that
+    ends inside an element is malformed as a whole.
     """
 
     unit: ClassVar[str | None] = None
@@ -83,7 +89,8 @@ class CorpusParser:
         self._end_of_file = rb"</(?:\w+:)?%b\s*>\s*$" % (b"" if root is None else root[1].encode())
         self._lines_before = 0
         self._fed = 0
-        self._previous = b""
+        self._previous = b""  # the bytes from the start of an unfinished tag, comment or CDATA section
+        self._cdata: int | None = None
         self._skipping = False
         self._failure: DataError | None = None
         self._parser = self._new_parser()
@@ -96,6 +103,8 @@ class CorpusParser:
         parser.StartDoctypeDeclHandler = self._doctype
         parser.EntityDeclHandler = self._entity
         parser.SkippedEntityHandler = self._unknown_entity
+        parser.StartCdataSectionHandler = self._start_cdata
+        parser.EndCdataSectionHandler = self._end_cdata
         return parser
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
@@ -114,6 +123,10 @@ class CorpusParser:
         """Drop the current unit because of malformed XML. Raises `error` if parsing must not resume."""
         raise error
 
+    def ignore_markup(self, line: int, error: DataError) -> None:
+        """Report a comment or similar markup without an end, whose start is ignored. line: the line of its start."""
+        self.skip_unit(error)
+
     def feed(self, chunk: bytes, final: bool = False) -> None:
         """Parse the next chunk of the file, which is UTF-8."""
         data, at_unit = chunk, False
@@ -127,13 +140,27 @@ class CorpusParser:
                 data, at_unit = found, True
             try:
                 self._parser.Parse(data, final)
-                break
             except expat.ExpatError as error:
                 data = self._skip(error, data, at_unit, final)
+                continue
+            unparsed = self._unparsed(data)
+            if final or len(unparsed) <= _LONGEST_TAG:
+                break
+            failure = self.error(f"a tag of more than {_LONGEST_TAG} bytes. Is this {self._file_format}?")
+            if self.unit is None or _MARKUP.match(unparsed) is None:
+                raise failure
+            data = self._skip_markup(unparsed, self.line)
         self._fed += len(data)
-        self._previous = data
-        if not final and self._fed - max(self._parser.CurrentByteIndex, 0) > _LONGEST_TAG:
-            raise self.error(f"a tag of more than {_LONGEST_TAG} bytes. Is this {self._file_format}?")
+        self._previous = unparsed
+
+    def _unparsed(self, data: bytes) -> bytes:
+        """Return the bytes from the start of an unfinished tag, comment or CDATA section, of which `data` are the last.
+
+        Most chunks end within a tag or a text.
+        """
+        start = self._parser.CurrentByteIndex if self._cdata is None else self._cdata
+        length = self._fed + len(data) - max(start, 0)
+        return data[len(data) - length :] if length <= len(data) else (self._previous + data)[-length:]
 
     def _skip(self, error: expat.ExpatError, data: bytes, at_unit: bool, final: bool) -> bytes:
         """Skip the unit with an error, and return the bytes in which the next unit is searched.
@@ -143,17 +170,40 @@ class CorpusParser:
         reason = expat.ErrorString(error.code)
         line = self._lines_before + error.lineno
         failure = DataError(f"{self.path}, line {line}: broken XML ({reason}). Export it again.")
+        unparsed = self._previous + data
+        position = self._parser.ErrorByteIndex - self._fed + len(self._previous)
+        opened = _unclosed_markup(unparsed, position)
+        if self.unit is not None and opened is not None:
+            return self._skip_markup(unparsed[opened:], line - unparsed.count(b"\n", opened, position))
         if self.unit is None or (final and not data):
             raise failure
         self.skip_unit(failure)
-        start = self._parser.ErrorByteIndex - self._fed
+        start = position - len(self._previous)
         if start < 0:  # the element starts in the previous chunk
-            data, start = self._previous + data, max(0, start + len(self._previous))
-        self._lines_before = line - 1
-        self._skipping, self._failure, self._previous = True, failure, b""
+            data, start = unparsed, max(0, position)
+        self._resume_at(line, failure)
         if at_unit and start == 0:
             start = 1
         return data[start:]
+
+    def _skip_markup(self, unparsed: bytes, line: int) -> bytes:
+        """Ignore the start of a comment or other markup without an end, and return the bytes that follow it.
+
+        unparsed: the bytes from the start of the markup on. line: the line at which it starts.
+        """
+        start = next(start for start in _ENDS if unparsed.startswith(start))
+        failure = DataError(
+            f"{self.path}, line {line}: the {_NAMES[start]} that starts here is not closed. Close it with "
+            f"{_ENDS[start].decode()}."
+        )
+        self.ignore_markup(line, failure)
+        self._resume_at(line, failure)
+        return unparsed[len(start) :]
+
+    def _resume_at(self, line: int, failure: DataError) -> None:
+        """Search the next unit from a line on."""
+        self._lines_before = line - 1
+        self._skipping, self._failure, self._previous, self._cdata = True, failure, b"", None
 
     def _find_unit(self, data: bytes) -> bytes | None:
         """Return the data from the start of the next unit; None if no unit starts in the data."""
@@ -179,6 +229,12 @@ class CorpusParser:
         """Return an error that names the file and the current line."""
         return DataError(f"{self.path}, line {self.line}: {reason}")
 
+    def _start_cdata(self) -> None:
+        self._cdata = self._parser.CurrentByteIndex
+
+    def _end_cdata(self) -> None:
+        self._cdata = None
+
     def _doctype(self, name: str, system: str | None, public: str | None, internal: int) -> None:
         if internal:
             raise self.error("a DTD inside the file is not allowed. Remove the [ … ] from <!DOCTYPE …>.")
@@ -193,3 +249,17 @@ class CorpusParser:
 
 _LONGEST_UNIT_TAG = 64
 """Number of bytes kept while a unit is searched, because its start tag may extend into the next chunk."""
+
+
+def _unclosed_markup(unparsed: bytes, position: int) -> int | None:
+    """Return the start of the comment or other markup without an end in which an error occurred, or None.
+
+    Text before the error is well formed, so that `<!` and `<?` always start such markup.
+    """
+    match = _MARKUP.search(unparsed, 0, position + len(_CDATA))
+    while match is not None and match.start() <= position:
+        end = unparsed.find(_ENDS[match[0]], match.end(), position)
+        if end < 0:
+            return match.start()
+        match = _MARKUP.search(unparsed, end, position + len(_CDATA))
+    return None

@@ -6,6 +6,7 @@ from functools import lru_cache
 import langcodes
 
 from dragoman.text.detection.language_names import NAMES
+from dragoman.text.writing_systems import language_script
 
 _NON_STANDARD_CODES = {"pb": "pt-br", "zt": "zh-hant"}
 """Codes that LibreTranslate's clients send, although no standard defines them."""
@@ -75,10 +76,9 @@ def base_language(code: str) -> str:
     return str(langcodes.get(normalised).language) if _is_tag(normalised) else code
 
 
-def language_script(code: str) -> str:
-    """Return the ISO 15924 code of a language's script, such as `Hans` or `Latn`, or "" if the script is unknown."""
-    normalised = _standardise(_normalise(code))
-    return str(langcodes.get(normalised).maximize().script or "") if _is_tag(normalised) else ""
+def served_script(code: str) -> str:
+    """Return the script of a code as `language_script` does, also for LibreTranslate's codes, such as `zt`."""
+    return language_script(_standardise(_normalise(code)))
 
 
 def has_script(code: str) -> bool:
