@@ -17,7 +17,7 @@ from dragoman.data.batches.batch import pad
 from dragoman.exchange.bert.vocabulary import bert_order
 from dragoman.exchange.formats import export, import_model
 from dragoman.models.heads.masked_language_model import MaskedOutput
-from dragoman.prediction.inputs import join_texts
+from dragoman.prediction.heads.inputs import join_texts
 from dragoman.text.symbols import BOS
 
 transformers = pytest.importorskip("transformers")

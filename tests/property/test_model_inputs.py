@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from dragoman.data.labelled.examples import Answer, Question
 from dragoman.models.heads.spans import SpanHeadConfig
-from dragoman.prediction.answering import AnswerFinder, best_spans
-from dragoman.prediction.inputs import encode_words, join_texts, word_inputs
+from dragoman.prediction.heads.answering import AnswerFinder, best_spans
+from dragoman.prediction.heads.inputs import encode_words, join_texts, word_inputs
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, train_tokenizers

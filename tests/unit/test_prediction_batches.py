@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.prediction.inputs import ModelInput
+from dragoman.prediction.heads.inputs import ModelInput
 from dragoman.prediction.predictor import EncodedText
 from dragoman.serving.background import Background
 from dragoman.serving.fair_executor import FairExecutor

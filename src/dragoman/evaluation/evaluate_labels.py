@@ -14,11 +14,11 @@ from dragoman.evaluation.test_set import warn_of_size
 from dragoman.metrics.bootstrap import Comparison
 from dragoman.metrics.labels.report import Report, compare
 from dragoman.metrics.labels.scoring import similarity_report
+from dragoman.prediction.heads.regression import label_value
+from dragoman.prediction.heads.report import compare_with_labels
 from dragoman.prediction.parts import task_names
 from dragoman.prediction.predict import read_examples
 from dragoman.prediction.predictor import Predictor
-from dragoman.prediction.regression import label_value
-from dragoman.prediction.report import compare_with_labels
 from dragoman.prediction.vectors import read_texts, similarities
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from dragoman.data.labelled.examples import LabelledText, Question, TaggedSentence
 from dragoman.inspect.relevance import words_of_tokens
-from dragoman.prediction.filling import MASK_SYMBOL
-from dragoman.prediction.inputs import ModelInput
-from dragoman.prediction.tagging import encode_tagged, split_words
+from dragoman.prediction.heads.filling import MASK_SYMBOL
+from dragoman.prediction.heads.inputs import ModelInput
+from dragoman.prediction.heads.tagging import encode_tagged, split_words
 from dragoman.text.symbols import BOS, EOS, SPECIAL_SYMBOLS, UNK
 from dragoman.text.tokenizer import Tokenizer
 

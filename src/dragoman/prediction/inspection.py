@@ -18,16 +18,16 @@ from dragoman.inspect.relevance import Relevance, RelevantText, gradient_times_i
 from dragoman.models.encoder_only import EncoderOnly
 from dragoman.models.heads.masked_language_model import MaskedOutput
 from dragoman.models.heads.tagging import ChainOutput
-from dragoman.prediction.answering import AnswerPrediction
-from dragoman.prediction.chains import TagSequence
-from dragoman.prediction.classification import ClassPrediction
-from dragoman.prediction.filling import MASK_SYMBOL, FillPrediction
+from dragoman.prediction.heads.answering import AnswerPrediction
+from dragoman.prediction.heads.chains import TagSequence
+from dragoman.prediction.heads.classification import ClassPrediction
+from dragoman.prediction.heads.filling import MASK_SYMBOL, FillPrediction
+from dragoman.prediction.heads.inputs import ModelInput
+from dragoman.prediction.heads.readers import Prediction
+from dragoman.prediction.heads.regression import ValuePrediction
+from dragoman.prediction.heads.tagging import TagPrediction
 from dragoman.prediction.input_words import InputWords, segments_of, texts_of, words_of
-from dragoman.prediction.inputs import ModelInput
 from dragoman.prediction.outputs import compute_outputs
-from dragoman.prediction.readers import Prediction
-from dragoman.prediction.regression import ValuePrediction
-from dragoman.prediction.tagging import TagPrediction
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizer import Tokenizer
 

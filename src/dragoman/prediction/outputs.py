@@ -13,8 +13,8 @@ from dragoman.data.batches.batch import pad
 from dragoman.models.encoder_only import EncoderOnly
 from dragoman.models.heads.tagging import ChainOutput
 from dragoman.nn.precision import to_at_least_float32
-from dragoman.prediction.chains import decode_inputs
-from dragoman.prediction.inputs import ModelInput
+from dragoman.prediction.heads.chains import decode_inputs
+from dragoman.prediction.heads.inputs import ModelInput
 
 TOKENS = 4096
 """Maximum number of tokens of a batch, with padding."""

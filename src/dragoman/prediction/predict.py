@@ -17,13 +17,13 @@ from dragoman.data.labelled.read import read_labelled, read_questions, read_tagg
 from dragoman.models.heads.spans import SpanHeadConfig
 from dragoman.models.heads.tagging import TaggingHeadConfig
 from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
-from dragoman.prediction.answering import AnswerPrediction
-from dragoman.prediction.classification import ClassPrediction
+from dragoman.prediction.heads.answering import AnswerPrediction
+from dragoman.prediction.heads.classification import ClassPrediction
+from dragoman.prediction.heads.readers import FILLS, Prediction
+from dragoman.prediction.heads.regression import ValuePrediction
+from dragoman.prediction.heads.tagging import TagPrediction
 from dragoman.prediction.outputs import TOKENS
 from dragoman.prediction.predictor import Predictor
-from dragoman.prediction.readers import FILLS, Prediction
-from dragoman.prediction.regression import ValuePrediction
-from dragoman.prediction.tagging import TagPrediction
 from dragoman.prediction.vectors import check_output_format, write_vectors
 
 OutputFormat = Literal["jsonl", "tsv", "conll", "squad", "squad_nbest"]

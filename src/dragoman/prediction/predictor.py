@@ -27,15 +27,15 @@ from dragoman.models.heads.spans import SpanHeadConfig
 from dragoman.models.heads.tagging import TaggingHeadConfig
 from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
 from dragoman.models.heads.union import HeadConfig
-from dragoman.prediction.classification import encode_texts
 from dragoman.prediction.engine import EncoderEngine, choose_engine
-from dragoman.prediction.inputs import ModelInput
+from dragoman.prediction.heads.classification import encode_texts
+from dragoman.prediction.heads.inputs import ModelInput
+from dragoman.prediction.heads.readers import FILLS, HeadReader, Prediction, reader_of
+from dragoman.prediction.heads.tagging import TagPrediction, tagged_sentence
 from dragoman.prediction.inspection import inspect_prediction
 from dragoman.prediction.outputs import TOKENS, compute_outputs, compute_vectors
 from dragoman.prediction.parts import choose_part, task_names
 from dragoman.prediction.pseudo_likelihood import pseudo_log_likelihoods
-from dragoman.prediction.readers import FILLS, HeadReader, Prediction, reader_of
-from dragoman.prediction.tagging import TagPrediction, tagged_sentence
 from dragoman.text.symbols import UNK
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.unknown_tokens import UnknownTokenWarning

@@ -8,8 +8,8 @@ from itertools import cycle
 from threading import Lock
 
 from dragoman.base.cancellation import check_cancelled
+from dragoman.prediction.heads.readers import Prediction
 from dragoman.prediction.predictor import EncodedText, Predictor
-from dragoman.prediction.readers import Prediction
 
 
 @dataclass(eq=False)

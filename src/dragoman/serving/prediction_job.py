@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import ConfigError, DataError
+from dragoman.prediction.heads.readers import Prediction
 from dragoman.prediction.predictor import EncodedText, Predictor, Text
-from dragoman.prediction.readers import Prediction
 from dragoman.serving.access.quota import Reservation
 from dragoman.serving.errors import QueueFull, RequestError
 from dragoman.serving.prediction_batches import PredictionBatches, WaitingTexts

@@ -23,10 +23,10 @@ from dragoman.models.assembly import without_storage
 from dragoman.models.encoder_only import EncoderOnly, EncoderOnlyConfig
 from dragoman.models.heads.union import HeadConfig
 from dragoman.models.parts import count_parameters
-from dragoman.prediction.inputs import ModelInput
+from dragoman.prediction.heads.inputs import ModelInput
+from dragoman.prediction.heads.readers import reader_of
+from dragoman.prediction.heads.report import compare_with_labels
 from dragoman.prediction.predictor import Predictor
-from dragoman.prediction.readers import reader_of
-from dragoman.prediction.report import compare_with_labels
 from dragoman.tasks.body import fill_body, has_same_head, load_body
 from dragoman.tasks.corpus_job import activation_bytes
 from dragoman.tasks.labelled.card import training_facts, write_card_section

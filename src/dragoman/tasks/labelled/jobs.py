@@ -15,11 +15,11 @@ from dragoman.metrics.labels.transitions import find_forbidden
 from dragoman.models.heads.spans import SpanHeadConfig
 from dragoman.models.heads.tagging import TaggingHeadConfig
 from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
-from dragoman.prediction.answering import AnswerFinder, AnswerPrediction
-from dragoman.prediction.inputs import ModelInput
-from dragoman.prediction.regression import label_value
-from dragoman.prediction.report import choose_threshold
-from dragoman.prediction.tagging import feature_symbol
+from dragoman.prediction.heads.answering import AnswerFinder, AnswerPrediction
+from dragoman.prediction.heads.inputs import ModelInput
+from dragoman.prediction.heads.regression import label_value
+from dragoman.prediction.heads.report import choose_threshold
+from dragoman.prediction.heads.tagging import feature_symbol
 from dragoman.tasks.labelled.config import AnsweringRun, ClassificationRun, RegressionRun, TaggingRun
 from dragoman.tasks.labelled.job import LabelledJob, Row
 from dragoman.tasks.labelled.objective import (

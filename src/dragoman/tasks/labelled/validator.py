@@ -13,9 +13,9 @@ from dragoman.base.progress import Progress
 from dragoman.data.batches.labelled import LabelledBatch
 from dragoman.metrics.labels.report import Report
 from dragoman.models.encoder_only import EncoderOnly
-from dragoman.prediction.inputs import ModelInput
+from dragoman.prediction.heads.inputs import ModelInput
+from dragoman.prediction.heads.readers import HeadReader, Prediction
 from dragoman.prediction.outputs import TOKENS, compute_outputs, length_batches
-from dragoman.prediction.readers import HeadReader, Prediction
 from dragoman.training.objectives.objective import Objective
 from dragoman.training.ranks.ranks import Ranks, Runtime
 from dragoman.training.validation import Measure, Validation

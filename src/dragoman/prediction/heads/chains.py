@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dragoman.models.heads.tagging import ChainOutput
 from dragoman.nn.linear_chain import ChainScores
-from dragoman.prediction.inputs import ModelInput
+from dragoman.prediction.heads.inputs import ModelInput
 
 
 @dataclass(frozen=True)

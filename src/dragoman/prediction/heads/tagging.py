@@ -12,9 +12,9 @@ from dragoman.base.errors import DataError
 from dragoman.data.labelled.examples import TaggedSentence
 from dragoman.metrics.labels.spans import Scheme, find_spans, has_span_tags
 from dragoman.models.heads.tagging import TaggingHeadConfig
-from dragoman.prediction.chains import join_inputs
-from dragoman.prediction.classification import label_number, softmax
-from dragoman.prediction.inputs import ModelInput, encode_words, word_inputs
+from dragoman.prediction.heads.chains import join_inputs
+from dragoman.prediction.heads.classification import label_number, softmax
+from dragoman.prediction.heads.inputs import ModelInput, encode_words, word_inputs
 from dragoman.text.symbols import UNK
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.words import split_units

@@ -13,8 +13,8 @@ from dragoman.models.heads.masked_language_model import MaskedLanguageModelHeadC
 from dragoman.models.heads.tagging import TaggingHeadConfig
 from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
 from dragoman.models.heads.union import HeadConfig
-from dragoman.prediction.answering import AnswerPrediction
-from dragoman.prediction.regression import label_value
+from dragoman.prediction.heads.answering import AnswerPrediction
+from dragoman.prediction.heads.regression import label_value
 
 
 def choose_threshold(examples: Sequence[Question], predictions: Sequence[AnswerPrediction]) -> float | None:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from dragoman.data.labelled.examples import Answer, Question
 from dragoman.models.heads.spans import SpanHeadConfig
-from dragoman.prediction.classification import softmax
-from dragoman.prediction.inputs import ModelInput
+from dragoman.prediction.heads.classification import softmax
+from dragoman.prediction.heads.inputs import ModelInput
 from dragoman.text.symbols import BOS, EOS
 from dragoman.text.tokenizer import Tokenizer
 

@@ -8,12 +8,12 @@ from dragoman.models.heads.spans import SpanHeadConfig
 from dragoman.models.heads.tagging import TaggingHeadConfig
 from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
 from dragoman.models.heads.union import HeadConfig
-from dragoman.prediction.answering import AnswerFinder
-from dragoman.prediction.classification import TextClassifier
-from dragoman.prediction.filling import MaskFiller
-from dragoman.prediction.inputs import ModelInput
-from dragoman.prediction.regression import TextRegressor
-from dragoman.prediction.tagging import WordTagger
+from dragoman.prediction.heads.answering import AnswerFinder
+from dragoman.prediction.heads.classification import TextClassifier
+from dragoman.prediction.heads.filling import MaskFiller
+from dragoman.prediction.heads.inputs import ModelInput
+from dragoman.prediction.heads.regression import TextRegressor
+from dragoman.prediction.heads.tagging import WordTagger
 from dragoman.text.tokenizer import Tokenizer
 
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from dragoman.data.batches.masking import MASK
 from dragoman.data.labelled.examples import LabelledText
-from dragoman.prediction.classification import softmax
-from dragoman.prediction.inputs import ModelInput, join_texts
+from dragoman.prediction.heads.classification import softmax
+from dragoman.prediction.heads.inputs import ModelInput, join_texts
 from dragoman.text.symbols import SPECIAL_SYMBOLS, InlineText, symbol
 from dragoman.text.tokenizer import Tokenizer
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from dragoman.base.errors import DataError
 from dragoman.data.labelled.examples import LabelledText
 from dragoman.models.heads.texts import RegressionHeadConfig
-from dragoman.prediction.classification import encode_texts
-from dragoman.prediction.inputs import ModelInput
+from dragoman.prediction.heads.classification import encode_texts
+from dragoman.prediction.heads.inputs import ModelInput
 from dragoman.text.tokenizer import Tokenizer
 
 

@@ -11,7 +11,7 @@ from dragoman.base.errors import DataError
 from dragoman.data.batches.labelled import NO_LABEL
 from dragoman.data.labelled.examples import LabelledText
 from dragoman.models.heads.texts import ClassificationHeadConfig
-from dragoman.prediction.inputs import ModelInput, join_texts, separate_texts
+from dragoman.prediction.heads.inputs import ModelInput, join_texts, separate_texts
 from dragoman.text.tokenizer import Tokenizer
 
 
