@@ -14,8 +14,12 @@ def test_card_carries_scores_with_signatures_languages_licence_and_data() -> Non
         scores=(Score(metric="BLEU", value=39.123, signature="nrefs:1|case:lc", data="test.de"),),
         data={"train": "abc123"},
     )
-    card = model_card(meta, {"model": {"width": 8, "encoder": {"layers": 2}, "preset": None}}, 12345)
-    for part in ("en → de", "CC-BY-4.0", "12,345", "steps 3, 5", "39.12", "test.de", "abc123", "encoder.layers 2"):
+    attention = {"kind": "soft", "scorer": {"kind": "dot"}, "projections": True}
+    encoder = {"kind": "transformer", "layers": 2, "attention": attention, "limit": None, "positions": {"limit": None}}
+    card = model_card(meta, {"model": {"width": 8, "encoder": encoder, "preset": None}}, 12345)
+    assert "| Architecture | width 8 |\n" in card
+    assert "| – encoder | transformer, layers 2, attention (soft, scorer dot, projections true) |\n" in card
+    for part in ("en → de", "CC-BY-4.0", "12,345", "steps 3, 5", "39.12", "test.de", "abc123"):
         assert part in card
     assert "nrefs:1\\|case:lc" in card, "the bar of a signature would end the table's cell"
     assert "preset" not in card

@@ -72,7 +72,7 @@ FROZEN = {
     "--max-characters --max-ratio --duplicates --no-duplicates --control-characters "
     "--no-control-characters --wrong-script --no-wrong-script --source-script --target-script "
     "--script-share --copied-words --broken-utf8 --unescape --no-unescape --source-language --target-language "
-    "--language --quiet -q",
+    "--language --normalization --quiet -q",
 }
 
 

@@ -66,3 +66,17 @@ def test_the_share_of_a_script_is_an_option(tmp_path: Path, capsys: pytest.Captu
     assert "10 kept" in capsys.readouterr().out
     assert main(["data", "check", "--text", str(path), "--script-share", "0.5"]) == 0
     assert "8 kept" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"), [([], 1), (["--normalization", "nfkc"], 1), (["--normalization", "none"], 2)]
+)
+def test_the_unicode_normalisation_is_an_option(
+    options: list[str], kept: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("caf\u00e9\tKaffee\ncafe\u0301\tKaffee\n", encoding="utf-8")
+    assert main(["data", "check", "--tsv", str(path), *options]) == 0
+    assert f"2 pairs read, {kept} kept" in capsys.readouterr().out
+    assert main(["data", "check", "--text", str(path), *options]) == 0
+    assert f"2 passages read, {kept} kept" in capsys.readouterr().out

@@ -117,7 +117,8 @@ def test_the_overlap_is_that_of_a_direct_comparison(items: list[tuple[str, str]]
     assert result.sources in (sum(normalise(item[0]) in {source for source, _ in known} for item in rows), None)
 
 
-def test_normalisation_ignores_case_spaces_and_composition() -> None:
+def test_normalisation_ignores_case_spaces_composition_and_repairs() -> None:
+    assert normalise("AT&amp;T\u00ad said\x0c&quot;no&quot;") == normalise('AT&T said "no"')
     assert normalise("  Straße\u00a0A\u0308b ") == normalise("STRASSE äB")
     assert normalise("日本 語") == "日本 語"
 

@@ -12,6 +12,8 @@ from dragoman.base.settings.load import load_settings
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.metrics.metric import Score
 from dragoman.metrics.registry import METRICS
+from dragoman.tasks.language_model.config import LanguageModelRun
+from dragoman.tasks.language_model.validator import read_held_out as read_texts
 from dragoman.tasks.train import train
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.validation import (
@@ -54,6 +56,40 @@ def test_each_set_has_the_same_weight() -> None:
     expected = {"loss": 4.0, "perplexity": other["perplexity"].value, "bleu": 30.0, "chrf": 60.0}
     assert mean.log_line()["valid_sets"]["b"] == expected
     assert "valid_sets" not in one.log_line()
+
+
+ESCAPED = ["a &quot;dog&quot; ran\x0c", "two\u00ad dogs", ""]
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected", "count"),
+    [
+        ([], ["a &quot;dog&quot; ran", "two dogs", ""], 2),
+        (["data.cleaning.unescape=true"], ['a "dog" ran', "two dogs", ""], 2),
+        (
+            ["data.cleaning.control_characters=false", "data.cleaning.unescape=true"],
+            ['a "dog" ran\x0c', *ESCAPED[1:]],
+            1,
+        ),
+        (["data.cleaning.version=1"], ESCAPED, 0),
+        (["data.cleaning.enabled=false", "data.cleaning.unescape=true"], ESCAPED, 0),
+    ],
+)
+def test_validation_sets_are_repaired_like_the_training_corpora(
+    settings: list[str], expected: list[str], count: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, target = tmp_path / "valid.a", tmp_path / "valid.b"
+    for path in (source, target):
+        path.write_text("\n".join(ESCAPED) + "\n")
+    values = [f"data.train.source={source}", f"data.train.target={target}", "out=run", *settings]
+    values += [f"data.valid.source={source}", f"data.valid.target={target}"]
+    (held_out,) = read_held_out(load_settings(None, values, TranslationRun))
+    assert (held_out.sources, held_out.targets) == (expected, expected)
+    message = f"{target}: {count} of 3 texts are repaired like the training corpora"
+    assert (message in capsys.readouterr().err) == (count > 0)
+    text = [f"data.train.text={source}", f"data.valid.text={source}", "out=run", *settings]
+    run = load_settings(None, ["task.kind=language_model", *text], LanguageModelRun)
+    assert [each.documents for each in read_texts(run.data.valid_sets, run.data.cleaning)] == [expected]
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
         "Languages": languages or UNKNOWN,
         "Licence": meta.licence or f"{UNKNOWN}: ask its authors before you distribute it",
         "Parameters": f"{parameters:,}, {origin}",
-        "Architecture": ", ".join(_outline(model)) if isinstance(model, Mapping) else UNKNOWN,
+        **(_architecture(model) if isinstance(model, Mapping) else {"Architecture": UNKNOWN}),
         **({"Tags of source texts": ", ".join(meta.tags)} if meta.tags else {}),
         **({"Distilled from": meta.teacher} if meta.teacher else {}),
         **({"Imported": meta.origin} if meta.origin else {}),
@@ -85,15 +85,30 @@ def _word_vectors(meta: Meta, model: Any) -> dict[str, str]:
     return {"Initial word vectors": ", ".join(sides)} if sides else {}
 
 
-def _outline(model: Mapping[str, Any]) -> list[str]:
-    """Return one "dotted name, value" text per setting of the model that is not null."""
-    outline = []
-    for name, value in model.items():
+def _architecture(model: Mapping[str, Any]) -> dict[str, str]:
+    """Return a row with the simple settings of the model, and a row for each of its parts, such as the encoder."""
+    simple = {name: value for name, value in model.items() if not isinstance(value, Mapping)}
+    parts = {name: value for name, value in model.items() if isinstance(value, Mapping)}
+    rows = {"Architecture": _outline(simple)}
+    for name, part in parts.items():
+        if outline := _outline(part):
+            rows[f"– {name.replace('_', ' ')}"] = outline
+    return rows
+
+
+def _outline(part: Mapping[str, Any]) -> str:
+    """Return the kind of a part of the model and its other settings that are not null, as one text."""
+    settings = []
+    for name, value in part.items():
         if isinstance(value, Mapping):
-            outline += [f"{name}.{part}" for part in _outline(value)]
-        elif value is not None:
-            outline.append(f"{name} {value}")
-    return outline
+            outline = _outline(value)
+            if outline:
+                settings.append(
+                    f"{name} {outline}" if "kind" in value and "," not in outline else f"{name} ({outline})"
+                )
+        elif value is not None and name != "kind":
+            settings.append(f"{name} {str(value).lower() if isinstance(value, bool) else value}")
+    return ", ".join([*([str(part["kind"])] if part.get("kind") is not None else []), *settings])
 
 
 def table(header: tuple[str, ...], rows: Any) -> list[str]:

@@ -1,6 +1,7 @@
 """`dragoman data`: check corpora before training."""
 
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,16 @@ from dragoman.cli.options import DocumentsOption, Heading, Quiet
 
 if TYPE_CHECKING:
     from dragoman.data.cleaning.report import CleaningReport
+    from dragoman.text.normalization import Normalization
+
+
+class NormalizationForm(StrEnum):
+    """Unicode normalisation forms."""
+
+    nfc = "nfc"
+    nfkc = "nfkc"
+    none = "none"
+
 
 app = typer.Typer(no_args_is_help=True, help="Check a corpus before training on it.")
 
@@ -91,6 +102,10 @@ def check(
         bool | None,
         typer.Option("--unescape/--no-unescape", help="Replace escapes such as &quot; and @-@ before the other rules."),
     ] = None,
+    normalization: Annotated[
+        NormalizationForm,
+        typer.Option("--normalization", help="Unicode normalisation, as text.normalization in a training run."),
+    ] = NormalizationForm.nfc,
     wrong_script: Annotated[
         bool | None,
         typer.Option("--wrong-script/--no-wrong-script", help="Drop pairs with a side in the wrong script."),
@@ -166,14 +181,19 @@ def check(
     if text is not None or field is not None:
         reject_options(_by_option_name({**pairs, **numbers, **scripts, **languages}), "with sentence pairs")
         rules = {**common, "scripts": script or None}
-        report = _check_text({**texts, "jsonl": jsonl, "heading": heading}, rules, language)
+        report = _check_text({**texts, "jsonl": jsonl, "heading": heading}, rules, language, normalization.value)
     else:
         reject_options(
             _by_option_name({"documents": documents, "heading": heading, "script": script, "language": language}),
             "with --text or --field",
         )
         limits = {name: value or None for name, value in numbers.items() if value is not None}
-        report = _check_pairs({**pairs, "jsonl": jsonl}, {**_without_none({**common, **scripts}), **limits}, languages)
+        report = _check_pairs(
+            {**pairs, "jsonl": jsonl},
+            {**_without_none({**common, **scripts}), **limits},
+            languages,
+            normalization.value,
+        )
     if as_json:
         import json
 
@@ -182,7 +202,9 @@ def check(
         print(report.table(None if all_lines else lines))
 
 
-def _check_pairs(corpus: Mapping[str, Any], rules: Mapping[str, Any], languages: Mapping[str, Any]) -> "CleaningReport":
+def _check_pairs(
+    corpus: Mapping[str, Any], rules: Mapping[str, Any], languages: Mapping[str, Any], normalization: "Normalization"
+) -> "CleaningReport":
     from dragoman.base.errors import ConfigError
     from dragoman.base.settings.load import parse_settings
     from dragoman.data.cleaning.clean import check_data
@@ -196,10 +218,12 @@ def _check_pairs(corpus: Mapping[str, Any], rules: Mapping[str, Any], languages:
         raise ConfigError("--tmx needs --source-code and --target-code, such as en and de")
     cleaning = parse_settings(rules, CleaningConfig, _SOURCE_OF_SETTINGS)
     config = parse_settings(_without_none(corpus), CorpusConfig, _SOURCE_OF_SETTINGS)
-    return check_data(config, cleaning, **languages)
+    return check_data(config, cleaning, **languages, normalization=normalization)
 
 
-def _check_text(corpus: Mapping[str, Any], rules: Mapping[str, Any], language: str | None) -> "CleaningReport":
+def _check_text(
+    corpus: Mapping[str, Any], rules: Mapping[str, Any], language: str | None, normalization: "Normalization"
+) -> "CleaningReport":
     from dragoman.base.errors import ConfigError
     from dragoman.base.settings.load import parse_settings
     from dragoman.data.cleaning.clean import check_data
@@ -210,7 +234,7 @@ def _check_text(corpus: Mapping[str, Any], rules: Mapping[str, Any], language: s
         raise ConfigError(_USAGE)
     cleaning = parse_settings(_without_none(rules), TextCleaningConfig, _SOURCE_OF_SETTINGS)
     config = parse_settings(_without_none(corpus), TextCorpusConfig, _SOURCE_OF_SETTINGS)
-    return check_data(config, cleaning, language=language)
+    return check_data(config, cleaning, language=language, normalization=normalization)
 
 
 def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:

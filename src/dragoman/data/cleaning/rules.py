@@ -167,7 +167,7 @@ class PairRules(Rules):
         texts = list(item.texts)
         for index in range(int(self.vectors), len(texts)):
             findings += self._findings(item, index, texts[index])
-            texts[index] = _repair(texts[index], config, newlines=False)
+            texts[index] = repair_text(texts[index], config, newlines=False)
         pair = item._replace(source=texts[0], target=texts[1])
         return Checked(pair, self._violated_rule(pair), tuple(findings))
 
@@ -243,7 +243,7 @@ class TextRules(Rules):
         if config.control_characters and is_binary(text):
             return Checked(item, "control_characters")
         findings = tuple(self._findings(item, 0, text))
-        passage = item._replace(text=_repair(text, config, newlines=True, begins=item.begins, ends=item.ends))
+        passage = item._replace(text=repair_text(text, config, newlines=True, begins=item.begins, ends=item.ends))
         return Checked(passage, self._violated_rule(passage), findings)
 
     def _violated_rule(self, passage: Passage) -> str | None:
@@ -273,7 +273,11 @@ def _has_lettered_words(text: str, count: int) -> bool:
     return sum(_LETTER.search(word) is not None for word in countable_words(text)) >= count
 
 
-def _repair(text: str, config: BaseCleaningConfig, newlines: bool, begins: bool = True, ends: bool = True) -> str:
+def repair_text(text: str, config: BaseCleaningConfig, newlines: bool, begins: bool = True, ends: bool = True) -> str:
+    """Unescape a text and repair its control characters, as far as the settings require it.
+
+    newlines, begins, ends: as in `repair_control_characters`.
+    """
     if config.unescape:
         text = unescape(text)
     return repair_control_characters(text, newlines, begins, ends) if config.control_characters else text

@@ -4,13 +4,16 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from dragoman.data.cleaning.repair import repair_control_characters, unescape
+
 WARNING_SHARE = 0.01
 """Minimum share of the held-out texts whose overlap is a warning. A smaller overlap is only reported, because short
 everyday sentences are often repeated."""
 
 
 def normalise(text: str) -> str:
-    """Return a text without differences in case, spaces and Unicode normalisation forms."""
+    """Return a text without differences in case, spaces, normalisation forms, escapes and control characters."""
+    text = unescape(repair_control_characters(text, newlines=False))
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)
     return " ".join(text.casefold().split())

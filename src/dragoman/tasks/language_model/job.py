@@ -12,14 +12,13 @@ from dragoman.checkpoint.folder import read_config
 from dragoman.data.batches.batch import TextBatch, collate_text
 from dragoman.data.batches.loader import Loader
 from dragoman.data.batches.plan import BatchPlan
-from dragoman.data.corpora.documents import read_texts
 from dragoman.data.corpora.readers import check_readable
 from dragoman.data.held_out.check import Finding, TextSet, check_texts
 from dragoman.data.preparation.prepare import prepare_texts
 from dragoman.models.parts import count_parameters
 from dragoman.tasks.corpus_job import CorpusJob, ValidationSets, check_block
 from dragoman.tasks.language_model.config import LanguageModelRun
-from dragoman.tasks.language_model.validator import METRICS, HeldOutText, TextValidator
+from dragoman.tasks.language_model.validator import METRICS, TextValidator, read_held_out
 from dragoman.tasks.start import load_start, stored_text
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, Tokenizers
@@ -45,7 +44,7 @@ class LanguageModelJob(CorpusJob):
     def __init__(self, run: LanguageModelRun) -> None:
         check_readable(*run.data.corpora)
         run, tokenizers = load_vocabulary(run)
-        self._held_out = [HeldOutText(str(corpus), read_texts(corpus)) for corpus in run.data.valid_sets]
+        self._held_out = read_held_out(run.data.valid_sets, run.data.cleaning)
         started = load_start(run)
         self._tokenizers = tokenizers or started.tokenizers
         super().__init__(started.run, started.start)

@@ -1,7 +1,7 @@
 """Validation of a language model on held-out text: loss, and perplexity per token, word and byte."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,10 @@ from dragoman.base.cancellation import until_cancelled
 from dragoman.base.progress import Progress
 from dragoman.data.batches.batch import collate_text, excerpts
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
+from dragoman.data.cleaning.config import TextCleaningConfig
+from dragoman.data.cleaning.held_out import repair_like_training
+from dragoman.data.corpora.corpus import TextCorpusConfig
+from dragoman.data.corpora.documents import read_texts
 from dragoman.metrics.metric import Outputs
 from dragoman.metrics.perplexity import BytePerplexity, Loss, Perplexity, WordPerplexity
 from dragoman.metrics.text_score import TextScore, count_bytes, count_words
@@ -30,6 +34,14 @@ class HeldOutText:
 
     name: str
     documents: list[str]
+
+
+def read_held_out(sets: Iterable[TextCorpusConfig], cleaning: TextCleaningConfig) -> list[HeldOutText]:
+    """Read the validation sets, and repair them like the training corpora. Raises DataError as `read_texts` does."""
+    return [
+        HeldOutText(str(corpus), repair_like_training(read_texts(corpus), cleaning, str(corpus), newlines=True))
+        for corpus in sets
+    ]
 
 
 class TextValidator:

@@ -16,7 +16,6 @@ from dragoman.data.batches.masked import SPECIAL, MaskedBatch, MaskedCollator, c
 from dragoman.data.batches.masking import MASK, Masker
 from dragoman.data.batches.plan import BatchPlan
 from dragoman.data.batches.sentence_pairs import PairMaker
-from dragoman.data.corpora.documents import read_texts
 from dragoman.data.corpora.readers import check_readable
 from dragoman.data.held_out.check import Finding, TextSet, check_texts
 from dragoman.data.preparation.prepare import prepare_texts
@@ -27,7 +26,7 @@ from dragoman.tasks.body import fill_body, load_body
 from dragoman.tasks.corpus_job import CorpusJob, activation_bytes, check_block
 from dragoman.tasks.labelled.card import training_facts, write_training_section
 from dragoman.tasks.language_model.job import load_vocabulary
-from dragoman.tasks.language_model.validator import HeldOutText
+from dragoman.tasks.language_model.validator import read_held_out
 from dragoman.tasks.masked_language_model.config import MaskedLanguageModelRun
 from dragoman.tasks.masked_language_model.objective import NextSentenceObjective
 from dragoman.tasks.masked_language_model.replaced_tokens import Detector, ReplacedTokenObjective
@@ -56,7 +55,7 @@ class MaskedLanguageModelJob(CorpusJob):
         tokenizers = None
         if started is None:
             run, tokenizers = load_vocabulary(run)
-        self._held_out = [HeldOutText(str(corpus), read_texts(corpus)) for corpus in run.data.valid_sets]
+        self._held_out = read_held_out(run.data.valid_sets, run.data.cleaning)
         started = started or load_body(run)
         tokenizers = tokenizers or started.tokenizers
         run = started.run

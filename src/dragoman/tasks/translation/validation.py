@@ -12,6 +12,7 @@ from dragoman.base.errors import ConfigError, in_files
 from dragoman.base.progress import Progress
 from dragoman.data.batches.batch import collate
 from dragoman.data.batches.plan import BatchConfig, plan_epoch
+from dragoman.data.cleaning.held_out import repair_like_training
 from dragoman.data.corpora.corpus import CorpusConfig
 from dragoman.data.corpora.readers import read_sides
 from dragoman.decode.search import SearchConfig
@@ -44,11 +45,22 @@ class HeldOutPairs:
 
 
 def read_held_out(config: TranslationRun) -> tuple[HeldOutPairs, ...]:
-    """Read the validation sets. Raises DataError for a set that cannot be read or is blank."""
-    sets = tuple(HeldOutPairs(corpus, *read_sides(corpus)) for corpus in config.data.valid_sets)
+    """Read the validation sets, and repair them like the training corpora.
+
+    Raises DataError for a set that cannot be read or is blank.
+    """
+    sets = tuple(_read_pairs(corpus, config) for corpus in config.data.valid_sets)
     for each in sets:
         warn_of_blank_references(each.name, each.targets, [each.sources])
     return sets
+
+
+def _read_pairs(corpus: CorpusConfig, config: TranslationRun) -> HeldOutPairs:
+    sources, targets = read_sides(corpus)
+    cleaning, (source, target) = config.data.cleaning, corpus.side_names
+    if config.text.vectors is None:
+        sources = repair_like_training(sources, cleaning, source)
+    return HeldOutPairs(corpus, sources, repair_like_training(targets, cleaning, target))
 
 
 def choose_tokenizers(sets: Sequence[HeldOutPairs], language: str | None, name: str = AUTO) -> list[str]:
