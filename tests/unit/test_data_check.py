@@ -79,4 +79,4 @@ def test_the_unicode_normalisation_is_an_option(
     assert main(["data", "check", "--tsv", str(path), *options]) == 0
     assert f"2 pairs read, {kept} kept" in capsys.readouterr().out
     assert main(["data", "check", "--text", str(path), *options]) == 0
-    assert f"2 passages read, {kept} kept" in capsys.readouterr().out
+    assert f"2 documents read, {kept} kept" in capsys.readouterr().out
