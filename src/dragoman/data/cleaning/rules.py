@@ -274,7 +274,7 @@ def _has_lettered_words(text: str, count: int) -> bool:
 
 
 def repair_text(text: str, config: BaseCleaningConfig, newlines: bool, begins: bool = True, ends: bool = True) -> str:
-    """Unescape a text and repair its control characters, as far as the settings require it.
+    """Unescape a text and repair its control characters, each if the settings require it.
 
     newlines, begins, ends: as in `repair_control_characters`.
     """
