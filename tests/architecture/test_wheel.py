@@ -107,7 +107,7 @@ def test_engines_for_other_processors(processor: str, tmp_path: Path) -> None:
         return
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
-    (library,) = (tmp_path / "site" / PREBUILT).iterdir()
+    (library,) = (tmp_path / "site" / PREBUILT).glob("engine-*.so")
     (tmp_path / "program.c").write_text(
         "#include <dlfcn.h>\n#include <stdint.h>\n#include <stdio.h>\n"
         "int main(int count, char **arguments) {\n"

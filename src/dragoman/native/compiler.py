@@ -46,7 +46,8 @@ class LibrarySource:
 
 ENGINE = LibrarySource("engine", "the native engine", "use --engine torch")
 NGRAMS = LibrarySource("ngrams", "the library for n-gram models")
-LIBRARIES = (ENGINE, NGRAMS)
+PHRASES = LibrarySource("phrases", "the library for phrase-based translation")
+LIBRARIES = (ENGINE, NGRAMS, PHRASES)
 """All libraries. Wheels contain each of them for all instruction sets."""
 
 

@@ -1,12 +1,15 @@
 """The registry of tasks: `task.kind` of a recipe selects the config class of the run and the job that trains the model.
 
-To add a task, create a folder with a `RunConfig` and a `Job`, and register a `TaskKind` in this file.
+To add a task, create a folder with a `RunConfig` and a `Job`, and register a `TaskKind` in this file. A task without
+the training loop has an `EstimatedRun` and a function that estimates the model instead.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
+from dragoman.base.errors import ConfigError
 from dragoman.models.settings import ModelSettings
+from dragoman.tasks.estimation import Estimate, EstimatedRun
 from dragoman.tasks.labelled.config import AnsweringRun, ClassificationRun, RegressionRun, TaggingRun
 from dragoman.tasks.labelled.jobs import AnsweringJob, ClassificationJob, RegressionJob, TaggingJob
 from dragoman.tasks.labelled_tasks.config import LabelledTasksRun
@@ -26,13 +29,15 @@ class TaskKind:
 
     name: the value of `task.kind`. run: the config class of its runs. open_job: a function that opens the job of a run.
     placeholders: overrides for required settings that do not affect the model. With these values, `describe` can load
-    an incomplete recipe.
+    an incomplete recipe. estimate: for tasks without the training loop, the function that estimates the model; either
+    `open_job` or `estimate` is None.
     """
 
     name: str
-    run: type[RunConfig]
-    open_job: OpenJob
+    run: type[RunConfig] | type[EstimatedRun]
+    open_job: OpenJob | None
     placeholders: tuple[str, ...] = ("out=run",)
+    estimate: Estimate | None = None
 
     @property
     def model(self) -> type[ModelSettings]:
@@ -95,5 +100,11 @@ LABELLED_TASKS = register(
 
 
 def open_job(run: Any) -> Job:
-    """Run all cheap checks and open the job of a run of any task. Raises ConfigError and DataError."""
-    return TASKS[run.task.kind].open_job(run)
+    """Run all cheap checks and open the job of a run of any task.
+
+    Raises ConfigError, also for a task without the training loop, and DataError.
+    """
+    task = TASKS[run.task.kind]
+    if task.open_job is None:
+        raise ConfigError(f"task.kind={task.name} estimates its model from counts, without training updates")
+    return task.open_job(run)

@@ -17,6 +17,7 @@ from dragoman.checkpoint.folder import CONFIG
 from dragoman.checkpoint.start import Start
 from dragoman.models.kinds import kind_of
 from dragoman.models.settings import PresetSettings
+from dragoman.tasks.estimation import EstimatedRun
 from dragoman.text.tokenizers import TextConfig, Tokenizers
 from dragoman.training.task import RunConfig
 
@@ -42,14 +43,13 @@ class StartedRun:
     continues: bool = False
 
 
-def load_start(run: RunConfig) -> StartedRun:
+def load_start(run: RunConfig | EstimatedRun) -> StartedRun:
     """Read the model folder `train.start`, if it is set, and complete the `model` and `text` sections from it.
 
     Raises ConfigError if the run continues training a model and contradicts its settings, ModelError if the folder is
     not a model folder.
     """
-    folder = run.train.start
-    if folder is None:
+    if isinstance(run, EstimatedRun) or (folder := run.train.start) is None:
         return StartedRun(run)
     start = Start.load(folder, run.train.start_parts)
     origin = Origin("train.start", folder, start.loaded.config)

@@ -10,13 +10,14 @@ from dragoman.base.log import quietly
 from dragoman.base.settings.load import PYTHON, Overrides, Source, all_overrides, load_settings, read_document
 from dragoman.base.settings.reference import Section, sections, select
 from dragoman.checkpoint.folder import CONFIG
+from dragoman.tasks.estimation import EstimatedRun, estimate_run
 from dragoman.tasks.kinds import TASKS, TRANSLATION, TaskKind, open_job
 from dragoman.tasks.seeds import train_seeds
 from dragoman.training.run.loop import TrainingResult, run
 from dragoman.training.task import RunConfig
 
-Recipe = str | Path | Mapping[str, Any] | RunConfig | None
-"""A YAML file, a run folder, nested settings, a `RunConfig`, or None if the overrides contain all settings."""
+Recipe = str | Path | Mapping[str, Any] | RunConfig | EstimatedRun | None
+"""A YAML file, a run folder, nested settings, a run config, or None if the overrides contain all settings."""
 
 
 def train(
@@ -40,6 +41,8 @@ def train(
     """
     with quietly(quiet):
         config = load_recipe(recipe, overrides)
+        if (estimate := TASKS[config.task.kind].estimate) is not None:
+            return estimate_run(config, estimate, resume, profile)
         if config.seeds > 1:
             return train_seeds(config, lambda each: run(each, open_job, resume=resume, profile=profile))
         return run(config, open_job, resume=resume, profile=profile)
@@ -51,7 +54,7 @@ def load_recipe(recipe: Recipe, overrides: Overrides) -> Any:
     For a run folder, returns the config of its run, with `out` set to the folder's current path. Raises ConfigError for
     invalid settings, a folder without a run, and an unknown task.
     """
-    if isinstance(recipe, RunConfig) and not overrides:
+    if isinstance(recipe, RunConfig | EstimatedRun) and not overrides:
         return recipe
     if isinstance(recipe, str | Path) and (folder := Path(recipe)).is_dir():
         recipe, overrides = run_settings(folder), all_overrides({"out": str(folder)}, overrides)
@@ -68,7 +71,7 @@ def run_settings(folder: Path) -> Path:
 
 def task_of(recipe: Source, overrides: Overrides) -> TaskKind:
     """Return the task that a recipe and overrides select. Raises ConfigError for an unknown task."""
-    if isinstance(recipe, RunConfig):
+    if isinstance(recipe, RunConfig | EstimatedRun):
         return TASKS[recipe.task.kind]
     kind = _kind_name(read_document(recipe).content.get("task"))
     origin = PYTHON if isinstance(recipe, Mapping) else str(recipe)

@@ -1,0 +1,105 @@
+"""`AlignedCorpus`: word-aligned sentence pairs as ids, and the word translation probabilities of their links."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ids = NDArray[np.int32]
+Offsets = NDArray[np.int64]
+
+
+def concatenate(sentences: Sequence[Sequence[int]]) -> tuple[Ids, Offsets]:
+    """Return the ids of all sentences and the start of each sentence, followed by the total number of ids."""
+    starts = np.zeros(len(sentences) + 1, np.int64)
+    np.cumsum([len(ids) for ids in sentences], out=starts[1:])
+    words = np.fromiter((word for ids in sentences for word in ids), np.int32, int(starts[-1]))
+    return words, starts
+
+
+@dataclass(frozen=True)
+class AlignedCorpus:
+    """N word-aligned sentence pairs.
+
+    source, target: ids of all words. source_starts, target_starts: (N + 1) start of each sentence. links: (L, 2)
+    positions within the sentences of linked words, from 0. link_starts: (N + 1) first link of each sentence.
+    """
+
+    source: Ids
+    source_starts: Offsets
+    target: Ids
+    target_starts: Offsets
+    links: Ids
+    link_starts: Offsets
+
+    @classmethod
+    def of(
+        cls,
+        sources: Sequence[Sequence[int]],
+        targets: Sequence[Sequence[int]],
+        links: Sequence[Sequence[tuple[int, int]]],
+    ) -> "AlignedCorpus":
+        """Create a corpus from the word ids and the links (i, j) of each sentence pair."""
+        source, source_starts = concatenate(sources)
+        target, target_starts = concatenate(targets)
+        link_starts = np.zeros(len(links) + 1, np.int64)
+        np.cumsum([len(each) for each in links], out=link_starts[1:])
+        pairs = np.array([link for each in links for link in each], np.int32).reshape(-1, 2)
+        return cls(source, source_starts, target, target_starts, pairs, link_starts)
+
+    @property
+    def linked_words(self) -> tuple[Ids, Ids]:
+        """The source word and the target word of each link (L,)."""
+        counts = np.diff(self.link_starts)
+        return (
+            self.source[np.repeat(self.source_starts[:-1], counts) + self.links[:, 0]],
+            self.target[np.repeat(self.target_starts[:-1], counts) + self.links[:, 1]],
+        )
+
+
+@dataclass(frozen=True)
+class WordProbabilities:
+    """Relative frequencies of linked words (Koehn et al. 2003, section 4.3). A word without links is linked to null.
+
+    source_given_target, target_given_source: (L,), for each link. source_given_null: (source words), target_given_null:
+    (target words), for each word of the corpus.
+    """
+
+    source_given_target: NDArray[np.float32]
+    target_given_source: NDArray[np.float32]
+    source_given_null: NDArray[np.float32]
+    target_given_null: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, corpus: AlignedCorpus) -> "WordProbabilities":
+        """Count the links of a corpus."""
+        sources, targets = corpus.linked_words
+        keys = sources.astype(np.int64) << 32 | targets
+        _, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
+        joint = counts[inverse].astype(np.float64)
+        per_source, per_target = np.bincount(sources), np.bincount(targets)
+        counts_per_sentence = np.diff(corpus.link_starts)
+        rows = [
+            np.repeat(starts[:-1], counts_per_sentence) + corpus.links[:, side]
+            for side, starts in enumerate((corpus.source_starts, corpus.target_starts))
+        ]
+        return cls(
+            (joint / per_target[targets]).astype(np.float32) if len(joint) else np.zeros(0, np.float32),
+            (joint / per_source[sources]).astype(np.float32) if len(joint) else np.zeros(0, np.float32),
+            _null_probabilities(corpus.source, rows[0]),
+            _null_probabilities(corpus.target, rows[1]),
+        )
+
+
+def _null_probabilities(words: Ids, linked: Offsets) -> NDArray[np.float32]:
+    """Return the share of each word among all words without links. linked: positions of the linked words.
+
+    A word that always has links is counted once, so that no probability is zero.
+    """
+    has_link = np.zeros(len(words), bool)
+    has_link[linked] = True
+    if not len(words):
+        return np.zeros(0, np.float32)
+    counts = np.maximum(np.bincount(words[~has_link], minlength=int(words.max()) + 1), 1)
+    return np.asarray(counts[words] / max(1, int((~has_link).sum())), np.float32).clip(max=1)

@@ -1,0 +1,128 @@
+"""Extraction of the phrase pairs that are consistent with word alignments (Och and Ney 2004; Koehn et al. 2003)."""
+
+import ctypes
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.base.cancellation import until_cancelled
+from dragoman.base.errors import ResourceError
+from dragoman.statistical import library
+from dragoman.statistical.aligned_corpus import AlignedCorpus, Ids, WordProbabilities
+
+_BLOCK = 2000
+"""Number of sentence pairs per call of the library."""
+
+
+class Occurrences(NamedTuple):
+    """Phrase pairs as they occur in a corpus (n,), in the order of its sentences.
+
+    source, target: position of the first word of each side in the corpus. source_length, target_length: number of
+    words. previous, next: orientation of the previous and of the next phrase: 0 monotone, 1 swap, 2 discontinuous
+    (Koehn et al. 2005). source_given_target, target_given_source: logarithms of the lexical weights (Koehn et al.
+    2003).
+    """
+
+    source: NDArray[np.int64]
+    target: NDArray[np.int64]
+    source_length: NDArray[np.int8]
+    target_length: NDArray[np.int8]
+    previous: NDArray[np.int8]
+    next: NDArray[np.int8]
+    source_given_target: NDArray[np.float32]
+    target_given_source: NDArray[np.float32]
+
+
+_TYPES = (np.int64, np.int64, np.int8, np.int8, np.int8, np.int8, np.float32, np.float32)
+
+
+def extract_phrases(
+    corpus: AlignedCorpus, probabilities: WordProbabilities, max_length: int = 7, threads: int = 1
+) -> Occurrences:
+    """Return all phrase pairs of at most `max_length` words per side that are consistent with the alignment.
+
+    A pair is consistent if it has a link and no word of one side is linked to a word outside the other side. Words
+    without links are included in all possible ways at the edges. Raises ResourceError if memory is exhausted.
+    """
+    native = library.AlignedCorpus.of(
+        {
+            "source_starts": corpus.source_starts,
+            "target_starts": corpus.target_starts,
+            "link_starts": corpus.link_starts,
+            "links": corpus.links,
+            **probabilities.__dict__,
+        },
+        sentences=len(corpus.source_starts) - 1,
+        max_length=max_length,
+    )
+    compiled = library.phrase_library()
+
+    def extract(first: int) -> Occurrences:
+        last = min(first + _BLOCK, native.sentences)
+        count = compiled.phrases_extract(ctypes.byref(native), first, last, None)
+        if count >= 0:
+            arrays: dict[str, NDArray[Any]] = {
+                name: np.empty(count, kind) for name, kind in zip(Occurrences._fields, _TYPES, strict=True)
+            }
+            out = library.PhraseOccurrences.of(arrays)
+            count = compiled.phrases_extract(ctypes.byref(native), first, last, ctypes.byref(out))
+        if count < 0:
+            raise ResourceError("phrase extraction ran out of memory: free memory, or lower model.max_phrase_length")
+        return Occurrences(**arrays)
+
+    with ThreadPoolExecutor(threads) as pool:
+        blocks = list(until_cancelled(pool.map(extract, range(0, native.sentences, _BLOCK))))
+    if not blocks:
+        return Occurrences(*(np.zeros(0, kind) for kind in _TYPES))
+    return Occurrences(*(np.concatenate(part) for part in zip(*blocks, strict=True)))
+
+
+class Trie(NamedTuple):
+    """Word sequences as a trie in breadth-first order. Node 0 is the empty sequence.
+
+    words: (nodes) last word of each sequence; −1 for node 0. parents: (nodes). children: (nodes + 1); the children of
+    node n are children[n] to children[n + 1], sorted by word.
+    """
+
+    words: Ids
+    parents: Ids
+    children: Ids
+
+    def sequences(self) -> tuple[Ids, Ids]:
+        """Return the words of all sequences, and the start of each sequence followed by the total number of words."""
+        lengths = np.zeros(len(self.words), np.int32)
+        for node in range(1, len(self.words)):
+            lengths[node] = lengths[self.parents[node]] + 1
+        starts = np.zeros(len(self.words) + 1, np.int32)
+        np.cumsum(lengths, out=starts[1:])
+        words = np.empty(int(starts[-1]), np.int32)
+        nodes = np.arange(len(self.words))
+        position = starts[1:] - 1
+        while (active := nodes > 0).any():
+            words[position[active]] = self.words[nodes[active]]
+            position = np.where(active, position - 1, position)
+            nodes = np.where(active, self.parents[nodes], 0)
+        return words, starts
+
+
+def build_trie(words: Ids, starts: NDArray[np.int64], lengths: NDArray[np.int8]) -> tuple[Trie, Ids]:
+    """Return a trie of word sequences, including their prefixes, and the node (n,) of each sequence.
+
+    words: ids of a corpus. starts, lengths: (n,) position and number of words of each sequence.
+    """
+    nodes = np.zeros(len(starts), np.int64)
+    levels: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []  # the parents and words of each level
+    total = 1
+    for depth in range(int(lengths.max(initial=0))):
+        active = np.flatnonzero(lengths > depth)
+        keys = nodes[active] << 32 | words[starts[active] + depth]
+        unique, inverse = np.unique(keys, return_inverse=True)
+        levels.append((unique >> 32, unique & 0xFFFFFFFF))
+        nodes[active] = total + inverse
+        total += len(unique)
+    parents = np.concatenate([[0], *(level[0] for level in levels)]).astype(np.int32)
+    ids = np.concatenate([[-1], *(level[1] for level in levels)]).astype(np.int32)
+    children = np.searchsorted(parents[1:], np.arange(total + 1)).astype(np.int32) + 1
+    return Trie(ids, parents, children), nodes.astype(np.int32)
