@@ -31,7 +31,9 @@ class Bigrams:
     def native(self) -> library.LanguageModel:
         model = library.LanguageModel.of(
             {"start": np.array([START], np.int32), "empty": np.array([0], np.int32)},
-            state_size=4, end=END, unknown=UNKNOWN,
+            state_size=4,
+            end=END,
+            unknown=UNKNOWN,
         )
         model.score = cast(self.callback, c_void_p).value
         return model
@@ -48,8 +50,10 @@ def random_table(generator: np.random.Generator, reordered: bool) -> PhraseTable
         target = tuple(generator.integers(4, 9, generator.integers(1, 3)).tolist())
         pairs[source, target] = generator.normal(-1, 0.7, 4)
     table = build_table(
-        Phrases.of([source for source, _ in pairs]), Phrases.of([target for _, target in pairs]),
-        np.array(list(pairs.values()), np.float32), 3,
+        Phrases.of([source for source, _ in pairs]),
+        Phrases.of([target for _, target in pairs]),
+        np.array(list(pairs.values()), np.float32),
+        3,
     )
     if not reordered:
         return table
@@ -62,8 +66,13 @@ def orientation(start: int, end: int, following_start: int, following_end: int) 
 
 
 def derivations(
-    table: PhraseTable, source: list[int], limit: int, covered: frozenset[int] = frozenset(), start: int = -1,
-    end: int = 0, last: int | None = None,
+    table: PhraseTable,
+    source: list[int],
+    limit: int,
+    covered: frozenset[int] = frozenset(),
+    start: int = -1,
+    end: int = 0,
+    last: int | None = None,
 ) -> Iterator[tuple[list[int], np.ndarray]]:
     """Yield the words and the features, without the language model, of every derivation that the limit allows."""
     size = 14 if table.reordering is not None else 8
@@ -134,9 +143,7 @@ def test_unlimited_search_equals_enumeration(seed: int, reordered: bool) -> None
     limit = int(generator.integers(0, 6))
     source = generator.integers(0, 5, generator.integers(1, 6)).tolist()  # word 4 is not in the table
     expected = enumerate_all(table, model, source, limit, weights)
-    (found,) = PhraseSearch(table, model.native).translate(
-        [source], weights, SearchLimits(0, 0, 0, limit), nbest=20
-    )
+    (found,) = PhraseSearch(table, model.native).translate([source], weights, SearchLimits(0, 0, 0, limit), nbest=20)
     ranked = sorted(expected.values(), reverse=True)[: len(found)]
     assert [each.score for each in found] == pytest.approx(ranked)
     assert len(found) == min(20, len(expected))

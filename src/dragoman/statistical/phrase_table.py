@@ -133,9 +133,7 @@ class Phrases(NamedTuple):
         return cls(words, starts[:-1], np.diff(starts).astype(np.int8))
 
 
-def build_table(
-    sources: Phrases, targets: Phrases, features: NDArray[np.float32], max_length: int
-) -> PhraseTable:
+def build_table(sources: Phrases, targets: Phrases, features: NDArray[np.float32], max_length: int) -> PhraseTable:
     """Return a table of N different phrase pairs in any order. features: (N, F), logarithms."""
     source_trie, source = build_trie(*sources)
     target_trie, target = build_trie(*targets)
