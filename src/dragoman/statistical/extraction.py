@@ -75,7 +75,8 @@ def extract_phrases(
     with ThreadPoolExecutor(threads) as pool:
         blocks = list(until_cancelled(pool.map(extract, range(0, native.sentences, _BLOCK))))
     if not blocks:
-        return Occurrences(*(np.zeros(0, kind) for kind in _TYPES))
+        empty: list[NDArray[Any]] = [np.zeros(0, kind) for kind in _TYPES]
+        return Occurrences(*empty)
     return Occurrences(*(np.concatenate(part) for part in zip(*blocks, strict=True)))
 
 
