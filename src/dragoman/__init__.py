@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dragoman.data.cleaning.clean import check_data
     from dragoman.documents.document import translate_document
     from dragoman.evaluation.evaluate import evaluate
+    from dragoman.evaluation.evaluate_alignments import evaluate_alignments
     from dragoman.evaluation.evaluate_labels import evaluate_labels
     from dragoman.evaluation.minimal_pairs import evaluate_pairs
     from dragoman.evaluation.score import score
@@ -62,6 +63,7 @@ __all__ = [
     "distill",
     "draw_positions",
     "evaluate",
+    "evaluate_alignments",
     "evaluate_labels",
     "evaluate_pairs",
     "export",
@@ -97,6 +99,7 @@ _MODULES = {
     "distill": "augmentation.distill",
     "draw_positions": "lecture.draw_positions",
     "evaluate": "evaluation.evaluate",
+    "evaluate_alignments": "evaluation.evaluate_alignments",
     "evaluate_labels": "evaluation.evaluate_labels",
     "evaluate_pairs": "evaluation.minimal_pairs",
     "export": "exchange.formats",

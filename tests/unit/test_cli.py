@@ -42,6 +42,7 @@ FROZEN = {
     "--beam --length-penalty --coverage-penalty --unknown --documents --heading --stride --batch-size --device "
     "--threads --quiet -q "
     "--ensemble --language-model --fusion --precision-cost --pairs --test --compare --confusion --vectors --task "
+    "--alignments --gold-base --hypothesis-base "
     "--engine --precision --divide --no-divide",
     "predict": "model settings --input -i --output -o --task --fills --vectors --format --batch-tokens --engine "
     "--precision --device --threads --quiet -q",

@@ -105,6 +105,29 @@ def evaluate(
             "good=right bad=wrong.",
         ),
     ] = None,
+    alignments: Annotated[
+        Path | None,
+        typer.Option(
+            "--alignments",
+            metavar="GOLD",
+            help="Annotated word alignments: the AER, precision, recall and F1 of the links in each --hypothesis file. "
+            "Links are 3-4, and possible links of GOLD are 3p4, 3?4 or 3-4-P; files in NAACL's format are read as well.",
+        ),
+    ] = None,
+    gold_base: Annotated[
+        int | None,
+        typer.Option(
+            "--gold-base", metavar="0|1", help="Number of the first word of a sentence in GOLD (default: detected)."
+        ),
+    ] = None,
+    hypothesis_base: Annotated[
+        int | None,
+        typer.Option(
+            "--hypothesis-base",
+            metavar="0|1",
+            help="Number of the first word of a sentence in the --hypothesis files of --alignments (default: detected).",
+        ),
+    ] = None,
     compare: Annotated[
         list[Path] | None,
         typer.Option(
@@ -147,7 +170,7 @@ def evaluate(
     quiet: Quiet = False,
 ) -> None:
     """Compute BLEU, chrF and TER with their signatures, the perplexity of a language model on --reference, its accuracy
-    on --pairs, or the accuracy, F1 or correlation of predicted labels on --test.
+    on --pairs, the accuracy, F1 or correlation of predicted labels on --test, or the error rate of word alignments.
 
     Perplexity is reported per token, word and byte. Values per word and byte are comparable between vocabularies.
     """
@@ -167,6 +190,16 @@ def evaluate(
     }
     references = reference or []
     tokenizers = {"--tokenizer": None if tokenizer == "auto" else tokenizer, "--tokenized": tokenized}
+    base_options = {"--gold-base": gold_base, "--hypothesis-base": hypothesis_base}
+    if alignments is not None:
+        options = options_by_name({name: value for name, value in settings.items() if name != "search"})
+        given = {"a model folder": model, "--metric": metric, "--test": test, "--pairs": pairs, "--compare": compare}
+        reject_options({**given, **tokenizers, "--ensemble": ensemble, **options}, "without --alignments")
+        _print_alignment_scores(alignments, hypothesis or [], base_options, source, references, as_json)
+        return
+    reject_options(
+        {name: value if value is None else str(value) for name, value in base_options.items()}, "with --alignments"
+    )
     engines = {name: value for name, value in (("engine", engine), ("precision", precision)) if value is not None}
     if test is not None or pairs is not None:
         option = "--pairs" if test is None else "--test"
@@ -285,6 +318,31 @@ def _print_label_measures(
         print(_format_json({"tests": listed}))
     else:
         print("\n\n".join(f"{test}\n{each}" for test, each in zip(tests, results, strict=True)))
+
+
+def _print_alignment_scores(
+    gold: Path,
+    hypotheses: Sequence[Path],
+    bases: Mapping[str, Any],
+    source: Path | None,
+    references: Sequence[Path],
+    as_json: bool,
+) -> None:
+    """Print the AER, precision, recall and F1 of word alignments."""
+    from dragoman.base.errors import ConfigError
+    from dragoman.evaluation.evaluate_alignments import evaluate_alignments
+
+    if len(references) > 1:
+        raise ConfigError("--alignments aligns each source with a single target: give --reference once")
+    result = evaluate_alignments(
+        gold,
+        hypotheses,
+        gold_base=bases["--gold-base"],
+        hypothesis_base=bases["--hypothesis-base"],
+        source=source,
+        target=next(iter(references), None),
+    )
+    print(_format_json(result.as_json()) if as_json else result)
 
 
 def _print_pair_accuracy(

@@ -57,7 +57,7 @@ def evaluate(
     Raises DataError for unequal numbers of lines, ConfigError for incompatible arguments, and the errors of
     `Translator`.
     """
-    named_references, systems = _name_texts(reference, "reference"), _name_texts(hypothesis, "hypothesis")
+    named_references, systems = name_texts(reference, "reference"), name_texts(hypothesis, "hypothesis")
     inputs: set[Need] = {"references"} if source is None else {"references", "sources"}
     metrics = list(computable_metrics(inputs) if metric is None else metric)
     for key in metrics:
@@ -98,7 +98,7 @@ def evaluate(
     return Evaluation.merge(parts, list(scorers))
 
 
-def _name_texts(texts: Lines | Sequence[Lines] | Mapping[str, Lines], name: str) -> list[tuple[str, Lines]]:
+def name_texts(texts: Lines | Sequence[Lines] | Mapping[str, Lines], name: str) -> list[tuple[str, Lines]]:
     """Return pairs of a name and a text. The name of a file is its path; other names are derived from `name`."""
     if isinstance(texts, Mapping):
         return list(texts.items())
