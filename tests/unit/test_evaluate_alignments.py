@@ -99,7 +99,7 @@ def test_wrong_base_and_direction_are_noticed(capsys: pytest.CaptureFixture[str]
     assert "moved: AER is 80.00, but would be 0.00 if the numbers of all words were larger by one" in message
     evaluate_alignments(gold, {"exchanged": ["2-1 4-2 5-3 1-4 7-5"] * 10}, quiet=True)
     message = capsys.readouterr().err
-    assert "exchanged: AER is 80.00, but would be 0.00 if source and target were exchanged" in message
+    assert "exchanged: AER is 100.00, but would be 0.00 if source and target were exchanged" in message
     evaluate_alignments(gold, {"system": gold}, quiet=True)
     assert capsys.readouterr().err == ""
 

@@ -5,9 +5,9 @@
 | Pharaoh | `3-4` | | sentence pair |
 | talp, with possible links | `3-4` | `3p4` or `3?4` | sentence pair |
 | Hansards, with possible links | `3-4` or `3-4-S` | `3-4-P` | sentence pair |
-| NAACL (.wa) | `17 3 4` or `17 3 4 S` | `17 3 4 P` | link; the first number is that of the sentence pair, from 1 |
+| NAACL (.wa) | `17 3 4` or `17 3 4 S` | `17 3 4 P` | link; the first number is the sentence pair's, from 1 |
 
-In NAACL's format, words are numbered from 1, and links with the number 0 (NULL) are ignored. A link with a confidence in
+| NAACL (.wa) | `17 3 4` or `17 3 4 S` | `17 3 4 P` | link, after the number of the sentence pair, from 1 |
 a fifth field is read as well. The other formats do not define the number of the first word: see `detect_base`.
 """
 
@@ -107,8 +107,8 @@ def _parse_line(name: str, number: int, line: str) -> list[FileLink]:
         match = _LINK.fullmatch(field)
         if match is None:
             raise DataError(
-                f"{name}, line {number}: '{field[:40]}' is not a link. Write links as 3-4 and possible links as 3p4, 3?4 "
-                "or 3-4-P"
+                f"{name}, line {number}: '{field[:40]}' is not a link. Write links as 3-4 and possible links as 3p4, "
+                "3?4 or 3-4-P"
             )
         source, target, mark, possible = match.groups()
         links.append(FileLink(int(source), int(possible or target), possible is not None or mark == "P"))

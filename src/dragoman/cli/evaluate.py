@@ -111,7 +111,7 @@ def evaluate(
             "--alignments",
             metavar="GOLD",
             help="Annotated word alignments: the AER, precision, recall and F1 of the links in each --hypothesis file. "
-            "Links are 3-4, and possible links of GOLD are 3p4, 3?4 or 3-4-P; files in NAACL's format are read as well.",
+            "Links are 3-4, and possible links of GOLD are 3p4, 3?4 or 3-4-P. NAACL's format is supported as well.",
         ),
     ] = None,
     gold_base: Annotated[
@@ -125,7 +125,7 @@ def evaluate(
         typer.Option(
             "--hypothesis-base",
             metavar="0|1",
-            help="Number of the first word of a sentence in the --hypothesis files of --alignments (default: detected).",
+            help="Number of the first word of a sentence in the links of --hypothesis (default: detected).",
         ),
     ] = None,
     compare: Annotated[

@@ -148,7 +148,8 @@ def _parse_files(files: Sequence[tuple[str, list[str]]], texts: Mapping[str, Seq
     for name, number in counted[1:]:
         if number != pairs:
             raise DataError(
-                f"{first} has {pairs} lines and {name} has {number}: line n of one must correspond to line n of the other"
+                f"{first} has {pairs} lines and {name} has {number}: line n of one must correspond to line n of the "
+                "other"
             )
     return [
         LinkFile.parse(name, lines, pairs) if file.is_naacl else file

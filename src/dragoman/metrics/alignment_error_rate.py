@@ -1,4 +1,4 @@
-"""The alignment error rate (AER), precision, recall and F1 of word alignments, from counts of links per sentence pair."""
+"""The alignment error rate (AER), precision, recall and F1 of word alignments, from counts per sentence pair."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -44,9 +44,9 @@ def count_all(gold: Sequence[GoldLinks], alignments: Sequence[Set[Link]]) -> Cou
 def measure(counts: Counts, name: Measure) -> NDArray[np.float64]:
     """Return a measure in percent, (…), from summed counts (…, 4).
 
-    AER = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|), precision = |A ∩ P| / |A|, recall = |A ∩ S| / |S|; F1 is the harmonic mean
-    of precision and recall. Without any links, AER is 0 if there are no sure links either, and precision is 100. Source:
-    Och and Ney (2003), "A systematic comparison of various statistical alignment models", section 5.2.
+    AER = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|), precision = |A ∩ P| / |A| and recall = |A ∩ S| / |S|. F1 is the harmonic
+    mean of precision and recall. Without any links, precision is 100, and AER is 0 if there are no sure links either.
+    Source: Och and Ney (2003), "A systematic comparison of various statistical alignment models", section 5.2.
     """
     sure, possible, links, all_sure = np.moveaxis(counts, -1, 0)
     if name == "aer":
@@ -79,7 +79,7 @@ class MeasuredScore:
 
 def score_alignments(
     systems: Sequence[Counts], signature: str, samples: int = 1000, seed: int = 12345
-) -> tuple[list[dict[Measure, MeasuredScore]], list[dict[Measure, Comparison]]]:
+) -> tuple[list[dict[Measure, MeasuredScore]], list[dict[str, Comparison]]]:
     """Return all measures of each system, and the comparisons of each system after the first with the first.
 
     systems: the counts (N, 4) of each system on the same sentence pairs. All systems are resampled together, with the
@@ -103,7 +103,7 @@ def score_alignments(
                 for key, name in MEASURES.items()
             }
         )
-    comparisons = [
+    comparisons: list[dict[str, Comparison]] = [
         {
             key: compare_resampled(
                 scores[0][key].score, other[key].score, values[0][key], other_values[key], samples, seed
