@@ -5,10 +5,10 @@
 | Pharaoh | `3-4` | | sentence pair |
 | talp, with possible links | `3-4` | `3p4` or `3?4` | sentence pair |
 | Hansards, with possible links | `3-4` or `3-4-S` | `3-4-P` | sentence pair |
-| NAACL (.wa) | `17 3 4` or `17 3 4 S` | `17 3 4 P` | link; the first number is the sentence pair's, from 1 |
+| NAACL (.wa) | `17 3 4` or `17 3 4 S` | `17 3 4 P` | link. The sentence pairs are numbered from 1 |
 
-| NAACL (.wa) | `17 3 4` or `17 3 4 S` | `17 3 4 P` | link, after the number of the sentence pair, from 1 |
-a fifth field is read as well. The other formats do not define the number of the first word: see `detect_base`.
+In NAACL's format, words are numbered from 1, and links with the number 0 (NULL) are ignored. A fifth
+field with a confidence is allowed. The other formats do not define the number of the first word: see `detect_base`.
 """
 
 import re

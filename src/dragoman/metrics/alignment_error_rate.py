@@ -44,9 +44,9 @@ def count_all(gold: Sequence[GoldLinks], alignments: Sequence[Set[Link]]) -> Cou
 def measure(counts: Counts, name: Measure) -> NDArray[np.float64]:
     """Return a measure in percent, (…), from summed counts (…, 4).
 
-    AER = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|), precision = |A ∩ P| / |A| and recall = |A ∩ S| / |S|. F1 is the harmonic
-    mean of precision and recall. Without any links, precision is 100, and AER is 0 if there are no sure links either.
-    Source: Och and Ney (2003), "A systematic comparison of various statistical alignment models", section 5.2.
+    AER = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|), precision = |A ∩ P| / |A| and recall = |A ∩ S| / |S|. F1 is the
+    harmonic mean of precision and recall. Without any links, precision is 100, and AER is 0 if there are no sure links
+    either. Source: Och and Ney (2003), "A systematic comparison of various statistical alignment models", section 5.2.
     """
     sure, possible, links, all_sure = np.moveaxis(counts, -1, 0)
     if name == "aer":
