@@ -27,6 +27,7 @@ from dragoman import Translator
 from dragoman.base.errors import DragomanError
 from dragoman.checkpoint.folder import load_model_folder, write_model_folder
 from dragoman.checkpoint.tensors import model_parameters
+from dragoman.data.corpora.inputs import read_lines
 from dragoman.data.workers import available_cores
 from dragoman.decode.search import SearchConfig
 from dragoman.exchange.ctranslate2.folder import export
@@ -36,7 +37,6 @@ from dragoman.metrics.bleu import BLEU
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.native import build
 from dragoman.translation.choice import AUTOMATIC, ENGINES
-from dragoman.translation.files.lines import read_lines
 
 Contender = Callable[[Sequence[str], int, int], list[str]]
 """Translates texts with a beam size and a batch size."""

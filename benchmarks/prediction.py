@@ -26,12 +26,12 @@ import torch
 
 from dragoman import Predictor, import_model
 from dragoman.base.errors import DragomanError
+from dragoman.data.corpora.inputs import read_lines
 from dragoman.models.encoder_only import EncoderOnlyConfig
 from dragoman.native.build import best_library
 from dragoman.prediction.outputs import length_batches
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, VocabularySizes, train_tokenizers
-from dragoman.translation.files.lines import read_lines
 
 Contender = Callable[[Sequence[str]], np.ndarray]
 """Returns the probabilities of the classes, or the vector, of each text."""

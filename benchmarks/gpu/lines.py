@@ -4,8 +4,8 @@ import time
 from pathlib import Path
 
 from dragoman import Translator
+from dragoman.data.corpora.inputs import read_lines
 from dragoman.metrics.bleu import BLEU
-from dragoman.translation.files.lines import read_lines
 
 
 def lines(model: Path, source: Path, reference: Path) -> None:

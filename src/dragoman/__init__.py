@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any  # noqa: E402
 from dragoman.base.machine.startup import limit_thread_spinning, tolerate_missing_temporary_folder  # noqa: E402
 
 if TYPE_CHECKING:
+    from dragoman.alignment.align import align
+    from dragoman.alignment.word_aligner import WordAligner
     from dragoman.augmentation.backtranslate import backtranslate
     from dragoman.augmentation.distill import distill
     from dragoman.base.errors import DragomanError
@@ -54,7 +56,9 @@ __all__ = [
     "Predictor",
     "Sampling",
     "Translator",
+    "WordAligner",
     "__version__",
+    "align",
     "average",
     "backtranslate",
     "check_data",
@@ -91,6 +95,8 @@ _MODULES = {
     "Predictor": "prediction.predictor",
     "Sampling": "translation.request",
     "Translator": "translation.translator",
+    "WordAligner": "alignment.word_aligner",
+    "align": "alignment.align",
     "average": "checkpoint.average",
     "backtranslate": "augmentation.backtranslate",
     "check_data": "data.cleaning.clean",

@@ -46,6 +46,8 @@ FROZEN = {
     "--engine --precision --divide --no-divide",
     "predict": "model settings --input -i --output -o --task --fills --vectors --format --batch-tokens --engine "
     "--precision --device --threads --quiet -q",
+    "align": "settings --source --target --output -o --method --model --save --symmetrize --reverse --draw --draw-line "
+    "--threads --quiet -q",
     "average": "checkpoints --out -o --quiet -q",
     "export": "model --to --out -o --quantization --quiet -q",
     "backtranslate": "model --input -i --output -o --out --language --to --tags --method --beam --length-penalty "

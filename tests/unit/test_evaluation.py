@@ -13,7 +13,7 @@ from dragoman import LanguageModel, Translator
 from dragoman.base.errors import ConfigError, DataError, DragomanError, ModelError
 from dragoman.cli.main import main
 from dragoman.data.corpora.corpus import CorpusConfig
-from dragoman.translation.files.lines import Lines
+from dragoman.data.corpora.inputs import Lines
 
 REFERENCE = ["the cat sat on the mat .", "a dog runs in the park .", "two men are asleep here ."]
 OTHER = ["a cat was sitting on the mat .", "one dog runs in the park .", "two men sleep here ."]

@@ -13,10 +13,10 @@ from dragoman.checkpoint.card import model_card
 from dragoman.checkpoint.folder import LoadedModel, load_model_folder, model_parameters, write_model_folder
 from dragoman.checkpoint.meta import Meta, dump_meta
 from dragoman.cli.main import main
+from dragoman.data.corpora.inputs import one_line
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers
 from dragoman.translation.engine import Pair, Prefix, Row
-from dragoman.translation.files.lines import one_line
 from dragoman.translation.request import Sampling
 from dragoman.translation.result import Translation
 from dragoman.translation.translator import Request, Translator

@@ -52,7 +52,7 @@ def client(
     from dragoman.base.log import quietly
     from dragoman.base.progress import Progress
     from dragoman.client import Client, predict_lines, translate_lines
-    from dragoman.translation.files.lines import read_lines
+    from dragoman.data.corpora.inputs import read_lines
 
     settings: dict[str, Any] = {"beam": beam, "keep": split_tags(keep) or None, "guard": guard or None}
     if predict:

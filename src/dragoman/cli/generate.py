@@ -75,7 +75,7 @@ def generate(
     elif prompt is not None:
         _write(language_model, iter([prompt]), request, batch_size)
     else:
-        from dragoman.translation.files.lines import read_lines
+        from dragoman.data.corpora.inputs import read_lines
 
         _write(language_model, read_lines(source), request, batch_size)
 

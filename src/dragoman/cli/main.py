@@ -15,6 +15,7 @@ from dragoman.base.errors import DragomanError
 from dragoman.base.interruption import EXIT_CODE, InterruptWatch
 from dragoman.base.machine.startup import restart_on_tcmalloc
 from dragoman.cli import (
+    align,
     average,
     backtranslate,
     client,
@@ -69,6 +70,7 @@ app.command("generate")(generate.generate)
 app.command("predict")(predict.predict)
 app.command("score")(score.score)
 app.command("evaluate")(evaluate.evaluate)
+app.command("align")(align.align)
 app.command("tune")(tune.tune)
 app.command("average")(average.average)
 app.command("import")(import_.import_model)

@@ -323,7 +323,7 @@ class _Command:
 
     def translate_lines(self) -> None:
         """Translate the lines of a file or of stdin."""
-        from dragoman.translation.files.lines import check_text_file
+        from dragoman.data.corpora.inputs import check_text_file
         from dragoman.translation.files.translate_file import translate_file
 
         reject_options(self.mode.cluster_options(), "with --cluster")

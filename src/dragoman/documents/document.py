@@ -13,6 +13,7 @@ from dragoman.base.files import atomic_write
 from dragoman.base.log import info, warn
 from dragoman.base.machine.device import use_threads
 from dragoman.base.progress import Progress
+from dragoman.data.corpora.inputs import one_line
 from dragoman.data.corpora.lines import read_chunks
 from dragoman.documents.expected_spans import expected_spans
 from dragoman.documents.formats.encoding import EncodingError
@@ -24,7 +25,6 @@ from dragoman.documents.pipeline import DocumentPipeline, SegmentedDocument
 from dragoman.text.symbols import tag_languages
 from dragoman.translation.alignment import Alignment, AttentionChoice
 from dragoman.translation.files.faulty_lines import FaultyLines, on_error_of
-from dragoman.translation.files.lines import one_line
 from dragoman.translation.request import Request, RequestSettings, TextRequest
 from dragoman.translation.result import Translation
 from dragoman.translation.translator import Translator

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Unpack, cast
 from dragoman.base.errors import ConfigError, in_files, reject_options
 from dragoman.base.log import info, quietly
 from dragoman.base.machine.device import use_threads
+from dragoman.data.corpora.inputs import Lines, name_of, read_parallel
 from dragoman.evaluation.results import Evaluation, SystemComparison, SystemScores
 from dragoman.evaluation.test_set import TestSet, warn_of_size
 from dragoman.metrics.bleu import bleu_by_length
@@ -16,7 +17,6 @@ from dragoman.metrics.metric import Metric, Need, Outputs, Score
 from dragoman.metrics.moses_bleu import TokenisedBLEU
 from dragoman.metrics.registry import computable_metrics, metric_of
 from dragoman.metrics.summed import Statistics, SummedMetric
-from dragoman.translation.files.lines import Lines, name_of, read_parallel
 
 if TYPE_CHECKING:
     from dragoman.translation.request import RequestSettings

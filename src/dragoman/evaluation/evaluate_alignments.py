@@ -7,6 +7,7 @@ from typing import Any
 from dragoman.alignment.link_files import IndexBase, LinkFile
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.log import quietly, warn
+from dragoman.data.corpora.inputs import Lines, load_lines, name_of
 from dragoman.evaluation.evaluate import name_texts
 from dragoman.evaluation.results import SystemComparison
 from dragoman.evaluation.test_set import warn_of_size
@@ -19,7 +20,6 @@ from dragoman.metrics.alignment_error_rate import (
     measure,
     score_alignments,
 )
-from dragoman.translation.files.lines import Lines, load_lines, name_of
 
 _SUSPICIOUS_GAIN = 10
 """Decrease of AER, in points, above which the index base of a file is probably wrong."""

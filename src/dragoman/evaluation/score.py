@@ -11,9 +11,9 @@ from dragoman.base.machine.device import use_threads
 from dragoman.base.settings.load import parse_settings
 from dragoman.data.corpora.corpus import TextCorpusConfig
 from dragoman.data.corpora.documents import read_texts
+from dragoman.data.corpora.inputs import Lines, name_of, read_parallel
 from dragoman.metrics.text_score import TextScore
 from dragoman.models.kinds import PREDICTION_MODEL
-from dragoman.translation.files.lines import Lines, name_of, read_parallel
 
 if TYPE_CHECKING:
     from dragoman.generation.language_model import LanguageModel

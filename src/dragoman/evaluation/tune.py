@@ -10,9 +10,9 @@ from dragoman.base.errors import ConfigError, in_files
 from dragoman.base.log import quietly, warn
 from dragoman.base.machine.device import use_threads
 from dragoman.base.settings.load import Overrides
+from dragoman.data.corpora.inputs import Lines, name_of, read_parallel
 from dragoman.metrics.bleu_tokenizer import AUTO, check_tokenizer, choose_tokenizer
 from dragoman.metrics.registry import ngram_metrics
-from dragoman.translation.files.lines import Lines, name_of, read_parallel
 from dragoman.translation.reranking.config import (
     RerankingConfig,
     RerankingLanguageModelConfig,

@@ -16,6 +16,7 @@ from dragoman.models.language_model import LanguageModelConfig
 from dragoman.models.ngram import NgramConfig
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.models.settings import ModelSettings
+from dragoman.models.word_aligner import WordAlignerConfig
 
 VERBS: Mapping[str, str] = {
     "translate": "translate",
@@ -135,6 +136,20 @@ PREDICTION_MODEL = register(
         verbs=frozenset({"predict", "score", "inspect", "export"}),
         use="`dragoman predict`, or `Predictor.load` in Python",
         example="`dragoman predict FOLDER < texts.txt`, or in Python `dragoman.Predictor.load(FOLDER).predict([…])`",
+    )
+)
+WORD_ALIGNER = register(
+    ModelKind(
+        name="word_aligner",
+        config=WordAlignerConfig,
+        title="word aligner",
+        sides=("source", "target"),
+        activity="aligns the words of",
+        verbs=frozenset({"align"}),
+        use="`dragoman align --model`, or `WordAligner.load` in Python",
+        example="`dragoman align --model FOLDER --source source.txt --target target.txt`, or in Python "
+        "`dragoman.WordAligner.load(FOLDER).align([…], […])`",
+        tokenizers=False,
     )
 )
 

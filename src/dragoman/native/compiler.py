@@ -45,9 +45,10 @@ class LibrarySource:
 
 
 ENGINE = LibrarySource("engine", "the native engine", "use --engine torch")
+ALIGNMENT = LibrarySource("alignment", "the word aligner")
 NGRAMS = LibrarySource("ngrams", "the library for n-gram models")
 PHRASES = LibrarySource("phrases", "the library for phrase-based translation")
-LIBRARIES = (ENGINE, NGRAMS, PHRASES)
+LIBRARIES = (ENGINE, ALIGNMENT, NGRAMS, PHRASES)
 """All libraries. Wheels contain each of them for all instruction sets."""
 
 

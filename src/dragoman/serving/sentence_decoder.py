@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import ConfigError, DataError
+from dragoman.data.corpora.inputs import one_line
 from dragoman.documents.pipeline import DocumentPipeline
 from dragoman.documents.sentences import Sentence
 from dragoman.serving.batcher import Batcher
@@ -15,7 +16,6 @@ from dragoman.serving.errors import QueueFull, RequestError
 from dragoman.serving.queue import Hypotheses
 from dragoman.serving.translation_job import TranslationJob
 from dragoman.text.writing_systems import count_words
-from dragoman.translation.files.lines import one_line
 from dragoman.translation.guard.retry import choose_without_retry
 from dragoman.translation.request import TextRequest
 from dragoman.translation.result import Translation

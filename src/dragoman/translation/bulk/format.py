@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.base.companion import compressor_for
+from dragoman.data.corpora.inputs import one_line, read_any_lines, read_lines
 from dragoman.translation.files.faulty_lines import OnError
-from dragoman.translation.files.lines import one_line, read_any_lines, read_lines
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.base.errors import DataError
+from dragoman.data.corpora.inputs import read_any_lines, read_lines
 from dragoman.data.corpora.jsonl import field_text, read_object
 from dragoman.data.corpora.lines import has_broken_utf8
 from dragoman.translation.bulk.format import LinesFormat, Window, numbered_chunks
 from dragoman.translation.files.faulty_lines import OnError
-from dragoman.translation.files.lines import read_any_lines, read_lines
 
 _LONE_SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 """Lone surrogates that JSON escapes can contain. Invalid bytes are decoded to other surrogates."""

@@ -14,12 +14,12 @@ from dragoman.base.progress import Progress
 from dragoman.checkpoint.folder import fingerprint
 from dragoman.control.control import Control
 from dragoman.control.phrase import read_phrases
+from dragoman.data.corpora.inputs import one_line, read_any_lines, read_lines, windows
 from dragoman.data.corpora.lines import count_lines
 from dragoman.decode.rules.fusion import FusionConfig
 from dragoman.text.symbols import EOS
 from dragoman.translation.alignment import Aligner, Alignment, align_each, format_pharaoh
 from dragoman.translation.files.faulty_lines import FaultyLines, OnError
-from dragoman.translation.files.lines import one_line, read_any_lines, read_lines, windows
 from dragoman.translation.line_warnings import LineWarnings
 from dragoman.translation.request import Request
 from dragoman.translation.reranking.choice import Choice

@@ -1,0 +1,103 @@
+"""Python declarations of the functions and structures of the C library `native/source/alignment`."""
+
+import ctypes
+from ctypes import POINTER, Structure, c_double, c_int32, c_int64, c_void_p
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.alignment.pairs import Floats, Ints, Longs, WordPairs
+from dragoman.base.errors import ResourceError
+from dragoman.native import build
+from dragoman.native.compiler import ALIGNMENT
+
+
+class Pairs(Structure):
+    """See `pairs.h`."""
+
+    _fields_ = tuple(
+        (name, c_void_p) for name in ("source", "target", "source_starts", "target_starts", "cells", "slots")
+    )
+    arrays: tuple[NDArray[np.generic], ...]
+    """References that keep the arrays behind the pointers alive."""
+
+    @classmethod
+    def of(cls, pairs: WordPairs, slots: Ints) -> "Pairs":
+        """Return a structure that points to the arrays."""
+        arrays = (pairs.source, pairs.target, pairs.source_starts, pairs.target_starts, pairs.cells, slots)
+        structure = cls(*(address(each) for each in arrays))
+        structure.arrays = arrays
+        return structure
+
+
+class PositionTable(Structure):
+    """See `mixture.h`."""
+
+    _fields_ = tuple((name, c_void_p) for name in ("shapes", "starts", "probabilities"))
+    arrays: tuple[NDArray[np.generic] | None, ...]
+
+    @classmethod
+    def of(cls, shapes: Ints, starts: Longs, probabilities: Floats | None) -> "PositionTable":
+        """Return a structure that points to the arrays. probabilities: None for uniform probabilities."""
+        structure = cls(address(shapes), address(starts), None if probabilities is None else address(probabilities))
+        structure.arrays = (shapes, starts, probabilities)
+        return structure
+
+
+class Jumps(Structure):
+    """See `hmm.h`."""
+
+    _fields_ = (
+        ("jumps", c_void_p),
+        ("start", c_void_p),
+        ("distance", c_int64),
+        ("null", c_double),
+        ("smoothing", c_double),
+    )
+
+
+class JumpCounts(Structure):
+    """See `hmm.h`."""
+
+    _fields_ = tuple((name, c_void_p) for name in ("jumps", "start", "lows", "highs", "firsts"))
+
+
+@cache
+def functions() -> ctypes.CDLL:
+    """Load the library, which is compiled if necessary. Raises NoLibraryError if there is none."""
+    library = build.load(build.best_library(ALIGNMENT), ALIGNMENT)
+    pairs, array, number, word = POINTER(Pairs), c_void_p, c_int64, c_int32
+    table = POINTER(PositionTable)
+    for name, arguments, result in (
+        ("list_targets", [pairs, array, array, array, number, number, *[array] * 5], None),
+        ("find_entries", [pairs, array, array, number, number, word, array], None),
+        ("count_entries", [pairs, array, number, number, word, word, array], None),
+        ("estimate_rows", [array, array, c_double, number, number, array, array], None),
+        ("expect_mixture", [pairs, array, table, number, number, array, array], c_int32),
+        ("count_positions", [pairs, table, array, number, number, word, word, array], None),
+        ("diagonal_positions", [array, array, number, c_double, c_double, array], None),
+        ("diagonal_moments", [array, array, number, c_double, array, array], None),
+        (
+            "expect_hmm",
+            [pairs, array, POINTER(Jumps), number, number, array, array, POINTER(JumpCounts)],
+            c_int32,
+        ),
+        ("choose_links", [pairs, array, number, number, array], None),
+    ):
+        function = getattr(library, f"dragoman_{name}")
+        function.argtypes, function.restype = arguments, result
+    return library
+
+
+def address(array: NDArray[Any]) -> int:
+    """Return the address of the first element of a contiguous array, which the caller keeps alive."""
+    first: int = array.__array_interface__["data"][0]
+    return first
+
+
+def check_memory(succeeded: int) -> None:
+    """Raise ResourceError if a function of the library could not allocate its memory."""
+    if not succeeded:
+        raise ResourceError("not enough memory to align the longest sentence pairs: remove them, or divide them")
