@@ -1,6 +1,7 @@
 """Cells, stacks and whole recurrent translators against torch's own layers with the same weights."""
 
 from itertools import product
+from typing import Any
 
 import pytest
 import torch
@@ -11,8 +12,10 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from dragoman.data.batches.batch import pad
+from dragoman.models.seq2seq import Seq2Seq
 from dragoman.nn.recurrent.cell import Cell
 from dragoman.nn.recurrent.cells import CELLS as CLASSES
+from dragoman.nn.recurrent.connections import ResidualConfig
 from dragoman.nn.recurrent.stack import Reader, Stack
 
 SOURCES, TARGETS = [[5, 9, 4, 2], [7, 2], [12, 4, 16, 11, 6, 5, 2]], [[1, 8, 9], [1, 10, 11, 12, 5], [1]]
@@ -159,7 +162,12 @@ def test_logits_and_gradients_equal_a_plain_unrolled_model(
     cell: str, wiring: str, bridge: str, attends: bool, layers: int
 ) -> None:
     """In float64: torch's cells, one sentence and one token at a time, without masks or batches."""
-    model = small_model(cell, wiring, bridge, attends=attends, layers=layers).double()
+    equals_plain(small_model(cell, wiring, bridge, attends=attends, layers=layers), cell, wiring)
+
+
+def equals_plain(model: Seq2Seq, cell: str, wiring: str) -> None:
+    """Compare the logits and the gradients of a padded batch in float64 with those of a plain model."""
+    model = model.double()
     source, source_mask = pad(SOURCES)
     inputs, keep = pad(TARGETS)
     found = model(source, source_mask, inputs).logits()[keep]
@@ -178,6 +186,58 @@ def test_logits_and_gradients_equal_a_plain_unrolled_model(
         assert (gradient is None) == (other is None), name
         if gradient is not None:
             torch.testing.assert_close(gradient, other, msg=lambda text, name=name: f"{name}: {text}")
+
+
+RESIDUAL, FAST_FORWARD = {"kind": "residual"}, {"kind": "fast_forward"}
+GNMT = ("lstm", "gnmt", {"bidirectional": "first"}, {"kind": "residual", "first_layer": 3}, 4)
+DEEP_ATT = ("lstm", "deep_att", {"bidirectional": "interleaved"}, FAST_FORWARD, 3)
+DEEP = [
+    GNMT,
+    DEEP_ATT,
+    ("gru", "gnmt", {"bidirectional": "interleaved"}, RESIDUAL, 3),
+    ("rnn", "deep_att", {"bidirectional": "first"}, FAST_FORWARD, 3),
+    ("gru", "bahdanau", {"bidirectional": True}, FAST_FORWARD, 2),
+    ("lstm", "luong", {"bidirectional": True}, RESIDUAL, 3),
+    ("gru", "luong", {"bidirectional": False}, FAST_FORWARD, 2),
+    ("rnn", "feeding", {"bidirectional": "first"}, RESIDUAL, 2),
+    ("lstm", "tutorial", {"bidirectional": False}, RESIDUAL, 2),
+]
+
+
+@pytest.mark.parametrize(("cell", "wiring", "encoder", "connections", "layers"), DEEP)
+def test_deep_stacks_equal_a_plain_unrolled_model(
+    cell: str, wiring: str, encoder: dict[str, Any], connections: dict[str, Any], layers: int
+) -> None:
+    """As above, with residual and fast-forward connections, and with directions that differ between layers.
+
+    The first two are the systems of Wu et al. 2016 and of Zhou et al. 2016.
+    """
+    equals_plain(
+        small_model(cell, wiring, "both", layers=layers, encoder=encoder, connections=connections), cell, wiring
+    )
+
+
+@pytest.mark.parametrize("connections", [RESIDUAL, FAST_FORWARD], ids=["residual", "fast_forward"])
+def test_deep_stacks_without_attention(connections: dict[str, Any]) -> None:
+    model = small_model("lstm", "gnmt", "both", layers=3, connections=connections, attends=False)
+    equals_plain(model, "lstm", "gnmt")
+
+
+def test_a_stack_of_torch_with_residual_connections() -> None:
+    """GNMT's decoder stack against torch's own LSTM layers, whose outputs are added by hand."""
+    torch.manual_seed(1)
+    ours = Stack(CLASSES["lstm"], [7], 7, 4, 0.0, ResidualConfig(first_layer=3))
+    randomise(ours)
+    theirs = [MODULES["lstm"](7, 7, 1) for _ in range(4)]
+    for cell, module in zip(ours.layers, theirs, strict=True):
+        copy_to_torch([cell], module, "lstm")  # type: ignore[list-item]
+    inputs = torch.randn(9, 5, 7)
+    zeros = torch.zeros(5, 7)
+    outputs, _ = ours(ours.drive(inputs), [(zeros, zeros)] * 4)
+    expected = inputs
+    for number, module in enumerate(theirs, 1):
+        expected = module(expected)[0] + (expected if number >= 3 else 0)
+    torch.testing.assert_close(outputs, expected, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("wiring", WIRINGS)

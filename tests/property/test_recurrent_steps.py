@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from closeness import assert_close
-from recurrent_models import BRIDGES, CELLS, SIZE, WIRINGS, small_model
+from recurrent_models import BRIDGES, CELLS, SIZE, SYSTEM_WIRINGS, WIRINGS, small_model
 from torch import Tensor
 
 from dragoman.data.batches.batch import pad
@@ -30,6 +30,7 @@ MODELS = [
     *product(["gru"], WIRINGS, BRIDGES[1:], ["general"]),
     *product(["gru"], WIRINGS, ["both"], ["projected", "hard"]),
     *product(["lstm"], WIRINGS, ["both"], ["absent"]),
+    *product(["lstm"], SYSTEM_WIRINGS, ["initial"], ["additive"]),
 ]
 
 

@@ -39,6 +39,7 @@ REASONS = (
     "change the scores or values of single pairs, which linear attention never makes",
     "relative positions without keys and without values do nothing",
     "nothing of the source reaches it",
+    "residual connections begin at layer",
 )
 """Reasons why two variants are incompatible, as parts of messages to users."""
 

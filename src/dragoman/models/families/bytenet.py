@@ -1,18 +1,17 @@
 """The dilated convolutional encoder and decoder of ByteNet (Kalchbrenner et al. 2016).
 
-As in the paper, residual blocks with ReLU have width d outside and d/2 inside, dilations 1, 2, 4, 8, 16 are repeated,
-convolutions in the decoder are causal, and the decoder is stacked on the encoder. Differences from the paper:
-- The source is not padded, and the decoder receives zeros beyond its end, as in the first version of the paper. In the
-  second version, the source is padded to a·S + b tokens before it is encoded (a = 1.2 from English to German), and the
-  decoder receives no source states beyond that length ("dynamic unfolding").
-- There are no multiplicative units, which the paper uses in its character-level language model.
+As in the paper, residual blocks have width d outside and d/2 inside, dilations 1, 2, 4, 8, 16 are repeated,
+convolutions in the decoder are causal, and the decoder is stacked on the encoder. The encoder can lengthen the source
+to the expected length of the target ("dynamic unfolding", section 3.2). Differences from the paper:
+- By default, the source is not lengthened, as in the first version of the paper: `unfolding: null`.
 - Tokens need not be characters.
 - The default number of blocks is 5, compared with 30 in the paper.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 from pydantic import Field
@@ -20,48 +19,53 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.base.settings.config import Config
+from dragoman.models.families.bytenet_blocks import BlockSettings
 from dragoman.models.families.family import DecoderContext, DecoderFamily, EncoderFamily, ProjectedOutput, SideContext
 from dragoman.models.families.layered import LayeredDecoder, ProjectedSource, Step
 from dragoman.models.interface import Memory, State, TensorTree
 from dragoman.nn.attention.union import SourceAttentionConfig
-from dragoman.nn.convolution import Convolution
-from dragoman.nn.dropout import Dropout
 from dragoman.nn.mask import CausalSpan
-from dragoman.nn.normalisation import LayerNormConfig, NormConfig
 from dragoman.nn.residual import Residual, require_output_width
 
-Dilation = Annotated[int, Field(ge=1, le=4096)]
 
+class UnfoldingConfig(Config):
+    """Lengthen a source of S tokens to ⌈factor · S⌉ + margin positions (section 3.2: |t̂| = a|s| + b).
 
-class _Layers(Config):
-    """Settings that the encoder and the decoder share."""
+    The additional positions are zero vectors before the first layer. The encoder computes states at these positions,
+    which a stacked decoder adds to its tokens. Beyond these positions, the decoder continues with zeros.
+    """
 
-    kind: Literal["bytenet"] = "bytenet"
-    layers: int = Field(5, ge=1, description="Number of residual blocks (paper: 30).")
-    kernel: int = Field(3, ge=1, le=1024, description="Kernel size of the convolutions, in tokens (paper: 3).")
-    dilations: tuple[Dilation, ...] = Field(
-        (1, 2, 4, 8, 16),
-        min_length=1,
-        description="Dilations of the layers, in order. They are repeated if there are more layers.",
+    factor: float = Field(
+        1.2, ge=1, le=10, allow_inf_nan=False, description="Factor a (no unit; paper: 1.2 from English to German)."
     )
-    inner: int | None = Field(None, ge=1, description="Width inside a block; null: half the model width (paper).")
-    normalisation: NormConfig = Field(LayerNormConfig(), description="Normalisation before each activation.")
+    margin: int = Field(0, ge=0, le=1000, description="Additional positions b (paper: 0).")
+
+    def lengthen(self, mask: Tensor) -> Tensor:
+        """Return the mask of the lengthened sources (B, U) bool, for the mask of the sources (B, S) bool."""
+        # The subtraction prevents the rounding error of a product such as 1.1 · 10 from adding a position.
+        longest = math.ceil(self.factor * mask.size(1) - 1e-9) + self.margin
+        lengths = (self.factor * mask.sum(1).double() - 1e-9).ceil() + self.margin
+        return torch.arange(longest, device=mask.device) < lengths[:, None]
 
 
-class ByteNetEncoderConfig(_Layers, EncoderFamily):
+class ByteNetEncoderConfig(BlockSettings, EncoderFamily):
     """Dilated convolutions, h ← h + W₂ ReLU(LN(conv(ReLU(LN(W₁ ReLU(LN(h))))))) (section 3.6, figure 3).
 
     The dilation doubles from layer to layer, so the receptive field grows exponentially with the number of layers.
 
-    YAML: `encoder: {kind: bytenet}`
+    YAML: `encoder: {kind: bytenet}`, or as in the second version of the paper `encoder: {kind: bytenet, unfolding: {}}`
     """
+
+    unfolding: UnfoldingConfig | None = Field(
+        None, description="Lengthen the source to the expected length of the target; null: no."
+    )
 
     def build(self, context: SideContext) -> "ByteNetEncoder":
         """Build the embeddings and blocks."""
         return ByteNetEncoder(self, context)
 
 
-class ByteNetDecoderConfig(_Layers, DecoderFamily):
+class ByteNetDecoderConfig(BlockSettings, DecoderFamily):
     """The blocks of the encoder with causal convolutions, stacked on the encoder states (section 3.1).
 
     YAML: `decoder: {kind: bytenet}`, or with attention instead of stacking
@@ -72,8 +76,8 @@ class ByteNetDecoderConfig(_Layers, DecoderFamily):
 
     stacked: bool = Field(
         True,
-        description="Add the source state at position t to target token t, or zeros after the end of the source. In "
-        "the second version of the paper, the source is first lengthened by a fifth.",
+        description="Add the source state at position t to target token t, or zeros after the end of the source, which "
+        "the encoder can lengthen (`unfolding`).",
     )
     cross_attention: SourceAttentionConfig | None = Field(
         None,
@@ -87,43 +91,11 @@ class ByteNetDecoderConfig(_Layers, DecoderFamily):
         return ByteNetDecoder(self, context)
 
 
-class Block(nn.Module):
-    """A residual block: projection d → inner, dilated convolution, projection inner → d.
+@dataclass(frozen=True)
+class UnfoldedMemory(Memory):
+    """A memory with the states of the lengthened source (B, U, d), zero at padding. `states` are its first S states."""
 
-    Each of them is preceded by a norm and a ReLU.
-    """
-
-    def __init__(self, config: _Layers, layer: int, context: SideContext) -> None:
-        super().__init__()
-        width = context.width
-        inner = config.inner or max(1, width // 2)
-        dilation = config.dilations[layer % len(config.dilations)]
-        self.norms = nn.ModuleList(config.normalisation.build(size) for size in (width, inner, inner))
-        self.narrow = nn.Linear(width, inner)
-        self.convolution = Convolution(inner, inner, config.kernel, dilation, gain=2.0)  # for ReLU (He et al. 2015)
-        self.widen = nn.Linear(inner, width)
-        self.dropout = Dropout(context.dropout.residual)
-
-    def encode(self, states: Tensor, mask: Tensor) -> Tensor:
-        """Apply the block with context on both sides: states (B, S, d) → (B, S, d)."""
-        return states + self._expand(self.convolution.centred(self._reduce(states, mask), mask), mask)
-
-    def decode(
-        self, states: Tensor, past: Tensor | None, mask: Tensor | None, real: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        """Apply the block with context on the left: states (R, T, d) → (R, T, d), and `past` for the next call.
-
-        past: (R, (kernel − 1)·dilation, inner). real: the mask of `Convolution.causal`.
-        """
-        result, past = self.convolution.causal(self._reduce(states, mask), past, real)
-        return states + self._expand(result, mask), past
-
-    def _reduce(self, states: Tensor, mask: Tensor | None) -> Tensor:
-        narrow = self.narrow(functional.relu(self.norms[0](states, mask)))
-        return functional.relu(self.norms[1](narrow, mask))
-
-    def _expand(self, states: Tensor, mask: Tensor | None) -> Tensor:
-        return self.dropout(self.widen(functional.relu(self.norms[2](states, mask))))  # type: ignore[no-any-return]
+    unfolded: Tensor | None = None
 
 
 class ByteNetEncoder(nn.Module):
@@ -133,16 +105,26 @@ class ByteNetEncoder(nn.Module):
 
     def __init__(self, config: ByteNetEncoderConfig, context: SideContext) -> None:
         super().__init__()
-        self.embedding = context.embedding
-        self.layers = nn.ModuleList(Block(config, layer, context) for layer in range(config.layers))
+        self.embedding, self.unfolding = context.embedding, config.unfolding
+        self.layers = nn.ModuleList(config.build_block(layer, context) for layer in range(config.layers))
         self.norm = config.normalisation.build(context.width)
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Memory:
         """Encode tokens (B, S) int64 with mask (B, S) bool into states (B, S, d)."""
         states = self.embedding(tokens, mask=mask)
+        if self.unfolding is None:
+            return Memory(self._run_layers(states, mask), mask)
+        lengthened = self.unfolding.lengthen(mask)
+        length, longer = mask.size(1), lengthened.size(1)
+        states = functional.pad(states.masked_fill(~mask.unsqueeze(2), 0.0), (0, 0, 0, longer - length))
+        states = self._run_layers(states, lengthened)
+        unfolded = states.masked_fill(~lengthened.unsqueeze(2), 0.0)
+        return UnfoldedMemory(states[:, :length], mask, unfolded=unfolded)
+
+    def _run_layers(self, states: Tensor, mask: Tensor) -> Tensor:
         for layer in self.layers:
             states = layer.encode(states, mask)  # type: ignore[operator]
-        return Memory(self.norm(states, mask), mask)
+        return self.norm(states, mask)  # type: ignore[no-any-return]
 
 
 class DecoderLayer(nn.Module):
@@ -150,7 +132,7 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: ByteNetDecoderConfig, layer: int, context: DecoderContext) -> None:
         super().__init__()
-        self.block = Block(config, layer, context)
+        self.block = config.build_block(layer, context)
         self.cross_attention = None
         if config.cross_attention is not None:
             source = config.cross_attention.build(context.attention_sizes(config.heads))
@@ -181,7 +163,8 @@ class DecoderLayer(nn.Module):
 class StackedSource(ProjectedSource):
     """The projected source and the source states that are added to the target tokens.
 
-    states: (B, S, d), zero at padding; None if no states are added.
+    states: (B, U, d), zero at padding, where U ≥ S is the length to which the encoder lengthened the source; None if no
+    states are added.
     """
 
     states: Tensor | None = None
@@ -225,6 +208,8 @@ class ByteNetDecoder(LayeredDecoder):
         source = super().project_source(memory)
         if memory is None or not self.stacked:
             return StackedSource(source.mask, source.layers)
+        if isinstance(memory, UnfoldedMemory):
+            return StackedSource(source.mask, source.layers, memory.unfolded)
         return StackedSource(source.mask, source.layers, memory.states.masked_fill(~memory.mask.unsqueeze(2), 0.0))
 
     def step(self, tokens: Tensor, state: State) -> tuple[ProjectedOutput, State]:

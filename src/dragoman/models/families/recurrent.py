@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from contextlib import nullcontext
 from itertools import pairwise
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from pydantic import Field, model_validator
@@ -20,7 +20,8 @@ from dragoman.nn.dropout import Dropout
 from dragoman.nn.mask import Mask
 from dragoman.nn.recurrent.cell import States
 from dragoman.nn.recurrent.cells import CELLS, CellKind
-from dragoman.nn.recurrent.stack import Reader
+from dragoman.nn.recurrent.connections import ConnectionsConfig, PlainConfig
+from dragoman.nn.recurrent.stack import Directions, Reader
 from dragoman.nn.recurrent.wiring import Attend, BahdanauConfig, BridgeKind, InitialStates, WiringConfig, WiringSizes
 from dragoman.nn.scorers import AdditiveConfig
 from dragoman.text.symbols import PAD
@@ -35,6 +36,14 @@ class _Layers(Config):
     hidden: int | None = Field(
         None, ge=1, description="Width H of the hidden state, per direction; null: the model width d."
     )
+    connections: ConnectionsConfig = Field(
+        PlainConfig(), description="Connections between layers: plain, residual or fast-forward."
+    )
+
+    @model_validator(mode="after")
+    def _check_connections(self) -> Self:
+        self.connections.check(self.layers)
+        return self
 
 
 class RecurrentEncoderConfig(_Layers, EncoderFamily):
@@ -43,8 +52,11 @@ class RecurrentEncoderConfig(_Layers, EncoderFamily):
     It is bidirectional by default (Bahdanau et al. 2015, section 3.2).
     """
 
-    bidirectional: bool = Field(
-        True, description="Add a second recurrence from right to left, and concatenate the states of both directions."
+    bidirectional: Directions = Field(
+        True,
+        description="Add a second recurrence from right to left, and concatenate the states of both directions. true: "
+        "in each layer. first: in the first layer only (Wu et al. 2016). interleaved: two stacks whose layers "
+        "alternate between the directions and begin with opposite directions (Zhou et al. 2016).",
     )
 
     def build(self, context: SideContext) -> "RecurrentEncoder":
@@ -71,6 +83,7 @@ class RecurrentEncoder(nn.Module):
             config.layers,
             config.bidirectional,
             context.dropout.residual,
+            config.connections,
         )
         is_model_width = self.reader.output_width == width
         self.output = nn.Identity() if is_model_width else nn.Linear(self.reader.output_width, width)
@@ -156,7 +169,16 @@ class RecurrentDecoder(nn.Module):
         context_width = 0 if self.cross_attention is None else self.cross_attention.output_width
         summary_width = width if self.concatenates_summary else 0
         self.wiring = config.wiring.build(
-            WiringSizes(width, hidden, context_width, summary_width, cell, config.layers, dropout.residual)
+            WiringSizes(
+                width,
+                hidden,
+                context_width,
+                summary_width,
+                cell,
+                config.layers,
+                dropout.residual,
+                config.connections,
+            )
         )
         self.dropout = Dropout(dropout.residual)
 

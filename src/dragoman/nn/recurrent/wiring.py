@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from dragoman.base.settings.config import Config
 from dragoman.nn.recurrent.cell import Cell, States
+from dragoman.nn.recurrent.connections import Connections
 from dragoman.nn.recurrent.stack import Stack
 
 Attend = Callable[[Tensor, int], Tensor]
@@ -40,7 +41,7 @@ class WiringSizes:
 
     width: width d of embeddings and read-out. hidden: width H of hidden states. context: width c of the attention's
     context; 0 without attention. summary: width of the source summary; 0 without a summary. dropout: rate between
-    layers.
+    layers. connections: connections between layers.
     """
 
     width: int
@@ -50,14 +51,15 @@ class WiringSizes:
     cell: type[Cell]
     layers: int
     dropout: float
+    connections: Connections
 
-    def stack(self, *inputs: int) -> Stack:
+    def stack(self, *inputs: int, context: int = 0) -> Stack:
         """Build the layers. inputs: widths of the first layer's inputs, to which the source summary, if any, is added.
 
-        The summary is the last input.
+        The summary is the last input. context: width of an additional input of every other layer; 0: none.
         """
         widths = [*inputs, *([self.summary] if self.summary else [])]
-        return Stack(self.cell, widths, self.hidden, self.layers, self.dropout)
+        return Stack(self.cell, widths, self.hidden, self.layers, self.dropout, self.connections, context)
 
 
 class Wiring(nn.Module):
@@ -121,7 +123,7 @@ class Bahdanau(Wiring):
     def __init__(self, sizes: WiringSizes) -> None:
         super().__init__()
         self.stack = sizes.stack(sizes.width, *([sizes.context] if sizes.context else []))
-        self.readout = nn.Linear(sizes.hidden + sizes.width + sizes.context, sizes.width)
+        self.readout = nn.Linear(self.stack.output_width + sizes.width + sizes.context, sizes.width)
 
     def forward(
         self,
@@ -136,13 +138,13 @@ class Bahdanau(Wiring):
         if attend is None:
             hidden, states = self.stack(drives, states)
             return torch.tanh(self.readout(torch.cat((hidden, embedded), 2))), states, feed
-        hiddens, contexts = [], []
+        outputs, contexts = [], []
         for time, drive in enumerate(drives.unbind(0)):
             context = attend(states[-1][0].unsqueeze(1), time).squeeze(1)
-            states = self.stack.step(drive + self.stack.drive(context, 1), states)
-            hiddens.append(states[-1][0])
+            output, states = self.stack.step(drive + self.stack.drive(context, 1), states)
+            outputs.append(output)
             contexts.append(context)
-        read = torch.cat((torch.stack(hiddens), embedded, torch.stack(contexts)), 2)
+        read = torch.cat((torch.stack(outputs), embedded, torch.stack(contexts)), 2)
         return torch.tanh(self.readout(read)), states, feed
 
 
@@ -174,9 +176,9 @@ class Luong(Wiring):
 
     def __init__(self, sizes: WiringSizes, input_feeding: bool) -> None:
         super().__init__()
-        self.input_feeding, self.width = input_feeding, sizes.width
+        self.input_feeding, self.width, self.hidden = input_feeding, sizes.width, sizes.hidden
         self.stack = sizes.stack(sizes.width, *([sizes.width] if input_feeding else []))
-        self.readout = nn.Linear(sizes.context + sizes.hidden, sizes.width)
+        self.readout = nn.Linear(sizes.context + self.stack.output_width, sizes.width)
 
     def initial_feed(self, like: Tensor) -> Tensor | None:
         """Return zeros (B, d) with input feeding, and None without."""
@@ -193,19 +195,20 @@ class Luong(Wiring):
         """Process all tokens at once or, with input feeding, one by one."""
         drives = self.drives(embedded, constant)
         if feed is None:
-            hidden, states = self.stack(drives, states)
-            contexts = None if attend is None else attend(hidden.transpose(0, 1), 0).transpose(0, 1)
-            return self._read(hidden, contexts), states, None
+            output, states = self.stack(drives, states)
+            queries = output[..., : self.hidden].transpose(0, 1)
+            contexts = None if attend is None else attend(queries, 0).transpose(0, 1)
+            return self._read(output, contexts), states, None
         outputs = []
         for time, drive in enumerate(drives.unbind(0)):
-            states = self.stack.step(drive + self.stack.drive(feed, 1), states)
-            hidden = states[-1][0]
-            feed = self._read(hidden, None if attend is None else attend(hidden.unsqueeze(1), time).squeeze(1))
+            output, states = self.stack.step(drive + self.stack.drive(feed, 1), states)
+            query = output[:, : self.hidden].unsqueeze(1)
+            feed = self._read(output, None if attend is None else attend(query, time).squeeze(1))
             outputs.append(feed)
         return torch.stack(outputs), states, outputs[-1]
 
-    def _read(self, hidden: Tensor, context: Tensor | None) -> Tensor:
-        return torch.tanh(self.readout(hidden if context is None else torch.cat((context, hidden), -1)))
+    def _read(self, output: Tensor, context: Tensor | None) -> Tensor:
+        return torch.tanh(self.readout(output if context is None else torch.cat((context, output), -1)))
 
 
 class TutorialConfig(Config):
@@ -237,7 +240,7 @@ class Tutorial(Wiring):
         super().__init__()
         self.combine = nn.Linear(sizes.width + sizes.context, sizes.width)
         self.stack = sizes.stack(sizes.width)
-        self.readout = nn.Identity() if sizes.hidden == sizes.width else nn.Linear(sizes.hidden, sizes.width)
+        self.readout = _linear_readout(self.stack.output_width, sizes.width)
 
     def forward(
         self,
@@ -249,15 +252,88 @@ class Tutorial(Wiring):
     ) -> tuple[Tensor, list[States], Tensor | None]:
         """Process tokens one by one or, without attention, all at once."""
         if attend is None:
-            hidden, states = self.stack(self.drives(torch.relu(self.combine(embedded)), constant), states)
-            return self.readout(hidden), states, feed
-        hiddens = []
+            output, states = self.stack(self.drives(torch.relu(self.combine(embedded)), constant), states)
+            return self.readout(output), states, feed
+        outputs = []
         for time, token in enumerate(embedded.unbind(0)):
             context = attend(torch.cat((token, states[-1][0]), 1).unsqueeze(1), time).squeeze(1)
             combined = torch.relu(self.combine(torch.cat((token, context), 1)))
-            states = self.stack.step(self.drives(combined, constant), states)
-            hiddens.append(states[-1][0])
-        return self.readout(torch.stack(hiddens)), states, feed
+            output, states = self.stack.step(self.drives(combined, constant), states)
+            outputs.append(output)
+        return self.readout(torch.stack(outputs)), states, feed
 
 
-WiringConfig = Annotated[BahdanauConfig | LuongConfig | TutorialConfig, Field(discriminator="kind")]
+class GNMTConfig(Config):
+    """The attention query for c_t is h¹_{t−1}, the state of the lowest layer. State of layer k:
+    h^k_t = f(h^k_{t−1}, [x^{k−1}_t; c_t]) with x⁰_t = y_{t−1}. Read-out: x^K_t of the last layer K.
+
+    Wu et al. 2016, section 3. Only the lowest layer processes tokens one by one. The attention of Zhou et al. 2016
+    differs in that only the lowest layer has the input c_t: `wiring: {kind: gnmt, context: first}`.
+    """
+
+    kind: Literal["gnmt"] = "gnmt"
+    context: Literal["all", "first"] = Field(
+        "all", description="Layers with the context vector c_t as an input: all (Wu et al.) or first (Zhou et al.)."
+    )
+
+    def query_width(self, width: int, hidden: int) -> int:
+        """Return the width of the attention queries."""
+        return hidden
+
+    def build(self, sizes: WiringSizes) -> Wiring:
+        """Build the module."""
+        return GNMT(sizes, self.context == "all")
+
+
+class GNMT(Wiring):
+    """Run the lowest layer and the attention token by token, then the other layers on all tokens.
+
+    Without attention, only the first input of each layer remains. If the width of the output differs from d, a linear
+    layer follows.
+    """
+
+    def __init__(self, sizes: WiringSizes, context_in_all_layers: bool) -> None:
+        super().__init__()
+        self.context_in_all_layers = context_in_all_layers
+        self.stack = sizes.stack(
+            sizes.width,
+            *([sizes.context] if sizes.context else []),
+            context=sizes.context if context_in_all_layers else 0,
+        )
+        self.readout = _linear_readout(self.stack.output_width, sizes.width)
+
+    def forward(
+        self,
+        embedded: Tensor,
+        constant: Tensor | None,
+        attend: Attend | None,
+        states: list[States],
+        feed: Tensor | None,
+    ) -> tuple[Tensor, list[States], Tensor | None]:
+        """Process tokens one by one in the lowest layer and all at once in the others."""
+        drives = self.drives(embedded, constant)
+        if attend is None:
+            output, states = self.stack(drives, states)
+            return self.readout(output), states, feed
+        lowest, hiddens, lowest_drives, contexts = states[0], [], [], []
+        for time, drive in enumerate(drives.unbind(0)):
+            context = attend(lowest[0].unsqueeze(1), time).squeeze(1)
+            drive = drive + self.stack.drive(context, 1)
+            lowest = self.stack.step_lowest(drive, lowest)
+            hiddens.append(lowest[0])
+            lowest_drives.append(drive)
+            contexts.append(context)
+        output, upper = self.stack.run_upper(
+            torch.stack(hiddens),
+            torch.stack(lowest_drives),
+            states[1:],
+            torch.stack(contexts) if self.context_in_all_layers else None,
+        )
+        return self.readout(output), [lowest, *upper], feed
+
+
+def _linear_readout(output: int, width: int) -> nn.Module:
+    return nn.Identity() if output == width else nn.Linear(output, width)
+
+
+WiringConfig = Annotated[BahdanauConfig | LuongConfig | TutorialConfig | GNMTConfig, Field(discriminator="kind")]
