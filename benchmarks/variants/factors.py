@@ -72,6 +72,11 @@ IN_PAIRS = {
     "activation": ("relu", "swiglu"),
     "recurrent.cell": ("gru", "lstm"),
     "recurrent.bridge": ("initial", "concatenate", "none"),
+    "recurrent.bidirectional": ("true", "false"),
+    "recurrent.wiring": ("bahdanau", "luong", "tutorial"),
+    "recurrent.connections": ("plain",),
+    "bytenet.block": ("relu",),
+    "bytenet.unfolding": ("null",),
 }
 """The levels that represent a factor in pairs, if not all do. Omitted levels are another pace of a schedule, read five
 times as many tokens, exist for a lecture's argument, or resemble another level; the singles include all of them.

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 import torch
-from recurrent_models import WIRINGS
+from recurrent_models import SYSTEM_WIRINGS, WIRINGS
 from searching import searched
 from toys import fit
 
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.decode.search import SearchConfig
-from dragoman.models.seq2seq import ModelConfig
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 
 SYMBOLS = range(4, 12)
 ROWS, PEAK = 48, 7e-3
@@ -55,6 +55,32 @@ def test_learns(cell: str, wiring: str, task: str, settings: dict[str, Any], lon
         "dropout": 0.0,
     }
     model = ModelConfig.model_validate(config).build(len(SYMBOLS) + 4, len(SYMBOLS) + 4)
+    reaches(model, task, longest, steps)
+
+
+GNMT = {
+    "encoder": {"bidirectional": "first", "connections": {"kind": "residual", "first_layer": 3}},
+    "decoder": {"connections": {"kind": "residual", "first_layer": 3}, "wiring": SYSTEM_WIRINGS["gnmt"]},
+}
+DEEP_ATT = {
+    "encoder": {"bidirectional": "interleaved", "connections": {"kind": "fast_forward"}},
+    "decoder": {"connections": {"kind": "fast_forward"}, "wiring": SYSTEM_WIRINGS["deep_att"]},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["copy", "reverse"])
+@pytest.mark.parametrize("system", [GNMT, DEEP_ATT], ids=["GNMT", "Deep-Att"])
+def test_deep_systems_learn(system: dict[str, Any], task: str) -> None:
+    """LSTM stacks of four layers on both sides."""
+    torch.manual_seed(1)
+    side = {"kind": "recurrent", "cell": "lstm", "layers": 4}
+    config = {"preset": None, "width": 48, "dropout": 0.0} | {key: {**side, **each} for key, each in system.items()}
+    reaches(ModelConfig.model_validate(config).build(len(SYMBOLS) + 4, len(SYMBOLS) + 4), task, 6, 240)
+
+
+def reaches(model: Seq2Seq, task: str, longest: int, steps: int) -> None:
+    """Train the model and require 95% of the symbols of unseen sequences to be right."""
     train, held_out = words(steps * ROWS, 1, longest), words(200, 2, longest)
     fit(model, (batch_of(train[step * ROWS :][:ROWS], task) for step in range(steps)), steps, PEAK)
     model.eval()

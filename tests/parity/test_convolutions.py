@@ -1,6 +1,6 @@
 """Convolutions against torch's Conv1d, and whole convolutional models against their formulas, sentence by sentence."""
 
-from math import sqrt
+from math import ceil, sqrt
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dragoman.data.batches.batch import pad
+from dragoman.models.families.bytenet import UnfoldingConfig
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.nn.convolution import Convolution
 
@@ -108,22 +109,45 @@ def test_convolutional_model_is_its_formula(attention: dict[str, Any]) -> None:
     compare(model, plain)
 
 
+def gated(states: Tensor, gates: Tensor) -> Tensor:
+    """Return MU(h) = g₁ ⊙ tanh(g₂ ⊙ h + g₃ ⊙ u) (Kalchbrenner et al. 2016b, "Video Pixel Networks", section 4.1)."""
+    g1, g2, g3 = gates.split(states.size(1), 1)[:3]
+    update = gates.split(states.size(1), 1)[3].tanh()
+    return g1.sigmoid() * (g2.sigmoid() * states + g3.sigmoid() * update).tanh()
+
+
+@pytest.mark.parametrize("unfolding", [None, {}, {"factor": 1.5, "margin": 2}], ids=["as long", "1.2", "1.5 + 2"])
+@pytest.mark.parametrize("block_kind", ["relu", "multiplicative"])
 @pytest.mark.parametrize("attends", [False, True])
-def test_bytenet_is_its_formula(attends: bool) -> None:
-    """The block of Kalchbrenner et al. 2016, figure 3; the source is not extended, and is followed by zeros."""
-    common = {"kind": "bytenet", "layers": 3, "dilations": [1, 2]}
-    model = built(common, {**common, "cross_attention": {} if attends else None, "stacked": not attends})
-    assert model.encoder.layers[0].convolution.weight.shape == (WIDTH // 2, 3, WIDTH // 2)
+def test_bytenet_is_its_formula(attends: bool, block_kind: str, unfolding: dict[str, Any] | None) -> None:
+    """The blocks of Kalchbrenner et al. 2016, figure 3.
+
+    The source is lengthened by zeros to ⌈a·S⌉ + b positions (section 3.2), and the encoder's states by zeros.
+    """
+    common = {"kind": "bytenet", "layers": 3, "dilations": [1, 2], "block": block_kind}
+    model = built(
+        {**common, "unfolding": unfolding},
+        {**common, "cross_attention": {} if attends else None, "stacked": not attends},
+    )
+    multiple = 4 if block_kind == "multiplicative" else 1
+    assert model.encoder.layers[0].convolution.weight.shape == (multiple * WIDTH // 2, 3, WIDTH // 2)
 
     def block(part: Any, states: Tensor, causal: bool) -> Tensor:
         reach = 2 * part.convolution.dilation
         left = reach if causal else reach // 2
         inside = part.narrow(part.norms[0](states).relu())
-        inside = conv1d(part.convolution, part.norms[1](inside).relu(), left, reach - left)
-        return states + part.widen(part.norms[2](inside).relu())
+        inside = part.norms[1](inside).relu()
+        convolved = conv1d(part.convolution, inside, left, reach - left)
+        if block_kind == "relu":
+            return states + part.widen(part.norms[2](convolved).relu())
+        inside = gated(inside, convolved)
+        return states + part.widen(gated(inside, part.pointwise(inside)))
 
     def plain(source: Tensor, inputs: Tensor) -> Tensor:
         states = model.encoder.embedding(source[None])[0]
+        if unfolding is not None:
+            positions = ceil(unfolding.get("factor", 1.2) * len(source)) + unfolding.get("margin", 0)
+            states = torch.cat((states, torch.zeros(positions - len(source), WIDTH)))
         for layer, dilation in zip(model.encoder.layers, (1, 2, 1), strict=True):
             assert layer.convolution.dilation == dilation
             states = block(layer, states, causal=False)
@@ -136,10 +160,20 @@ def test_bytenet_is_its_formula(attends: bool) -> None:
             states = block(layer.block, states, causal=True)
             if attends:
                 norm = layer.around_cross_attention.norm
-                states = states + attend(layer.cross_attention, norm(states), memory)
+                states = states + attend(layer.cross_attention, norm(states), memory[: len(source)])
         return model.decoder.output(model.decoder.norm(states).relu())
 
     compare(model, plain)
+
+
+def test_the_lengthened_source_has_the_length_of_the_formula() -> None:
+    """⌈1.1 · 10⌉ is 11, although 1.1 · 10 is 11.000000000000002 in floating point."""
+    mask = torch.arange(12) < torch.tensor([10, 12, 0, 1])[:, None]
+    for factor, margin, expected in ((1.1, 0, [11, 14, 0, 2]), (1.0, 3, [13, 15, 3, 4]), (1.2, 1, [13, 16, 1, 3])):
+        found = UnfoldingConfig(factor=factor, margin=margin).lengthen(mask)
+        assert found.sum(1).tolist() == expected
+        assert found.size(1) == max(expected)
+        assert bool((found[:, 1:] <= found[:, :-1]).all())
 
 
 @pytest.mark.parametrize(("kind", "positions"), [("mean", None), ("sum", None), ("mean", "sinusoidal")])

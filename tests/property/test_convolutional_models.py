@@ -43,6 +43,10 @@ PAIRS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {**CONVOLUTIONAL, "kernel": 1, "cross_attention": {"scorer": {"kind": "dot"}, "projections": False}},
     ),
     "bytenet": (BYTENET, BYTENET),
+    "bytenet unfolds": (
+        {**BYTENET, "block": "multiplicative", "unfolding": {"factor": 1.4, "margin": 1}},
+        {**BYTENET, "block": "multiplicative"},
+    ),
     "bytenet attends": (BYTENET, {**BYTENET, "stacked": False, **ADDITIVE}),
     "bytenet does both": (
         {**BYTENET, "normalisation": {"kind": "batch"}},
