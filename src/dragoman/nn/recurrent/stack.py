@@ -61,7 +61,7 @@ class Stack(nn.Module):
         """
         after = [self.step_lowest(drive, states[0])]
         outputs = after[0][0]
-        for number, (layer, before) in enumerate(zip(self.layers[1:], states[1:], strict=True), 2):  # type: ignore[arg-type]
+        for number, (layer, before) in enumerate(zip(self.layers[1:], states[1:], strict=True), 2):
             drive = _drive(layer, self._upper_inputs(outputs, drive))
             after.append(tuple(state.squeeze(0) for state in layer(drive.unsqueeze(0), before)))
             outputs = after[-1][0] + outputs if self.connections.is_residual(number) else after[-1][0]
@@ -80,7 +80,7 @@ class Stack(nn.Module):
         of the other layers. context: the additional input of the other layers (T, R, context), or None.
         """
         outputs, after = hidden, []
-        for number, (layer, before) in enumerate(zip(self.layers[1:], states, strict=True), 2):  # type: ignore[arg-type]
+        for number, (layer, before) in enumerate(zip(self.layers[1:], states, strict=True), 2):
             drive = _drive(layer, self._upper_inputs(outputs, drive, context))
             steps = layer(drive, before)
             outputs = steps[0] + outputs if self.connections.is_residual(number) else steps[0]
@@ -154,7 +154,10 @@ class Reader(nn.Module):
         streams = [_Stream(inputs.transpose(0, 1).contiguous())]
         for number in range(len(self.forward_layers)):
             streams = self._run_layer(number, streams, mirror)
-        sides = [stream.outputs if stream.drive is None else torch.cat(stream, 2) for stream in streams]
+        sides = [
+            stream.outputs if stream.drive is None else torch.cat((stream.outputs, stream.drive), 2)
+            for stream in streams
+        ]
         last = (lengths - 1).clamp_min(0)[None, :, None]
         ends = [last, torch.zeros_like(last)]
         finals = [side.gather(0, end.expand(1, rows, side.size(2)))[0] for side, end in zip(sides, ends, strict=False)]
@@ -163,7 +166,7 @@ class Reader(nn.Module):
 
     def _run_layer(self, number: int, below: list[_Stream], mirror: Tensor) -> list[_Stream]:
         """Run layer `number`, counted from 0, in each of its directions. below: the outputs of the previous layer."""
-        cells = [self.forward_layers[number], *self.backward_layers[number : number + 1]]  # type: ignore[misc]
+        cells = [self.forward_layers[number], *self.backward_layers[number : number + 1]]
         if self.interleaved and number:
             below = below[::-1]
             inputs = [self._inputs([stream], number) for stream in below]
