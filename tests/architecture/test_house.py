@@ -14,7 +14,7 @@ from dragoman.base.settings.config import Config
 ROOT = Path(__file__).resolve().parents[2]
 LONGEST_FILE = 400
 FOLDERS = ("src", "tests", "docs", "recipes", "benchmarks", ".ci")
-TEXT = {".py", ".md", ".yaml", ".yml", ".toml", ".json", ".sh", ""}
+TEXT = {".py", ".c", ".h", ".md", ".yaml", ".yml", ".toml", ".json", ".sh", ""}
 # Absolute paths with a folder that only some machines have. An address such as https://host/home/x is not one.
 MACHINE_PATH = re.compile(r"(?<![\w.$}/<>:-])/(?:home|root|work|opt|Users|srv|mnt|farm)/\w")
 
@@ -47,7 +47,7 @@ def test_no_file_is_too_long() -> None:
     long = {
         str(path.relative_to(ROOT)): lines
         for path in files()
-        if path.suffix == ".py" and (lines := path.read_text(encoding="utf-8").count("\n")) > LONGEST_FILE
+        if path.suffix in (".py", ".c", ".h") and (lines := path.read_text(encoding="utf-8").count("\n")) > LONGEST_FILE
     }
     assert not long, f"files over {LONGEST_FILE} lines, each asking to be two: {long}"
 

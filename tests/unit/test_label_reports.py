@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -168,6 +169,8 @@ def test_paired_comparison() -> None:
     assert accuracy.p_value < 0.05
     assert accuracy.describe(60, "texts").endswith(f"p = {accuracy.p_value:.4f}, significant at 0.05")
     assert accuracy.describe(9, "texts").endswith("too few texts for a significance test (9)")
+    smallest = replace(accuracy, difference=-0.001)
+    assert smallest.describe(60).startswith("accuracy: +0.00 (95% of resampled test sets: ")
     assert {comparison.p_value for comparison in compare(better, better)} == {1.0}
     assert len(comparisons) == len(better.measures)
     constant = regression_report([1, 2, 3], [2, 2, 2])

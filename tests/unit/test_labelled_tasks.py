@@ -113,6 +113,14 @@ def test_the_numbers_of_batches_follow_the_settings() -> None:
     assert ProportionalConfig().counts([1000, 1], 0, 1) == [1000, 1]
 
 
+def test_several_tasks_are_not_sharded() -> None:
+    data = {"train": {"path": "a.tsv"}, "valid": {"path": "b.tsv"}}
+    tasks = {name: {"kind": "classification", "data": data} for name in ("one", "two")}
+    settings = {"task": {"kind": "labelled_tasks"}, "tasks": tasks, "train": {"parallel": "fsdp"}, "out": "run"}
+    with pytest.raises(ConfigError, match="several tasks cannot be combined with train.parallel=fsdp.*parallel=ddp"):
+        load_recipe(settings, [])
+
+
 def test_the_order_depends_on_seed_and_epoch_only() -> None:
     mixing, counts = ProportionalConfig(), [50, 20]
     order = mixing.order(counts, 1, 2)

@@ -61,7 +61,7 @@ class PrecisionCost(Config):
         """Describe the cost in a clause."""
         change = cost.bleu - self.float32.bleu
         return (
-            f"BLEU changes by {change:+.2f} on {self.sentences:,} validation sentences, "
+            f"BLEU changes by {change:+z.2f} on {self.sentences:,} validation sentences, "
             f"{cost.differing_lines:,} of which are translated differently"
         )
 

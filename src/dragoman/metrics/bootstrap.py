@@ -51,8 +51,8 @@ class Comparison:
         else:
             verdict = "significant at 0.05" if self.p_value < 0.05 else "not significant at 0.05"
         return (
-            f"{self.first.name}: {self.difference:+.2f} (95% of resampled test sets: {interval.low:+.2f} to "
-            f"{interval.high:+.2f}), p = {self.p_value:.4f}, {verdict}"
+            f"{self.first.name}: {self.difference:+z.2f} (95% of resampled test sets: {interval.low:+z.2f} to "
+            f"{interval.high:+z.2f}), p = {self.p_value:.4f}, {verdict}"
         )
 
 
