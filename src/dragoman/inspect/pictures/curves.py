@@ -174,7 +174,7 @@ def _draw_line(
             label=name,
             alpha=alpha,
             linewidth=1.6 if alpha == 1 else 1,
-            marker=marker,
+            marker=marker or ("o" if len(steps) == 1 else ""),  # a line of one point is invisible
             markersize=3.5,
         )
 
