@@ -84,16 +84,16 @@ def test_a_good_validation_set_is_not_reported(tmp_path: Path) -> None:
 
 def test_pairs_of_the_training_corpora_are_counted(tmp_path: Path) -> None:
     (message,) = messages(tmp_path, TRAIN[:300])
-    assert message.startswith("valid: 300 of 300 validation pairs stand in the training corpora. The scores")
+    assert message.startswith("valid: 300 of 300 validation pairs are also in the training corpora. The scores")
     changed = [(source.upper().replace(" ", "  "), f" {target}") for source, target in TRAIN[:30]]
     (message,) = messages(tmp_path, VALID[:70] + TRAIN[:20] + changed[:10])
     assert (
-        "valid: 30 of 100 validation pairs stand in the training corpora, 10 of them with other case or spaces"
+        "valid: 30 of 100 validation pairs are also in the training corpora, 10 of them with other case or spaces"
         in message
     )
     findings = list(check_pairs([written(tmp_path, TRAIN)], [held_out(VALID + TRAIN[:1])]))
     assert [finding.is_warning for finding in findings] == [False]  # less than 1%
-    assert findings[0].message == "valid: 1 of 201 validation pairs stand in the training corpora"
+    assert findings[0].message == "valid: 1 of 201 validation pairs are also in the training corpora"
     others = [(source, target) for (source, _), (_, target) in zip(TRAIN[:50], VALID, strict=False)]
     findings = list(check_pairs([written(tmp_path, TRAIN)], [held_out(VALID + others)]))
     assert (
@@ -260,7 +260,7 @@ def test_lines_of_plain_text_are_compared(tmp_path: Path) -> None:
     documents = ["\n".join([*lines[:10], "", "too short", *(source for source, _ in VALID[:10])])]
     for config in (corpus, TextCorpusConfig(text=path, documents="file")):
         (finding,) = check_texts([config], [TextSet("valid", documents)])
-        assert finding.message.startswith("valid: 10 of 20 validation lines stand in the training corpora")
+        assert finding.message.startswith("valid: 10 of 20 validation lines are also in the training corpora")
     german = [target for _, target in VALID]
     (finding,) = check_texts([corpus], [TextSet("valid", german)])
     assert finding.message.startswith("valid: the text is probably de")
@@ -271,7 +271,7 @@ def test_labelled_examples_are_compared() -> None:
     valid = [(source, "b") for source, _ in VALID[:50]]
     assert list(check_examples(train, valid, "valid")) == []
     (finding,) = check_examples(train, [*valid, ("The Dog", "b"), *train[:50]], "valid")
-    assert finding.message.startswith("valid: 50 of 101 validation examples stand in the training corpora")
+    assert finding.message.startswith("valid: 50 of 101 validation examples are also in the training corpora")
     assert [finding.message[:31] for finding in check_examples(train[:3], valid, "valid")] == [
         "data.train has only 3 examples."
     ]
@@ -280,10 +280,10 @@ def test_labelled_examples_are_compared() -> None:
 @pytest.mark.parametrize(
     ("task", "expected"),
     [
-        ("translation", "40 of 40 validation pairs stand in the training corpora"),
-        ("language_model", "40 of 40 validation lines stand in the training corpora"),
-        ("masked_language_model", "40 of 40 validation lines stand in the training corpora"),
-        ("classification", "40 of 40 validation examples stand in the training corpora"),
+        ("translation", "40 of 40 validation pairs are also in the training corpora"),
+        ("language_model", "40 of 40 validation lines are also in the training corpora"),
+        ("masked_language_model", "40 of 40 validation lines are also in the training corpora"),
+        ("classification", "40 of 40 validation examples are also in the training corpora"),
     ],
 )
 def test_every_task_compares_before_it_prepares(
@@ -326,7 +326,7 @@ def test_the_command_compares_several_corpora_and_sets_without_training(
     )
     assert main(["data", "compare", str(recipe)]) == 0
     (line,) = capsys.readouterr().out.splitlines()
-    assert line.startswith(f"warning: {tmp_path}/bad: 100 of 100 validation pairs stand in the training corpora. ")
+    assert line.startswith(f"warning: {tmp_path}/bad: 100 of 100 validation pairs are also in the training corpora. ")
     assert main(["data", "compare", str(recipe), f"data.valid={{tsv: {tmp_path}/good}}"]) == 0
     assert capsys.readouterr().out == "No problem found.\n"
     assert not (tmp_path / "run").exists()

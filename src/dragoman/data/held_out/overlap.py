@@ -49,7 +49,7 @@ class Overlap:
             return None
         differing = self.normalised - self.exact
         details = f", {differing:,} of them with other case or spaces" if differing else ""
-        message = f"{self.normalised:,} of {self.total:,} validation {items} stand in the training corpora{details}"
+        message = f"{self.normalised:,} of {self.total:,} validation {items} are also in the training corpora{details}"
         if not self.is_serious:
             return f"{name}: {message}"
         return (
