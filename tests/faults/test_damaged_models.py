@@ -253,6 +253,12 @@ def test_unfinished_run_points_to_its_last_checkpoint(tmp_path: Path) -> None:
     assert f"{checkpoint} can be used" in refusal(tmp_path)
 
 
+def test_the_model_folders_in_a_folder_are_named(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        write_tiny_model(tmp_path / name)
+    assert f"tokenizer.json missing. It contains model folders, such as {tmp_path / 'a'}" in refusal(tmp_path)
+
+
 def test_scores_of_another_step_are_ignored(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     meta = json.loads((folder / META).read_text(encoding="utf-8"))
     score = {"metric": "BLEU", "value": 40.0, "signature": "x", "data": "valid"}

@@ -225,6 +225,8 @@ def _check_files(folder: Path) -> None:
             advice = f". Its training has not finished, but {checkpoints[-1]} can be used"
         elif siblings:
             advice = f". It contains checkpoints, each of which is a model folder, such as {siblings[-1]}"
+        elif models := sorted(path.parent for path in folder.glob(f"*/{PARAMETERS}")):
+            advice = f". It contains model folders, such as {models[0]}"
         raise ModelError(f"{folder} is not a model folder: {', '.join(missing)} missing{advice}")
 
 
