@@ -109,13 +109,13 @@ def derivations(
 def options(table: PhraseTable, source: list[int], first: int, after: int) -> list[tuple[int, list[int]]]:
     node = 0
     for word in source[first:after]:
-        children = range(table.children[node], table.children[node + 1])
+        children = range(table.child_starts[node], table.child_starts[node + 1])
         node = next((child for child in children if table.words[child] == word), -1)
         if node < 0:
             break
     found = []
     if node >= 0:
-        for pair in range(table.pairs[node], table.pairs[node + 1]):
+        for pair in range(table.pair_starts[node], table.pair_starts[node + 1]):
             target = table.targets[pair]
             words = table.target_words[table.target_starts[target] : table.target_starts[target + 1]]
             found.append((pair, words.tolist()))
@@ -152,3 +152,31 @@ def test_unlimited_search_equals_enumeration(seed: int, reordered: bool) -> None
         assert each.score == pytest.approx(expected[each.words])
         assert each.score == pytest.approx(float(each.features @ weights))
         assert each.features[0] == pytest.approx(model.text(list(each.words)))
+
+
+def test_larger_stacks_do_not_lower_the_total_score() -> None:
+    """The score of a single sentence may fall, because recombination and pruning depend on each other."""
+    generator = np.random.default_rng(5)
+    table, model = random_table(generator, reordered=True), Bigrams(9, generator)
+    weights = np.concatenate([[1.0], generator.uniform(0.2, 1, 13)])
+    sentences = [generator.integers(0, 4, 12).tolist() for _ in range(10)]
+    search = PhraseSearch(table, model.native)
+    totals = []
+    for stack in (1, 3, 10, 30):
+        limits = SearchLimits(stack, 5 * stack, 20, 6)
+        totals.append(sum(found[0].score for found in search.translate(sentences, weights, limits)))
+    assert totals == sorted(totals)
+    assert totals[0] < totals[-1]
+
+
+def test_long_and_empty_sentences() -> None:
+    generator = np.random.default_rng(6)
+    table, model = random_table(generator, reordered=False), Bigrams(9, generator)
+    weights = np.array([1.0, 0.5, 0.5, 0.5, 0.5, 0.1, 0.1, 0.3])
+    limits = SearchLimits(stack=2, pops=4, options=5, distortion=3)
+    empty, long = PhraseSearch(table, model.native).translate(
+        [[], generator.integers(0, 5, 300).tolist()], weights, limits
+    )
+    assert [each.words for each in empty] == [()]
+    covered = sorted(word for start, end, _ in long[0].phrases for word in range(start, end))
+    assert covered == list(range(300))

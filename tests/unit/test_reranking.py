@@ -19,7 +19,13 @@ from dragoman.metrics.bleu import BLEU
 from dragoman.metrics.registry import ngram_metrics
 from dragoman.translation.reranking.config import RerankingConfig
 from dragoman.translation.reranking.features import UNREADABLE, Features
-from dragoman.translation.reranking.line_search import Lists, corpus_score, envelope, search_line, search_weights
+from dragoman.translation.reranking.line_search import (
+    Lists,
+    corpus_score,
+    find_envelopes,
+    search_line,
+    search_weights,
+)
 from dragoman.translation.reranking.reranker import Reranker, read_reranking
 from dragoman.translation.translator import Translator
 
@@ -28,14 +34,20 @@ NUMBERS = st.integers(-4, 4).map(float)
 
 
 @settings(max_examples=80, deadline=None)
-@given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=6))
-def test_no_line_is_above_the_envelope(lines: list[tuple[float, float]]) -> None:
-    levels, slopes = (np.array(each) for each in zip(*lines, strict=True))
-    top, starts = envelope(levels, slopes)
-    assert starts == sorted(starts)
-    for place in np.linspace(-20.03, 20.01, 200):
-        values = levels + place * slopes
-        assert values[top[int(np.searchsorted(starts, place))]] == pytest.approx(values.max(), abs=1e-9)
+@given(st.lists(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=6), min_size=1, max_size=3))
+def test_no_line_is_above_the_envelope(lines: list[list[tuple[float, float]]]) -> None:
+    levels, slopes = (np.array(each) for each in zip(*(line for of in lines for line in of), strict=True))
+    sentences = np.repeat(np.arange(len(lines)), [len(each) for each in lines])
+    found = find_envelopes(levels, slopes, sentences)
+    for sentence, first in enumerate(found.first):
+        rows = np.flatnonzero(sentences == sentence)
+        of = np.flatnonzero(sentences[found.after] == sentence)
+        assert list(found.corners[of]) == sorted(found.corners[of])
+        assert [first, *found.after[of]][:-1] == list(found.before[of])
+        top = np.array([first, *found.after[of]])
+        for place in np.linspace(-20.03, 20.01, 200):
+            value = (levels + place * slopes)[top[int(np.searchsorted(found.corners[of], place))]]
+            assert value == pytest.approx((levels + place * slopes)[rows].max(), abs=1e-9)
 
 
 def random_lists(seed: int, sentences: int = 4, hypotheses: int = 5, features: int = 3) -> Lists:

@@ -253,8 +253,10 @@ def _count(compute: Callable[[], Any], backward: bool) -> int:
     ):
         result = compute()
         if backward:
-            total: Any = torch.stack([each.sum() for each in tensors(result) if each.requires_grad]).sum()
-            total.backward()
+            sums: Any = [each.sum() for each in tensors(result) if each.requires_grad]
+            if sums:  # a model that is estimated from counts has no gradients
+                total: Any = torch.stack(sums).sum()
+                total.backward()
     return int(counter.flops)
 
 

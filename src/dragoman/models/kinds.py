@@ -16,6 +16,7 @@ from dragoman.models.language_model import LanguageModelConfig
 from dragoman.models.ngram import NgramConfig
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.models.settings import ModelSettings
+from dragoman.models.statistical import StatisticalConfig
 from dragoman.models.word_aligner import WordAlignerConfig
 
 VERBS: Mapping[str, str] = {
@@ -124,6 +125,19 @@ NGRAM_MODEL = register(
         verbs=frozenset({"generate", "score", "fuse", "export"}),
         use=LANGUAGE_MODEL.use,
         example=LANGUAGE_MODEL.example,
+    )
+)
+STATISTICAL_MODEL = register(
+    ModelKind(
+        name="statistical",
+        config=StatisticalConfig,
+        title="statistical translation model",
+        sides=("source", "target"),
+        activity="translates",
+        verbs=frozenset({"translate", "score", "teach"}),
+        use="`dragoman translate`, or `Translator.load` in Python",
+        example="`dragoman translate FOLDER < source.txt > target.txt`, or in Python "
+        "`dragoman.Translator.load(FOLDER).translate([…])`",
     )
 )
 PREDICTION_MODEL = register(

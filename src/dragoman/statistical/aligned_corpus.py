@@ -59,7 +59,7 @@ class AlignedCorpus:
 
 
 @dataclass(frozen=True)
-class WordProbabilities:
+class LinkProbabilities:
     """Relative frequencies of linked words (Koehn et al. 2003, section 4.3). A word without links is linked to null.
 
     source_given_target, target_given_source: (L,), for each link. source_given_null: (source words), target_given_null:
@@ -72,7 +72,7 @@ class WordProbabilities:
     target_given_null: NDArray[np.float32]
 
     @classmethod
-    def of(cls, corpus: AlignedCorpus) -> "WordProbabilities":
+    def of(cls, corpus: AlignedCorpus) -> "LinkProbabilities":
         """Count the links of a corpus."""
         sources, targets = corpus.linked_words
         keys = sources.astype(np.int64) << 32 | targets

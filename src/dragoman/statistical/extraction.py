@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import ResourceError
 from dragoman.statistical import library
-from dragoman.statistical.aligned_corpus import AlignedCorpus, Ids, WordProbabilities
+from dragoman.statistical.aligned_corpus import AlignedCorpus, Ids, LinkProbabilities
 
 _BLOCK = 2000
 """Number of sentence pairs per call of the library."""
@@ -39,7 +39,7 @@ _TYPES = (np.int64, np.int64, np.int8, np.int8, np.int8, np.int8, np.float32, np
 
 
 def extract_phrases(
-    corpus: AlignedCorpus, probabilities: WordProbabilities, max_length: int = 7, threads: int = 1
+    corpus: AlignedCorpus, probabilities: LinkProbabilities, max_length: int = 7, threads: int = 1
 ) -> Occurrences:
     """Return all phrase pairs of at most `max_length` words per side that are consistent with the alignment.
 
@@ -83,13 +83,13 @@ def extract_phrases(
 class Trie(NamedTuple):
     """Word sequences as a trie in breadth-first order. Node 0 is the empty sequence.
 
-    words: (nodes) last word of each sequence; −1 for node 0. parents: (nodes). children: (nodes + 1); the children of
-    node n are children[n] to children[n + 1], sorted by word.
+    words: (nodes) last word of each sequence; −1 for node 0. parents: (nodes). child_starts: (nodes + 1);
+    the children of node n are child_starts[n] to child_starts[n + 1] − 1, sorted by word.
     """
 
     words: Ids
     parents: Ids
-    children: Ids
+    child_starts: Ids
 
     def sequences(self) -> tuple[Ids, Ids]:
         """Return the words of all sequences, and the start of each sequence followed by the total number of words."""
@@ -125,5 +125,5 @@ def build_trie(words: Ids, starts: NDArray[np.int64], lengths: NDArray[np.int8])
         total += len(unique)
     parents = np.concatenate([[0], *(level[0] for level in levels)]).astype(np.int32)
     ids = np.concatenate([[-1], *(level[1] for level in levels)]).astype(np.int32)
-    children = np.searchsorted(parents[1:], np.arange(total + 1)).astype(np.int32) + 1
-    return Trie(ids, parents, children), nodes.astype(np.int32)
+    child_starts = np.searchsorted(parents[1:], np.arange(total + 1)).astype(np.int32) + 1
+    return Trie(ids, parents, child_starts), nodes.astype(np.int32)

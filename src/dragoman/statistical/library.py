@@ -71,8 +71,8 @@ class PhraseTable(_Arrays):
 
     _fields_ = (
         ("words", c_void_p),
-        ("children", c_void_p),
-        ("pairs", c_void_p),
+        ("child_starts", c_void_p),
+        ("pair_starts", c_void_p),
         ("targets", c_void_p),
         ("target_starts", c_void_p),
         ("target_words", c_void_p),

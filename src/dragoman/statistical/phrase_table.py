@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.models.statistical import PhraseBasedConfig
 from dragoman.statistical import library
 from dragoman.statistical.aligned_corpus import AlignedCorpus, Ids, concatenate
 from dragoman.statistical.extraction import Occurrences, Trie, build_trie
@@ -20,15 +21,15 @@ _SMOOTHING = 0.5
 class PhraseTable:
     """Phrase pairs in the layout of the phrase library (see `source/phrases/interface.h`), which may be memory-mapped.
 
-    words, children, pairs: the trie of source phrases and the pairs of each node. targets: (P) target phrase of each
-    pair. target_starts, target_words: the target phrases. features: (P, F) float32, logarithms. reordering: (P, 6)
-    float32, log-probabilities that the previous phrase is monotone, swapped or discontinuous, and the same of the next
-    phrase, or None.
+    words, child_starts, pair_starts: the trie of source phrases and the first pair of each node. targets: (P), the
+    target phrase of each pair. target_starts, target_words: the target phrases. features: (P, F) float32, logarithms.
+    reordering: (P, 6) float32, or None: log-probabilities that the previous phrase is monotone, swapped or
+    discontinuous, and the same of the next phrase. max_length: maximum number of source words.
     """
 
     words: Ids
-    children: Ids
-    pairs: Ids
+    child_starts: Ids
+    pair_starts: Ids
     targets: Ids
     target_starts: Ids
     target_words: Ids
@@ -56,12 +57,12 @@ class PhraseTable:
         """Return the target phrases of a source phrase with their features, in the order of the table."""
         node = 0
         for word in source:
-            first, last = int(self.children[node]), int(self.children[node + 1])
+            first, last = int(self.child_starts[node]), int(self.child_starts[node + 1])
             node = first + int(np.searchsorted(self.words[first:last], word))
             if node >= last or self.words[node] != word:
                 return []
         found = []
-        for pair in range(int(self.pairs[node]), int(self.pairs[node + 1])):
+        for pair in range(int(self.pair_starts[node]), int(self.pair_starts[node + 1])):
             target = self.targets[pair]
             words = self.target_words[self.target_starts[target] : self.target_starts[target + 1]]
             found.append((tuple(words.tolist()), self.features[pair].tolist()))
@@ -91,19 +92,18 @@ class _Counts:
 
 
 def estimate_table(
-    corpus: AlignedCorpus, occurrences: Occurrences, max_length: int, options: int, smoothed: bool = True
+    corpus: AlignedCorpus, occurrences: Occurrences, method: PhraseBasedConfig, options: int
 ) -> PhraseTable:
-    """Estimate a phrase table.
+    """Estimate the phrase table of a method.
 
     Features: log φ(f|e), log lex(f|e), log φ(e|f), log lex(e|f) (Koehn et al. 2003), and log-probabilities of the
     orientations of the previous and the next phrase, smoothed by 0.5 per orientation (Koehn et al. 2005). options:
-    maximum number of target phrases per source phrase; those with the highest φ(e|f) are kept. smoothed: whether φ is
-    smoothed by Kneser–Ney discounts (Foster et al. 2006, section 3.2.1).
+    maximum number of target phrases per source phrase; those with the highest φ(e|f) are kept.
     """
     source_trie, source = build_trie(corpus.source, occurrences.source, occurrences.source_length)
     target_trie, target = build_trie(corpus.target, occurrences.target, occurrences.target_length)
     counts = _Counts.of(source, target)
-    estimate = _discounted if smoothed else _relative
+    estimate = _discounted if method.smoothing else _relative
     inverse = estimate(counts.count, counts.target, counts.source)
     direct = estimate(counts.count, counts.source, counts.target)
     lexical = [
@@ -111,11 +111,19 @@ def estimate_table(
         for values in (occurrences.source_given_target, occurrences.target_given_source)
     ]
     features = np.stack([np.log(inverse), lexical[0], np.log(direct), lexical[1]], axis=1).astype(np.float32)
-    orientations = [_orientations(each[counts.order], counts) for each in (occurrences.previous, occurrences.next)]
-    reordering = np.concatenate(orientations, axis=1).astype(np.float32)
+    reordering = None
+    if method.reordering:
+        orientations = [_orientations(each[counts.order], counts) for each in (occurrences.previous, occurrences.next)]
+        reordering = np.concatenate(orientations, axis=1).astype(np.float32)
     kept = _best_options(counts.source, direct, options)
     return _assemble(
-        source_trie, target_trie, counts.source[kept], counts.target[kept], features[kept], reordering[kept], max_length
+        source_trie,
+        target_trie,
+        counts.source[kept],
+        counts.target[kept],
+        features[kept],
+        None if reordering is None else reordering[kept],
+        method.max_phrase_length,
     )
 
 
@@ -157,11 +165,11 @@ def _assemble(
     target_starts = np.zeros(len(used) + 1, np.int32)
     np.cumsum(lengths, out=target_starts[1:])
     positions = np.repeat(starts[used] - target_starts[:-1], lengths) + np.arange(int(target_starts[-1]))
-    pairs = np.searchsorted(source_nodes, np.arange(len(source.words) + 1)).astype(np.int32)
+    pair_starts = np.searchsorted(source_nodes, np.arange(len(source.words) + 1)).astype(np.int32)
     return PhraseTable(
         source.words,
-        source.children,
-        pairs,
+        source.child_starts,
+        pair_starts,
         targets.astype(np.int32),
         target_starts,
         words[positions],

@@ -14,6 +14,9 @@ from dragoman.base.errors import ResourceError
 from dragoman.statistical import library
 from dragoman.statistical.phrase_table import PhraseTable
 
+WordIds = Sequence[int] | NDArray[np.int32]
+"""The ids of the words of a sentence."""
+
 
 @dataclass(frozen=True)
 class SearchLimits:
@@ -50,7 +53,7 @@ class PhraseSearch:
         self.feature_count = table.features.shape[1] + 4 + (0 if table.reordering is None else library.REORDERINGS)
 
     def translate(
-        self, sentences: Sequence[Sequence[int]], weights: NDArray[np.float64], limits: SearchLimits, nbest: int = 1
+        self, sentences: Sequence[WordIds], weights: NDArray[np.float64], limits: SearchLimits, nbest: int = 1
     ) -> Iterator[list[PhraseTranslation]]:
         """Yield up to `nbest` distinct translations of each sentence, in order, best first.
 
@@ -66,7 +69,7 @@ class PhraseSearch:
             nbest=nbest,
         )
 
-        def translate(sentence: Sequence[int]) -> list[PhraseTranslation]:
+        def translate(sentence: WordIds) -> list[PhraseTranslation]:
             return self._translate(np.array(sentence, np.int32), settings)
 
         if self._threads == 1:

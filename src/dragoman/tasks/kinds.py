@@ -18,6 +18,8 @@ from dragoman.tasks.language_model.config import LanguageModelRun
 from dragoman.tasks.language_model.job import LanguageModelJob
 from dragoman.tasks.masked_language_model.config import MaskedLanguageModelRun
 from dragoman.tasks.masked_language_model.job import MaskedLanguageModelJob
+from dragoman.tasks.statistical_translation.config import StatisticalRun
+from dragoman.tasks.statistical_translation.estimate import estimate
 from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.multitask import open_translation
 from dragoman.training.task import Job, OpenJob, RunConfig
@@ -79,6 +81,15 @@ MASKED_LANGUAGE_MODEL = register(
         MaskedLanguageModelRun,
         MaskedLanguageModelJob,
         ("data={train: {text: corpus.txt}, valid: {text: corpus.txt}}", "out=run"),
+    )
+)
+STATISTICAL_TRANSLATION = register(
+    TaskKind(
+        "statistical_translation",
+        StatisticalRun,
+        None,
+        ("data={train: {tsv: corpus.tsv}, valid: {tsv: corpus.tsv}}", "out=run"),
+        estimate,
     )
 )
 _LABELLED = ("data={train: examples.tsv, valid: examples.tsv}", "out=run")

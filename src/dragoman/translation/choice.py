@@ -13,7 +13,7 @@ from dragoman.base.log import info, warn
 from dragoman.base.machine.bfloat16 import bfloat16_speed
 from dragoman.base.machine.device import choose_device
 from dragoman.base.packages import check_import
-from dragoman.checkpoint.folder import LoadedModel, load_model_folder
+from dragoman.checkpoint.folder import LoadedModel, check_serves, load_model_folder
 from dragoman.data.workers import available_cores
 from dragoman.exchange.ctranslate2.folder import (
     ComputeSettings,
@@ -22,6 +22,7 @@ from dragoman.exchange.ctranslate2.folder import (
     load_into_ctranslate2,
     open_folder,
 )
+from dragoman.models.kinds import STATISTICAL_MODEL
 from dragoman.native.build import best_library
 from dragoman.native.packing import Packing
 from dragoman.translation.automatic_precision import automatic_precision
@@ -32,6 +33,7 @@ from dragoman.translation.engines.native.calibration import relative_speed
 from dragoman.translation.engines.native.engine import NativeEngine
 from dragoman.translation.engines.native.model import stacks
 from dragoman.translation.engines.preferred import PreferredEngine
+from dragoman.translation.engines.statistical import StatisticalEngine
 from dragoman.translation.engines.torch import AttentionTorchEngine
 from dragoman.translation.ensemble import open_ensemble
 
@@ -128,6 +130,8 @@ def open_engine(
     (folder,) = folders
     if is_exported(folder):
         return open_exported(folder, device, name, precision, threads)
+    if check_serves(folder, "translate") == STATISTICAL_MODEL:
+        return open_statistical(folder, device, name, precision, threads)
     chosen = choose_device(device or "auto")
     try:
         loaded = load_model_folder(folder, chosen, "translate")
@@ -242,6 +246,30 @@ def open_exported(
     workers = threads or default_threads()
     exported = open_folder(folder, ComputeSettings(_check_precision(precision) or "default", workers))
     return CTranslate2Engine(exported, workers), exported
+
+
+def open_statistical(
+    folder: Path,
+    device: str | None = None,
+    name: str = "auto",
+    precision: str | None = None,
+    threads: int | None = None,
+) -> tuple[Engine, LoadedModel]:
+    """Return the engine of a statistical translation model.
+
+    Raises ConfigError for a named engine, another device than the CPU, or another precision than float32, and the same
+    errors as `load_model_folder`.
+    """
+    if name != "auto":
+        _find_engine(name)
+        raise ConfigError(
+            f"{folder} is a statistical translation model, which has an engine of its own: leave out --engine"
+        )
+    if _check_precision(precision) not in (None, "float32"):
+        raise ConfigError(f"{folder} is a statistical translation model: leave out --precision {precision}")
+    _check_cpu(choose_device(device or "cpu"), "statistical")
+    loaded = load_model_folder(folder, torch.device("cpu"), "translate")
+    return StatisticalEngine(loaded, threads or default_threads()), loaded
 
 
 def default_threads() -> int:

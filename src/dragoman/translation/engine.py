@@ -185,6 +185,6 @@ def attention_engine(engine: Engine) -> AttentionEngine:
     if not isinstance(engine, AttentionEngine):
         raise ConfigError(
             "this engine does not show attention: load a single model folder with --engine torch or auto; "
-            "ensembles and exported models do not show attention"
+            "ensembles and exported models do not show attention, and statistical models have none"
         )
     return engine

@@ -100,7 +100,7 @@ class UnknownWords:
             translate = readers[sentence.config]
             assert translate is not None
             words = self._attended_words(sentence.text, weights[len(sentence.prefix_words) :, sentence.tags :])
-            unknown = (*sentence.prefix_words, *(_translated(word, translate) for word in words))
+            unknown = (*sentence.prefix_words, *(translated(word, translate) for word in words))
             results[row][rank] = replace(results[row][rank], unknown=unknown)
         return results
 
@@ -219,7 +219,7 @@ def _allow_unknown(config: SearchConfig) -> SearchConfig:
     return config.model_copy(update={"forbid": tuple(token for token in config.forbid if token != UNK)})
 
 
-def _translated(word: str, translate: Translate) -> str:
+def translated(word: str, translate: Translate) -> str:
     """Return the translation of a word, with the word's leading and trailing spaces."""
     inner = word.strip(" ")
     return word.replace(inner, translate(inner), 1) if inner else word

@@ -1,7 +1,8 @@
 """Exact line search for feature weights that maximise the corpus score of the top hypotheses (Och 2003)."""
 
 from collections.abc import Sequence
-from itertools import pairwise
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -13,11 +14,30 @@ _GAIN = 1e-9
 """Score differences up to this size are ignored."""
 
 
-class Lists(NamedTuple):
-    """The hypotheses of N sentences: for each sentence features (n, F) and statistics (n, K) of the metric."""
+@dataclass(frozen=True)
+class Lists:
+    """The hypotheses of N sentences: for each sentence features (n, F) and statistics (n, K) of the metric.
+
+    The computations use the hypotheses of all sentences in one array of M rows.
+    """
 
     features: Sequence[NDArray[np.float64]]
     statistics: Sequence[Statistics]
+
+    @cached_property
+    def all_features(self) -> NDArray[np.float64]:
+        """The features of all hypotheses (M, F)."""
+        return np.concatenate(self.features)
+
+    @cached_property
+    def all_statistics(self) -> Statistics:
+        """The statistics of all hypotheses (M, K)."""
+        return np.concatenate(self.statistics)
+
+    @cached_property
+    def sentences(self) -> NDArray[np.int64]:
+        """The sentence of each hypothesis (M,)."""
+        return np.repeat(np.arange(len(self.features)), [len(each) for each in self.features])
 
 
 class WeightedScore(NamedTuple):
@@ -29,32 +49,55 @@ class WeightedScore(NamedTuple):
 
 def corpus_score(lists: Lists, weights: NDArray[np.float64], metric: SummedMetric) -> float:
     """Return the corpus score of the best hypothesis of each sentence. Ties are broken by the first hypothesis."""
-    chosen = [int(np.argmax(features @ weights)) for features in lists.features]
-    sums = np.sum([each[row] for each, row in zip(lists.statistics, chosen, strict=True)], axis=0)
-    return float(metric.corpus(sums))
+    scores = lists.all_features @ weights
+    best = np.flatnonzero(scores == _reduce(np.maximum, scores, lists.sentences))
+    chosen = best[_is_first(lists.sentences[best])]
+    return float(metric.corpus(lists.all_statistics[chosen].sum(0)))
 
 
-def envelope(levels: NDArray[np.float64], slopes: NDArray[np.float64]) -> tuple[list[int], list[float]]:
-    """Return the upper envelope of the lines level + γ · slope for γ from −∞ to ∞, and the ascending γ of its corners.
+class Envelopes(NamedTuple):
+    """The upper envelopes of the lines of N sentences, for γ from −∞ to ∞.
 
-    levels, slopes: (n,). There is one more line than corners.
+    first: (N,), the line at −∞. corners: (C,), the values of γ at which an envelope continues with another line.
+    before, after: (C,), the lines on both sides of each corner.
     """
-    order = np.lexsort((np.arange(len(levels)), -levels, slopes))
-    top: list[int] = []
-    starts: list[float] = []
-    for line in order.tolist():
-        if top and slopes[line] == slopes[top[-1]]:
-            continue  # a parallel line that is not above
-        while top:
-            start = (levels[top[-1]] - levels[line]) / (slopes[line] - slopes[top[-1]])
-            if len(top) == 1 or start > starts[-1]:
-                break
-            top.pop()
-            starts.pop()
-        if top:
-            starts.append(float(start))
-        top.append(line)
-    return top, starts
+
+    first: NDArray[np.int64]
+    corners: NDArray[np.float64]
+    before: NDArray[np.int64]
+    after: NDArray[np.int64]
+
+
+def find_envelopes(levels: NDArray[np.float64], slopes: NDArray[np.float64], sentences: NDArray[np.int64]) -> Envelopes:
+    """Return the upper envelopes of the lines level + γ · slope of each sentence.
+
+    levels, slopes, sentences: (M,), where `sentences` ascends from 0 without gaps. Of equal lines, the first one is
+    used. In each step, every envelope is followed to its next corner: the nearest intersection with a steeper line.
+    """
+    least = np.flatnonzero(slopes == _reduce(np.minimum, slopes, sentences))
+    highest = least[levels[least] == _reduce(np.maximum, levels[least], sentences[least])]
+    current = highest[_is_first(sentences[highest])]
+    first, empty = current, np.zeros(0, np.int64)
+    corners, before, after = [np.zeros(0)], [empty], [empty]
+    active = np.arange(len(levels))
+    while True:
+        rises = slopes[active] - slopes[current[sentences[active]]]
+        active, rises = active[rises > 0], rises[rises > 0]
+        if not len(active):
+            break
+        rows = sentences[active]
+        crossings = (levels[current[rows]] - levels[active]) / rises
+        nearest = crossings == _reduce(np.minimum, crossings, rows)
+        crossed, rows, crossings = active[nearest], rows[nearest], crossings[nearest]
+        steepest = slopes[crossed] == _reduce(np.maximum, slopes[crossed], rows)
+        crossed, rows, crossings = crossed[steepest], rows[steepest], crossings[steepest]
+        chosen = _is_first(rows)
+        corners.append(crossings[chosen])
+        before.append(current[rows[chosen]])
+        after.append(crossed[chosen])
+        current = current.copy()
+        current[rows[chosen]] = crossed[chosen]
+    return Envelopes(first, np.concatenate(corners), np.concatenate(before), np.concatenate(after))
 
 
 def search_line(
@@ -66,24 +109,31 @@ def search_line(
     the middle of the interval with the best score (the widest interval if there are several). In an unbounded interval
     the returned γ is 1 beyond the outermost change.
     """
-    sums: Statistics = np.zeros(lists.statistics[0].shape[1], np.int64)
-    corners: list[float] = []
-    changes: list[Statistics] = []
-    for features, statistics in zip(lists.features, lists.statistics, strict=True):
-        top, starts = envelope(features @ weights, features @ direction)
-        sums = sums + statistics[top[0]]
-        corners += starts
-        changes += [statistics[after] - statistics[before] for before, after in pairwise(top)]
-    if not corners:
+    features, statistics = lists.all_features, lists.all_statistics
+    found = find_envelopes(features @ weights, features @ direction, lists.sentences)
+    if not len(found.corners):
         return WeightedScore(weights, corpus_score(lists, weights, metric))
-    order = np.argsort(corners, kind="stable")
-    borders = np.array(corners)[order]
-    scores = metric.corpus(np.concatenate([sums[None], sums + np.cumsum(np.array(changes)[order], axis=0)]))
+    order = np.argsort(found.corners, kind="stable")
+    borders = found.corners[order]
+    sums = statistics[found.first].sum(0)
+    changes = (statistics[found.after] - statistics[found.before])[order]
+    scores = metric.corpus(np.concatenate([sums[None], sums + np.cumsum(changes, axis=0)]))
     middles = np.concatenate([[borders[0] - 1], (borders[1:] + borders[:-1]) / 2, [borders[-1] + 1]])
     widths = np.concatenate([[1.0], np.diff(borders), [1.0]])
     best = np.lexsort((widths, np.where(widths > 0, scores, -np.inf)))[-1]
-    found = weights + middles[best] * direction
-    return WeightedScore(found, corpus_score(lists, found, metric))
+    new = weights + middles[best] * direction
+    return WeightedScore(new, corpus_score(lists, new, metric))
+
+
+def _is_first(rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return whether each element of a sorted array (n,) is the first of its value."""
+    return np.concatenate([[True], rows[1:] != rows[:-1]])[: len(rows)]
+
+
+def _reduce(operation: np.ufunc, values: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the minimum or maximum of the values (n,) of each row, repeated for all values of the row."""
+    starts = np.flatnonzero(_is_first(rows))
+    return np.repeat(operation.reduceat(values, starts), np.diff(starts, append=len(rows)))
 
 
 def search_weights(

@@ -30,11 +30,12 @@ typedef struct {
 enum Orientation { MONOTONE = 0, SWAP = 1, DISCONTINUOUS = 2 };
 
 /* A phrase table. The source phrases form a trie whose node 0 is the empty phrase; the children of node n are the nodes
-   children[n] … children[n + 1] − 1, sorted by word. The phrase pairs of node n are pairs[n] … pairs[n + 1] − 1. */
+   child_starts[n] … child_starts[n + 1] − 1, sorted by word. The phrase pairs of node n are pair_starts[n] …
+   pair_starts[n + 1] − 1. */
 typedef struct {
     const int32_t *words;         /* (nodes): last word of the phrase */
-    const int32_t *children;      /* (nodes + 1) */
-    const int32_t *pairs;         /* (nodes + 1) */
+    const int32_t *child_starts;    /* (nodes + 1) */
+    const int32_t *pair_starts;      /* (nodes + 1) */
     const int32_t *targets;       /* (pairs): target phrase of the pair */
     const int32_t *target_starts; /* (target phrases + 1) */
     const int32_t *target_words;

@@ -68,7 +68,7 @@ static int compare_options(const void *left, const void *right) {
 static int fill_span(Sentence *sentence, Span *span, int32_t node, int32_t start, int32_t end) {
     const PhraseTable *table = sentence->table;
     const SearchSettings *settings = sentence->settings;
-    int32_t first = table->pairs[node], count = table->pairs[node + 1] - first, features = table->table_features;
+    int32_t first = table->pair_starts[node], count = table->pair_starts[node + 1] - first, features = table->table_features;
     if (count == 0) return 1;
     Option *options = malloc((size_t)count * sizeof(Option));
     if (options == NULL) return 0;
@@ -115,13 +115,13 @@ static int copy_word(Sentence *sentence, Span *span, int32_t position) {
 
 /* Returns the child of a trie node with a word, or −1. */
 static int32_t find_child(const PhraseTable *table, int32_t node, int32_t word) {
-    int32_t low = table->children[node], high = table->children[node + 1];
+    int32_t low = table->child_starts[node], high = table->child_starts[node + 1];
     while (low < high) {
         int32_t middle = low + (high - low) / 2;
         if (table->words[middle] < word) low = middle + 1;
         else high = middle;
     }
-    return low < table->children[node + 1] && table->words[low] == word ? low : -1;
+    return low < table->child_starts[node + 1] && table->words[low] == word ? low : -1;
 }
 
 static double best_estimate(const Sentence *sentence, int32_t start, int32_t length) {

@@ -310,7 +310,7 @@ static void finish_stack(Search *search, Stack *stack) {
     search->generated_count = 0;
 }
 
-/* Generates the hypotheses of a stack, best first, as far as the limit of pops allows. */
+/* Generates the hypotheses of a stack, best first, up to the limit of pops. */
 static void fill_stack(Search *search, Stack *stack) {
     int32_t pops = search->sentence->settings->pops;
     memset(search->buckets, 0, BUCKETS * sizeof(Hypothesis *));

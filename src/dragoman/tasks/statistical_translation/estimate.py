@@ -1,0 +1,176 @@
+"""`estimate` aligns a corpus, builds the tables of a statistical translation model, tunes its weights and writes it."""
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from dragoman.alignment.workers import Workers
+from dragoman.base.cancellation import until_cancelled
+from dragoman.base.errors import DataError
+from dragoman.base.log import info
+from dragoman.base.settings.load import dump_settings
+from dragoman.checkpoint.folder import LoadedModel, write_model_folder
+from dragoman.checkpoint.meta import Meta, Score
+from dragoman.checkpoint.tensors import model_parameters
+from dragoman.data.corpora.readers import check_readable, read_sides
+from dragoman.data.preparation.pipeline import PreparedCorpora
+from dragoman.data.preparation.prepare import prepare
+from dragoman.metrics.bleu_tokenizer import AUTO, check_tokenizer, choose_tokenizer
+from dragoman.metrics.metric import Outputs, warn_of_blank_references
+from dragoman.metrics.registry import METRICS, ngram_metrics
+from dragoman.models.ngram import NgramModel
+from dragoman.models.statistical import PhraseBasedConfig, StatisticalModel, TableSizes
+from dragoman.ngrams.counts import count_ngrams
+from dragoman.ngrams.kneser_ney import ModifiedKneserNeyConfig
+from dragoman.statistical.aligned_corpus import AlignedCorpus, LinkProbabilities
+from dragoman.statistical.alignment import Sentences, align_words, channel_table, dictionary_table, train_lexicon
+from dragoman.statistical.decoder import StatisticalDecoder
+from dragoman.statistical.extraction import extract_phrases
+from dragoman.statistical.phrase_table import PhraseTable, estimate_table
+from dragoman.statistical.words import FoldedWords
+from dragoman.tasks.estimation import EstimationResult
+from dragoman.tasks.statistical_translation.config import StatisticalRun
+from dragoman.tasks.statistical_translation.tuning import WeightTuning
+from dragoman.text.symbols import BOS, EOS, UNK
+from dragoman.training.validation import Validation, validate
+from dragoman.translation.choice import default_threads
+from dragoman.translation.engines.statistical import StatisticalEngine
+from dragoman.translation.translator import Translator
+
+_STORED_OPTIONS = 100
+"""Maximum number of stored target phrases per source phrase."""
+
+
+class Estimation:
+    """The steps of a run, in order."""
+
+    def __init__(self, run: StatisticalRun) -> None:
+        """Read the validation set. Raises ConfigError and DataError."""
+        self._run, self._threads = run, run.threads or default_threads()
+        check_readable(*run.data.corpora)
+        if run.bleu_tokenizer != AUTO:
+            check_tokenizer(run.bleu_tokenizer)
+        self._sources, self._references = read_sides(run.data.valid)
+        warn_of_blank_references(str(run.data.valid), self._references, [self._sources])
+        language = run.data.target_language or run.data.valid.target_code
+        self._bleu_tokenizer = choose_tokenizer(language, [self._references], run.bleu_tokenizer)
+        self._bleu_tokenizer.report()
+
+    def run(self) -> EstimationResult:
+        """Estimate the model and write its folder."""
+        run = self._run
+        languages = run.data.source_language, run.data.target_language
+        prepared = prepare(
+            run.data.corpora, run.data.cleaning, run.text, run.out.parent / "prepared", languages=languages
+        )
+        with Workers(self._threads) as workers:
+            model = self._build(prepared, workers)
+        self._tune(model, prepared)
+        loaded = LoadedModel(model, prepared.tokenizers, self._meta(prepared), run.model_dump(mode="json"))
+        validation = self._validate(loaded)
+        scores = [
+            Score(metric=each.name, value=each.value, signature=each.signature, data=str(run.data.valid))
+            for each in validation.measures
+        ]
+        settings = dump_settings(run.model_copy(update={"model": model.config}))
+        meta = loaded.meta.model_copy(update={"scores": tuple(scores)})
+        write_model_folder(run.out, model_parameters(model), settings, prepared.tokenizers, meta)
+        return EstimationResult(run.out, 0, validation, "", ())
+
+    def _build(self, prepared: PreparedCorpora, workers: Workers) -> StatisticalModel:
+        """Return the model with all tables and with the initial weights."""
+        run, tokenizers = self._run, prepared.tokenizers
+        rows = range(len(prepared.dataset))
+        pairs = [[side.tolist() for side in prepared.dataset[row]] for row in until_cancelled(rows)]
+        # an unknown word has no translation, and its sentence would teach wrong translations of its neighbours
+        known = [(source, target) for source, target in pairs if UNK not in source and UNK not in target]
+        if not known:
+            raise DataError("every training pair has unknown words: raise text.subword.size")
+        words = FoldedWords(tokenizers.source)
+        sizes = tokenizers.source.size, tokenizers.target.size
+        sources = [words.of_ids(source).tolist() for source, _ in known]
+        sentences = Sentences(sources, [target for _, target in known], sizes)
+        table = self._table(sentences, FoldedWords(tokenizers.target), workers)
+        language_model = self._language_model([target for _, target in pairs], sizes[1])
+        table_sizes = TableSizes(
+            nodes=len(table.words),
+            pairs=len(table),
+            targets=len(table.target_starts) - 1,
+            words=len(table.target_words),
+            ngrams=() if language_model is None else language_model.config.entries,
+        )
+        config = run.model.model_copy(update={"sizes": table_sizes})
+        model = StatisticalModel(config, tokenizers.sizes)
+        for name, values in table.arrays.items():
+            model.phrases[name].copy_(torch.from_numpy(values))
+        if language_model is not None:
+            model.language_model = language_model
+        return model
+
+    def _table(self, sentences: Sentences, target_words: FoldedWords, workers: Workers) -> PhraseTable:
+        """Align the corpus and return the table of the run's method."""
+        run, started = self._run, time.monotonic()
+        method = run.model.method
+        if isinstance(method, PhraseBasedConfig):
+            targets = [target_words.of_ids(target).tolist() for target in sentences.targets]
+            folded = Sentences(sentences.sources, targets, sentences.sizes)
+            links = align_words(folded, run.alignment.method, run.alignment.symmetrization, workers)
+            corpus = AlignedCorpus.of(sentences.sources, sentences.targets, links)
+            probabilities = LinkProbabilities.of(corpus)
+            occurrences = extract_phrases(corpus, probabilities, method.longest, workers.threads)
+            table = estimate_table(corpus, occurrences, method, _STORED_OPTIONS)
+        elif method.kind == "word_based":
+            table = channel_table(train_lexicon(sentences.swapped(), method.iterations, workers), sentences)
+        else:
+            table = dictionary_table(train_lexicon(sentences, method.iterations, workers))
+        seconds = time.monotonic() - started
+        info(f"Tables: {len(table):,} pairs of {len(sentences.sources):,} sentence pairs, in {seconds:.0f} s")
+        return table
+
+    def _language_model(self, targets: Sequence[Sequence[int]], size: int) -> NgramModel | None:
+        """Return the n-gram model of the target sentences."""
+        if not self._run.model.method.has_language_model:
+            return None
+        tokens = np.concatenate([np.array([BOS, *target, EOS], np.int64) for target in targets])
+        return NgramModel.of(ModifiedKneserNeyConfig().estimate(count_ngrams(tokens, self._run.model.order, size)))
+
+    def _tune(self, model: StatisticalModel, prepared: PreparedCorpora) -> None:
+        """Tune the weights on the validation set, unless the run disables it."""
+        tuning, tokenizers = self._run.tuning, prepared.tokenizers
+        decoder = StatisticalDecoder(model, tokenizers, self._threads)
+        weights = decoder.weights
+        if tuning is not None and len(weights) > 1:
+            pairs = list(zip(self._sources, self._references, strict=True))[: tuning.sentences]
+            pairs = [pair for pair in pairs if all(map(str.strip, pair))]
+            ids = tokenizers.source.encode_batch([source for source, _ in pairs])
+            sources = [decoder.encode(text, each) for (text, _), each in zip(pairs, ids, strict=True)]
+            references = [reference for _, reference in pairs]
+            metric = ngram_metrics()["bleu"].with_tokenizer(self._bleu_tokenizer.name)
+            tuner = WeightTuning(decoder, tokenizers.target, sources, references, metric, self._run.search.beam)
+            found = tuner.run(tuning)
+            info(f"Tuning: BLEU {found.before:.2f} with the initial weights, {found.after:.2f} with the tuned weights")
+            weights = found.weights
+        names = model.config.method.features
+        named = dict(zip(names, map(float, weights), strict=True))
+        model.config = model.config.model_copy(update={"weights": named})
+
+    def _validate(self, loaded: LoadedModel) -> Validation:
+        """Translate the validation set with the final weights."""
+        started = time.monotonic()
+        engine = StatisticalEngine(loaded, self._threads)
+        search = self._run.search.model_dump(mode="json")
+        translator = Translator(engine, loaded.tokenizers, loaded.meta, search, warn_unfinished=False)
+        outputs = Outputs(translator.translate(self._sources), (self._references,), self._sources)
+        metrics = [METRICS[key].with_tokenizer(self._bleu_tokenizer.name) for key in ("bleu", "chrf")]
+        return validate(metrics, outputs, started)
+
+    def _meta(self, prepared: PreparedCorpora) -> Meta:
+        data = self._run.data
+        return Meta(step=0, data=dict(zip(map(str, data.corpora), prepared.fingerprints, strict=True)), **data.card())
+
+
+def estimate(run: StatisticalRun) -> EstimationResult:
+    """Estimate the model of a run and write its folder. Raises ConfigError, DataError and ResourceError."""
+    return Estimation(run).run()
