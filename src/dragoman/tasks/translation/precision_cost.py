@@ -66,7 +66,8 @@ def measure_after_training(folder: Path, pairs: ValidationPairs) -> None:
         warn(f"int8 was not measured: {type(error).__name__}: {error}")
     else:
         for each in cost.int8:
-            info(f"int8 with {each.bits} bits: {cost.summary(each)}; the set is translated {each.speed:.1f} times as fast as in float32.")
+            speed = f"the set is translated {each.speed:.1f} times as fast as in float32"
+            info(f"int8 with {each.bits} bits: {cost.summary(each)}; {speed}.")
 
 
 def pooled_pairs(sets: Sequence[HeldOutPairs]) -> ValidationPairs:
