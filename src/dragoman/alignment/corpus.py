@@ -46,7 +46,7 @@ class Corpus:
         """on_pairs: called with the number of pairs after each part of a pass."""
         self.pairs, self.workers = pairs, workers
         self.structure = Pairs.of(pairs, slots)
-        self._on_pairs = on_pairs or (lambda _: None)
+        self.on_pairs = on_pairs or (lambda _: None)
         blocks = list(pairs.blocks())
         self._chunks = [blocks[start : start + _CHUNK_BLOCKS] for start in range(0, len(blocks), _CHUNK_BLOCKS)]
 
@@ -67,7 +67,7 @@ class Corpus:
             self.workers.run(expect_block, chunk)
             if count is not None:
                 count(start, end, address(posteriors))
-            self._on_pairs(end - start)
+            self.on_pairs(end - start)
         return log_likelihoods
 
     def links(self, expect: Expectation) -> Links:

@@ -64,6 +64,33 @@ class JumpCounts(Structure):
     _fields_ = tuple((name, c_void_p) for name in ("jumps", "start", "lows", "highs", "firsts"))
 
 
+class SamplerSettings(Structure):
+    """See `fertility.h`."""
+
+    _fields_ = (
+        ("row_priors", c_void_p),
+        *((name, c_double) for name in ("lexicon", "null_lexicon", "jump", "fertility", "null")),
+        ("distance", c_int64),
+        ("fertilities", c_int64),
+    )
+
+
+class Sampler(Structure):
+    """See `fertility.h`."""
+
+    _fields_ = tuple((name, c_void_p) for name in ("links", "counts", "totals", "jumps", "words", "random"))
+
+
+class FertilityModel(Structure):
+    """See `fertility.h`."""
+
+    _fields_ = (
+        *((name, c_void_p) for name in ("lexicon", "jumps", "fertilities")),
+        ("null", c_double),
+        *((name, c_int64) for name in ("distance", "count", "burn_in", "sweeps")),
+    )
+
+
 @cache
 def functions() -> ctypes.CDLL:
     """Load the library, which is compiled if necessary. Raises NoLibraryError if there is none."""
@@ -84,6 +111,9 @@ def functions() -> ctypes.CDLL:
             [pairs, array, POINTER(Jumps), number, number, array, array, POINTER(JumpCounts)],
             c_int32,
         ),
+        ("count_links", [pairs, POINTER(Sampler), POINTER(SamplerSettings), number, word], c_int32),
+        ("sample_links", [pairs, POINTER(Sampler), POINTER(SamplerSettings), number, word], c_int32),
+        ("align_fertility", [pairs, POINTER(FertilityModel), number, number, array, array], c_int32),
         ("choose_links", [pairs, array, number, number, array], None),
     ):
         function = getattr(library, f"dragoman_{name}")

@@ -63,9 +63,11 @@ class MethodConfig(Config):
 
     kind: str
 
-    @property
-    def passes(self) -> int:
-        """The number of passes over the pairs in one direction, including the last one, which only aligns them."""
+    def passes(self, pairs: int) -> int:
+        """Return the number of passes over the pairs in one direction, including the last one, which only aligns them.
+
+        pairs: the number of pairs.
+        """
         raise NotImplementedError
 
     def train(self, data: TrainingData) -> tuple[AlignmentModel, Links]:

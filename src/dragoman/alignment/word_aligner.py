@@ -75,7 +75,7 @@ class WordAligner:
         self.config = config
         self.source_words, self.target_words = vocabularies
         self.forward, self.reverse = models
-        self.meta = meta or Meta(step=config.method.passes - 1)
+        self.meta = meta or Meta(step=0)
 
     @classmethod
     def train(
@@ -99,7 +99,8 @@ class WordAligner:
         if not (pairs.source_lengths * pairs.target_lengths).any():
             raise DataError("there is nothing to align: no sentence pair has words on both sides")
         words = len(vocabularies[0]), len(vocabularies[1])
-        total = 2 * config.method.passes * len(pairs)
+        passes = config.method.passes(len(pairs))
+        total = 2 * passes * len(pairs)
         with Workers(threads) as workers, Progress("Aligning", "sentence pairs", total) as progress:
 
             def on_pairs(count: int) -> None:
@@ -109,7 +110,7 @@ class WordAligner:
                 config.method.train(TrainingData(pairs, words, workers, on_pairs)),
                 config.method.train(TrainingData(pairs.swapped(), words[::-1], workers, on_pairs)),
             )
-        aligner = cls(config, vocabularies, (trained[0][0], trained[1][0]))
+        aligner = cls(config, vocabularies, (trained[0][0], trained[1][0]), Meta(step=passes - 1))
         return aligner, _symmetrised(pairs, trained[0][1], trained[1][1], config.symmetrization)
 
     @classmethod

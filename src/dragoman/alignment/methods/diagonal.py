@@ -40,8 +40,7 @@ class DiagonalConfig(MethodConfig):
     )
     fixed_tension: bool = Field(False, description="Keep the initial tension instead of estimating it.")
 
-    @property
-    def passes(self) -> int:
+    def passes(self, pairs: int) -> int:
         """See `MethodConfig.passes`."""
         return self.iterations + 1
 

@@ -40,8 +40,7 @@ class HMMConfig(MethodConfig):
         "have only the uniform distribution.",
     )
 
-    @property
-    def passes(self) -> int:
+    def passes(self, pairs: int) -> int:
         """See `MethodConfig.passes`."""
         return self.ibm1_iterations + self.iterations + 1
 

@@ -23,8 +23,7 @@ class IBM2Config(MethodConfig):
     iterations: int = Field(5, ge=1, description="Number of iterations of expectation maximisation.")
     prior: float = PRIOR
 
-    @property
-    def passes(self) -> int:
+    def passes(self, pairs: int) -> int:
         """See `MethodConfig.passes`."""
         return self.ibm1_iterations + self.iterations + 1
 

@@ -5,8 +5,11 @@ from typing import Annotated
 from pydantic import Field
 
 from dragoman.alignment.methods.diagonal import DiagonalConfig
+from dragoman.alignment.methods.fertility import FertilityConfig
 from dragoman.alignment.methods.hmm import HMMConfig
 from dragoman.alignment.methods.ibm1 import IBM1Config
 from dragoman.alignment.methods.ibm2 import IBM2Config
 
-AlignmentMethod = Annotated[IBM1Config | IBM2Config | DiagonalConfig | HMMConfig, Field(discriminator="kind")]
+AlignmentMethod = Annotated[
+    IBM1Config | IBM2Config | DiagonalConfig | HMMConfig | FertilityConfig, Field(discriminator="kind")
+]

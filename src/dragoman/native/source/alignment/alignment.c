@@ -1,8 +1,9 @@
-/* Word alignment of parallel texts by expectation maximisation.
+/* Word alignment of parallel texts by expectation maximisation and by Gibbs sampling.
 
    Every function is single-threaded and processes a range of pairs or words. The caller runs ranges on several threads.
    Ranges do not depend on the number of threads, so neither do the results. */
 #include "diagonal.h"
+#include "fertility.h"
 #include "hmm.h"
 #include "mixture.h"
 
@@ -59,6 +60,22 @@ EXPORT void dragoman_diagonal_moments(
     const int32_t *sizes, const int64_t *starts, int64_t shapes, double tension, const double *counts,
     double *moments) {
     diagonal_moments(sizes, starts, shapes, tension, counts, moments);
+}
+
+EXPORT int32_t dragoman_count_links(
+    const Pairs *pairs, const Sampler *sampler, const SamplerSettings *settings, int64_t size, int32_t draw) {
+    return count_links(pairs, sampler, settings, size, draw);
+}
+
+EXPORT int32_t dragoman_sample_links(
+    const Pairs *pairs, const Sampler *sampler, const SamplerSettings *settings, int64_t size, int32_t stage) {
+    return sample_links(pairs, sampler, settings, size, stage);
+}
+
+EXPORT int32_t dragoman_align_fertility(
+    const Pairs *pairs, const FertilityModel *model, int64_t first, int64_t last, int32_t *links,
+    double *log_likelihoods) {
+    return align_fertility(pairs, model, first, last, links, log_likelihoods);
 }
 
 /* Links each target word of the pairs `first` to `last` − 1 with its most probable source word, counted from 0, or −1

@@ -1,0 +1,212 @@
+"""A Bayesian model with jumps and fertilities, trained by Gibbs sampling (Östling and Tiedemann 2016).
+
+Source: "Efficient word alignment with Markov chain Monte Carlo", The Prague Bulletin of Mathematical Linguistics 106. The
+priors and the schedule are those of its program eflomal. Unlike there, the parameters are means over several samples, so
+that the model can be saved and aligns new pairs; `fertility.h` defines the conditional probabilities.
+"""
+
+import math
+from ctypes import byref
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from dragoman.alignment.corpus import Corpus, Links
+from dragoman.alignment.lexicon import Lexicon
+from dragoman.alignment.library import FertilityModel, Sampler, SamplerSettings, address, check_memory, functions
+from dragoman.alignment.method import AlignmentModel, Arrays, MethodConfig, TrainingData
+from dragoman.alignment.pairs import NULL, Floats, WordPairs
+from dragoman.alignment.workers import Workers
+from dragoman.base.errors import ModelError
+
+_STAGES = (("IBM 1", 1), ("HMM", 2), ("fertility", 3))
+_RANDOM = 0x9E3779B97F4A7C15
+
+
+class FertilityConfig(MethodConfig):
+    """Jumps as in a hidden Markov model, and a distribution of the number of links of each source word."""
+
+    kind: Literal["fertility"] = "fertility"
+    samplers: int = Field(3, ge=1, description="Number of independent samplers, whose samples are averaged.")
+    iterations: int | None = Field(
+        None,
+        ge=2,
+        description="Number of passes of a sampler with the whole model. A quarter as many passes without jumps and "
+        "without fertilities, and as many with jumps, precede them. By default, 5000 / √(number of pairs), at least 2.",
+    )
+    seed: int = Field(1, ge=0, description="Random seed.")
+    null: float = Field(0.2, gt=0, lt=1, description="Probability of NULL.")
+    lexicon_prior: float = Field(0.001, gt=0, description="Dirichlet prior of t(f | e).")
+    null_prior: float = Field(0.001, gt=0, description="Dirichlet prior of t(f | NULL).")
+    jump_prior: float = Field(0.5, gt=0, description="Dirichlet prior of the probabilities of jumps.")
+    fertility_prior: float = Field(0.5, gt=0, description="Dirichlet prior of the probabilities of fertilities.")
+    distance: int = Field(100, ge=1, description="Largest distance between consecutive links; larger ones are clipped.")
+    largest_fertility: int = Field(8, ge=1, description="Largest number of links of a source word.")
+    sweeps: int = Field(12, ge=1, description="Number of samples of the links of a pair that is aligned.")
+
+    def passes(self, pairs: int) -> int:
+        """See `MethodConfig.passes`."""
+        return self.samplers * sum(self._schedule(pairs)) + 1
+
+    def train(self, data: TrainingData) -> tuple["Fertility", Links]:
+        """See `MethodConfig.train`."""
+        lexicon, corpus = data.corpus()
+        settings = self._settings(lexicon, data.words)
+        samplers = [_SamplerState.start(self, number, corpus, lexicon) for number in range(self.samplers)]
+        sums, kept = samplers[0].zeros(np.int64), 0
+        size = len(data.pairs)
+
+        def run(function: str, last: int) -> None:
+            def call(first: int, last_sampler: int) -> None:
+                for each in samplers[first:last_sampler]:
+                    sampler = Sampler(*map(address, each))
+                    succeeded = getattr(functions(), f"dragoman_{function}")(
+                        byref(corpus.structure), byref(sampler), byref(settings.structure), size, last
+                    )
+                    check_memory(succeeded)
+
+            data.workers.run(call, [(number, number + 1) for number in range(self.samplers)])
+
+        run("count_links", 1)
+        for (name, stage), passes in zip(_STAGES, self._schedule(size), strict=True):
+            for each in samplers:
+                each.clear_counts()
+            run("count_links", 0)
+            for number in range(1, passes + 1):
+                run("sample_links", stage)
+                data.on_pairs(self.samplers * size)
+                data.on_pass(name, number, math.nan)
+                if stage == _STAGES[-1][1] and number > passes // 2:
+                    for each in samplers:
+                        sums.add(each)
+                    kept += self.samplers
+        model = self._estimate(lexicon, settings, sums, kept)
+        return model, model.links(corpus)
+
+    def restore(self, lexicon: Lexicon, arrays: Arrays) -> "Fertility":
+        """See `MethodConfig.restore`."""
+        jumps, fertilities = arrays.get("jumps"), arrays.get("fertilities")
+        shapes = (2 * self.distance + 1,), (len(lexicon.row_starts) - 1, self.largest_fertility + 1)
+        if jumps is None or fertilities is None or (jumps.shape, fertilities.shape) != shapes:
+            raise ModelError("the alignment model is damaged: its parameters are incomplete. Copy the folder again")
+        return Fertility(lexicon, self, jumps, fertilities)
+
+    def _schedule(self, pairs: int) -> tuple[int, int, int]:
+        """Return the numbers of passes of a sampler per stage."""
+        passes = self.iterations or max(2, round(5000 / math.sqrt(max(pairs, 1))))
+        first = max(1, round(passes / 4))
+        return first, first, passes
+
+    def _settings(self, lexicon: Lexicon, words: tuple[int, int]) -> "_Settings":
+        row_priors = np.full(words[0] + 1, self.lexicon_prior * words[1])
+        row_priors[NULL] = self.null_prior * words[1]
+        priors = self.lexicon_prior, self.null_prior, self.jump_prior, self.fertility_prior, self.null
+        structure = SamplerSettings(address(row_priors), *priors, self.distance, self.largest_fertility + 1)
+        return _Settings(structure, row_priors)
+
+    def _estimate(
+        self, lexicon: Lexicon, settings: "_Settings", sums: "_SamplerState", samples: int
+    ) -> "Fertility":
+        """Return the model with the means of the sampled counts."""
+        sizes = np.diff(lexicon.row_starts)
+        lexicon.probabilities[:-1] = sums.counts / samples
+        lexicon.probabilities[: sizes[NULL]] += self.null_prior
+        lexicon.probabilities[sizes[NULL] : -1] += self.lexicon_prior
+        lexicon.probabilities[:-1] /= np.repeat(sums.totals / samples + settings.row_priors, sizes)
+        jumps = sums.jumps / samples + self.jump_prior
+        fertilities = sums.fertilities / samples
+        fertilities[NULL] = fertilities.sum(0)  # the distribution of all words is that of unknown words
+        fertilities += self.fertility_prior
+        return Fertility(lexicon, self, jumps / jumps.sum(), fertilities / fertilities.sum(1, keepdims=True))
+
+
+class _Settings(NamedTuple):
+    """The structure for the library, and the array that it points to."""
+
+    structure: SamplerSettings
+    row_priors: Floats
+
+
+class _SamplerState(NamedTuple):
+    """The arrays of `Sampler` in `fertility.h`, in its order."""
+
+    links: NDArray[Any]
+    counts: NDArray[Any]
+    totals: NDArray[Any]
+    jumps: NDArray[Any]
+    fertilities: NDArray[Any]
+    random: NDArray[Any]
+
+    @staticmethod
+    def start(config: FertilityConfig, number: int, corpus: Corpus, lexicon: Lexicon) -> "_SamplerState":
+        """Return the state of sampler `number` before its links are drawn."""
+        words = len(lexicon.row_starts) - 1
+        shapes = (
+            (len(corpus.pairs.target),),
+            (len(lexicon.targets),),
+            (words,),
+            (2 * config.distance + 1,),
+            (words, config.largest_fertility + 1),
+        )
+        random = np.array([(config.seed * 0x1_0000 + number) * _RANDOM % 2**64], np.uint64)
+        return _SamplerState(*(np.zeros(shape, np.int32) for shape in shapes), random)
+
+    def zeros(self, kind: type[np.integer[Any]]) -> "_SamplerState":
+        """Return arrays of the same shapes for sums."""
+        return _SamplerState(*(np.zeros(array.shape, kind) for array in self))
+
+    def clear_counts(self) -> None:
+        """Set all counts to 0."""
+        for array in (self.counts, self.totals, self.jumps, self.fertilities):
+            array[...] = 0
+
+    def add(self, other: "_SamplerState") -> None:
+        """Add the counts of another sampler. The sums are integers, so their order does not matter."""
+        for sums, array in zip(self[1:-1], other[1:-1], strict=True):
+            sums += array
+
+
+class Fertility(AlignmentModel):
+    """t(f | e), probabilities of jumps, and p(φ | e) of each source word.
+
+    jumps: (2 · distance + 1). fertilities: (source words + 1, largest fertility + 1). The row of NULL is that of unknown
+    words.
+    """
+
+    def __init__(self, lexicon: Lexicon, config: FertilityConfig, jumps: Floats, fertilities: Floats) -> None:
+        self.lexicon = lexicon
+        self._config, self.jumps, self.fertilities = config, jumps, fertilities
+
+    def align(self, pairs: WordPairs, workers: Workers) -> Links:
+        """See `AlignmentModel.align`."""
+        return self.links(Corpus(pairs, self.lexicon.find(pairs, workers), workers))
+
+    def links(self, corpus: Corpus) -> Links:
+        """Link each target word with the source word of the highest mean probability in samples of the pair's links.
+
+        The log-likelihood is that of IBM model 1 with t(f | e), because the sum over all links is not tractable.
+        """
+        config, pairs = self._config, corpus.pairs
+        arrays = self.lexicon.probabilities, self.jumps, self.fertilities
+        sizes = config.distance, config.largest_fertility + 1, max(2, config.sweeps // 3), config.sweeps
+        model = FertilityModel(*map(address, arrays), config.null, *sizes)
+        positions, log_likelihoods = np.empty(len(pairs.target), np.int32), np.zeros(len(pairs))
+
+        def align_block(first: int, last: int) -> None:
+            row = positions[pairs.target_starts[first] :]
+            structures = byref(corpus.structure), byref(model)
+            check_memory(
+                functions().dragoman_align_fertility(
+                    *structures, first, last, address(row), address(log_likelihoods[first:])
+                )
+            )
+
+        corpus.workers.run(align_block, list(pairs.blocks()))
+        corpus.on_pairs(len(pairs))
+        return Links(positions, log_likelihoods)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """See `AlignmentModel.arrays`."""
+        return {"jumps": self.jumps, "fertilities": self.fertilities}
