@@ -111,8 +111,10 @@ def functions() -> ctypes.CDLL:
             [pairs, array, POINTER(Jumps), number, number, array, array, POINTER(JumpCounts)],
             c_int32,
         ),
-        ("count_links", [pairs, POINTER(Sampler), POINTER(SamplerSettings), number, word], c_int32),
-        ("sample_links", [pairs, POINTER(Sampler), POINTER(SamplerSettings), number, word], c_int32),
+        *(
+            (name, [pairs, POINTER(Sampler), POINTER(SamplerSettings), number, word], c_int32)
+            for name in ("draw_links", "count_links", "sample_links")
+        ),
         ("align_fertility", [pairs, POINTER(FertilityModel), number, number, array, array], c_int32),
         ("choose_links", [pairs, array, number, number, array], None),
     ):

@@ -33,7 +33,8 @@ def align(
     method: Annotated[
         str | None,
         typer.Option(
-            "--method", help="Alignment model: ibm1, ibm2, diagonal (known as fast_align), hmm or fertility (default: hmm)."
+            "--method",
+            help="Alignment model: ibm1, ibm2, diagonal (known as fast_align), hmm or fertility (default: hmm).",
         ),
     ] = None,
     model: Annotated[

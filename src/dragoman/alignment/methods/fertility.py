@@ -1,8 +1,9 @@
 """A Bayesian model with jumps and fertilities, trained by Gibbs sampling (Östling and Tiedemann 2016).
 
-Source: "Efficient word alignment with Markov chain Monte Carlo", The Prague Bulletin of Mathematical Linguistics 106. The
-priors and the schedule are those of its program eflomal. Unlike there, the parameters are means over several samples, so
-that the model can be saved and aligns new pairs; `fertility.h` defines the conditional probabilities.
+Source: "Efficient word alignment with Markov chain Monte Carlo", The Prague Bulletin of Mathematical Linguistics 106.
+The priors and the numbers of passes are those of its program, eflomal. In contrast to that program, the links are drawn
+again with the mean parameters of all samples. Therefore, a saved model aligns the training text and new texts in the
+same way. `fertility.h` defines the conditional probabilities.
 """
 
 import math
@@ -44,7 +45,7 @@ class FertilityConfig(MethodConfig):
     fertility_prior: float = Field(0.5, gt=0, description="Dirichlet prior of the probabilities of fertilities.")
     distance: int = Field(100, ge=1, description="Largest distance between consecutive links; larger ones are clipped.")
     largest_fertility: int = Field(8, ge=1, description="Largest number of links of a source word.")
-    sweeps: int = Field(12, ge=1, description="Number of samples of the links of a pair that is aligned.")
+    sweeps: int = Field(24, ge=1, description="Number of samples of the links of a pair that is aligned.")
 
     def passes(self, pairs: int) -> int:
         """See `MethodConfig.passes`."""
@@ -53,37 +54,30 @@ class FertilityConfig(MethodConfig):
     def train(self, data: TrainingData) -> tuple["Fertility", Links]:
         """See `MethodConfig.train`."""
         lexicon, corpus = data.corpus()
-        settings = self._settings(lexicon, data.words)
-        samplers = [_SamplerState.start(self, number, corpus, lexicon) for number in range(self.samplers)]
-        sums, kept = samplers[0].zeros(np.int64), 0
-        size = len(data.pairs)
-
-        def run(function: str, last: int) -> None:
-            def call(first: int, last_sampler: int) -> None:
-                for each in samplers[first:last_sampler]:
-                    sampler = Sampler(*map(address, each))
-                    succeeded = getattr(functions(), f"dragoman_{function}")(
-                        byref(corpus.structure), byref(sampler), byref(settings.structure), size, last
-                    )
-                    check_memory(succeeded)
-
-            data.workers.run(call, [(number, number + 1) for number in range(self.samplers)])
-
-        run("count_links", 1)
-        for (name, stage), passes in zip(_STAGES, self._schedule(size), strict=True):
-            for each in samplers:
-                each.clear_counts()
-            run("count_links", 0)
+        sampling = self.sampling(corpus, lexicon, data.words)
+        sums, samples = sampling.samplers[0].zeros(), 0
+        sampling.draw_links()
+        for (name, stage), passes in zip(_STAGES, self._schedule(len(data.pairs)), strict=True):
+            sampling.count_links()
             for number in range(1, passes + 1):
-                run("sample_links", stage)
-                data.on_pairs(self.samplers * size)
+                sampling.sweep(stage)
+                data.on_pairs(self.samplers * len(data.pairs))
                 data.on_pass(name, number, math.nan)
                 if stage == _STAGES[-1][1] and number > passes // 2:
-                    for each in samplers:
-                        sums.add(each)
-                    kept += self.samplers
-        model = self._estimate(lexicon, settings, sums, kept)
+                    for sampler in sampling.samplers:
+                        sums.add(sampler)
+                    samples += self.samplers
+        model = self._estimate(lexicon, sampling.row_priors, sums, samples)
         return model, model.links(corpus)
+
+    def sampling(self, corpus: Corpus, lexicon: Lexicon, words: tuple[int, int]) -> "Sampling":
+        """Return samplers for a corpus. words: the numbers of source words and of target words."""
+        row_priors = np.full(words[0] + 1, self.lexicon_prior * words[1])
+        row_priors[NULL] = self.null_prior * words[1]
+        priors = self.lexicon_prior, self.null_prior, self.jump_prior, self.fertility_prior, self.null
+        settings = SamplerSettings(address(row_priors), *priors, self.distance, self.largest_fertility + 1)
+        samplers = [SamplerState.create(self, number, corpus, lexicon) for number in range(self.samplers)]
+        return Sampling(corpus, samplers, settings, row_priors)
 
     def restore(self, lexicon: Lexicon, arrays: Arrays) -> "Fertility":
         """See `MethodConfig.restore`."""
@@ -99,22 +93,13 @@ class FertilityConfig(MethodConfig):
         first = max(1, round(passes / 4))
         return first, first, passes
 
-    def _settings(self, lexicon: Lexicon, words: tuple[int, int]) -> "_Settings":
-        row_priors = np.full(words[0] + 1, self.lexicon_prior * words[1])
-        row_priors[NULL] = self.null_prior * words[1]
-        priors = self.lexicon_prior, self.null_prior, self.jump_prior, self.fertility_prior, self.null
-        structure = SamplerSettings(address(row_priors), *priors, self.distance, self.largest_fertility + 1)
-        return _Settings(structure, row_priors)
-
-    def _estimate(
-        self, lexicon: Lexicon, settings: "_Settings", sums: "_SamplerState", samples: int
-    ) -> "Fertility":
+    def _estimate(self, lexicon: Lexicon, row_priors: Floats, sums: "SamplerState", samples: int) -> "Fertility":
         """Return the model with the means of the sampled counts."""
         sizes = np.diff(lexicon.row_starts)
         lexicon.probabilities[:-1] = sums.counts / samples
         lexicon.probabilities[: sizes[NULL]] += self.null_prior
         lexicon.probabilities[sizes[NULL] : -1] += self.lexicon_prior
-        lexicon.probabilities[:-1] /= np.repeat(sums.totals / samples + settings.row_priors, sizes)
+        lexicon.probabilities[:-1] /= np.repeat(sums.totals / samples + row_priors, sizes)
         jumps = sums.jumps / samples + self.jump_prior
         fertilities = sums.fertilities / samples
         fertilities[NULL] = fertilities.sum(0)  # the distribution of all words is that of unknown words
@@ -122,14 +107,7 @@ class FertilityConfig(MethodConfig):
         return Fertility(lexicon, self, jumps / jumps.sum(), fertilities / fertilities.sum(1, keepdims=True))
 
 
-class _Settings(NamedTuple):
-    """The structure for the library, and the array that it points to."""
-
-    structure: SamplerSettings
-    row_priors: Floats
-
-
-class _SamplerState(NamedTuple):
+class SamplerState(NamedTuple):
     """The arrays of `Sampler` in `fertility.h`, in its order."""
 
     links: NDArray[Any]
@@ -140,7 +118,7 @@ class _SamplerState(NamedTuple):
     random: NDArray[Any]
 
     @staticmethod
-    def start(config: FertilityConfig, number: int, corpus: Corpus, lexicon: Lexicon) -> "_SamplerState":
+    def create(config: FertilityConfig, number: int, corpus: Corpus, lexicon: Lexicon) -> "SamplerState":
         """Return the state of sampler `number` before its links are drawn."""
         words = len(lexicon.row_starts) - 1
         shapes = (
@@ -151,28 +129,60 @@ class _SamplerState(NamedTuple):
             (words, config.largest_fertility + 1),
         )
         random = np.array([(config.seed * 0x1_0000 + number) * _RANDOM % 2**64], np.uint64)
-        return _SamplerState(*(np.zeros(shape, np.int32) for shape in shapes), random)
+        links, counts, totals, jumps, fertilities = (np.zeros(shape, np.int32) for shape in shapes)
+        return SamplerState(links, counts, totals, jumps, fertilities, random)
 
-    def zeros(self, kind: type[np.integer[Any]]) -> "_SamplerState":
+    def zeros(self) -> "SamplerState":
         """Return arrays of the same shapes for sums."""
-        return _SamplerState(*(np.zeros(array.shape, kind) for array in self))
+        return SamplerState(*(np.zeros(array.shape, np.int64) for array in self))
 
-    def clear_counts(self) -> None:
-        """Set all counts to 0."""
-        for array in (self.counts, self.totals, self.jumps, self.fertilities):
-            array[...] = 0
-
-    def add(self, other: "_SamplerState") -> None:
+    def add(self, other: "SamplerState") -> None:
         """Add the counts of another sampler. The sums are integers, so their order does not matter."""
         for sums, array in zip(self[1:-1], other[1:-1], strict=True):
             sums += array
 
 
+class Sampling(NamedTuple):
+    """Independent samplers of the links of a corpus.
+
+    row_priors: (source words + 1), the sum of the prior of each row of the lexicon, to which `settings` points.
+    """
+
+    corpus: Corpus
+    samplers: list[SamplerState]
+    settings: SamplerSettings
+    row_priors: Floats
+
+    def draw_links(self) -> None:
+        """Draw links of all pairs: NULL, or a source position with equal probabilities."""
+        self._run("draw_links", 0)
+
+    def count_links(self) -> None:
+        """Count the lexicon's entries, jumps and fertilities of all links."""
+        for sampler in self.samplers:
+            for counts in sampler[1:-1]:
+                counts[...] = 0
+        self._run("count_links", 0)
+
+    def sweep(self, stage: int) -> None:
+        """Draw every link once. stage: see `sample_links` in `fertility.h`. Raises ResourceError and Cancelled."""
+        self._run("sample_links", stage)
+
+    def _run(self, name: str, stage: int) -> None:
+        def run(first: int, last: int) -> None:
+            for state in self.samplers[first:last]:
+                sampler = Sampler(*map(address, state))
+                arguments = byref(self.corpus.structure), byref(sampler), byref(self.settings)
+                check_memory(getattr(functions(), f"dragoman_{name}")(*arguments, len(self.corpus.pairs), stage))
+
+        self.corpus.workers.run(run, [(number, number + 1) for number in range(len(self.samplers))])
+
+
 class Fertility(AlignmentModel):
     """t(f | e), probabilities of jumps, and p(φ | e) of each source word.
 
-    jumps: (2 · distance + 1). fertilities: (source words + 1, largest fertility + 1). The row of NULL is that of unknown
-    words.
+    jumps: (2 · distance + 1). fertilities: (source words + 1, largest fertility + 1). The row of NULL is used for
+    unknown words.
     """
 
     def __init__(self, lexicon: Lexicon, config: FertilityConfig, jumps: Floats, fertilities: Floats) -> None:

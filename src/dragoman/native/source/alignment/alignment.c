@@ -63,8 +63,16 @@ EXPORT void dragoman_diagonal_moments(
 }
 
 EXPORT int32_t dragoman_count_links(
-    const Pairs *pairs, const Sampler *sampler, const SamplerSettings *settings, int64_t size, int32_t draw) {
-    return count_links(pairs, sampler, settings, size, draw);
+    const Pairs *pairs, const Sampler *sampler, const SamplerSettings *settings, int64_t size, int32_t stage) {
+    (void)stage;
+    return count_links(pairs, sampler, settings, size);
+}
+
+EXPORT int32_t dragoman_draw_links(
+    const Pairs *pairs, const Sampler *sampler, const SamplerSettings *settings, int64_t size, int32_t stage) {
+    (void)stage;
+    draw_links(pairs, sampler, settings, size);
+    return 1;
 }
 
 EXPORT int32_t dragoman_sample_links(

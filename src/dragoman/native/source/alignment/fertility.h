@@ -93,21 +93,27 @@ INLINE int64_t clipped_fertility(int64_t fertility, const SamplerSettings *setti
     return fertility < settings->fertilities ? fertility : settings->fertilities - 1;
 }
 
-/* Counts all links of the pairs. draw: whether to draw the links first. */
-static int32_t count_links(const Pairs *pairs, const Sampler *sampler, const SamplerSettings *settings, int64_t size,
-                           int32_t draw) {
+/* Draws NULL or a source position for each target word. */
+static void draw_links(const Pairs *pairs, const Sampler *sampler, const SamplerSettings *settings, int64_t size) {
+    for (int64_t number = 0; number < size; number++) {
+        Pair pair = pair_at(pairs, number);
+        int32_t *links = sampler->links + pairs->target_starts[number];
+        for (int64_t j = 0; j < pair.targets; j++) {
+            double drawn = random_number(sampler->random);
+            double place = (drawn - settings->null) / (1 - settings->null) * (double)pair.sources;
+            links[j] = drawn < settings->null || !pair.sources ? 0 : 1 + (int32_t)place;
+            if (links[j] > pair.sources) links[j] = (int32_t)pair.sources;
+        }
+    }
+}
+
+/* Adds all links of the pairs to the counts, which are 0 before the call. */
+static int32_t count_links(const Pairs *pairs, const Sampler *sampler, const SamplerSettings *settings, int64_t size) {
     Desk desk;
     int32_t succeeded = open_desk(pairs, 0, size, &desk);
     for (int64_t number = 0; succeeded && number < size; number++) {
         Pair pair = pair_at(pairs, number);
         int32_t *links = sampler->links + pairs->target_starts[number];
-        if (draw)
-            for (int64_t j = 0; j < pair.targets; j++) {
-                double drawn = random_number(sampler->random);
-                double place = (drawn - settings->null) / (1 - settings->null) * (double)pair.sources;
-                links[j] = drawn < settings->null || !pair.sources ? 0 : 1 + (int32_t)place;
-                if (links[j] > pair.sources) links[j] = (int32_t)pair.sources;
-            }
         survey_links(&pair, links, &desk);
         int64_t previous = 0;
         for (int64_t j = 0; j < pair.targets; j++) {
