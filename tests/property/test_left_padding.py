@@ -52,8 +52,16 @@ DECODERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"kind": "none"},
     ),
     "rnn, tutorial": ({**RECURRENT, "cell": "rnn", "wiring": {"kind": "tutorial"}, "hidden": 6}, {"kind": "none"}),
+    "lstm, gnmt, fast-forward": (
+        {**RECURRENT, "layers": 3, "wiring": {"kind": "gnmt"}, "connections": {"kind": "fast_forward"}},
+        {"kind": "none"},
+    ),
     "convolutional": ({"kind": "convolutional", "layers": 3, "cross_attention": None}, {"kind": "learned"}),
     "bytenet": ({"kind": "bytenet", "layers": 3, "stacked": False}, {"kind": "none"}),
+    "multiplicative bytenet": (
+        {"kind": "bytenet", "layers": 2, "stacked": False, "block": "multiplicative"},
+        {"kind": "none"},
+    ),
 }
 # These attend to a source if there is one, but do not require it.
 LOOKING: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -63,6 +71,16 @@ LOOKING: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "luong": ({"kind": "recurrent", "wiring": {"kind": "luong"}, "cell": "lstm"}, {"kind": "none"}),
     "feeding": ({"kind": "recurrent", "wiring": FEEDING}, {"kind": "none"}),
     "tutorial": ({"kind": "recurrent", "wiring": {"kind": "tutorial"}, "bridge": "none"}, {"kind": "none"}),
+    "gnmt": (
+        {
+            "kind": "recurrent",
+            "layers": 2,
+            "wiring": {"kind": "gnmt"},
+            "connections": {"kind": "residual"},
+            "bridge": "none",
+        },
+        {"kind": "none"},
+    ),
     "convolutional": ({"kind": "convolutional", "layers": 2}, {"kind": "sinusoidal"}),
     "bytenet": ({"kind": "bytenet", "layers": 2}, {"kind": "none"}),
     "attending bytenet": ({"kind": "bytenet", "layers": 2, "cross_attention": {}}, {"kind": "none"}),
