@@ -23,6 +23,9 @@ BESIDE: dict[tuple[str, str], dict[str, Any]] = {
     ("stacked", "false"): {
         "decoder": {"kind": "bytenet", "layers": 1, "stacked": False, "cross_attention": {"kind": "soft"}}
     },
+    ("connections", "residual"): {
+        side: {"kind": "recurrent", "layers": 2, "connections": {"kind": "residual"}} for side in ("encoder", "decoder")
+    },
     ("frozen", "true"): {"tie_projection": False, "embeddings": {"source": "never-opened.vec", "frozen": True}},
 }
 
