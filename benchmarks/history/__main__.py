@@ -6,11 +6,12 @@
     python benchmarks/history --report runs/history            # table.md and history.png of the finished systems
 
 The corpora are Multi30k and Tatoeba, English to German, and WikiText-2 for language models, all from $DRAGOMAN_DATA.
-`--list` prints the systems with their settings. Each system is trained by one `dragoman train` command with one thread
-and the time limit --minutes, except statistical models, which are estimated from counts and end by themselves. It is
-evaluated by one `dragoman evaluate` command on the test set (Multi30k: test_2016_flickr; Tatoeba: test) or, for
-language models, on the validation set, with the model's own search settings. The settings are fixed in systems.py, so
-the test sets decide nothing. Training curves and early stopping use the validation sets.
+`--list` prints the systems with their settings. Each system is trained by one `dragoman train` command with one thread.
+Neural systems have the time limit --minutes; statistical systems are estimated from counts and end by themselves. Each
+system is evaluated by one `dragoman evaluate` command on the test set (Multi30k: test_2016_flickr; Tatoeba: test) or,
+for language models, on the validation set, with the search settings of the model. The settings are fixed in systems.py,
+so no decision depends on a test set. Validation sets are used for training curves, early stopping and the weights of
+statistical systems.
 
 A finished system is a line of results.jsonl in --out and is not repeated. If the benchmark was killed, the same command
 continues with the unfinished system at its last checkpoint. The table reports minutes of training, which depend on the

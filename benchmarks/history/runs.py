@@ -86,7 +86,8 @@ def _training_command(system: System, limit: float | None, out: Path) -> list[st
     if system.is_timed and (out / "training").is_dir():
         return ["train", "--out", str(out), "--resume"]
     limits = [] if limit is None else [f"train.max_minutes={limit:g}", "train.seed=1", "train.threads=1"]
-    return ["train", str(system.recipe), *system.settings, *limits, f"out={out}"]
+    settings = map(os.path.expandvars, system.settings)
+    return ["train", str(system.recipe), *settings, *limits, f"out={out}"]
 
 
 def _evaluation_command(corpus: Corpus, out: Path, folder: Path) -> list[str]:

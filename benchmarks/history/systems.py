@@ -1,4 +1,7 @@
-"""The systems and corpora of the history. To add a system, add it to `TRANSLATORS` or `LANGUAGE_MODELS`."""
+"""The systems and corpora of the history.
+
+To add a system, add it to `STATISTICAL`, `TRANSLATORS` or `LANGUAGE_MODELS`.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +65,13 @@ def _sections(recipe: str) -> tuple[str, ...]:
     )
 
 
+STATISTICAL = (
+    ("dictionary", "Dictionary", "Brown et al. 1993"),
+    ("word-based", "Word-based", "Brown et al. 1993"),
+    ("phrase-based", "Phrase-based", "Koehn et al. 2003"),
+)
+"""The name, title and source of each statistical translation system."""
+
 TRANSLATORS = (
     ("rnn", "RNN", "Sutskever et al. 2014", (RNN, *ADAM)),
     ("rnn-attention", "RNN + attention", "Bahdanau et al. 2015", ("model={preset: rnn, dropout: 0.3}", *ADAM)),
@@ -85,6 +95,22 @@ LANGUAGE_MODELS = (
 """As `TRANSLATORS`, for language models."""
 
 
+def _statistical(*settings: str) -> tuple[System, ...]:
+    """Return the statistical systems, which are trained by the recipe of Multi30k with these overrides."""
+    recipe = RECIPES / "multi30k-phrase-based.yaml"
+    return tuple(
+        System(
+            name,
+            title,
+            source,
+            recipe,
+            (f"model.method.kind={name.replace('-', '_')}", "threads=1", *settings),
+            is_timed=False,
+        )
+        for name, title, source in STATISTICAL
+    )
+
+
 def _systems(recipe: str, rows: tuple[tuple[str, str, str, tuple[str, ...]], ...]) -> tuple[System, ...]:
     return tuple(System(name, title, source, RECIPES / recipe, settings) for name, title, source, settings in rows)
 
@@ -97,14 +123,21 @@ CORPORA = {
             "Multi30k, English–German",
             "bleu",
             ("multi30k/test_2016_flickr.en.gz", "multi30k/test_2016_flickr.de.gz"),
-            _systems("multi30k-en-de.yaml", TRANSLATORS),
+            (*_statistical(), *_systems("multi30k-en-de.yaml", TRANSLATORS)),
         ),
         Corpus(
             "tatoeba",
             "Tatoeba, English–German",
             "bleu",
             ("tatoeba/test.en-de.tsv.gz",),
-            _systems("tatoeba-en-de.yaml", TRANSLATORS),
+            (
+                *_statistical(
+                    "data.train={tsv: ${DRAGOMAN_DATA}/tatoeba/train.en-de.tsv.gz}",
+                    "data.valid={tsv: ${DRAGOMAN_DATA}/tatoeba/dev.en-de.tsv.gz}",
+                    "data.licence=CC-BY 2.0 FR (Tatoeba)",
+                ),
+                *_systems("tatoeba-en-de.yaml", TRANSLATORS),
+            ),
         ),
         Corpus(
             "wikitext-2",
