@@ -78,7 +78,9 @@ class SamplerSettings(Structure):
 class Sampler(Structure):
     """See `fertility.h`."""
 
-    _fields_ = tuple((name, c_void_p) for name in ("links", "counts", "totals", "jumps", "words", "random"))
+    _fields_ = tuple(
+        (name, c_void_p) for name in ("links", "counts", "totals", "jumps", "words", "random", "marginals")
+    )
 
 
 class FertilityModel(Structure):
@@ -115,7 +117,8 @@ def functions() -> ctypes.CDLL:
             (name, [pairs, POINTER(Sampler), POINTER(SamplerSettings), number, word], c_int32)
             for name in ("draw_links", "count_links", "sample_links")
         ),
-        ("align_fertility", [pairs, POINTER(FertilityModel), number, number, array, array], c_int32),
+        ("expect_fertility", [pairs, POINTER(FertilityModel), number, number, array, array], c_int32),
+        ("find_likelihoods", [pairs, POINTER(FertilityModel), number, number, array], None),
         ("choose_links", [pairs, array, number, number, array], None),
     ):
         function = getattr(library, f"dragoman_{name}")

@@ -1,20 +1,21 @@
 """A Bayesian model with jumps and fertilities, trained by Gibbs sampling (Östling and Tiedemann 2016).
 
 Source: "Efficient word alignment with Markov chain Monte Carlo", The Prague Bulletin of Mathematical Linguistics 106.
-The priors and the numbers of passes are those of its program, eflomal. In contrast to that program, the links are drawn
-again with the mean parameters of all samples. Therefore, a saved model aligns the training text and new texts in the
-same way. `fertility.h` defines the conditional probabilities.
+The priors and the numbers of passes are those of its program, eflomal. The links of the training text maximise the
+sums of the conditional probabilities in all samples. New texts are aligned with the mean parameters of the samples, so a
+saved model may align the training text differently. `fertility.h` defines the conditional probabilities.
 """
 
 import math
-from ctypes import byref
+from collections.abc import Sequence
+from ctypes import byref, c_double
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dragoman.alignment.corpus import Corpus, Links
+from dragoman.alignment.corpus import Corpus, Expectation, Links
 from dragoman.alignment.lexicon import Lexicon
 from dragoman.alignment.library import FertilityModel, Sampler, SamplerSettings, address, check_memory, functions
 from dragoman.alignment.method import AlignmentModel, Arrays, MethodConfig, TrainingData
@@ -63,12 +64,14 @@ class FertilityConfig(MethodConfig):
                 sampling.sweep(stage)
                 data.on_pairs(self.samplers * len(data.pairs))
                 data.on_pass(name, number, math.nan)
+                if stage == _STAGES[-1][1] and number == passes // 2:
+                    sampling.sum_marginals()
                 if stage == _STAGES[-1][1] and number > passes // 2:
                     for sampler in sampling.samplers:
                         sums.add(sampler)
                     samples += self.samplers
         model = self._estimate(lexicon, sampling.row_priors, sums, samples)
-        return model, model.links(corpus)
+        return model, corpus.links(model.training_expectation(corpus, sampling.samplers))
 
     def sampling(self, corpus: Corpus, lexicon: Lexicon, words: tuple[int, int]) -> "Sampling":
         """Return samplers for a corpus. words: the numbers of source words and of target words."""
@@ -108,7 +111,10 @@ class FertilityConfig(MethodConfig):
 
 
 class SamplerState(NamedTuple):
-    """The arrays of `Sampler` in `fertility.h`, in its order."""
+    """The arrays of `Sampler` in `fertility.h`, in its order.
+
+    marginals: (cells), the sums of the conditional probabilities, or (0) before they are summed.
+    """
 
     links: NDArray[Any]
     counts: NDArray[Any]
@@ -116,6 +122,7 @@ class SamplerState(NamedTuple):
     jumps: NDArray[Any]
     fertilities: NDArray[Any]
     random: NDArray[Any]
+    marginals: NDArray[Any]
 
     @staticmethod
     def create(config: FertilityConfig, number: int, corpus: Corpus, lexicon: Lexicon) -> "SamplerState":
@@ -130,15 +137,19 @@ class SamplerState(NamedTuple):
         )
         random = np.array([(config.seed * 0x1_0000 + number) * _RANDOM % 2**64], np.uint64)
         links, counts, totals, jumps, fertilities = (np.zeros(shape, np.int32) for shape in shapes)
-        return SamplerState(links, counts, totals, jumps, fertilities, random)
+        return SamplerState(links, counts, totals, jumps, fertilities, random, np.empty(0, np.float32))
 
     def zeros(self) -> "SamplerState":
         """Return arrays of the same shapes for sums."""
         return SamplerState(*(np.zeros(array.shape, np.int64) for array in self))
 
+    def all_counts(self) -> tuple[NDArray[Any], ...]:
+        """Return the counts of entries, words, jumps and fertilities."""
+        return self.counts, self.totals, self.jumps, self.fertilities
+
     def add(self, other: "SamplerState") -> None:
         """Add the counts of another sampler. The sums are integers, so their order does not matter."""
-        for sums, array in zip(self[1:-1], other[1:-1], strict=True):
+        for sums, array in zip(self.all_counts(), other.all_counts(), strict=True):
             sums += array
 
 
@@ -160,7 +171,7 @@ class Sampling(NamedTuple):
     def count_links(self) -> None:
         """Count the lexicon's entries, jumps and fertilities of all links."""
         for sampler in self.samplers:
-            for counts in sampler[1:-1]:
+            for counts in sampler.all_counts():
                 counts[...] = 0
         self._run("count_links", 0)
 
@@ -168,10 +179,16 @@ class Sampling(NamedTuple):
         """Draw every link once. stage: see `sample_links` in `fertility.h`. Raises ResourceError and Cancelled."""
         self._run("sample_links", stage)
 
+    def sum_marginals(self) -> None:
+        """Sum the conditional probabilities of all links from now on."""
+        cells = int(self.corpus.pairs.cells[-1])
+        self.samplers[:] = [sampler._replace(marginals=np.zeros(cells, np.float32)) for sampler in self.samplers]
+
     def _run(self, name: str, stage: int) -> None:
         def run(first: int, last: int) -> None:
             for state in self.samplers[first:last]:
-                sampler = Sampler(*map(address, state))
+                marginals = address(state.marginals) if len(state.marginals) else None
+                sampler = Sampler(*map(address, state[:-1]), marginals)
                 arguments = byref(self.corpus.structure), byref(sampler), byref(self.settings)
                 check_memory(getattr(functions(), f"dragoman_{name}")(*arguments, len(self.corpus.pairs), stage))
 
@@ -191,31 +208,41 @@ class Fertility(AlignmentModel):
 
     def align(self, pairs: WordPairs, workers: Workers) -> Links:
         """See `AlignmentModel.align`."""
-        return self.links(Corpus(pairs, self.lexicon.find(pairs, workers), workers))
+        corpus = Corpus(pairs, self.lexicon.find(pairs, workers), workers)
+        return corpus.links(self.expectation(corpus))
 
-    def links(self, corpus: Corpus) -> Links:
-        """Link each target word with the source word of the highest mean probability in samples of the pair's links.
+    def expectation(self, corpus: Corpus) -> Expectation:
+        """Return an expectation step with conditional probabilities that are summed over samples of the pair's links.
 
         The log-likelihood is that of IBM model 1 with t(f | e), because the sum over all links is not tractable.
         """
-        config, pairs = self._config, corpus.pairs
+        model = self._structure()
+
+        def expect(first: int, last: int, posteriors: int, log_likelihoods: int) -> None:
+            arguments = byref(corpus.structure), byref(model), first, last, posteriors, log_likelihoods
+            check_memory(functions().dragoman_expect_fertility(*arguments))
+
+        return expect
+
+    def training_expectation(self, corpus: Corpus, samplers: Sequence[SamplerState]) -> Expectation:
+        """Return an expectation step with the sums of the conditional probabilities of all samplers."""
+        model, cells = self._structure(), corpus.pairs.cells
+
+        def expect(first: int, last: int, posteriors: int, log_likelihoods: int) -> None:
+            functions().dragoman_find_likelihoods(byref(corpus.structure), byref(model), first, last, log_likelihoods)
+            size = int(cells[last] - cells[first])
+            sums = np.ctypeslib.as_array((c_double * size).from_address(posteriors))
+            sums[...] = 0
+            for sampler in samplers:
+                sums += sampler.marginals[cells[first] : cells[last]]
+
+        return expect
+
+    def _structure(self) -> FertilityModel:
+        config = self._config
         arrays = self.lexicon.probabilities, self.jumps, self.fertilities
         sizes = config.distance, config.largest_fertility + 1, max(2, config.sweeps // 3), config.sweeps
-        model = FertilityModel(*map(address, arrays), config.null, *sizes)
-        positions, log_likelihoods = np.empty(len(pairs.target), np.int32), np.zeros(len(pairs))
-
-        def align_block(first: int, last: int) -> None:
-            row = positions[pairs.target_starts[first] :]
-            structures = byref(corpus.structure), byref(model)
-            check_memory(
-                functions().dragoman_align_fertility(
-                    *structures, first, last, address(row), address(log_likelihoods[first:])
-                )
-            )
-
-        corpus.workers.run(align_block, list(pairs.blocks()))
-        corpus.on_pairs(len(pairs))
-        return Links(positions, log_likelihoods)
+        return FertilityModel(*map(address, arrays), config.null, *sizes)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """See `AlignmentModel.arrays`."""

@@ -80,10 +80,15 @@ EXPORT int32_t dragoman_sample_links(
     return sample_links(pairs, sampler, settings, size, stage);
 }
 
-EXPORT int32_t dragoman_align_fertility(
-    const Pairs *pairs, const FertilityModel *model, int64_t first, int64_t last, int32_t *links,
+EXPORT int32_t dragoman_expect_fertility(
+    const Pairs *pairs, const FertilityModel *model, int64_t first, int64_t last, double *posteriors,
     double *log_likelihoods) {
-    return align_fertility(pairs, model, first, last, links, log_likelihoods);
+    return expect_fertility(pairs, model, first, last, posteriors, log_likelihoods);
+}
+
+EXPORT void dragoman_find_likelihoods(
+    const Pairs *pairs, const FertilityModel *model, int64_t first, int64_t last, double *log_likelihoods) {
+    find_likelihoods(pairs, model, first, last, log_likelihoods);
 }
 
 /* Links each target word of the pairs `first` to `last` − 1 with its most probable source word, counted from 0, or −1

@@ -33,12 +33,13 @@ typedef struct {
     int32_t *jumps;  /* (2 · distance + 1) */
     int32_t *words;  /* (source words + 1, fertilities): number of tokens with each fertility */
     uint64_t *random;
+    float *marginals; /* (cells) or NULL: receives the sums of the conditional probabilities of all links */
 } Sampler;
 
 /* The working memory of the longest pair of a range, for I + 1 source positions and J target positions. */
 typedef struct {
-    double *inverse, *ratio, *weights, *sums;
-    int32_t *fertility, *next, *words;
+    double *inverse, *ratio, *weights;
+    int32_t *fertility, *next, *words, *links;
 } Desk;
 
 /* A number in [0, 1). Source: Steele et al. (2014), "Fast splittable pseudorandom number generators" (SplitMix64). */
@@ -63,18 +64,17 @@ static int32_t open_desk(const Pairs *pairs, int64_t first, int64_t last, Desk *
     }
     size_t n = (size_t)rows, m = (size_t)columns;
     desk->inverse = malloc(3 * n * sizeof(double));
-    desk->sums = malloc(n * m * sizeof(double));
-    desk->fertility = malloc((2 * n + m) * sizeof(int32_t));
+    desk->fertility = malloc((2 * n + 2 * m) * sizeof(int32_t));
     desk->ratio = desk->inverse + n;
     desk->weights = desk->ratio + n;
     desk->words = desk->fertility + n;
     desk->next = desk->words + n;
-    return desk->inverse && desk->sums && desk->fertility;
+    desk->links = desk->next + m;
+    return desk->inverse && desk->fertility;
 }
 
 static void close_desk(Desk *desk) {
     free(desk->inverse);
-    free(desk->sums);
     free(desk->fertility);
 }
 
@@ -174,6 +174,15 @@ INLINE void change_link(const Pair *pair, const Sampler *sampler, const SamplerS
     refresh(pair, sampler, settings, stage, i, desk);
 }
 
+/* Adds the conditional probabilities of target position j, whose cumulative weights are in `desk`, to its column. */
+INLINE void add_conditionals(const Pair *pair, int64_t j, const Desk *desk, double sum, float *marginals) {
+    double scale = sum > 0 ? 1 / sum : 0, below = 0;
+    for (int64_t i = 0; i <= pair->sources; i++) {
+        marginals[i * pair->targets + j] += (float)((desk->weights[i] - below) * scale);
+        below = desk->weights[i];
+    }
+}
+
 /* Draws every link of the pairs once. stage: LEXICON ignores jumps and fertilities, JUMPS ignores fertilities. */
 static int32_t sample_links(const Pairs *pairs, const Sampler *sampler, const SamplerSettings *settings, int64_t size,
                         int32_t stage) {
@@ -219,6 +228,7 @@ static int32_t sample_links(const Pairs *pairs, const Sampler *sampler, const Sa
             int32_t link = 0;
             while (link < pair.sources && desk.weights[link] <= drawn) link++;
             links[j] = link;
+            if (sampler->marginals) add_conditionals(&pair, j, &desk, sum, sampler->marginals + pairs->cells[number]);
             change_link(&pair, sampler, settings, stage, link, j, previous, next, 1, &desk);
             if (link) previous = link;
         }
@@ -246,10 +256,11 @@ INLINE double model_ratio(const FertilityModel *model, int32_t word, int64_t fer
 
 /* Draws the links of a pair repeatedly, and stores the sums of their conditional probabilities, (I + 1, J). The result
    depends only on the pair and the model. */
-static void sum_conditionals(const Pair *pair, const FertilityModel *model, int32_t *links, Desk *desk) {
+static void sum_conditionals(const Pair *pair, const FertilityModel *model, double *sums, Desk *desk) {
+    int32_t *links = desk->links;
     int64_t distance = model->distance;
     uint64_t random = 1;
-    for (int64_t cell = 0; cell < (pair->sources + 1) * pair->targets; cell++) desk->sums[cell] = 0;
+    for (int64_t cell = 0; cell < (pair->sources + 1) * pair->targets; cell++) sums[cell] = 0;
     for (int64_t j = 0; j < pair->targets; j++) {
         double best = model->null * model->lexicon[pair->slots[j]];
         links[j] = 0;
@@ -287,7 +298,7 @@ static void sum_conditionals(const Pair *pair, const FertilityModel *model, int3
             }
             if (sweep < model->burn_in || sum <= 0) continue;
             for (int64_t i = 0; i <= pair->sources; i++)
-                desk->sums[i * pair->targets + j] += (desk->weights[i] - (i ? desk->weights[i - 1] : 0)) / sum;
+                sums[i * pair->targets + j] += (desk->weights[i] - (i ? desk->weights[i - 1] : 0)) / sum;
         }
     }
 }
@@ -303,29 +314,26 @@ INLINE double lexical_likelihood(const Pair *pair, const double *lexicon, double
     return total;
 }
 
-/* Links each target word of the pairs `first` to `last` − 1 with the source word of the largest summed probability, counted
-   from 0, or −1 for NULL. Among equally probable source words, the first one is chosen. */
-static int32_t align_fertility(const Pairs *pairs, const FertilityModel *model, int64_t first, int64_t last, int32_t *links,
-                           double *log_likelihoods) {
+/* Stores the logarithm of p(target | source) of the pairs `first` to `last` − 1 under IBM model 1. */
+static void find_likelihoods(
+    const Pairs *pairs, const FertilityModel *model, int64_t first, int64_t last, double *log_likelihoods) {
+    for (int64_t number = first; number < last; number++) {
+        Pair pair = pair_at(pairs, number);
+        log_likelihoods[number - first] = lexical_likelihood(&pair, model->lexicon, model->null);
+    }
+}
+
+/* Stores the sums of the conditional probabilities of the pairs `first` to `last` − 1, and their log-likelihoods. */
+static int32_t expect_fertility(
+    const Pairs *pairs, const FertilityModel *model, int64_t first, int64_t last, double *posteriors,
+    double *log_likelihoods) {
     Desk desk;
     int32_t succeeded = open_desk(pairs, first, last, &desk);
     for (int64_t number = first; succeeded && number < last; number++) {
         Pair pair = pair_at(pairs, number);
-        int32_t *row = links + (pairs->target_starts[number] - pairs->target_starts[first]);
-        sum_conditionals(&pair, model, row, &desk);
-        for (int64_t j = 0; j < pair.targets; j++) {
-            double best = desk.sums[j];
-            row[j] = -1;
-            for (int64_t i = 1; i <= pair.sources; i++) {
-                double sum = desk.sums[i * pair.targets + j];
-                if (sum > best || (row[j] < 0 && sum == best)) {
-                    best = sum;
-                    row[j] = (int32_t)(i - 1);
-                }
-            }
-        }
-        log_likelihoods[number - first] = lexical_likelihood(&pair, model->lexicon, model->null);
+        sum_conditionals(&pair, model, posteriors + (pairs->cells[number] - pairs->cells[first]), &desk);
     }
     close_desk(&desk);
+    if (succeeded) find_likelihoods(pairs, model, first, last, log_likelihoods);
     return succeeded;
 }
