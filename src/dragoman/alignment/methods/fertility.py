@@ -2,8 +2,8 @@
 
 Source: "Efficient word alignment with Markov chain Monte Carlo", The Prague Bulletin of Mathematical Linguistics 106.
 The priors and the numbers of passes are those of its program, eflomal. The links of the training text maximise the
-sums of the conditional probabilities in all samples. New texts are aligned with the mean parameters of the samples, so a
-saved model may align the training text differently. `fertility.h` defines the conditional probabilities.
+sums of the conditional probabilities in all samples. New texts are aligned with the mean parameters of the samples.
+Therefore, a saved model may align the training text differently. `fertility.h` defines the conditional probabilities.
 """
 
 import math
