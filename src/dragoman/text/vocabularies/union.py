@@ -18,6 +18,7 @@ from dragoman.text.vocabularies.sentencepiece import SentencePieceConfig
 from dragoman.text.vocabularies.subword_nmt import SubwordNMTConfig
 from dragoman.text.vocabularies.unigram import UnigramConfig
 from dragoman.text.vocabularies.vectors import VectorSequences
+from dragoman.text.vocabularies.whitespace import WhitespaceConfig
 from dragoman.text.vocabularies.word import WordConfig
 from dragoman.text.vocabularies.wordpiece import WordPieceConfig
 
@@ -29,6 +30,7 @@ Kinds = (
     | UnigramConfig
     | SentencePieceConfig
     | WordConfig
+    | WhitespaceConfig
     | CharacterConfig
 )
 SubwordConfig = Annotated[Kinds, Field(discriminator="kind")]
