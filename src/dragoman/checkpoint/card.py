@@ -21,7 +21,7 @@ def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
     facts = {
         "Languages": languages or UNKNOWN,
         "Licence": meta.licence or f"{UNKNOWN}: ask its authors before you distribute it",
-        "Parameters": f"{parameters:,}, {origin}",
+        **({"Parameters": f"{parameters:,}, {origin}"} if kind.has_updates else {"Values": f"{parameters:,}"}),
         **(_architecture(model) if isinstance(model, Mapping) else {"Architecture": UNKNOWN}),
         **({"Tags of source texts": ", ".join(meta.tags)} if meta.tags else {}),
         **({"Distilled from": meta.teacher} if meta.teacher else {}),

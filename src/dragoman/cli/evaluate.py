@@ -378,11 +378,13 @@ def _print_perplexities(
 
     loaded = LanguageModel.load(model, device, "score")
     result = [(text, score(loaded, text, threads=threads, **window_options)) for text in texts]
+    tokenizer = loaded.tokenizer
     if as_json:
         values = [{"text": str(text), "documents": len(each.each), **each.total.as_json()} for text, each in result]
-        print(_format_json({"model": str(model), "texts": values}))
+        vocabulary = {"kind": tokenizer.kind, "size": tokenizer.size, "fingerprint": tokenizer.fingerprint}
+        print(_format_json({"model": str(model), "vocabulary": vocabulary, "texts": values}))
         return
-    print(model)
+    print(f"{model} (vocabulary of kind {tokenizer.kind}, {tokenizer.size:,} entries, {tokenizer.fingerprint[:8]})")
     for text, each in result:
         print(f"  {text} ({len(each.each)} documents): {each.total}")
 

@@ -174,7 +174,7 @@ class LanguageModel:
         self._unknown.note(ids)
         with _memory_errors():
             log_probabilities = scorer.log_probabilities(ids, batch_size)
-        return [TextScore.of(*each) for each in zip(texts, ids, log_probabilities, strict=True)]
+        return [TextScore.of(text, each, *sums) for text, each, sums in zip(texts, ids, log_probabilities, strict=True)]
 
     def attention(self, text: str) -> list[AttentionMap]:
         """Return the attention weights of every layer and head for the prediction of `text` and its end symbol.

@@ -4,14 +4,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.progress import Progress
 from dragoman.data.batches.batch import collate_text
 from dragoman.decode.forced import force, read_labels
 from dragoman.models.interface import Decoder
-from dragoman.text.symbols import BOS, EOS
+from dragoman.text.symbols import BOS, EOS, UNK
+
+
+class TextLogProbability(NamedTuple):
+    """The log-probability (nats) of a text, and the part of its unknown tokens."""
+
+    total: float
+    unknown: float
+
 
 PIECE = 256
 """Number of tokens of each text that `WholeScorer` reads at once. It limits memory, however long the texts are."""
@@ -53,12 +64,12 @@ class WholeScorer:
     decoder: Decoder
     device: torch.device
 
-    def log_probabilities(self, texts: Sequence[Sequence[int]], batch_size: int) -> list[float]:
+    def log_probabilities(self, texts: Sequence[Sequence[int]], batch_size: int) -> list[TextLogProbability]:
         """Return the log-probability of each text's ids and its end symbol, in order.
 
         The decoder must be in evaluation mode. batch_size: number of texts that are read together.
         """
-        totals = [0.0] * len(texts)
+        totals = np.zeros((len(texts), 2))
         order = sorted(range(len(texts)), key=lambda row: len(texts[row]))
         with Progress("Scoring", "texts", len(order)) as progress:
             for begin in range(0, len(order), batch_size):
@@ -68,10 +79,9 @@ class WholeScorer:
                 pieces = (torch.split(each, PIECE, 1) for each in (batch.inputs, batch.labels, batch.target_mask))
                 for inputs, labels, mask in zip(*pieces, strict=True):
                     scores, state = read_labels(self.decoder, state, inputs, labels, mask)
-                    for row, score in zip(rows, scores.double().sum(1).tolist(), strict=True):
-                        totals[row] += score
+                    totals[rows] += _sums(scores, labels)
                 progress.update(begin + len(rows))
-        return totals
+        return [TextLogProbability(*sums) for sums in totals.tolist()]
 
 
 @dataclass(frozen=True)
@@ -91,7 +101,7 @@ class WindowScorer:
         if not 1 <= self.stride <= self.window:
             raise ConfigError(f"the stride is {self.stride} tokens, but must be from 1 to the window of {self.window}")
 
-    def log_probabilities(self, texts: Sequence[Sequence[int]], batch_size: int) -> list[float]:
+    def log_probabilities(self, texts: Sequence[Sequence[int]], batch_size: int) -> list[TextLogProbability]:
         """Return the log-probability of each text's ids and its end symbol, in order.
 
         The decoder must be in evaluation mode. batch_size: number of windows that are read together.
@@ -103,7 +113,7 @@ class WindowScorer:
             for limits in windows(len(text) - 1, self.window, self.stride)
         ]
         all_windows.sort(key=lambda window: window.end - window.start)
-        totals = [0.0] * len(texts)
+        totals = np.zeros((len(texts), 2))
         with Progress("Scoring", "windows", len(all_windows)) as progress:
             for begin in range(0, len(all_windows), batch_size):
                 some = all_windows[begin : begin + batch_size]
@@ -112,8 +122,17 @@ class WindowScorer:
                 mask = batch.target_mask.clone()  # (B, T)
                 for row, window in enumerate(some):
                     mask[row, : window.first - window.start] = False
-                scores = force(self.decoder, None, batch.inputs, batch.labels, mask).double().sum(1)
-                for window, score in zip(some, scores.tolist(), strict=True):
-                    totals[window.text] += score
+                scores = force(self.decoder, None, batch.inputs, batch.labels, mask)
+                np.add.at(totals, [window.text for window in some], _sums(scores, batch.labels))
                 progress.update(begin + len(some))
-        return totals
+        return [TextLogProbability(*sums) for sums in totals.tolist()]
+
+
+def _sums(scores: Tensor, labels: Tensor) -> NDArray[np.float64]:
+    """Return the summed log-probabilities of all labels and of the unknown labels of each row, (B, 2).
+
+    scores: (B, T), 0 for labels that are not scored. labels: (B, T).
+    """
+    exact = scores.double()
+    sums: NDArray[np.float64] = torch.stack([exact.sum(1), (exact * (labels == UNK)).sum(1)], 1).cpu().numpy()
+    return sums

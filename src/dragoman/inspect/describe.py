@@ -62,15 +62,17 @@ class Description:
     """The description of a model, measured on the model itself.
 
     parameters: number of parameters; tied parameters count once. active: number of parameters without experts that a
-    token is not routed to. trained: number of parameters that are not frozen. length: number of tokens per side to
-    which `operations` and `memory` apply. reads_source: False for a language model. has_decoder: False for a model that
-    does not generate text.
+    token is not routed to. trained: number of parameters that are not frozen; 0 for a model that is estimated from
+    counts, whose operations and activations are not measured. parameter_bytes: size of the parameters. length: number
+    of tokens per side to which `operations` and `memory` apply. reads_source: False for a language model. has_decoder:
+    False for a model that does not generate text.
     """
 
     parts: tuple[Part, ...]
     parameters: int
     active: int
     trained: int
+    parameter_bytes: int
     operations: Operations
     length: int
     footprint: Footprint
@@ -90,8 +92,8 @@ class Description:
             for name in ("training", "encoding", "memory", "cache")
         }
         return {
-            "parameters": _FLOAT_BYTES * self.parameters,
-            "optimised": _FLOAT_BYTES * (self.parameters + 3 * self.trained),
+            "parameters": self.parameter_bytes,
+            "optimised": self.parameter_bytes + 3 * _FLOAT_BYTES * self.trained,
             **activations,
         }
 
@@ -107,7 +109,7 @@ def describe_model(config: ModelSettings, sizes: VocabularySizes, length: int, d
         sizes.source if sizes.vectors else _SMALL_VOCABULARY, _SMALL_VOCABULARY, sizes.vectors
     )
     with torch.device("meta"):
-        model, small = config.build_for(sizes).to("meta"), config.build_for(small_sizes)
+        model = config.build_for(sizes).to("meta")
     for limit in model.limits:
         if limit.positions is not None and length > limit.positions:
             raise ConfigError(
@@ -115,14 +117,22 @@ def describe_model(config: ModelSettings, sizes: VocabularySizes, length: int, d
                 f"({limit.setting}): choose a shorter length"
             )
     parameters = list(model.parameters())
+    is_trained = any(parameter.requires_grad for parameter in parameters)
+    operations, footprint = Operations(0.0, 0.0, 0.0), Footprint(0, (), (), (), ())
+    if is_trained:
+        with torch.device("meta"):
+            small = config.build_for(small_sizes)
+        operations = count_model_operations(model, length)
+        footprint = measure_footprint(small.to_empty(device="cpu"), length, training=True)
     return Description(
         tuple(_parts([model], "", 0, depth, {}, 1)),
         count_parameters(model),
         count_active_parameters(model),
         sum(parameter.numel() for parameter in parameters if parameter.requires_grad),
-        count_model_operations(model, length),
+        sum(parameter.numel() * parameter.element_size() for parameter in parameters),
+        operations,
         length,
-        measure_footprint(small.to_empty(device="cpu"), length, training=True),
+        footprint,
         tuple(model.limits),
         reads_source=bool(model.trial(1).source),
         has_decoder=has_decoder(model),

@@ -32,6 +32,11 @@ def parts_table(description: Description, width: int) -> str:
 
 def numbers_text(description: Description) -> str:
     """Format parameter totals, operations, memory use and length limits."""
+    if not description.trained:
+        values = f"{description.parameters:,} values, which are estimated from counts"
+        return "\n".join(
+            [f"{values} ({_bytes(description.parameter_bytes)})", "", *_limits(description, is_pair=False)]
+        )
     operations, memory, length = description.operations, description.memory, description.length
     lines = [f"{description.parameters:,} parameters (tied parameters are counted once)"]
     if description.active != description.parameters:
@@ -73,12 +78,17 @@ def numbers_text(description: Description) -> str:
     )
     lines += ["", f"Memory in float32 for {lengths} (upper bound)"]
     lines += [f"  {name:16} {_bytes(memory[use]):>12}  {meaning}" for name, use, meaning in uses]
-    lines.append("")
+    return "\n".join([*lines, "", *_limits(description, is_pair)])
+
+
+def _limits(description: Description, is_pair: bool) -> list[str]:
+    """Return one line per length limit."""
+    lines = []
     for limit in description.limits:
         size = "any number of tokens" if limit.tokens is None else f"at most {limit.tokens:,} tokens ({limit.setting})"
         side = limit.side if is_pair else "text"
         lines.append(f"The {side} may have {size}.")
-    return "\n".join(lines)
+    return lines
 
 
 def as_json(description: Description) -> dict[str, Any]:

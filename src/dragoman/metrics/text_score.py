@@ -17,7 +17,8 @@ class TextScore:
     tokens: number of subwords, plus one for the end of each text. words, bytes: numbers as counted by `count_words` and
     `count_bytes`. unknown: number of unknown tokens. An unknown token is predicted as a single token, regardless of the
     text that it replaces. If there are unknown tokens, the true log-probability of the text is lower, and the
-    perplexities per word and byte are lower bounds.
+    perplexities per word and byte are lower bounds. unknown_log_probability: the part of `log_probability` that belongs
+    to unknown tokens, which `per_known_token` excludes; None if it was not computed.
 
     A perplexity is exp(−log_probability / count), or infinity if this exceeds the range of a float. At perplexity N,
     the model is as uncertain as a choice among N equally likely units. `per_token` is comparable between models with
@@ -31,12 +32,16 @@ class TextScore:
     words: int
     bytes: int
     unknown: int = 0
+    unknown_log_probability: float | None = None
 
     @staticmethod
-    def of(text: str, ids: Sequence[int], log_probability: float) -> "TextScore":
+    def of(
+        text: str, ids: Sequence[int], log_probability: float, unknown_log_probability: float | None = None
+    ) -> "TextScore":
         """Return the score of one text. ids: token ids of the text, without the end-of-sentence symbol."""
         unknown = sum(token == UNK for token in ids)
-        return TextScore(log_probability, len(ids) + 1, count_words(text), count_bytes(text), unknown)
+        counts = (len(ids) + 1, count_words(text), count_bytes(text), unknown)
+        return TextScore(log_probability, *counts, unknown_log_probability)
 
     @staticmethod
     def total(scores: Iterable["TextScore"]) -> "TextScore":
@@ -48,38 +53,49 @@ class TextScore:
         if math.isnan(log_probability):
             raise DataError("the perplexity is undefined: the summed log-probability is not a number (NaN)")
         counts = ([getattr(score, name) for score in all_scores] for name in ("tokens", "words", "bytes", "unknown"))
-        return TextScore(log_probability, *map(sum, counts))
+        parts = [score.unknown_log_probability for score in all_scores]
+        unknown = None if None in parts else sum(part for part in parts if part is not None)
+        return TextScore(log_probability, *map(sum, counts), unknown)
 
     @property
     def per_token(self) -> float:
         """Perplexity per token."""
-        return self._perplexity(self.tokens)
+        return _perplexity(self.log_probability, self.tokens)
+
+    @property
+    def per_known_token(self) -> float | None:
+        """Perplexity per token without the unknown tokens; None if their log-probability was not computed."""
+        if self.unknown_log_probability is None:
+            return None
+        known = self.log_probability - self.unknown_log_probability
+        return _perplexity(known, self.tokens - self.unknown)
 
     @property
     def per_word(self) -> float:
         """Perplexity per word."""
-        return self._perplexity(self.words)
+        return _perplexity(self.log_probability, self.words)
 
     @property
     def per_byte(self) -> float:
         """Perplexity per byte."""
-        return self._perplexity(self.bytes)
-
-    def _perplexity(self, count: int) -> float:
-        try:
-            return math.exp(-self.log_probability / count)
-        except OverflowError:
-            return math.inf
+        return _perplexity(self.log_probability, self.bytes)
 
     def as_json(self) -> dict[str, Any]:
         """Return all values as JSON types."""
-        perplexities = {"per_token": self.per_token, "per_word": self.per_word, "per_byte": self.per_byte}
+        perplexities: dict[str, float | None] = {
+            "per_token": self.per_token,
+            "per_word": self.per_word,
+            "per_byte": self.per_byte,
+        }
+        perplexities["per_known_token"] = self.per_known_token
         return {**perplexities, **asdict(self)}
 
     def __str__(self) -> str:
+        known = self.per_known_token
+        without = "" if known is None else f". Without unknown tokens, the perplexity per token is {known:.3f}"
         unknown = (
             f"; {self.unknown} tokens ({self.unknown / self.tokens:.2%}) are unknown: each is predicted as one token, "
-            "whatever text it replaces, so the perplexities per word and byte are lower bounds"
+            f"whatever text it replaces, so the perplexities per word and byte are lower bounds{without}"
             if self.unknown
             else ""
         )
@@ -88,6 +104,13 @@ class TextScore:
             f"({self.tokens} tokens), per word {self.per_word:.3f} ({self.words} words), per byte {self.per_byte:.4f} "
             f"({self.bytes} bytes), including ends of lines and texts{unknown}"
         )
+
+
+def _perplexity(log_probability: float, count: int) -> float:
+    try:
+        return math.exp(-log_probability / count)
+    except OverflowError:
+        return math.inf
 
 
 def count_words(text: str) -> int:

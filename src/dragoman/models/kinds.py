@@ -41,7 +41,8 @@ class ModelKind:
     in messages, without an article. sides: the texts that it processes: `source` is the input, `target` is predicted.
     activity: a verb in the third person for the model card, such as "translates". verbs: the supported keys of `VERBS`.
     use: usage for messages. example: usage for the model card, with placeholders `{option}` and `{argument}` for the
-    target language; if empty, `use` is shown. tokenizers: whether model folders contain tokenizers.
+    target language; if empty, `use` is shown. tokenizers: whether model folders contain tokenizers. has_updates:
+    whether training updates parameters; False for models that are estimated from counts.
     """
 
     name: str
@@ -53,6 +54,7 @@ class ModelKind:
     use: str
     example: str = ""
     tokenizers: bool = True
+    has_updates: bool = True
 
     @property
     def noun(self) -> str:
@@ -125,6 +127,7 @@ NGRAM_MODEL = register(
         verbs=frozenset({"generate", "score", "fuse", "export"}),
         use=LANGUAGE_MODEL.use,
         example=LANGUAGE_MODEL.example,
+        has_updates=False,
     )
 )
 STATISTICAL_MODEL = register(

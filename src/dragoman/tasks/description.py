@@ -115,7 +115,8 @@ def _load_trained(folder: Path) -> _Subject:
     meta = read_meta(folder)
     config = parse_model(read_config(folder)["model"], f"in the model section of {folder / 'config.yaml'}")
     kind = describe_kind(read_config(folder)["model"])
-    notes = [f"{folder}: {kind.noun}, trained for {meta.step:,} steps"]
+    origin = f"trained for {meta.step:,} steps" if kind.has_updates else "estimated from counts"
+    notes = [f"{folder}: {kind.noun}, {origin}"]
     if not kind.tokenizers:
         return _Subject(config, VocabularySizes(0, 0), notes)
     tokenizers = Tokenizers.load(folder)

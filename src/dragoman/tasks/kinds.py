@@ -18,6 +18,8 @@ from dragoman.tasks.language_model.config import LanguageModelRun
 from dragoman.tasks.language_model.job import LanguageModelJob
 from dragoman.tasks.masked_language_model.config import MaskedLanguageModelRun
 from dragoman.tasks.masked_language_model.job import MaskedLanguageModelJob
+from dragoman.tasks.ngram_language_model.config import NgramRun
+from dragoman.tasks.ngram_language_model.estimate import estimate_ngram_model
 from dragoman.tasks.statistical_translation.config import StatisticalRun
 from dragoman.tasks.statistical_translation.estimate import estimate
 from dragoman.tasks.translation.config import TranslationRun
@@ -73,6 +75,15 @@ LANGUAGE_MODEL = register(
         LanguageModelRun,
         LanguageModelJob,
         ("data={train: {text: corpus.txt}, valid: {text: corpus.txt}}", "out=run"),
+    )
+)
+NGRAM_LANGUAGE_MODEL = register(
+    TaskKind(
+        "ngram_language_model",
+        NgramRun,
+        None,
+        ("data={train: {text: corpus.txt}, valid: {text: corpus.txt}}", "out=run"),
+        estimate_ngram_model,
     )
 )
 MASKED_LANGUAGE_MODEL = register(

@@ -17,6 +17,7 @@ from dragoman.data.held_out.check import Finding, TextSet, check_texts
 from dragoman.data.preparation.prepare import prepare_texts
 from dragoman.models.parts import count_parameters
 from dragoman.tasks.corpus_job import CorpusJob, ValidationSets, check_block
+from dragoman.tasks.estimation import EstimatedRun
 from dragoman.tasks.language_model.config import LanguageModelRun
 from dragoman.tasks.language_model.validator import METRICS, TextValidator, read_held_out
 from dragoman.tasks.start import load_start, stored_text
@@ -26,7 +27,7 @@ from dragoman.training.objectives.objective import LossContext, Objective
 from dragoman.training.task import RunConfig
 from dragoman.training.validation import Measure, Validation
 
-R = TypeVar("R", bound=RunConfig)
+R = TypeVar("R", bound=RunConfig | EstimatedRun)
 _TRIAL = (4, 1)
 """Lengths in tokens of the excerpts in a trial batch."""
 _TOKEN = 4
@@ -146,7 +147,10 @@ def load_vocabulary(run: R) -> tuple[R, Tokenizers | None]:
     if folder is None:
         return run, None
     text = stored_text(read_config(folder), folder).one_sided()
-    if settings.text != TextConfig() and settings.text.with_stored_choices(text) != text:
+    section = type(settings.text)
+    if settings.text != section() and settings.text.with_stored_choices(text) != text:
         raise ConfigError(f"data.vocabulary_of uses the vocabulary of {folder}: remove the text section")
     target = Tokenizers.load(folder).target
+    if section is not TextConfig:
+        text = section.model_validate(text.model_dump())
     return run.model_copy(update={"text": text}), Tokenizers(target, target)
