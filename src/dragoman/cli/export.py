@@ -15,6 +15,16 @@ class Format(StrEnum):
     ctranslate2 = "ctranslate2"
     marian = "marian"
     bert = "bert"
+    arpa = "arpa"
+
+
+class Dialect(StrEnum):
+    """Programs whose ARPA files differ in details."""
+
+    kenlm = "kenlm"
+    srilm = "srilm"
+    irstlm = "irstlm"
+    cmu = "cmu"
 
 
 class Quantization(StrEnum):
@@ -36,14 +46,17 @@ def export(
         Format,
         typer.Option(
             "--to",
-            help="Target format: ctranslate2; marian, for Hugging Face's MarianMTModel; or bert, for its BertModel and "
-            "the classes with a head.",
+            help="Target format: ctranslate2; marian, for Hugging Face's MarianMTModel; bert, for its BertModel and "
+            "the classes with a head; or arpa, a text file of an n-gram model.",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write; it must not exist.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder or file to write; it must not exist.")],
     quantization: Annotated[
         Quantization | None,
         typer.Option("--quantization", help="Number format in which CTranslate2 stores weights (default: float32)."),
+    ] = None,
+    dialect: Annotated[
+        Dialect | None, typer.Option("--dialect", help="Program whose ARPA format is written (default: kenlm).")
     ] = None,
     quiet: Quiet = False,
 ) -> None:
@@ -51,11 +64,13 @@ def export(
     from dragoman.base.log import info
     from dragoman.exchange.formats import export
 
-    export(model, out, to, quantization=quantization)
+    export(model, out, to, quantization=quantization, dialect=dialect)
     if to is Format.marian:
         info(f"converted {model} to {out} for Hugging Face's MarianMTModel and MarianTokenizer")
     elif to is Format.bert:
         info(f"converted {model} to {out} for Hugging Face's classes of BERT")
+    elif to is Format.arpa:
+        info(f"converted {model} to {out} in ARPA format")
     else:
         number_format = (quantization or Quantization.float32).value
         info(

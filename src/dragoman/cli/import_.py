@@ -13,7 +13,7 @@ def import_model(
         Path,
         typer.Argument(
             help="Local Hugging Face folder of a Marian model, such as an OPUS-MT model, or of a BERT model, with or "
-            "without a head."
+            "without a head; or an ARPA file of an n-gram model."
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Model folder to write; it must not exist.")],
@@ -23,6 +23,14 @@ def import_model(
             "--allow-pickle", help="Load parameters from the pickle file pytorch_model.bin if there is no safer file."
         ),
     ] = False,
+    vocabulary_of: Annotated[
+        Path | None,
+        typer.Option(
+            "--vocabulary-of",
+            metavar="MODEL",
+            help="Model folder whose target vocabulary an ARPA file uses (default: the words of the file).",
+        ),
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Convert a model from another program, with its parameters and vocabularies, to a model folder."""
@@ -30,5 +38,5 @@ def import_model(
     from dragoman.checkpoint.folder import folder_kind
     from dragoman.exchange.formats import import_model
 
-    import_model(folder, out, allow_pickle=allow_pickle)
+    import_model(folder, out, allow_pickle=allow_pickle, vocabulary_of=vocabulary_of)
     info(f"converted {folder} to {out}. Use it with {folder_kind(out).use}")

@@ -1,5 +1,7 @@
 """Imports models from the formats of other programs (`import_model`), and exports models to such formats (`export`).
 
+n-gram models in ARPA format are files instead of folders (`exchange.arpa`).
+
 To support the import of a format, add a function to `READERS` that converts a folder to an `ImportedModel`. Its key is
 the `model_type` in the folder's `config.json`. `import_model` first checks the folder, and finally writes the model
 folder. To support the export to a format, add a function to `WRITERS` that writes a new folder from a model folder.
@@ -16,12 +18,13 @@ from dragoman.base.files import check_new_folder
 from dragoman.base.log import quietly
 from dragoman.base.settings.yaml import dump_yaml
 from dragoman.checkpoint.folder import check_serves, load_model_folder, write_model_folder
+from dragoman.exchange.arpa import export_arpa, import_arpa
 from dragoman.exchange.bert.conversion import read_bert, write_bert
 from dragoman.exchange.ctranslate2.folder import Quantization
 from dragoman.exchange.ctranslate2.folder import export as export_to_ctranslate2
 from dragoman.exchange.huggingface import CONFIG, ImportedModel, check_folder, read_json
 from dragoman.exchange.marian.conversion import read_marian, write_marian
-from dragoman.models.kinds import PREDICTION_MODEL, TRANSLATION_MODEL, ModelKind
+from dragoman.models.kinds import NGRAM_MODEL, PREDICTION_MODEL, TRANSLATION_MODEL, ModelKind
 
 READERS: Mapping[str, Callable[[Path, Mapping[str, Any], bool], ImportedModel]] = {
     "marian": read_marian,
@@ -33,11 +36,20 @@ Their arguments are the folder, the content of its `config.json`, and `allow_pic
 """
 
 
-def import_model(folder: str | Path, out: str | Path, *, allow_pickle: bool = False, quiet: bool = False) -> Path:
-    """Convert a Marian model, such as OPUS-MT, or a BERT model in Hugging Face format to the model folder `out`.
+def import_model(
+    folder: str | Path,
+    out: str | Path,
+    *,
+    allow_pickle: bool = False,
+    vocabulary_of: str | Path | None = None,
+    quiet: bool = False,
+) -> Path:
+    """Convert a Marian model, such as OPUS-MT, a BERT model, or an n-gram model to the model folder `out`.
 
     Returns `out`.
 
+    folder: a Hugging Face folder, or an ARPA file of an n-gram model, plain or compressed. vocabulary_of: a model
+    folder whose target vocabulary an ARPA file uses (default: a vocabulary of the file's words, separated by spaces).
     Parameters keep their dtype. allow_pickle: read parameters from a pickle file if the folder has no other file of
     parameters. Raises ModelError if the folder is damaged or its model type is not supported, and ConfigError if `out`
     exists or a library is not installed. In these cases, nothing is written.
@@ -45,6 +57,11 @@ def import_model(folder: str | Path, out: str | Path, *, allow_pickle: bool = Fa
     folder, out = Path(folder), Path(out)
     with quietly(quiet):
         check_new_folder(out)
+        if folder.is_file():
+            reject_options({"--allow-pickle": allow_pickle or None}, "with a Hugging Face folder")
+            import_arpa(folder, out, None if vocabulary_of is None else Path(vocabulary_of))
+            return out
+        reject_options({"--vocabulary-of": vocabulary_of}, "with an ARPA file")
         check_folder(folder)
         config = read_json(folder / CONFIG)
         kind = config.get("model_type")
@@ -65,21 +82,25 @@ def export(
     to: str = "ctranslate2",
     *,
     quantization: str | None = None,
+    dialect: str | None = None,
     quiet: bool = False,
 ) -> Path:
     """Convert a model folder to a format of another program, in the new folder `out`; returns `out`.
 
-    to: `ctranslate2`, whose folders `Translator.load` can also load, `marian`, for Hugging Face's MarianMTModel, or
-    `bert`, for Hugging Face's BertModel and its classes with a head. quantization: the storage type of weights in
-    CTranslate2 (default: float32). Raises ModelError for a model that the other program cannot compute, and ConfigError
-    if `out` exists or the format is unknown.
+    to: `ctranslate2`, whose folders `Translator.load` can also load; `marian`, for Hugging Face's MarianMTModel;
+    `bert`, for Hugging Face's BertModel and its classes with a head; or `arpa`, for an n-gram model, where `out` is a
+    new file, compressed by its suffix. quantization: the storage type of weights in CTranslate2 (default: float32).
+    dialect: the program whose ARPA format is written: kenlm (default), srilm, irstlm or cmu. Raises ModelError for a
+    model that the other program cannot compute, and ConfigError if `out` exists or the format is unknown.
     """
     model, out = Path(model), Path(out)
     if to not in WRITERS:
         raise ConfigError(f"unknown format {to!r}: expected one of {', '.join(WRITERS)}")
     with quietly(quiet):
         _check_kind(model, to)
-        WRITERS[to](model, out, quantization)
+        reject_options({"--quantization": quantization if to != "ctranslate2" else None}, "with --to ctranslate2")
+        reject_options({"--dialect": dialect if to != "arpa" else None}, "with --to arpa")
+        WRITERS[to](model, out, quantization or dialect)
     return out
 
 
@@ -91,26 +112,31 @@ def _write_ctranslate2(model: Path, out: Path, quantization: str | None) -> None
     export_to_ctranslate2(loaded, model, out, cast(Quantization, str(storage_type)))
 
 
-def _write_marian(model: Path, out: Path, quantization: str | None) -> None:
-    reject_options({"--quantization": quantization}, "with --to ctranslate2")
+def _write_marian(model: Path, out: Path, _: str | None) -> None:
     check_new_folder(out)
     write_marian(model, out)
 
 
-def _write_bert(model: Path, out: Path, quantization: str | None) -> None:
-    reject_options({"--quantization": quantization}, "with --to ctranslate2")
+def _write_bert(model: Path, out: Path, _: str | None) -> None:
     check_new_folder(out)
     write_bert(model, out)
+
+
+def _write_arpa(model: Path, out: Path, dialect: str | None) -> None:
+    if out.exists():
+        raise ConfigError(f"{out} already exists: choose another --out, or remove it")
+    export_arpa(model, out, dialect or "kenlm")
 
 
 WRITERS: Mapping[str, Callable[[Path, Path, str | None], None]] = {
     "ctranslate2": _write_ctranslate2,
     "marian": _write_marian,
     "bert": _write_bert,
+    "arpa": _write_arpa,
 }
-"""Functions that write a new folder, by format.
+"""Functions that write a new folder or file, by format.
 
-Their arguments are the model folder, the new folder, and the quantization (None for the default).
+Their arguments are the model folder, the new path, and the quantization or the dialect (None for the default).
 """
 
 
@@ -118,6 +144,7 @@ _KINDS: Mapping[str, ModelKind] = {
     "ctranslate2": TRANSLATION_MODEL,
     "marian": TRANSLATION_MODEL,
     "bert": PREDICTION_MODEL,
+    "arpa": NGRAM_MODEL,
 }
 """The kind of model that each format represents."""
 

@@ -59,7 +59,7 @@ class ModelKind:
     @property
     def noun(self) -> str:
         """The title with its article, such as "a translation model"."""
-        return f"{'an' if self.title[:1] in 'aeiou' else 'a'} {self.title}"
+        return f"{'an' if self.title.startswith(('a', 'e', 'i', 'o', 'u', 'n-')) else 'a'} {self.title}"
 
     @property
     def reads_source(self) -> bool:

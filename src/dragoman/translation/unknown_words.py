@@ -14,7 +14,6 @@ from dragoman.base.log import warn
 from dragoman.data.corpora.lines import has_broken_utf8, open_lines
 from dragoman.decode.constraints.constraint import Constraint, Constraints, Edges, tokens_needed
 from dragoman.decode.prompts import Prompts
-from dragoman.decode.rules.fusion import LanguageModelFusion
 from dragoman.decode.rules.rule import Rule
 from dragoman.decode.search import Hypothesis, SearchConfig, search
 from dragoman.models.interface import Decoder, Memory, source_mask, tree_map
@@ -23,6 +22,7 @@ from dragoman.text.symbols import BOS, UNK
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.unknown_words import Translate, UnknownConfig
 from dragoman.translation.constraints.codec import word_edges
+from dragoman.translation.fusion import FusionRule
 
 _MAX_WEIGHTS = 1 << 20
 """Maximum number of attention weights per head in memory at a time."""
@@ -61,7 +61,7 @@ class UnknownWords:
         decoder: Decoder,
         memory: Memory,
         sentences: Sequence[Sentence],
-        fusion: LanguageModelFusion | None = None,
+        fusion: FusionRule | None = None,
     ) -> list[list[Hypothesis]]:
         """Run `decode.search.search` for the memory's B sentences, and set `Hypothesis.unknown`.
 

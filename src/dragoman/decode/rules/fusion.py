@@ -20,7 +20,8 @@ class FusionConfig(Config):
     """Shallow fusion with a language model: log p(y | x) + λ · log p(y). Gulcehre et al. 2015."""
 
     language_model: Path = Field(
-        description="Folder of a language model with the translation model's target vocabulary (data.vocabulary_of)."
+        description="Folder of a language model with the translation model's target vocabulary (data.vocabulary_of), "
+        "or of an n-gram model with another vocabulary, which is fused word by word."
     )
     weight: float = Field(
         default=0.1,
