@@ -49,12 +49,12 @@ FROZEN = {
     "align": "settings --source --target --output -o --method --model --save --symmetrize --reverse --draw --draw-line "
     "--threads --quiet -q",
     "average": "checkpoints --out -o --quiet -q",
-    "export": "model --to --out -o --quantization --quiet -q",
+    "export": "model --to --out -o --quantization --dialect --quiet -q",
     "backtranslate": "model --input -i --output -o --out --language --to --tags --method --beam --length-penalty "
     "--temperature --top-k --top-p --seed --empty --no-empty --duplicates --no-duplicates --unfinished "
     "--no-unfinished --max-tokens --copied --max-ratio --repeats --min-score --batch-size --device "
     "--threads --quiet -q --divide --no-divide --unusual-length --no-unusual-length",
-    "import": "folder --out -o --allow-pickle --quiet -q",
+    "import": "folder --out -o --allow-pickle --vocabulary-of --quiet -q",
     "distill": "teacher settings --student --out --source --beam --choice --originals --resume --batch-size --engine "
     "--precision --device --threads --quiet -q --divide --no-divide",
     "demo": "settings --out --languages --quiet -q",

@@ -1,0 +1,187 @@
+"""n-gram language models from training to evaluation, generation, fusion and reranking."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tiny_model import SOURCES, TARGETS, tiny_config, tiny_tokenizers, write_tiny_model
+
+import dragoman
+from dragoman.base.errors import ConfigError, ModelError
+from dragoman.checkpoint.folder import load_model_folder
+from dragoman.cli.main import main
+from dragoman.data.batches.batch import pad
+from dragoman.decode.forced import force
+from dragoman.text.symbols import BOS, EOS, UNK
+from dragoman.text.tokenizers import Tokenizers
+from dragoman.text.vocabularies.union import load_tokenizer
+from dragoman.text.vocabularies.whitespace import WhitespaceConfig
+from dragoman.translation.reranking.config import RerankingConfig
+from dragoman.translation.reranking.reranker import Reranker
+from dragoman.translation.translator import Translator
+
+WEIGHT = 0.7
+HELD_OUT = ["ein Hund schlafen .", "zwei Katzen rennt"]
+
+
+def recipe(tmp_path: Path, **changes: Any) -> dict[str, Any]:
+    (tmp_path / "train.txt").write_text("\n".join(TARGETS) + "\n")
+    (tmp_path / "valid.txt").write_text("\n".join(HELD_OUT) + "\n")
+    data = {"train": {"text": str(tmp_path / "train.txt")}, "valid": {"text": str(tmp_path / "valid.txt")}}
+    return {
+        "task": {"kind": "ngram_language_model"},
+        "data": {**data, **changes.pop("data", {})},
+        "text": {"subword": {"kind": "whitespace"}},
+        "model": {"order": 3},
+        "out": str(tmp_path / "lm"),
+        **changes,
+    }
+
+
+@pytest.fixture(scope="module")
+def word_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("words")
+    dragoman.train(recipe(folder), quiet=True)
+    return folder / "lm"
+
+
+@pytest.fixture(scope="module")
+def translation(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("translation") / "model"
+    write_tiny_model(folder, config=tiny_config())
+    return folder
+
+
+def test_training_reports_the_perplexity_that_evaluate_prints(
+    word_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = dragoman.train(recipe(tmp_path, out=str(tmp_path / "again")), quiet=True)
+    assert (tmp_path / "again/model.safetensors").read_bytes() == (word_model / "model.safetensors").read_bytes()
+    assert main(["evaluate", str(word_model), "--reference", str(tmp_path / "valid.txt"), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    (text,) = printed["texts"]
+    assert printed["vocabulary"]["kind"] == "whitespace"
+    assert printed["vocabulary"]["size"] == load_tokenizer(word_model / "tokenizer.json").size
+    assert text["per_token"] == pytest.approx(result.validation["perplexity"].value)
+    assert text["unknown"] == 1
+    scores = dragoman.score(word_model, HELD_OUT)
+    tokenizer = load_tokenizer(word_model / "tokenizer.json")
+    model = load_model_folder(word_model, torch.device("cpu")).model
+    unknown = model(torch.tensor([[BOS, *tokenizer.encode("zwei")]])).logits()[0, -1, UNK]
+    known = scores.total.log_probability - float(unknown)
+    assert scores.total.unknown_log_probability == pytest.approx(float(unknown), rel=1e-6)
+    assert text["per_known_token"] == pytest.approx(float(torch.tensor(-known / (text["tokens"] - 1)).exp()), rel=1e-6)
+    assert main(["evaluate", str(word_model), "--reference", str(tmp_path / "valid.txt")]) == 0
+    assert "Without unknown tokens, the perplexity per token is" in capsys.readouterr().out
+
+
+def test_generation_and_description(word_model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    generated = dragoman.LanguageModel.load(word_model).generate(["ein Hund", "zwei"], top_k=1, max_tokens=9)
+    assert generated == [" rennt im Park .", " Hunde schlafen ."]
+    assert main(["describe", str(word_model)]) == 0
+    described = capsys.readouterr().out
+    assert "an n-gram language model, estimated from counts" in described
+    assert "Adam" not in described
+    assert main(["describe", "task.kind=ngram_language_model", "model.order=2"]) == 0
+    assert main(["translate", str(word_model)]) == 1
+    assert "is an n-gram language model; it cannot translate" in capsys.readouterr().err
+
+
+def test_settings_that_do_not_apply_are_rejected(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="counted once: leave out the weight"):
+        dragoman.train(recipe(tmp_path, data={"train": {"text": str(tmp_path / "train.txt"), "weight": 2}}))
+    (tmp_path / "lm").mkdir()
+    (tmp_path / "lm/file").touch()
+    with pytest.raises(ConfigError, match="already exists"):
+        dragoman.train(recipe(tmp_path))
+    with pytest.raises(ConfigError, match="no updates"):
+        dragoman.train(recipe(tmp_path, out=str(tmp_path / "other")), resume=True)
+
+
+def own_score(translator: Translator, source: str, ids: tuple[int, ...]) -> float:
+    """Return log p of the translation model for the ids and the end of sentence."""
+    model = translator.engine.model  # type: ignore[attr-defined]
+    memory = model.encode(*pad([translator.tokenizers.source.encode(source)], after=(EOS,)))
+    inputs, labels = torch.tensor([[BOS, *ids]]), torch.tensor([[*ids, EOS]])
+    return float(force(model.decoder, memory, inputs, labels, torch.ones_like(labels, dtype=torch.bool)).sum())
+
+
+SEARCH = {"length_penalty": "none", "length_factor": 0.0, "length_margin": 7}
+
+
+def test_fusion_with_the_target_vocabulary_adds_the_score_of_every_token(translation: Path, tmp_path: Path) -> None:
+    data = {"vocabulary_of": str(translation)}
+    settings = {key: value for key, value in recipe(tmp_path, data=data).items() if key != "text"}
+    dragoman.train(settings, quiet=True)
+    assert Tokenizers.load(tmp_path / "lm").target.fingerprint == tiny_tokenizers().target.fingerprint
+    translator, language_model = (
+        Translator.load(translation, "cpu", "torch"),
+        load_model_folder(tmp_path / "lm", torch.device("cpu")),
+    )
+    fusion = {"language_model": str(tmp_path / "lm"), "weight": WEIGHT}
+    request = translator.request(nbest=4, beam=4, search={**SEARCH, "fusion": fusion})
+    for source, found in zip(SOURCES, translator.translate_nbest(SOURCES, request), strict=True):
+        for each in found:
+            output = language_model.model(torch.tensor([[BOS, *each.ids]])).logits()[0].log_softmax(1)
+            fluency = float(output.gather(1, torch.tensor([*each.ids, EOS]).unsqueeze(1)).sum())
+            assert each.score == pytest.approx(own_score(translator, source, each.ids) + WEIGHT * fluency, abs=1e-4)
+
+
+def test_a_word_model_is_fused_with_a_decoder_of_pieces_at_the_ends_of_words(
+    translation: Path, word_model: Path
+) -> None:
+    translator = Translator.load(translation, "cpu", "torch")
+    fusion = {"language_model": str(word_model), "weight": WEIGHT}
+    request = translator.request(nbest=4, beam=4, search={**SEARCH, "fusion": fusion})
+    plain = translator.translate_nbest(SOURCES, translator.request(nbest=4, beam=4, search=SEARCH))
+    fused = translator.translate_nbest(SOURCES, request)
+    assert [each.ids for each in fused[0]] != [each.ids for each in plain[0]]
+    for source, found in zip(SOURCES, fused, strict=True):
+        (*fluency,) = (each.log_probability for each in dragoman.score(word_model, [each.text for each in found]).each)
+        for each, score in zip(found, fluency, strict=True):
+            assert each.score == pytest.approx(own_score(translator, source, each.ids) + WEIGHT * score, abs=1e-4)
+    forced = translator.request(beam=2, search={**SEARCH, "fusion": fusion}, prefix="ein Hu")
+    (best,) = translator.translate_nbest(SOURCES[:1], forced)[0][:1]
+    (score,) = dragoman.score(word_model, [best.text]).each
+    assert best.text.startswith("ein Hu")
+    assert best.log_probability == pytest.approx(own_score(translator, SOURCES[0], best.ids), abs=1e-4)
+    assert score.log_probability < 0
+
+
+def test_a_word_model_is_not_fused_without_word_boundaries(word_model: Path, tmp_path: Path) -> None:
+    from dragoman.ngrams.word_fusion import divides_words
+    from dragoman.text.vocabularies.character import CharacterConfig
+
+    assert divides_words(tiny_tokenizers().target)
+    assert not divides_words(CharacterConfig(min_frequency=1).learn(TARGETS))
+
+
+def test_a_reranker_uses_the_model(translation: Path, word_model: Path) -> None:
+    translator = Translator.load(translation, "cpu", "torch")
+    config = RerankingConfig.model_validate(
+        {"nbest": 3, "model": 0.0, "language_model": {"folder": str(word_model), "weight": 1.0}}
+    )
+    lists = translator.translate_nbest(SOURCES, translator.request(nbest=3, beam=3, search=SEARCH))
+    chosen = Reranker.load(config, translator, "cpu").choose(SOURCES, lists)
+    for before, after in zip(lists, chosen, strict=True):
+        scores = dragoman.score(word_model, [each.text for each in after]).each
+        assert [each.log_probability for each in scores] == sorted(
+            (each.log_probability for each in scores), reverse=True
+        )
+        assert {each.ids for each in before} == {each.ids for each in after}
+
+
+def test_words_are_separated_by_spaces_only(tmp_path: Path) -> None:
+    tokenizer = WhitespaceConfig().learn(["a b\u00a0c  a\t<unk> </s>", "b"])
+    assert tokenizer.symbols[4:] == ("a", "b", "b\u00a0c")
+    assert tokenizer.encode(" a  b\n<unk> </s> x") == [4, 5, UNK, UNK, UNK]
+    assert tokenizer.decode([4, 5]) == "a b"
+    assert tokenizer.words("a  b") == ([0, 1], [" a", " b"])
+    tokenizer.save(tmp_path / "tokenizer.json")
+    assert load_tokenizer(tmp_path / "tokenizer.json").symbols == tokenizer.symbols
+    (tmp_path / "tokenizer.json").write_text('{"kind": "whitespace", "words": ["a", "a"]}')
+    with pytest.raises(ModelError, match="damaged"):
+        load_tokenizer(tmp_path / "tokenizer.json")
+    assert WhitespaceConfig(size=5, min_frequency=2).learn(["b a b a c"]).symbols[4:] == ("a",)
