@@ -49,6 +49,7 @@ def main() -> None:
     for order in arguments.orders:
         print(_measure(order, texts, out), flush=True)
     print(_query_speed(out / f"order-{max(arguments.orders)}", texts["test"]))
+    print(_largest_deviation(out / f"order-{max(arguments.orders)}", texts["test"]))
     if arguments.lmplz is not None:
         for order in arguments.orders:
             print(_compare(order, texts["train"], out, arguments.lmplz, arguments.prune), flush=True)
@@ -112,6 +113,18 @@ def _query_speed(folder: Path, text: Path) -> str:
             "LanguageModel.score with tokenisation, tokens per CPU second": round(count / whole),
         }
     )
+
+
+def _largest_deviation(folder: Path, text: Path) -> str:
+    """Return the largest deviation of Σ p from 1 in 1,000 random contexts of a text."""
+    loaded = load_model_folder(folder, torch.device("cpu"))
+    model, lines = loaded.model, loaded.tokenizers.target.encode_batch(text.read_text(encoding="utf-8").splitlines())
+    ids = torch.tensor([[token for line in lines for token in (BOS, *line)]])
+    generator = torch.Generator().manual_seed(1)
+    chosen = torch.randint(ids.size(1), (1_000,), generator=generator)
+    contexts = model.contexts(ids, None)[0, chosen]
+    sums = torch.cat([(10 ** model.distributions(part).double()).sum(1) for part in contexts.split(50)])
+    return json.dumps({"largest deviation of the sum from 1 in 1,000 contexts": float((sums - 1).abs().max())})
 
 
 def _compare(order: int, train: Path, out: Path, lmplz: Path, prune: list[int]) -> str:

@@ -179,11 +179,11 @@ def test_missing_contexts_have_the_probability_of_backing_off(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda text: text[: text.index("\\end")], r"is truncated: it ends after line 15"),
+        (lambda text: text[: text.index("\\end")], r"is truncated: it ends after line 14"),
         (lambda text: text[: text.index("-0.3")], r"is truncated: it ends after line 12"),
         (
             lambda text: text.replace("-0.3\ta </s>\n", ""),
-            r"line 15: .* from line 11 contains 1 n-grams, but .* states 2",
+            r"line 14: .* from line 11 contains 1 n-grams, but .* states 2",
         ),
         (lambda text: text.replace("\\2-grams:", "\\3-grams:"), r"line 11: expected \\2-grams:, but found"),
         (

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from dragoman.base.settings.yaml import dump_yaml
-from dragoman.checkpoint.folder import load_model_folder, write_model_folder
+from dragoman.checkpoint.folder import load_model_folder, read_config, write_model_folder
 from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.tensors import model_parameters
 from dragoman.models.ngram import NgramModel
@@ -34,13 +34,14 @@ def import_arpa(path: Path, out: Path, vocabulary_of: Path | None) -> None:
         ids = {word: number for number, word in enumerate(words) if number >= len(SPECIAL_SYMBOLS)}
         arpa = read_arpa(path, ids, tokenizer.size)
     model = NgramModel.of(arpa.tables)
-    sections = {"model": model.config}
     if vocabulary_of is None:
-        sections["text"] = TextConfig(subword=WhitespaceConfig(), normalization="none")
+        text = TextConfig(subword=WhitespaceConfig(), normalization="none").model_dump(mode="json")
+    else:
+        text = read_config(vocabulary_of).get("text", {})
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     meta = Meta(step=0, origin=f"{path.name}, SHA-256 {digest}")
-    config = dump_yaml({name: section.model_dump(mode="json") for name, section in sections.items()})
+    config = dump_yaml({"text": text, "model": model.config.model_dump(mode="json")})
     write_model_folder(out, model_parameters(model), config, Tokenizers(tokenizer, tokenizer), meta)
 
 

@@ -97,9 +97,9 @@ def export(
     if to not in WRITERS:
         raise ConfigError(f"unknown format {to!r}: expected one of {', '.join(WRITERS)}")
     with quietly(quiet):
-        _check_kind(model, to)
         reject_options({"--quantization": quantization if to != "ctranslate2" else None}, "with --to ctranslate2")
         reject_options({"--dialect": dialect if to != "arpa" else None}, "with --to arpa")
+        _check_kind(model, to)
         WRITERS[to](model, out, quantization or dialect)
     return out
 

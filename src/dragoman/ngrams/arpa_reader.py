@@ -111,7 +111,7 @@ class _Reader:
         """Read a section, whose header is the current line, and the line after it."""
         if self.line.strip() != f"\\{order}-grams:":
             self._fail(f"expected \\{order}-grams:, but found {self.line.strip()[:40]!r}")
-        start = self.number
+        start, unigrams = self.number, dict[int, int]()
         tokens, lines, probabilities, backoffs = array("q"), array("q"), array("d"), array("d")
         while not (line := self._next("\\end\\")).startswith("\\"):
             fields = _FIELDS.findall(line)
@@ -124,6 +124,8 @@ class _Reader:
                 self._fail(f"the log-probability {fields[0]} is above 0")
             backoffs.append(self._number(fields[-1], "back-off weight") if len(fields) == order + 2 else 0.0)
             tokens.extend(self._id(word, order) for word in fields[1 : order + 1])
+            if order == 1 and (earlier := unigrams.setdefault(tokens[-1], self.number)) != self.number:
+                self._fail(f"this n-gram is already in line {earlier}")
             probabilities.append(min(probability, 0.0))
             lines.append(self.number)
         if len(lines) != count:
@@ -168,7 +170,7 @@ class _Reader:
                 if index < order - 1:
                     stored, wanted = tables[index].keys.numpy(), keys
                     keys = np.searchsorted(stored, wanted)
-                    if not len(stored) or (stored[np.minimum(keys, len(stored) - 1)] != wanted).any():
+                    if len(wanted) and (not len(stored) or (stored[np.minimum(keys, len(stored) - 1)] != wanted).any()):
                         return self._tables(self._with_contexts(sections), size)
             rank = np.argsort(keys, kind="stable")
             self._check_distinct(keys, section.lines, rank)
@@ -180,7 +182,6 @@ class _Reader:
         return tables
 
     def _unigrams(self, section: _Section, size: int) -> NgramTable:
-        self._check_distinct(section.tokens[:, 0], section.lines, np.argsort(section.tokens[:, 0], kind="stable"))
         found = dict(zip(section.tokens[:, 0].tolist(), section.probabilities.tolist(), strict=True))
         unknown = found.get(UNK, NO_UNKNOWN)
         probabilities = np.full(size, LOG_ZERO)
@@ -195,6 +196,8 @@ class _Reader:
         complete = list(sections)
         for order in range(len(sections), 2, -1):
             longer, shorter = complete[order - 1], complete[order - 2]
+            if not len(longer.tokens):
+                continue
             contexts = np.unique(longer.tokens[:, :-1], axis=0)
             both = np.concatenate([shorter.tokens, contexts])
             _, first = np.unique(both, axis=0, return_index=True)
