@@ -17,7 +17,7 @@ from dragoman.cli.main import main
 from dragoman.data.batches.batch import pad
 from dragoman.decode.forced import force
 from dragoman.decode.rules.rule import Step
-from dragoman.ngrams.word_fusion import WordFusion, divides_words
+from dragoman.ngrams.word_fusion import WordFusion, WordScorer, divides_words
 from dragoman.text.symbols import BOS, EOS, PAD, UNK
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.vocabularies.character import CharacterConfig
@@ -162,7 +162,7 @@ def test_word_fusion_reads_prefixes_and_words_of_several_pieces(word_model: Path
     target, text = tiny_tokenizers().target, "zwei Hunde schlafen ."
     ids = target.encode(text)
     model = load_model_folder(word_model, torch.device("cpu"))
-    rule = WordFusion(model.model, model.tokenizers.target, target, [WEIGHT])
+    rule = WordFusion(WordScorer(model.model, model.tokenizers.target, target), [WEIGHT])
     prompts: Any = ["one sentence"]
     single, total = rule.start(prompts), 0.0
     for token, following in pairwise([BOS, *ids, EOS]):

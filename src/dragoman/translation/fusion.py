@@ -6,10 +6,11 @@ from pathlib import Path
 import torch
 
 from dragoman.base.errors import ModelError
-from dragoman.checkpoint.folder import LoadedModel, load_model_folder
+from dragoman.checkpoint.folder import load_model_folder
 from dragoman.decode.rules.fusion import FusionConfig, LanguageModelFusion
+from dragoman.models.interface import Decoder
 from dragoman.models.ngram import NgramModel
-from dragoman.ngrams.word_fusion import WordFusion, divides_words
+from dragoman.ngrams.word_fusion import WordFusion, WordScorer, divides_words
 from dragoman.text.tokenizers import Tokenizers
 
 FusionRule = LanguageModelFusion | WordFusion
@@ -24,7 +25,8 @@ class FusedLanguageModels:
 
     def __init__(self, tokenizers: Tokenizers, device: torch.device) -> None:
         self._tokenizers, self._device = tokenizers, device
-        self._models: dict[Path, LoadedModel] = {}
+        self._decoders: dict[Path, Decoder] = {}
+        self._word_scorers: dict[Path, WordScorer] = {}
 
     def rule(self, configs: Sequence[FusionConfig | None]) -> FusionRule | None:
         """Return the fusion rule for a batch of sentences; None if no sentence has a language model.
@@ -38,21 +40,22 @@ class FusedLanguageModels:
             return None
         (folder,) = {config.language_model for config in present}
         weights = [config.weight for config in present]
-        loaded, target = self._load(folder), self._tokenizers.target
-        if loaded.tokenizers.target.fingerprint != target.fingerprint:
-            return WordFusion(loaded.model, loaded.tokenizers.target, target, weights)
-        return LanguageModelFusion(loaded.model.decoder, weights)
+        if folder not in self._decoders and folder not in self._word_scorers:
+            self._load(folder)
+        if folder in self._word_scorers:
+            return WordFusion(self._word_scorers[folder], weights)
+        return LanguageModelFusion(self._decoders[folder], weights)
 
-    def _load(self, folder: Path) -> LoadedModel:
-        if folder not in self._models:
-            loaded = load_model_folder(folder, self._device, "fuse")
-            fused, target = loaded.tokenizers.target, self._tokenizers.target
-            is_word_model = isinstance(loaded.model, NgramModel) and divides_words(target)
-            if fused.fingerprint != target.fingerprint and not is_word_model:
-                raise ModelError(
-                    f"the vocabulary of the language model {folder} ({fused.size:,} entries) differs from the target "
-                    f"vocabulary of the translation model ({target.size:,}): train the language model with "
-                    "data.vocabulary_of naming the translation model, or use it for reranking (dragoman tune)"
-                )
-            self._models[folder] = loaded
-        return self._models[folder]
+    def _load(self, folder: Path) -> None:
+        loaded = load_model_folder(folder, self._device, "fuse")
+        fused, target = loaded.tokenizers.target, self._tokenizers.target
+        if fused.fingerprint == target.fingerprint:
+            self._decoders[folder] = loaded.model.decoder
+        elif isinstance(loaded.model, NgramModel) and divides_words(target):
+            self._word_scorers[folder] = WordScorer(loaded.model, fused, target)
+        else:
+            raise ModelError(
+                f"the vocabulary of the language model {folder} ({fused.size:,} entries) differs from the target "
+                f"vocabulary of the translation model ({target.size:,}): train the language model with "
+                "data.vocabulary_of naming the translation model, or use it for reranking (dragoman tune)"
+            )
