@@ -81,14 +81,10 @@ class TextScore:
         return _perplexity(self.log_probability, self.bytes)
 
     def as_json(self) -> dict[str, Any]:
-        """Return all values as JSON types."""
-        perplexities: dict[str, float | None] = {
-            "per_token": self.per_token,
-            "per_word": self.per_word,
-            "per_byte": self.per_byte,
-        }
-        perplexities["per_known_token"] = self.per_known_token
-        return {**perplexities, **asdict(self)}
+        """Return all values as JSON types, without the values for unknown tokens if they were not computed."""
+        perplexities = {"per_token": self.per_token, "per_word": self.per_word, "per_byte": self.per_byte}
+        values = {**perplexities, "per_known_token": self.per_known_token, **asdict(self)}
+        return {name: value for name, value in values.items() if value is not None}
 
     def __str__(self) -> str:
         known = self.per_known_token
