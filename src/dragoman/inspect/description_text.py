@@ -32,18 +32,16 @@ def parts_table(description: Description, width: int) -> str:
 
 def numbers_text(description: Description) -> str:
     """Format parameter totals, operations, memory use and length limits."""
+    is_pair = description.reads_source and description.has_decoder
     if not description.trained:
         values = f"{description.parameters:,} values, which are estimated from counts"
-        return "\n".join(
-            [f"{values} ({_bytes(description.parameter_bytes)})", "", *_limits(description, is_pair=False)]
-        )
+        return "\n".join([f"{values} ({_bytes(description.parameter_bytes)})", "", *_limits(description, is_pair)])
     operations, memory, length = description.operations, description.memory, description.length
     lines = [f"{description.parameters:,} parameters (tied parameters are counted once)"]
     if description.active != description.parameters:
         lines.append(f"  {description.active:,} active parameters per token (mixture of experts)")
     if description.trained != description.parameters:
         lines.append(f"  {description.trained:,} trained parameters (the others are frozen)")
-    is_pair = description.reads_source and description.has_decoder
     lengths = f"{length} tokens"
     per_token = operations.per_source_token + operations.per_target_token
     rows = [

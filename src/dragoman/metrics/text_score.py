@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dragoman.base.errors import DataError
@@ -55,7 +55,7 @@ class TextScore:
         counts = ([getattr(score, name) for score in all_scores] for name in ("tokens", "words", "bytes", "unknown"))
         parts = [score.unknown_log_probability for score in all_scores]
         unknown = None if None in parts else sum(part for part in parts if part is not None)
-        return TextScore(log_probability, *map(sum, counts), unknown_log_probability=unknown)
+        return replace(TextScore(log_probability, *map(sum, counts)), unknown_log_probability=unknown)
 
     @property
     def per_token(self) -> float:

@@ -14,7 +14,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
-from dragoman.models.interface import LengthLimit, State, Trial
+from dragoman.models.interface import LengthLimit, Memory, State, Trial
 from dragoman.models.settings import ModelSettings
 from dragoman.text.symbols import BOS
 from dragoman.text.tokenizers import VocabularySizes
@@ -117,7 +117,7 @@ class NgramModel(nn.Module):
 
     def start(
         self,
-        memory: None,
+        memory: Memory | None,
         attention: bool = False,
         left_padding: Tensor | None = None,
         capacity: int | None = None,

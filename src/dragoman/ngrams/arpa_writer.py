@@ -26,14 +26,14 @@ _PREAMBLE = "This file is in ARPA format. Probabilities and back-off weights are
 class Dialect(NamedTuple):
     """The details in which programs differ.
 
-    begin: log₁₀ p of <s>. preamble: lines before the header. count: format of a line of the header. separator: between
+    begin: log₁₀ p of <s>. preamble: lines before the header. size: format of a line of the header. separator: between
     the probability, the words and the back-off weight. unknown: the name of unknown words. all_backoffs: whether
     back-off weights of 0 are written for n-grams that no longer n-gram extends.
     """
 
     begin: str
     preamble: tuple[str, ...]
-    count: str
+    size: str
     separator: str
     unknown: str
     all_backoffs: bool
@@ -92,7 +92,7 @@ def _lines(model: NgramModel, words: list[str], tags: int, dialect: Dialect) -> 
     yield from dialect.preamble
     yield "\\data\\"
     for order, table in enumerate(tables, start=1):
-        yield dialect.count.format(order, len(table.keys) if order > 1 else len(unigrams))
+        yield dialect.size.format(order, len(table.keys) if order > 1 else len(unigrams))
     texts: list[str] = []
     for order, table in enumerate(tables, start=1):
         yield ""

@@ -153,4 +153,4 @@ def load_vocabulary(run: R) -> tuple[R, Tokenizers | None]:
     target = Tokenizers.load(folder).target
     if section is not TextConfig:
         text = section.model_validate(text.model_dump())
-    return run.model_copy(update={"text": text}), Tokenizers(target, target)
+    return settings.model_copy(update={"text": text}), Tokenizers(target, target)
