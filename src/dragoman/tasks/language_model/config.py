@@ -31,7 +31,10 @@ class TextDataConfig(CorporaConfig):
         description="Held-out text for validation, which determines early stopping and checkpoint selection: one "
         "corpus, or a list of corpora over which the loss per token is averaged."
     )
-    cleaning: TextCleaningConfig = Field(TextCleaningConfig(), description="Cleaning rules for documents.")
+    cleaning: TextCleaningConfig = Field(
+        TextCleaningConfig(),
+        description="Cleaning rules for documents. The texts of validation sets are repaired in the same way.",
+    )
     batch: BatchConfig = Field(BatchConfig(), description="Batching of document excerpts.")
     block: int = Field(
         BLOCK,

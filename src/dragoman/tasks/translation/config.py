@@ -108,7 +108,10 @@ class DataConfig(CorporaConfig):
         description="Held-out pairs for validation, which determine early stopping and checkpoint selection: one set, "
         "or a list of sets over which the metrics are averaged."
     )
-    cleaning: CleaningConfig = Field(CleaningConfig(), description="Cleaning rules for training pairs.")
+    cleaning: CleaningConfig = Field(
+        CleaningConfig(),
+        description="Cleaning rules for training pairs. The texts of validation pairs are repaired in the same way.",
+    )
     batch: BatchConfig = Field(BatchConfig(), description="Batching of training pairs.")
     temperature: float | None = Field(
         None,
