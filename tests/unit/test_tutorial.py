@@ -1,4 +1,4 @@
-"""The screens of the tutorial have the form of the output of its commands."""
+"""The screens of the tutorial, by benchmarks/tutorial_screens.py, have the form of the output of its commands."""
 
 import fcntl
 import os
@@ -42,12 +42,12 @@ def screens(heading: str) -> list[str]:
 
 
 def corpus_with_faults(folder: Path) -> list[str]:
-    """Write a corpus in which cleaning finds a pair of unequal lengths and a duplicate."""
+    """Write a corpus in which cleaning finds a pair of unequal lengths, a duplicate and an escaped character."""
     options = write_corpus(folder)
     for side, unequal in (("a", "dog"), ("b", " ".join(["god"] * 40))):
         path = folder / f"train.{side}"
         lines = path.read_text().splitlines()
-        path.write_text("\n".join([*lines, lines[0], unequal]) + "\n")
+        path.write_text("\n".join([*lines, lines[0], unequal, "cat &amp; dog"]) + "\n")
     return options
 
 
