@@ -12,10 +12,11 @@ from test_translation_resume import Stop, stop  # noqa: F401
 from tiny_model import write_tiny_model
 
 from dragoman import Translator, translate_file
+from dragoman.alignment.links import format_pharaoh
 from dragoman.cli.main import main
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.division import divide
-from dragoman.translation.alignment import AttentionChoice, format_pharaoh
+from dragoman.translation.alignment import AttentionChoice
 
 LIMITED = {"preset": "tiny", "width": 16, "positions": {"kind": "learned", "limit": 24}}
 COMMAND = ["translate", "model", "-i", "in", "--beam", "1", "--batch-size", "2"]

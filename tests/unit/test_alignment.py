@@ -14,6 +14,7 @@ from test_vocabulary_kinds import KINDS, TEXT, learn
 from tiny_model import SOURCES, TARGETS, tiny_config, tiny_model, tiny_tokenizers, write_tiny_model
 from toys import fit
 
+from dragoman.alignment.links import format_pharaoh
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.batches.batch import collate
 from dragoman.inspect.attention import capture, cross_attention_layers, source_attention
@@ -22,7 +23,7 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import TextConfig, train_tokenizers
 from dragoman.text.vocabularies.sentencepiece import SentencePieceTokenizer, pieces_of
 from dragoman.text.words import word_indices, word_spans
-from dragoman.translation.alignment import AttentionAligner, AttentionChoice, format_pharaoh
+from dragoman.translation.alignment import AttentionAligner, AttentionChoice
 from dragoman.translation.engines.torch import AttentionTorchEngine
 from dragoman.translation.translator import Translator
 

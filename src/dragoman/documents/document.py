@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Unpack
 
+from dragoman.alignment.links import Alignment
 from dragoman.base.companion import compressor_for
 from dragoman.base.errors import ConfigError, DataError, DocumentError
 from dragoman.base.files import atomic_write
@@ -23,7 +24,7 @@ from dragoman.documents.formats.union import get_format
 from dragoman.documents.languages import Languages
 from dragoman.documents.pipeline import DocumentPipeline, SegmentedDocument
 from dragoman.text.symbols import tag_languages
-from dragoman.translation.alignment import Alignment, AttentionChoice
+from dragoman.translation.alignment import AttentionChoice
 from dragoman.translation.files.faulty_lines import FaultyLines, on_error_of
 from dragoman.translation.request import Request, RequestSettings, TextRequest
 from dragoman.translation.result import Translation

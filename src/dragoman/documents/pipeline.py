@@ -6,6 +6,7 @@ from typing import Any, Generic
 
 import regex
 
+from dragoman.alignment.links import Alignment
 from dragoman.base.cancellation import until_cancelled
 from dragoman.control.control import Control
 from dragoman.control.keep import KeepRules
@@ -15,7 +16,7 @@ from dragoman.documents.passage import Passage, Raw, iterate_passages
 from dragoman.documents.placement import render_translation
 from dragoman.documents.sentences import Sentence, segment_passage
 from dragoman.text.sentences import Splitter
-from dragoman.translation.alignment import Alignment, AttentionChoice, align_each
+from dragoman.translation.alignment import AttentionChoice, align_each
 from dragoman.translation.request import Request, TextRequest
 from dragoman.translation.translator import Translator
 

@@ -106,7 +106,9 @@ def load_translator(model: ModelConfig, engine: EngineConfig, aligner: Aligner |
     Raises ModelError and ConfigError as `Translator.load` does, and ConfigError for a model that expects vectors.
     """
     translator = Translator.load(model.path, engine.device, engine.name, engine.precision, engine.threads)
-    translator.warn_unfinished, translator.aligner = False, aligner
+    translator.warn_unfinished = False
+    if aligner is not None:
+        translator.aligner = aligner
     if translator.tokenizers.reads_vectors:
         raise ConfigError(f"{model.path} expects vectors, but a server receives text")
     languages = translator.source_tags.languages

@@ -9,6 +9,7 @@ from itertools import islice
 from traceback import clear_frames
 from typing import Any, TypeVar
 
+from dragoman.alignment.links import Alignment
 from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.documents.formats.format import ParsedDocument, parse_pivot
@@ -28,7 +29,6 @@ from dragoman.serving.served_models import Directions, Step
 from dragoman.serving.served_predictors import Predictors
 from dragoman.serving.translation_job import OnSentence, TranslatedSentence, TranslatedText, TranslationJob
 from dragoman.text.detection.detector import Detector
-from dragoman.translation.alignment import Alignment
 from dragoman.translation.request import Request
 from dragoman.translation.translator import Translator
 

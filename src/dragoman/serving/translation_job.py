@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dragoman.alignment.links import Alignment
 from dragoman.documents.formats.format import Format
 from dragoman.serving.access.quota import Reservation
-from dragoman.translation.alignment import Alignment
 
 OnSentence = Callable[[int, int, str], None]
 """Called in any thread with the index of a text, the index of a sentence in it, and the sentence's translation."""

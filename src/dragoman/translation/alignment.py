@@ -1,22 +1,24 @@
 """Word alignments: links between the words of a source and the words of its translation.
 
-`Aligner` is the protocol; `AttentionAligner` implements it with the decoder's attention.
+`Aligner` is the protocol. `AttentionAligner` implements it with the decoder's attention, and `StoredAligner` with the
+word aligner in a model folder.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
+from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
 
+from dragoman.alignment.links import Alignment
+from dragoman.alignment.word_aligner import FOLDER, WordAligner
 from dragoman.base.errors import ConfigError, LineError
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.words import word_indices
 from dragoman.translation.codec import Codec
 from dragoman.translation.engine import Engine, attention_engine
-
-Alignment = tuple[tuple[int, int], ...]
-"""Sorted links (i, j): word i of the source and word j of the target, from 0. Words are separated by whitespace."""
 
 
 class Aligner(Protocol):
@@ -97,6 +99,34 @@ class AttentionAligner:
         return asdict(self._choice)
 
 
+class StoredAligner:
+    """The word aligner in a model folder, which is loaded when it is first used."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._lock = folder, Lock()
+        self._aligner: WordAligner | None = None
+
+    @staticmethod
+    def of(folder: Path) -> "StoredAligner | None":
+        """Return the aligner of a translation model, or None if the model's folder contains no aligner."""
+        return StoredAligner(folder / FOLDER) if (folder / FOLDER).is_dir() else None
+
+    def align(self, sources: Sequence[str], targets: Sequence[str], batch_size: int) -> list[Alignment]:
+        """See `Aligner.align`. No pair is too long."""
+        return self._loaded().align(sources, targets, batch_size)
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return a digest of the aligner."""
+        return self._loaded().settings()
+
+    def _loaded(self) -> WordAligner:
+        """Return the aligner. Raises ModelError as `WordAligner.load` does."""
+        with self._lock:
+            if self._aligner is None:
+                self._aligner = WordAligner.load(self._folder)
+            return self._aligner
+
+
 def align_each(
     aligner: Aligner, sources: Sequence[str], targets: Sequence[str], batch_size: int
 ) -> list[Alignment | None]:
@@ -118,11 +148,6 @@ def align_each(
             alignments[position] = alignment
         break
     return alignments
-
-
-def format_pharaoh(alignment: Alignment) -> str:
-    """Return an alignment in the Pharaoh format, such as `0-0 1-2`."""
-    return " ".join(f"{source}-{target}" for source, target in alignment)
 
 
 def _link_words(weights: np.ndarray, source: Sequence[int | None], target: Sequence[int | None]) -> Alignment:

@@ -7,6 +7,7 @@ from typing import Any, Unpack
 
 import torch
 
+from dragoman.alignment.links import Alignment
 from dragoman.base.errors import ConfigError, DataError, LineError
 from dragoman.base.machine.startup import keep_large_tensors_on_heap
 from dragoman.base.progress import Progress
@@ -20,7 +21,7 @@ from dragoman.inspect.attention import AttentionMap
 from dragoman.inspect.inspection import Inspection, build_inspection, check_not_blank, check_token_count
 from dragoman.text.symbols import tag_languages
 from dragoman.text.tokenizers import Tokenizers
-from dragoman.translation.alignment import Aligner, Alignment, AttentionAligner, AttentionChoice
+from dragoman.translation.alignment import Aligner, AttentionAligner, AttentionChoice, StoredAligner
 from dragoman.translation.choice import open_engine
 from dragoman.translation.codec import Codec
 from dragoman.translation.continuous import ContinuousTranslation, continuous_engine
@@ -103,12 +104,15 @@ class Translator:
         less exact. `auto`: int8 on a CPU if, by the measurement in the model folder, it costs at most 0.2 BLEU, and it
         is faster on this processor; otherwise None: float32 on a CPU, float16 on a GPU, or the stored precision of an
         exported model. threads: number of threads of engines other than PyTorch (default: one per processor). aligner:
-        aligns words (default: the decoder's attention). Raises ModelError for a missing or damaged model folder and for
-        a model that the engine doesn't support, ConfigError for an unknown device, engine or precision.
+        aligns words (default: the word aligner in the first folder, if there is one, or else the decoder's attention).
+
+        Raises ModelError for a missing or damaged model folder and for a model that the engine doesn't support,
+        ConfigError for an unknown device, engine or precision.
         """
         keep_large_tensors_on_heap()
         folders = [Path(folder)] if isinstance(folder, str | Path) else [Path(each) for each in folder]
         opened, loaded = open_engine(folders, device, engine, precision, threads)
+        aligner = StoredAligner.of(folders[0]) if aligner is None else aligner
         return cls(opened, loaded.tokenizers, loaded.meta, loaded.config.get("search"), aligner=aligner)
 
     @classmethod

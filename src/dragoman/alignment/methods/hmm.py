@@ -24,7 +24,11 @@ class HMMConfig(MethodConfig):
     iterations: int = Field(5, ge=1, description="Number of iterations of expectation maximisation.")
     prior: float = PRIOR
     null: float = Field(
-        0.4, gt=0, lt=1, description="Probability of NULL. Source of the default: GIZA++ (probForEmpty)."
+        0.2,
+        gt=0,
+        lt=1,
+        description="Probability of NULL. Source of the default: measurements on the development set of the Hansards; "
+        "GIZA++ uses 0.4.",
     )
     smoothing: float = Field(
         0.2,

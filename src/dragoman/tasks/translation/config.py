@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from dragoman.alignment.word_aligner import AlignerConfig
 from dragoman.base.log import warn
 from dragoman.base.settings.config import Config
 from dragoman.control.marking import TerminologyConfig
@@ -133,6 +134,12 @@ class DataConfig(CorporaConfig):
     )
     terminology: TerminologyConfig | None = Field(
         None, description="Marking of glossary terms with their translations, in some of the pairs; null: no marks."
+    )
+    aligner: AlignerConfig | None = Field(
+        None,
+        description="Word aligner that is trained on the training pairs at the end of the run and stored in the model "
+        "folder. It provides the alignments of `translate --alignments`, the positions of markup in documents and the "
+        "word links of the server; {}: an aligner with default settings; null: the decoder's attention provides them.",
     )
     source_language: str | None = Field(None, description="Code of the source language, for the model card.")
     target_language: str | None = Field(

@@ -37,6 +37,7 @@ from dragoman.tasks.translation.validation import (
     read_held_out,
     validation_metrics,
 )
+from dragoman.tasks.translation.word_aligner import add_word_aligner, check_library
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.objectives.objective import LossContext, Objective
@@ -76,6 +77,8 @@ class TranslationJob(CorpusJob):
             self._tokenizers = with_new_tags(run, started.tokenizers)
         check_tags(self._held_out, run, self._tokenizers)
         check_compilable(run)
+        if run.data.aligner is not None:
+            check_library(run.text.vectors is not None)
         if run.train.bleu_tokenizer != AUTO:
             check_tokenizer(run.train.bleu_tokenizer)
         self._bleu_tokenizers: list[str] = []
@@ -236,8 +239,11 @@ class TranslationJob(CorpusJob):
         return [(validation[key].name, validation[key]) for key in ("bleu", "chrf", "perplexity")]
 
     def measure(self, folder: Path) -> None:
-        """Measure what int8 costs on the validation sets (`translation.precision_measurement`)."""
+        """Measure what int8 costs on the validation sets (`translation.precision_measurement`), and add the aligner."""
         measure_after_training(folder, pooled_pairs(self._held_out))
+        if self.run.data.aligner is not None:
+            meta = self.meta(0, None, ())
+            add_word_aligner(folder, self.run.data.aligner, self.prepared, meta)
 
     def close(self) -> None:
         """Stop the processes that segment texts into subwords."""

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
+from dragoman.alignment.links import Alignment, format_pharaoh
 from dragoman.base.companion import Companion
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.progress import Progress
@@ -18,7 +19,7 @@ from dragoman.data.corpora.inputs import one_line, read_any_lines, read_lines, w
 from dragoman.data.corpora.lines import count_lines
 from dragoman.decode.rules.fusion import FusionConfig
 from dragoman.text.symbols import EOS
-from dragoman.translation.alignment import Aligner, Alignment, align_each, format_pharaoh
+from dragoman.translation.alignment import Aligner, align_each
 from dragoman.translation.files.faulty_lines import FaultyLines, OnError
 from dragoman.translation.line_warnings import LineWarnings
 from dragoman.translation.request import Request
