@@ -36,7 +36,7 @@ METHODS: list[MethodConfig] = [
     IBM2Config(ibm1_iterations=2, iterations=3),
     DiagonalConfig(iterations=4),
     DiagonalConfig(iterations=4, prior=0),
-    HMMConfig(ibm1_iterations=1, iterations=3, distance=2),
+    HMMConfig(ibm1_iterations=1, iterations=3, distance=2, prior=0),
     HMMConfig(ibm1_iterations=1, iterations=3, distance=9, prior=0.1),
 ]
 NAMES = [f"{each.kind}-{number}" for number, each in enumerate(METHODS)]

@@ -10,7 +10,7 @@ from pydantic import Field
 from dragoman.alignment.corpus import Corpus, Expectation, Links
 from dragoman.alignment.lexicon import Lexicon
 from dragoman.alignment.library import JumpCounts, Jumps, address, check_memory, functions
-from dragoman.alignment.method import PRIOR, Arrays, ExpectationModel, MethodConfig, TrainingData
+from dragoman.alignment.method import Arrays, ExpectationModel, MethodConfig, TrainingData
 from dragoman.alignment.methods.ibm1 import IBM1
 from dragoman.alignment.pairs import Floats
 from dragoman.base.errors import ModelError
@@ -22,7 +22,12 @@ class HMMConfig(MethodConfig):
     kind: Literal["hmm"] = "hmm"
     ibm1_iterations: int = Field(5, ge=0, description="Number of iterations of IBM model 1 that initialise t(f | e).")
     iterations: int = Field(5, ge=1, description="Number of iterations of expectation maximisation.")
-    prior: float = PRIOR
+    prior: float = Field(
+        0.01,
+        ge=0,
+        description="Parameter of a symmetric Dirichlet prior of t(f | e), for variational Bayes. 0: maximum "
+        "likelihood, which has fewer errors on texts of only a few thousand pairs.",
+    )
     null: float = Field(
         0.2,
         gt=0,
