@@ -58,6 +58,11 @@ class _MethodConfig(Config):
         return True
 
     @property
+    def can_reorder(self) -> bool:
+        """Whether translations may have another order than their sources. Otherwise, no weight needs tuning."""
+        return True
+
+    @property
     def features(self) -> tuple[str, ...]:
         """Names of all features, in the order of the search."""
         reordering = REORDERING_FEATURES if self.has_reordering else ()
@@ -155,6 +160,11 @@ class DictionaryConfig(_MethodConfig):
         return False
 
     @property
+    def can_reorder(self) -> bool:
+        """False."""
+        return False
+
+    @property
     def start(self) -> Mapping[str, float]:
         """The only feature."""
         return {"target_given_source": 1.0}
@@ -188,6 +198,11 @@ class StatisticalConfig(ModelSettings):
     options: int = Field(20, ge=1, description="Number of translations of each source phrase that are considered.")
     weights: dict[str, float] = Field({}, description="Feature weights, which training sets.")
     sizes: TableSizes = Field(TableSizes(), description="Sizes of the tables, which training sets.")
+
+    @property
+    def distortion_limit(self) -> int:
+        """The setting `distortion`, or 0 for methods that keep the order of the source."""
+        return self.distortion if self.method.can_reorder else 0
 
     @property
     def vector(self) -> list[float]:

@@ -61,7 +61,7 @@ class StatisticalDecoder:
         stack: maximum number of hypotheses for each number of translated source words.
         """
         pops = POPS_PER_HYPOTHESIS * stack
-        limits = SearchLimits(stack, pops, self.config.options, self.config.distortion)
+        limits = SearchLimits(stack, pops, self.config.options, self.config.distortion_limit)
         translations = self._search.translate([source.ids for source in sources], self.weights, limits, nbest)
         for source, found in zip(sources, translations, strict=True):
             yield [_output(source, each) for each in found]

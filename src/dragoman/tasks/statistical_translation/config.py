@@ -45,6 +45,11 @@ class StatisticalDataConfig(Config):
         """The training corpora."""
         return self.train if isinstance(self.train, tuple) else (self.train,)
 
+    @property
+    def valid_sets(self) -> tuple[CorpusConfig, ...]:
+        """The validation set."""
+        return (self.valid,)
+
     def card(self) -> Mapping[str, Any]:
         """Return languages and licence as fields of `Meta`."""
         return {name: getattr(self, name) for name in ("source_language", "target_language", "licence")}

@@ -141,7 +141,7 @@ class Estimation:
         tuning, tokenizers = self._run.tuning, prepared.tokenizers
         decoder = StatisticalDecoder(model, tokenizers, self._threads)
         weights = decoder.weights
-        if tuning is not None and len(weights) > 1:
+        if tuning is not None and model.config.method.can_reorder:
             pairs = list(zip(self._sources, self._references, strict=True))[: tuning.sentences]
             pairs = [pair for pair in pairs if all(map(str.strip, pair))]
             ids = tokenizers.source.encode_batch([source for source, _ in pairs])

@@ -22,8 +22,10 @@ typedef struct {
     int64_t created;
 } Paths;
 
+/* Returns whether path a is continued before path b. Of equal paths, the newest is continued, so that many equal paths
+   do not delay each other. */
 static int precedes(const Path *a, const Path *b) {
-    return a->total != b->total ? a->total > b->total : a->number < b->number;
+    return a->total != b->total ? a->total > b->total : a->number > b->number;
 }
 
 static void push_path(Paths *paths, const Hypothesis *node, const Path *later, const Option *option, double later_score) {
