@@ -122,7 +122,7 @@ class WordBasedConfig(_MethodConfig):
     """
 
     kind: Literal["word_based"] = "word_based"
-    iterations: int = Field(5, ge=1, description="Number of iterations of IBM model 1.")
+    iterations: int = Field(10, ge=1, description="Number of iterations of IBM model 1.")
 
     @property
     def table(self) -> tuple[str, ...]:
@@ -147,7 +147,7 @@ class DictionaryConfig(_MethodConfig):
     """
 
     kind: Literal["dictionary"] = "dictionary"
-    iterations: int = Field(5, ge=1, description="Number of iterations of IBM model 1.")
+    iterations: int = Field(10, ge=1, description="Number of iterations of IBM model 1.")
 
     @property
     def table(self) -> tuple[str, ...]:
