@@ -14,6 +14,7 @@ from dragoman.base.machine.startup import limit_thread_spinning, tolerate_missin
 
 if TYPE_CHECKING:
     from dragoman.alignment.align import align
+    from dragoman.alignment.dictionary import lexicon
     from dragoman.alignment.word_aligner import WordAligner
     from dragoman.augmentation.backtranslate import backtranslate
     from dragoman.augmentation.distill import distill
@@ -72,6 +73,7 @@ __all__ = [
     "evaluate_pairs",
     "export",
     "import_model",
+    "lexicon",
     "measure_precision_cost",
     "predict",
     "quietly",
@@ -110,6 +112,7 @@ _MODULES = {
     "evaluate_pairs": "evaluation.minimal_pairs",
     "export": "exchange.formats",
     "import_model": "exchange.formats",
+    "lexicon": "alignment.dictionary",
     "measure_precision_cost": "tasks.translation.precision_cost",
     "predict": "prediction.predict",
     "quietly": "base.log",

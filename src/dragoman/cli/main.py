@@ -29,6 +29,7 @@ from dragoman.cli import (
     import_,
     inspect,
     keys,
+    lexicon,
     positions,
     predict,
     recipes,
@@ -71,6 +72,7 @@ app.command("predict")(predict.predict)
 app.command("score")(score.score)
 app.command("evaluate")(evaluate.evaluate)
 app.command("align")(align.align)
+app.command("lexicon")(lexicon.lexicon)
 app.command("tune")(tune.tune)
 app.command("average")(average.average)
 app.command("import")(import_.import_model)
