@@ -51,14 +51,14 @@ def test_probabilities_and_limits() -> None:
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "source").write_text("a red door\na blue door\nthe red dog\nthe blue dog\n" * 3)
-    (tmp_path / "target").write_text("eine rote Tür\neine blaue Tür\nder rote Hund\nder blaue Hund\n" * 3)
+    (tmp_path / "source").write_text("a red door\na blue door\nthe red dog\nthe blue dog\nthe door\na dog\n" * 3)
+    (tmp_path / "target").write_text("eine rote Tür\neine blaue Tür\nder rote Hund\nder blaue Hund\ndie Tür\nein Hund\n" * 3)
     files = ["--source", str(tmp_path / "source"), "--target", str(tmp_path / "target"), "--quiet"]
     output = tmp_path / "terms.tsv.gz"
     assert main(["lexicon", *files, "--format", "glossary", "-o", str(output)]) == 0
-    assert Glossary.read(output).find("The red door")[1].phrase.alternatives == ("Tür",)
+    assert Glossary.read(output).find("The red door")[-1].phrase.alternatives == ("Tür",)
     assert main(["lexicon", *files, "--translations", "1", "method.kind=ibm1"]) == 0
-    assert "door\tTür\t1.0000\t1.0000\t6\n" in capsys.readouterr().out
+    assert "door\tTür\t1.0000\t1.0000\t9\n" in capsys.readouterr().out
     assert main(["lexicon", *files, "--min-count", "99"]) == 1
     assert "no word has a translation that occurs 99 times" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="there is no dictionary format 'json': choose tsv or glossary"):
