@@ -52,7 +52,9 @@ def test_probabilities_and_limits() -> None:
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "source").write_text("a red door\na blue door\nthe red dog\nthe blue dog\nthe door\na dog\n" * 3)
-    (tmp_path / "target").write_text("eine rote Tür\neine blaue Tür\nder rote Hund\nder blaue Hund\ndie Tür\nein Hund\n" * 3)
+    (tmp_path / "target").write_text(
+        "eine rote Tür\neine blaue Tür\nder rote Hund\nder blaue Hund\ndie Tür\nein Hund\n" * 3
+    )
     files = ["--source", str(tmp_path / "source"), "--target", str(tmp_path / "target"), "--quiet"]
     output = tmp_path / "terms.tsv.gz"
     assert main(["lexicon", *files, "--format", "glossary", "-o", str(output)]) == 0
