@@ -117,18 +117,20 @@ def describe_model(config: ModelSettings, sizes: VocabularySizes, length: int, d
                 f"({limit.setting}): choose a shorter length"
             )
     parameters = list(model.parameters())
-    is_trained = any(parameter.requires_grad for parameter in parameters)
+    parts = tuple(_parts([model], "", 0, depth, {}, 1))
+    count, active = count_parameters(model), count_active_parameters(model)
+    trained = sum(parameter.numel() for parameter in parameters if parameter.requires_grad)
     operations, footprint = Operations(0.0, 0.0, 0.0), Footprint(0, (), (), (), ())
-    if is_trained:
+    if trained:
         with torch.device("meta"):
             small = config.build_for(small_sizes)
-        operations = count_model_operations(model, length)
+        operations = count_model_operations(model, length)  # afterwards, tied parameters are separate
         footprint = measure_footprint(small.to_empty(device="cpu"), length, training=True)
     return Description(
-        tuple(_parts([model], "", 0, depth, {}, 1)),
-        count_parameters(model),
-        count_active_parameters(model),
-        sum(parameter.numel() for parameter in parameters if parameter.requires_grad),
+        parts,
+        count,
+        active,
+        trained,
         sum(parameter.numel() * parameter.element_size() for parameter in parameters),
         operations,
         length,
