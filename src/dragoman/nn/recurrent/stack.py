@@ -121,14 +121,15 @@ class Reader(nn.Module):
         width: int,
         hidden: int,
         layers: int,
-        both: Directions,
+        bidirectional: Directions,
         dropout: float,
         connections: Connections = PLAIN,
     ) -> None:
         super().__init__()
-        self.connections, self.interleaved = connections, both == "interleaved"
+        self.connections, self.interleaved = connections, bidirectional == "interleaved"
         self.forwarded = connections.forwarded_width(cell.gates * hidden)
-        directions = [1 if both is False or (both == "first" and layer) else 2 for layer in range(layers)]
+        first_only = bidirectional == "first"
+        directions = [1 if bidirectional is False or (first_only and layer) else 2 for layer in range(layers)]
         sources = [1 if self.interleaved else count for count in directions[:-1]]
         upper = [[count * part for part in (hidden, self.forwarded) if part] for count in sources]
         inputs = [[width], *upper]
@@ -200,7 +201,7 @@ class Reader(nn.Module):
 
 
 def _drive(cell: nn.Module, inputs: Sequence[Tensor]) -> Tensor:
-    """Return the drive (T, R, gates·H) of a cell from all its inputs (T, R, ·)."""
+    """Return the drive (…, gates·H) of a cell from all its inputs (…, ·)."""
     assert isinstance(cell, Cell)
     drive = cell.drive(inputs[0])
     for index, each in enumerate(inputs[1:], 1):
