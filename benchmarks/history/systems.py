@@ -55,13 +55,11 @@ CONVOLUTIONAL = (
 )
 
 
-def _sections(recipe: str) -> tuple[str, ...]:
-    """Return the sections `text`, `model` and `search` of a recipe as overrides of a recipe of the same task."""
+def _sections(recipe: str, *names: str) -> tuple[str, ...]:
+    """Return sections of a recipe as overrides of a recipe of the same task."""
     settings: dict[str, Any] = yaml.safe_load((RECIPES / recipe).read_text(encoding="utf-8"))
     return tuple(
-        f"{section}={yaml.safe_dump(settings[section], default_flow_style=True, width=10**6).strip()}"
-        for section in ("text", "model", "search")
-        if section in settings
+        f"{name}={yaml.safe_dump(settings[name], default_flow_style=True, width=10**6).strip()}" for name in names
     )
 
 
@@ -75,13 +73,21 @@ STATISTICAL = (
 TRANSLATORS = (
     ("rnn", "RNN", "Sutskever et al. 2014", (RNN, *ADAM)),
     ("rnn-attention", "RNN + attention", "Bahdanau et al. 2015", ("model={preset: rnn, dropout: 0.3}", *ADAM)),
-    ("deep-att", "Deep-Att + PosUnk", "Zhou et al. 2016", (*_sections("multi30k-deep-att.yaml"), *ADAM)),
-    ("gnmt", "GNMT", "Wu et al. 2016", (*_sections("multi30k-gnmt.yaml"), *ADAM)),
-    ("bytenet", "ByteNet", "Kalchbrenner et al. 2016", (*_sections("multi30k-bytenet.yaml"), *ADAM)),
+    (
+        "deep-att",
+        "Deep-Att + PosUnk",
+        "Zhou et al. 2016",
+        (*_sections("multi30k-deep-att.yaml", "text", "model", "search"), *ADAM),
+    ),
+    ("gnmt", "GNMT", "Wu et al. 2016", (*_sections("multi30k-gnmt.yaml", "model", "search"), *ADAM)),
+    ("bytenet", "ByteNet", "Kalchbrenner et al. 2016", (*_sections("multi30k-bytenet.yaml", "model"), *ADAM)),
     ("convs2s", "ConvS2S", "Gehring et al. 2017", (CONVOLUTIONAL,)),
     ("transformer", "Transformer", "Vaswani et al. 2017", ()),
 )
-"""The name, title, source and settings of each translation system, in the order of publication."""
+"""The name, title, source and settings of each neural translation system, in the order of publication.
+
+Every system has the vocabulary of the corpus recipe, except Deep-Att, which has a vocabulary of words for PosUnk.
+"""
 
 LANGUAGE_MODELS = (
     (
