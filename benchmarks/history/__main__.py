@@ -7,11 +7,11 @@
 
 The corpora are Multi30k and Tatoeba, English to German, and WikiText-2 for language models, all from $DRAGOMAN_DATA.
 `--list` prints the systems with their settings. Each system is trained by one `dragoman train` command with one thread.
-Neural systems have the time limit --minutes; statistical systems are estimated from counts and end by themselves. Each
-system is evaluated by one `dragoman evaluate` command on the test set (Multi30k: test_2016_flickr; Tatoeba: test) or,
-for language models, on the validation set, with the search settings of the model. The settings are fixed in systems.py,
-so no decision depends on a test set. Validation sets are used for training curves, early stopping and the weights of
-statistical systems.
+Neural systems have the time limit --minutes; statistical systems and n-gram models are estimated from counts and end by
+themselves. Each system is evaluated by one `dragoman evaluate` command on the test set (Multi30k: test_2016_flickr;
+Tatoeba: test) or, for language models, on the validation set, with the search settings of the model. The settings are
+fixed in systems.py, so no decision depends on a test set. Validation sets are used for training curves, early stopping
+and the weights of statistical systems.
 
 A finished system is a line of results.jsonl in --out and is not repeated. If the benchmark was killed, the same command
 continues with the unfinished system at its last checkpoint. The table reports minutes of training, which depend on the

@@ -45,7 +45,7 @@ def measure(corpus: Corpus, system: System, minutes: float, folder: Path) -> Non
         _train(_training_command(system, limit, out), out, log)
     times = _times(out)
     evaluation_started = time.monotonic()
-    values = json.loads(_run(_evaluation_command(corpus, out, folder), log))
+    values = json.loads(_run(_evaluation_command(corpus, system, out, folder), log))
     line = {
         **key,
         "title": system.title,
@@ -90,12 +90,12 @@ def _training_command(system: System, limit: float | None, out: Path) -> list[st
     return ["train", str(system.recipe), *settings, *limits, f"out={out}"]
 
 
-def _evaluation_command(corpus: Corpus, out: Path, folder: Path) -> list[str]:
+def _evaluation_command(corpus: Corpus, system: System, out: Path, folder: Path) -> list[str]:
     data = Path(os.environ["DRAGOMAN_DATA"])
     files = [data / name for name in corpus.test]
     common = ["evaluate", str(out), "--json", "--threads", "1"]
     if corpus.measure == "perplexity":
-        return [*common, "--reference", str(files[0]), "--documents", "file"]
+        return [*common, "--reference", str(files[0]), "--documents", system.documents]
     if len(files) == 1:
         files = _split_pairs(files[0], folder / corpus.name)
     return [*common, "--source", str(files[0]), "--reference", str(files[1]), "--metric", "bleu", "--tokenized", "de"]

@@ -17,7 +17,8 @@ class System:
     """A system that one `dragoman train` command trains.
 
     name: short name. title: name in the table and the picture. source: publication. recipe: the recipe. settings:
-    overrides of the recipe. is_timed: whether the training has a time limit.
+    overrides of the recipe. is_timed: whether the training has a time limit. documents: how a language model divides
+    the test text into documents.
     """
 
     name: str
@@ -26,6 +27,7 @@ class System:
     recipe: Path
     settings: tuple[str, ...] = ()
     is_timed: bool = True
+    documents: str = "file"
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,16 @@ LANGUAGE_MODELS = (
 )
 """As `TRANSLATORS`, for language models."""
 
+NGRAM = System(
+    "5-gram",
+    "5-gram, Kneser–Ney",
+    "Chen & Goodman 1999",
+    RECIPES / "wikitext-2-5gram.yaml",
+    is_timed=False,
+    documents="line",
+)
+"""An n-gram does not extend beyond a line, whereas the context of the neural models does."""
+
 
 def _statistical(*settings: str) -> tuple[System, ...]:
     """Return the statistical systems, which are trained by the recipe of Multi30k with these overrides."""
@@ -150,7 +162,7 @@ CORPORA = {
             "WikiText-2",
             "perplexity",
             ("wikitext-2/wiki.valid.tokens.gz",),
-            _systems("wikitext-2.yaml", LANGUAGE_MODELS),
+            (NGRAM, *_systems("wikitext-2.yaml", LANGUAGE_MODELS)),
         ),
     )
 }
