@@ -46,8 +46,8 @@ FROZEN = {
     "--engine --precision --divide --no-divide",
     "predict": "model settings --input -i --output -o --task --fills --vectors --format --batch-tokens --engine "
     "--precision --device --threads --quiet -q",
-    "align": "settings --source --target --output -o --method --model --save --symmetrize --reverse --draw --draw-line "
-    "--threads --quiet -q",
+    "align": "settings --source --target --output -o --method --model --save --symmetrize --reverse --scores --draw "
+    "--draw-line --threads --quiet -q",
     "lexicon": "settings --source --target --output -o --model --format --min-count --min-probability --translations "
     "--threads --quiet -q",
     "average": "checkpoints --out -o --quiet -q",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.alignment.links import Alignment, format_pharaoh, reversed_alignment
+from dragoman.alignment.score import score_pairs
 from dragoman.alignment.symmetrization import heuristic_of
 from dragoman.alignment.word_aligner import AlignerConfig, WordAligner
 from dragoman.base.companion import atomic_companion
@@ -23,11 +24,12 @@ class AlignedText:
     """The alignments of a parallel text.
 
     alignments: one per pair. log_probabilities: log p(target | source) + log p(source | target) of each pair, in nats.
-    aligner: the aligner, which can align further texts.
+    scores: see `score_pairs`. aligner: the aligner, which can align further texts.
     """
 
     alignments: list[Alignment]
     log_probabilities: list[float]
+    scores: list[float]
     aligner: WordAligner
 
     def pharaoh(self) -> str:
@@ -45,6 +47,7 @@ def align(
     method: str | None = None,
     symmetrization: str | None = None,
     reverse: bool = False,
+    scores: str | Path | None = None,
     draw: str | Path | None = None,
     draw_line: int = 1,
     overrides: Overrides = (),
@@ -58,9 +61,9 @@ def align(
     according to its suffix and appears only once it is complete. model: the folder of a trained aligner; None trains an
     aligner on the text itself. save: a new folder for the trained aligner. method: the kind of `aligner.method`.
     symmetrization: the heuristic that combines both directions, one of `Symmetrization`. reverse: the links have the
-    order (target word, source word). draw: a PNG or SVG file for a picture of the alignments of pair number
-    `draw_line`, from 1. overrides: settings of `AlignerConfig` by dotted key. threads: None for one per core; the
-    results do not depend on it.
+    order (target word, source word). scores: a file for one score per line (see `score_pairs`). draw: a PNG or SVG file
+    for a picture of the alignments of pair number `draw_line`, from 1. overrides: settings of `AlignerConfig` by dotted
+    key. threads: None for one per core; the results do not depend on it.
 
     Raises ConfigError for incompatible arguments and invalid settings, DataError for unequal numbers of texts,
     ModelError if `model` is not an aligner, and ResourceError if memory runs out or a file cannot be written.
@@ -89,12 +92,17 @@ def align(
             aligner = WordAligner.load(model)
             aligned = aligner.align_pairs(sources, targets, symmetrization, threads)
         alignments = [reversed_alignment(each) for each in aligned.alignments] if reverse else aligned.alignments
-        result = AlignedText(alignments, (aligned.forward + aligned.reverse).tolist(), aligner)
+        log_probabilities = (aligned.forward + aligned.reverse).tolist()
+        pair_scores = score_pairs(sources, targets, aligned)
+        result = AlignedText(alignments, log_probabilities, pair_scores, aligner)
         if draw is not None:
             pair = _pair_to_draw(sources, targets, draw_line)
             _draw(aligner, *pair, symmetrization or aligner.config.symmetrization, Path(draw))
         if output is not None:
             _write(alignments, Path(output))
+        if scores is not None:
+            with atomic_companion(Path(scores)) as file:
+                file.write("".join(f"{score:.4f}\n" for score in pair_scores))
     return result
 
 

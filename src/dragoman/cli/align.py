@@ -54,6 +54,14 @@ def align(
     reverse: Annotated[
         bool, typer.Option("--reverse", help="Write links as target-source instead of source-target.")
     ] = False,
+    scores: Annotated[
+        Path | None,
+        typer.Option(
+            "--scores",
+            help="File for a score per line: the mean log-probability of the words of the pair, at most 0. Pairs that "
+            "are not translations have low scores.",
+        ),
+    ] = None,
     draw: Annotated[
         Path | None, typer.Option("--draw", help="PNG file for a picture of the alignment of a sentence pair.")
     ] = None,
@@ -79,6 +87,7 @@ def align(
         method=method,
         symmetrization=symmetrize,
         reverse=reverse,
+        scores=scores,
         draw=draw,
         draw_line=draw_line,
         overrides=settings or (),
