@@ -3,9 +3,10 @@
     python benchmarks/alignment/noise.py --share 0.2 --pairs 155366 --method hmm
 
 DRAGOMAN_DATA is the folder of the data sets. A quarter of the noise is of each kind: shuffled targets, French sentences
-of Multi30k as targets, targets without their second half (of at least four words), and copies of the source. The aligner
-is trained on the noisy text itself. The table contains for each kind the area under the ROC curve (AUC) against the clean
-pairs, and the share of its pairs below the score that 2% of the clean pairs are below.
+of Multi30k as targets, targets without their second half, and copies of the source. The targets of noisy pairs had at
+least four words. The aligner is trained on the noisy text itself. The table contains the area under the ROC curve (AUC)
+of each kind against the clean pairs, and the share of its pairs with a score below the second percentile of the clean
+pairs.
 """
 
 import argparse
@@ -34,9 +35,8 @@ def main() -> None:
     clean = np.sort(scores[kinds == ""])
     threshold = np.quantile(clean, 0.02)
     print(f"{arguments.method}, {len(sources):,} pairs, {arguments.share:.0%} noise, {seconds:.0f} CPU seconds")
-    print(
-        f"2% of the clean pairs are below {threshold:.2f}\n| noise | pairs | AUC | found, % |\n| --- | ---: | ---: | ---: |"
-    )
+    print(f"2% of the clean pairs are below {threshold:.2f}")
+    print("| noise | pairs | AUC | found, % |\n| --- | ---: | ---: | ---: |")
     for kind in (*KINDS, "all"):
         noise = scores[(kinds != "") if kind == "all" else (kinds == kind)]
         area = (np.searchsorted(clean, noise, side="right") + np.searchsorted(clean, noise)).mean() / 2 / len(clean)
