@@ -2,6 +2,7 @@
 
     python benchmarks/statistical.py --out RUNS                # Multi30k under $DRAGOMAN_DATA
     python benchmarks/statistical.py --out RUNS --only phrase_based thot
+    python benchmarks/statistical.py --out RUNS --only stacks  # speed and model score by the size of the stacks
 
 Trains recipes/multi30k-phrase-based.yaml with each method, translates test_2016_flickr, and prints BLEU of the
 lowercased, normalised, tokenised text (against the official test_2016_flickr.lc.norm.tok.de), cased sacreBLEU, and
@@ -64,6 +65,22 @@ def run_method(method: str, out: Path) -> None:
     report(method, bleu(tokenised(hypotheses, "de")), f"{cased:.2f}", trained - started, translated - loaded)
 
 
+def run_stacks(out: Path) -> None:
+    """Translate the test set with the phrase-based model and stacks of several sizes."""
+    import dragoman
+
+    translator = dragoman.Translator.load(out / "phrase_based", threads=1)
+    print("| stack | total model score | lowercased tokenised BLEU | 1,000 sentences, CPU s |")
+    print("| --- | --- | --- | --- |", flush=True)
+    for stack in (1, 10, 50, 200, 500):
+        started = time.process_time()
+        found = translator.translate_nbest(lines(f"{TEST}.en"), translator.request(beam=stack))
+        seconds = time.process_time() - started
+        score = sum(best[0].score for best in found)
+        quality = bleu(tokenised([best[0].text for best in found], "de"))
+        print(f"| {stack} | {score:,.1f} | {quality:.2f} | {seconds:.1f} |", flush=True)
+
+
 def run_thot(out: Path) -> None:
     """Train sil-machine's phrase-based system and score it on the test set."""
     from machine.corpora import TextFileTextCorpus
@@ -106,8 +123,11 @@ def main() -> None:
     """Run the chosen systems."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder for the models")
-    parser.add_argument("--only", nargs="+", choices=(*METHODS, "thot"), default=list(METHODS))
+    parser.add_argument("--only", nargs="+", choices=(*METHODS, "thot", "stacks"), default=list(METHODS))
     arguments = parser.parse_args()
+    if arguments.only == ["stacks"]:
+        run_stacks(arguments.out)
+        return
     print("| system | lowercased tokenised BLEU | cased sacreBLEU | training, CPU s | 1,000 sentences, CPU s |")
     print("| --- | --- | --- | --- | --- |", flush=True)
     for system in arguments.only:
