@@ -173,6 +173,12 @@ def test_errors_name_the_remedy(estimate: Estimator, phrase_based: Path) -> None
         Translator.load(phrase_based, precision="int8")
     with pytest.raises(ConfigError, match="unknown features: fluency"):
         estimate("weights", **{"model.weights": {"fluency": 1}})
+    with pytest.raises(ConfigError, match="does not support tags"):
+        estimate("tags", **{"data.train.tags": ["news"]})
+    with pytest.raises(ConfigError, match="does not support weights"):
+        estimate("weights", **{"data.train.weight": 2})
+    with pytest.raises(ConfigError, match="without tags"):
+        estimate("tags", **{"text.tags": ["news"]})
     path = phrase_based / "config.yaml"
     settings = path.read_text()
     try:

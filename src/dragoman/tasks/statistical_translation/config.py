@@ -50,6 +50,15 @@ class StatisticalDataConfig(Config):
         """The validation set."""
         return (self.valid,)
 
+    @model_validator(mode="after")
+    def _check_corpora(self) -> "StatisticalDataConfig":
+        for corpus in (*self.corpora, *self.valid_sets):
+            if corpus.all_tags:
+                raise ValueError(f"statistical translation does not support tags, but {corpus} has some")
+            if corpus.weight != 1:
+                raise ValueError(f"statistical translation does not support weights, but {corpus} has one")
+        return self
+
     def card(self) -> Mapping[str, Any]:
         """Return languages and licence as fields of `Meta`."""
         return {name: getattr(self, name) for name in ("source_language", "target_language", "licence")}
@@ -104,6 +113,12 @@ class StatisticalRun(EstimatedRun):
         AUTO, description="sacreBLEU's tokeniser for BLEU; auto: by the target language of `data`."
     )
     threads: int | None = Field(None, ge=1, description="Number of threads; null: one per core.")
+
+    @model_validator(mode="after")
+    def _check_text(self) -> "StatisticalRun":
+        if self.text.vectors is not None or self.text.tags:
+            raise ValueError("statistical translation translates text without tags: remove text.vectors and text.tags")
+        return self
 
     @model_validator(mode="before")
     @classmethod

@@ -14,7 +14,9 @@ from dragoman.base.settings.load import dump_settings
 from dragoman.checkpoint.folder import LoadedModel, write_model_folder
 from dragoman.checkpoint.meta import Meta, Score
 from dragoman.checkpoint.tensors import model_parameters
+from dragoman.data.cleaning.held_out import repair_like_training
 from dragoman.data.corpora.readers import check_readable, read_sides
+from dragoman.data.held_out.check import PairSet, check_pairs, report
 from dragoman.data.preparation.pipeline import PreparedCorpora
 from dragoman.data.preparation.prepare import prepare
 from dragoman.metrics.bleu_tokenizer import AUTO, check_tokenizer, choose_tokenizer
@@ -52,7 +54,10 @@ class Estimation:
         check_readable(*run.data.corpora)
         if run.bleu_tokenizer != AUTO:
             check_tokenizer(run.bleu_tokenizer)
-        self._sources, self._references = read_sides(run.data.valid)
+        sources, references = read_sides(run.data.valid)
+        cleaning, (source, target) = run.data.cleaning, run.data.valid.side_names
+        self._sources = repair_like_training(sources, cleaning, source)
+        self._references = repair_like_training(references, cleaning, target)
         warn_of_blank_references(str(run.data.valid), self._references, [self._sources])
         language = run.data.target_language or run.data.valid.target_code
         self._bleu_tokenizer = choose_tokenizer(language, [self._references], run.bleu_tokenizer)
@@ -61,6 +66,8 @@ class Estimation:
     def run(self) -> EstimationResult:
         """Estimate the model and write its folder."""
         run = self._run
+        held_out = PairSet(str(run.data.valid), self._sources, self._references)
+        report(check_pairs(run.data.corpora, [held_out], run.data.source_language, run.data.target_language))
         languages = run.data.source_language, run.data.target_language
         prepared = prepare(
             run.data.corpora, run.data.cleaning, run.text, run.out.parent / "prepared", languages=languages
