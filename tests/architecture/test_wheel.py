@@ -11,7 +11,7 @@ import pytest
 from tiny_model import write_tiny_model
 
 from dragoman.native.build import compiled_library
-from dragoman.native.compiler import INSTRUCTION_SETS, compilable, library_name, machine
+from dragoman.native.compiler import INSTRUCTION_SETS, LIBRARIES, compilable, library_name, machine
 
 pytest.importorskip("hatchling", reason="building without an isolated environment needs hatchling here")
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,7 +58,8 @@ def test_the_wheel_works_without_a_compiler(tmp_path: Path) -> None:
     assert page and page <= set(names)
     modules = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src" / "dragoman").rglob("*.py")}
     assert modules == {name for name in names if name.endswith(".py")}
-    assert {f"{PREBUILT}/{library_name(each)}" for each in compilable(machine())} <= set(names)
+    libraries = {library_name(each, source=source) for source in LIBRARIES for each in compilable(machine())}
+    assert {f"{PREBUILT}/{name}" for name in libraries} <= set(names)
     assert {f"dragoman/recipe_files/{path.name}" for path in (ROOT / "recipes").iterdir()} <= set(names)
     assert "dragoman/py.typed" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
