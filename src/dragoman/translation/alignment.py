@@ -106,11 +106,6 @@ class StoredAligner:
         self._folder, self._lock = folder, Lock()
         self._aligner: WordAligner | None = None
 
-    @staticmethod
-    def of(folder: Path) -> "StoredAligner | None":
-        """Return the aligner of a translation model, or None if the model's folder contains no aligner."""
-        return StoredAligner(folder / FOLDER) if (folder / FOLDER).is_dir() else None
-
     def align(self, sources: Sequence[str], targets: Sequence[str], batch_size: int) -> list[Alignment]:
         """See `Aligner.align`. No pair is too long."""
         return self._loaded().align(sources, targets, batch_size)
@@ -125,6 +120,18 @@ class StoredAligner:
             if self._aligner is None:
                 self._aligner = WordAligner.load(self._folder)
             return self._aligner
+
+
+def find_aligner(folder: Path, config: Mapping[str, Any]) -> tuple[StoredAligner | None, AttentionChoice | None]:
+    """Return the word aligner in the folder of a translation model, and the head that guided alignment has supervised.
+
+    config: the settings of the training run. Both results are None if they do not exist.
+    """
+    stored = StoredAligner(folder / FOLDER) if (folder / FOLDER).is_dir() else None
+    objective = (config.get("train") or {}).get("objective") or {}
+    if objective.get("kind") != "guided_alignment":
+        return stored, None
+    return stored, AttentionChoice(objective.get("layer"), objective.get("head", 1))
 
 
 def align_each(

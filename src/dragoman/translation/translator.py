@@ -21,7 +21,7 @@ from dragoman.inspect.attention import AttentionMap
 from dragoman.inspect.inspection import Inspection, build_inspection, check_not_blank, check_token_count
 from dragoman.text.symbols import tag_languages
 from dragoman.text.tokenizers import Tokenizers
-from dragoman.translation.alignment import Aligner, AttentionAligner, AttentionChoice, StoredAligner
+from dragoman.translation.alignment import Aligner, AttentionAligner, AttentionChoice, find_aligner
 from dragoman.translation.choice import open_engine
 from dragoman.translation.codec import Codec
 from dragoman.translation.continuous import ContinuousTranslation, continuous_engine
@@ -67,14 +67,15 @@ class Translator:
         search: Mapping[str, Any] | None = None,
         warn_unfinished: bool = True,
         aligner: Aligner | None = None,
+        supervised_attention: AttentionChoice | None = None,
     ) -> None:
         """search: the model's own search settings; omitted settings have default values. warn_unfinished: warn of
         unfinished translations, of those of an unusual length, of inputs in another language, and of many unknown
-        tokens. aligner: aligns words; None for the decoder's attention.
+        tokens. aligner: aligns words; None for the decoder's attention, by default that of `supervised_attention`.
         """
         self.engine, self.tokenizers, self.warn_unfinished, self.aligner = engine, tokenizers, warn_unfinished, aligner
         self.meta, self.source_tags = meta or Meta(step=0), SourceTags(tokenizers.source, meta)
-        self.own_search = dict(search or {})
+        self.own_search, self.supervised_attention = dict(search or {}), supervised_attention
         self._cached_config = lru_cache(partial(search_config, self.own_search))
         self._codec = Codec(tokenizers, engine.limits, warn_unfinished)
         is_text = not tokenizers.reads_vectors
@@ -104,16 +105,15 @@ class Translator:
         less exact. `auto`: int8 on a CPU if, by the measurement in the model folder, it costs at most 0.2 BLEU, and it
         is faster on this processor; otherwise None: float32 on a CPU, float16 on a GPU, or the stored precision of an
         exported model. threads: number of threads of engines other than PyTorch (default: one per processor). aligner:
-        aligns words (default: the word aligner in the first folder, if there is one, or else the decoder's attention).
-
-        Raises ModelError for a missing or damaged model folder and for a model that the engine doesn't support,
-        ConfigError for an unknown device, engine or precision.
+        aligns words (default: the word aligner in the first folder, or else the decoder's attention). Raises ModelError
+        for a missing or damaged folder or an unsupported model, ConfigError for an unknown device, engine or precision.
         """
         keep_large_tensors_on_heap()
         folders = [Path(folder)] if isinstance(folder, str | Path) else [Path(each) for each in folder]
         opened, loaded = open_engine(folders, device, engine, precision, threads)
-        aligner = StoredAligner.of(folders[0]) if aligner is None else aligner
-        return cls(opened, loaded.tokenizers, loaded.meta, loaded.config.get("search"), aligner=aligner)
+        stored, head = find_aligner(folders[0], loaded.config)
+        search = loaded.config.get("search")
+        return cls(opened, loaded.tokenizers, loaded.meta, search, True, aligner or stored, head)
 
     @classmethod
     def of(cls, loaded: LoadedModel, device: torch.device, warn_unfinished: bool = True) -> "Translator":
@@ -328,12 +328,12 @@ class Translator:
     def aligner_of(self, tags: Sequence[str] = (), attention: AttentionChoice | None = None) -> Aligner:
         """Return the translator's `aligner`, or an `AttentionAligner` if it has no aligner or `attention` is given.
 
-        tags: the tags that precede each source, as in `Request.tags`. attention: None for the mean of all heads of the
-        penultimate layer.
+        tags: the tags that precede each source, as in `Request.tags`. attention: None for the head that guided
+        alignment has supervised, or else the mean of all heads of the penultimate layer.
         """
         if self.aligner is not None and attention is None:
             return self.aligner
-        return AttentionAligner(self.engine, self.tokenizers, tags, attention)
+        return AttentionAligner(self.engine, self.tokenizers, tags, attention or self.supervised_attention)
 
     def attention(
         self, source: str, target: str | None = None, to: str | None = None, tags: Iterable[str] = ()

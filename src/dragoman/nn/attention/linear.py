@@ -11,7 +11,7 @@ from torch.nn import functional
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
 from dragoman.nn.attention.interface import Attention, AttentionSizes, TensorTree
-from dragoman.nn.attention.recording import recorder
+from dragoman.nn.attention.recording import record, recorder
 from dragoman.nn.mask import CausalSpan, Mask
 from dragoman.nn.positions.scheme import PositionScheme, RelativePositions
 from dragoman.nn.precision import to_at_least_float32
@@ -120,13 +120,13 @@ class LinearAttention(Attention):
                 queries, keys, rotated_queries, rotated_keys, values, outer, total
             )
             new_cache: tuple[Tensor, ...] = (outer, total)
-            if (recorded := recorder()) is not None:
+            if recorder() is not None:
                 if cache is not None:
                     if len(cache) == 2:
                         raise ValueError("recording the weights of linear attention must start at the first token")
                     rotated_keys = torch.cat((cache[2], rotated_keys), 2)
                 weights = torch.matmul(rotated_queries, rotated_keys.transpose(-2, -1)).tril(start) / normaliser
-                recorded.setdefault(self, []).append(weights.detach())
+                record(self, weights)
                 new_cache = (outer, total, rotated_keys)
         return self._combine_heads(means.to(states.dtype), rows), new_cache
 
@@ -168,13 +168,13 @@ class LinearAttention(Attention):
         with _without_autocast(states):
             normaliser = torch.matmul(queries, total[..., None]).clamp_min(_SMALLEST)
             means = torch.matmul(rotated, outer) / normaliser
-            if (recorded := recorder()) is not None:
+            if recorder() is not None:
                 if rotated_keys is None:
                     raise ValueError(
                         "recording the weights of linear attention must include the encoding of the source"
                     )
                 weights = torch.matmul(rotated, rotated_keys.transpose(-2, -1)) / normaliser
-                recorded.setdefault(self, []).append(weights.detach())
+                record(self, weights)
         return self._combine_heads(means.to(states.dtype), states.size(0))
 
     def _features(

@@ -12,7 +12,7 @@ from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
 from dragoman.nn.attention.cache import Keys, KeyValueCache, extend_cache
 from dragoman.nn.attention.interface import Attention, AttentionSizes, TensorTree
-from dragoman.nn.attention.recording import recorder
+from dragoman.nn.attention.recording import record, recorder
 from dragoman.nn.auxiliary import collector
 from dragoman.nn.dropout import Dropout
 from dragoman.nn.mask import CausalSpan, Mask
@@ -234,8 +234,7 @@ class SoftAttention(Attention):
 
     def mean(self, weights: Tensor, pairs: QueryKeyPairs) -> Tensor:
         """Record the weights (B, h, K·T, S), apply dropout and average the values: (B, h, K·T, d_v)."""
-        if (recorded := recorder()) is not None:
-            recorded.setdefault(self, []).append(weights.detach())
+        record(self, weights)
         weights = self.dropout(weights)
         context = torch.matmul(weights, pairs.keys.values)
         if pairs.relation is not None and pairs.relation.acts_on_values:

@@ -247,6 +247,11 @@ class TranslationLoopConfig(LoopConfig):
                 f"train.objective.kind={self.objective.kind} and this train.teacher_forcing the model reads its own "
                 "output token by token: remove train.compile"
             )
+        if self.compile and self.objective.records_attention:
+            raise ValueError(
+                f"train.objective.kind={self.objective.kind} needs attention weights, which compiled layers do not "
+                "record: remove train.compile"
+            )
         return self
 
 

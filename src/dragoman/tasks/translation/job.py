@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from dragoman.alignment.word_aligner import AlignerConfig
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import info, warn
 from dragoman.checkpoint.folder import LoadedModel
@@ -28,6 +29,7 @@ from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.corpus_lengths import measure_lengths
 from dragoman.tasks.translation.distillation_teacher import load_teacher
 from dragoman.tasks.translation.lengths import check_lengths
+from dragoman.tasks.translation.objectives.guided_alignment import TokenLinks
 from dragoman.tasks.translation.objectives.scheduled_sampling import ScheduledSampling
 from dragoman.tasks.translation.precision_cost import measure_after_training, pooled_pairs
 from dragoman.tasks.translation.validation import (
@@ -37,7 +39,7 @@ from dragoman.tasks.translation.validation import (
     read_held_out,
     validation_metrics,
 )
-from dragoman.tasks.translation.word_aligner import add_word_aligner, check_library
+from dragoman.tasks.translation.word_aligner import add_word_aligner, check_library, token_links
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.training.objectives.objective import LossContext, Objective
@@ -77,12 +79,13 @@ class TranslationJob(CorpusJob):
             self._tokenizers = with_new_tags(run, started.tokenizers)
         check_tags(self._held_out, run, self._tokenizers)
         check_compilable(run)
-        if run.data.aligner is not None:
-            check_library(run.text.vectors is not None)
+        if run.data.aligner is not None or run.train.objective.records_attention:
+            check_library(run.data.aligner is not None and run.text.vectors is not None)
         if run.train.bleu_tokenizer != AUTO:
             check_tokenizer(run.train.bleu_tokenizer)
         self._bleu_tokenizers: list[str] = []
         self._resampler: Resampler | None = None
+        self._links: TokenLinks | None = None
         self.auxiliary_data: dict[str, str] = {}
 
     def check_initial_values(self) -> None:
@@ -198,9 +201,20 @@ class TranslationJob(CorpusJob):
         predict = ScheduledSampling(train.teacher_forcing)
         return train.objective.build(
             LossContext(
-                prepared.tokenizers.target, prepared.dataset.target_counts, device, predict, train.bleu_tokenizer
+                prepared.tokenizers.target,
+                prepared.dataset.target_counts,
+                device,
+                predict,
+                train.bleu_tokenizer,
+                self._token_links if self.run.text.vectors is None else None,
             )
         )
+
+    def _token_links(self, config: AlignerConfig) -> TokenLinks:
+        """Return the links of the training pairs, which are computed once."""
+        if self._links is None:
+            self._links = token_links(self.prepared, config)
+        return self._links
 
     def trial(self, model: Seq2Seq) -> Batch:
         """Return a batch of two pairs."""

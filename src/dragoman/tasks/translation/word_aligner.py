@@ -1,13 +1,19 @@
-"""Trains a word aligner on the training pairs of a translation model, and stores it in the model's folder."""
+"""Trains a word aligner on the training pairs of a translation model, for its folder or for guided alignment."""
 
 from pathlib import Path
 
+import numpy as np
+
 from dragoman.alignment.library import functions
+from dragoman.alignment.links import Alignment
 from dragoman.alignment.word_aligner import FOLDER, AlignerConfig, WordAligner
 from dragoman.base.errors import ConfigError, DragomanError, ModelError
 from dragoman.base.log import info, warn
 from dragoman.checkpoint.meta import Meta
 from dragoman.data.preparation.pipeline import PreparedCorpora
+from dragoman.tasks.translation.objectives.guided_alignment import TokenLinks
+from dragoman.text.tokenizers import Tokenizers
+from dragoman.text.words import word_indices
 
 
 def check_library(has_vectors: bool) -> None:
@@ -59,3 +65,48 @@ def _is_current(folder: Path, config: AlignerConfig, meta: Meta) -> bool:
     except ModelError:
         return False
     return stored.config == config and stored.meta.data == meta.data
+
+
+def token_links(prepared: PreparedCorpora, config: AlignerConfig) -> TokenLinks:
+    """Train a word aligner on the prepared pairs, and return the links between their tokens.
+
+    All tokens of linked words are linked. Pairs whose tokens differ from those of their text, for example because they
+    contain marks, have no links. Raises the errors of `WordAligner.train`.
+    """
+    sources, targets = _texts(prepared)
+    _, aligned = WordAligner.train(sources, targets, config)
+    tokenizers, links, counts = prepared.tokenizers, [], []
+    for row, alignment in enumerate(aligned.alignments):
+        source_ids, target_ids = prepared.dataset[row]
+        found = _row_links(tokenizers, sources[row], targets[row], source_ids.tolist(), target_ids.tolist(), alignment)
+        links += found
+        counts.append(len(found))
+    pairs = np.array(links, np.int32).reshape(-1, 2)
+    starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return TokenLinks(starts, np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1]))
+
+
+def _row_links(
+    tokenizers: Tokenizers,
+    source: str,
+    target: str,
+    source_ids: list[int],
+    target_ids: list[int],
+    alignment: Alignment,
+) -> list[tuple[int, int]]:
+    """Return the links (source token, target token) of a pair. The source ids may start with tags."""
+    encoded = tokenizers.source.encode(source)
+    tags = len(source_ids) - len(encoded)
+    if tags < 0 or source_ids[tags:] != list(encoded) or target_ids != list(tokenizers.target.encode(target)):
+        return []
+    of_words: tuple[dict[int, list[int]], dict[int, list[int]]] = {}, {}
+    for tokens, tokenizer, text in zip(of_words, (tokenizers.source, tokenizers.target), (source, target), strict=True):
+        for token, word in enumerate(word_indices(tokenizer, text)):
+            if word is not None:
+                tokens.setdefault(word, []).append(token)
+    return [
+        (tags + i, j)
+        for source_word, target_word in alignment
+        for i in of_words[0].get(source_word, [])
+        for j in of_words[1].get(target_word, [])
+    ]

@@ -82,7 +82,8 @@ class LossContext:
 
     target: the tokenizer of the labels. count_targets: a function from the vocabulary size V to the number of
     occurrences of each entry in the training targets (V,). device: the model's device. predict: a function that runs
-    the model on a batch. bleu_tokenizer: the tokeniser of a BLEU reward; `auto`: by each reference.
+    the model on a batch. bleu_tokenizer: the tokeniser of a BLEU reward; `auto`: by each reference. links: a function
+    from the settings of a word aligner to the links of the training pairs; None if the task has no pairs of texts.
     """
 
     target: Tokenizer
@@ -90,6 +91,7 @@ class LossContext:
     device: torch.device
     predict: Predict = teacher_forcing
     bleu_tokenizer: str = "auto"
+    links: Callable[[Any], Any] | None = None
 
     def unigram(self) -> Tensor:
         """Return the relative frequencies (V,) of the vocabulary entries in the training targets."""
@@ -108,6 +110,11 @@ class ObjectiveConfig(Config):
     @property
     def decodes(self) -> bool:
         """Whether the model decodes token by token during training, which is incompatible with `train.compile`."""
+        return False
+
+    @property
+    def records_attention(self) -> bool:
+        """Whether the loss depends on recorded attention weights, which is incompatible with `train.compile`."""
         return False
 
     def build(self, context: LossContext) -> Objective:

@@ -4,13 +4,14 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
+from dragoman.tasks.translation.objectives.guided_alignment import GuidedAlignmentConfig
 from dragoman.tasks.translation.objectives.sequence_reward import SequenceRewardConfig
 from dragoman.training.objectives.cross_entropy import CrossEntropyConfig
 from dragoman.training.objectives.objective import former_section
 from dragoman.training.objectives.r_drop import RDropConfig
 
 TranslationObjectiveConfig = Annotated[
-    CrossEntropyConfig | RDropConfig | SequenceRewardConfig,
+    CrossEntropyConfig | RDropConfig | SequenceRewardConfig | GuidedAlignmentConfig,
     Field(discriminator="kind"),
     BeforeValidator(former_section("r_drop", "r_drop")),
     BeforeValidator(former_section("reward", "sequence_reward", {"kind": "metric"})),
