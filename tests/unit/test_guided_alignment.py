@@ -55,7 +55,7 @@ def test_the_gradient_of_the_alignment_loss_reaches_the_supervised_layer_only_an
     guided = GuidedAlignment(CrossEntropy(), LINKS, GuidedAlignmentConfig(weight=0.5))(model, batch)
     extra = guided.auxiliary["guided_alignment"] * batch.target_tokens
     assert extra > 0 and guided.tokens == plain.tokens
-    assert float(guided.total) == pytest.approx(float(plain.total) + 0.5 * extra, abs=1e-4)
+    assert guided.total.item() == pytest.approx(plain.total.item() + 0.5 * extra, abs=1e-4)
     gradients = torch.autograd.grad(guided.total - plain.total, list(model.parameters()), allow_unused=True)
     named = dict(zip([name for name, _ in model.named_parameters()], gradients, strict=True))
     reached = {name for name, each in named.items() if each is not None and each.abs().max() > 1e-6}
@@ -106,7 +106,7 @@ def test_a_toy_learns_the_links_of_reversed_texts(tmp_path: Path) -> None:
     text = {"subword": {"kind": "word"}, "shared": False}
     shares = []
     for kind in ("cross_entropy", "guided_alignment"):
-        folder = train_toy(tmp_path / kind, data, text, stacks, 150, objective={"kind": kind})
+        folder = train_toy(tmp_path / kind, data, text, stacks, 300, objective={"kind": kind})
         translator = dragoman.Translator.load(folder, "cpu", engine="torch")
         lines = [line.split("\t") for line in (tmp_path / "valid.tsv").read_text().splitlines()]
         sources, targets = ([line[side] for line in lines] for side in (0, 1))
@@ -117,4 +117,4 @@ def test_a_toy_learns_the_links_of_reversed_texts(tmp_path: Path) -> None:
             total += length
         shares.append(right / total)
     assert translator.supervised_attention == AttentionChoice(None, 1)
-    assert shares[1] > 0.95 and shares[1] > shares[0]
+    assert shares[1] > 0.9 and shares[1] > shares[0] + 0.2
