@@ -10,12 +10,16 @@ Ids = NDArray[np.int32]
 Offsets = NDArray[np.int64]
 
 
-def concatenate(sentences: Sequence[Sequence[int]]) -> tuple[Ids, Offsets]:
+WordIds = Sequence[int] | NDArray[np.int32]
+"""The ids of the words of a sentence."""
+
+
+def concatenate(sentences: Sequence[WordIds]) -> tuple[Ids, Offsets]:
     """Return the ids of all sentences and the start of each sentence, followed by the total number of ids."""
     starts = np.zeros(len(sentences) + 1, np.int64)
     np.cumsum([len(ids) for ids in sentences], out=starts[1:])
-    words = np.fromiter((word for ids in sentences for word in ids), np.int32, int(starts[-1]))
-    return words, starts
+    arrays = [np.asarray(ids, np.int32) for ids in sentences]
+    return np.concatenate([np.zeros(0, np.int32), *arrays]), starts
 
 
 @dataclass(frozen=True)
@@ -36,8 +40,8 @@ class AlignedCorpus:
     @classmethod
     def of(
         cls,
-        sources: Sequence[Sequence[int]],
-        targets: Sequence[Sequence[int]],
+        sources: Sequence[WordIds],
+        targets: Sequence[WordIds],
         links: Sequence[Sequence[tuple[int, int]]],
     ) -> "AlignedCorpus":
         """Create a corpus from the word ids and the links (i, j) of each sentence pair."""

@@ -15,7 +15,7 @@ from dragoman.alignment.pairs import WordPairs
 from dragoman.alignment.symmetrization import symmetrize
 from dragoman.alignment.workers import Workers
 from dragoman.base.cancellation import until_cancelled
-from dragoman.statistical.aligned_corpus import Ids, concatenate
+from dragoman.statistical.aligned_corpus import Ids, WordIds, concatenate
 from dragoman.statistical.phrase_table import Phrases, PhraseTable, build_table
 
 _MIN_PROBABILITY = 1e-4
@@ -27,9 +27,14 @@ _MAX_TRANSLATIONS = 100
 class Sentences(NamedTuple):
     """N sentence pairs as ids. sources, targets: the ids of each sentence. sizes: those of the vocabularies."""
 
-    sources: Sequence[Sequence[int]]
-    targets: Sequence[Sequence[int]]
+    sources: Sequence[WordIds]
+    targets: Sequence[WordIds]
     sizes: tuple[int, int]
+
+    def word_pairs(self) -> WordPairs:
+        """Return the pairs for the aligner, which numbers source words from 1."""
+        (source, source_starts), (target, target_starts) = concatenate(self.sources), concatenate(self.targets)
+        return WordPairs(source + 1, target, source_starts, target_starts)
 
     def swapped(self) -> "Sentences":
         """Return the pairs with source and target exchanged."""
@@ -40,7 +45,7 @@ def align_words(
     sentences: Sentences, method: MethodConfig, symmetrization: str, workers: Workers
 ) -> list[list[tuple[int, int]]]:
     """Train an aligner in both directions, and return the symmetrised links (i, j) of each sentence pair."""
-    pairs = WordPairs.of(sentences.sources, sentences.targets)
+    pairs = sentences.word_pairs()
     _, forward = method.train(TrainingData(pairs, sentences.sizes, workers))
     _, reverse = method.train(TrainingData(pairs.swapped(), sentences.sizes[::-1], workers))
     links = []
@@ -55,7 +60,7 @@ def align_words(
 
 def train_lexicon(sentences: Sentences, iterations: int, workers: Workers) -> Lexicon:
     """Return t(target word | source word) of IBM model 1."""
-    pairs = WordPairs.of(sentences.sources, sentences.targets)
+    pairs = sentences.word_pairs()
     model, _ = IBM1Config(iterations=iterations).train(TrainingData(pairs, sentences.sizes, workers))
     return model.lexicon
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dragoman.models.statistical import PhraseBasedConfig
 from dragoman.statistical import library
-from dragoman.statistical.aligned_corpus import AlignedCorpus, Ids, concatenate
+from dragoman.statistical.aligned_corpus import AlignedCorpus, Ids, WordIds, concatenate
 from dragoman.statistical.extraction import Occurrences, Trie, build_trie
 
 _SMOOTHING = 0.5
@@ -87,8 +87,11 @@ class _Counts:
     def of(cls, source: Ids, target: Ids) -> "_Counts":
         keys = source.astype(np.int64) << 32 | target
         order = np.argsort(keys, kind="stable")
-        unique, starts, count = np.unique(keys[order], return_index=True, return_counts=True)
-        return cls((unique >> 32).astype(np.int32), (unique & 0xFFFFFFFF).astype(np.int32), count, order, starts)
+        keys = keys[order]
+        starts = np.flatnonzero(np.diff(keys, prepend=-1))
+        count = np.diff(starts, append=len(keys))
+        keys = keys[starts]
+        return cls((keys >> 32).astype(np.int32), (keys & 0xFFFFFFFF).astype(np.int32), count, order, starts)
 
 
 def estimate_table(
@@ -135,7 +138,7 @@ class Phrases(NamedTuple):
     lengths: NDArray[np.int8]
 
     @classmethod
-    def of(cls, sequences: Sequence[Sequence[int]]) -> "Phrases":
+    def of(cls, sequences: Sequence[WordIds]) -> "Phrases":
         """Store word sequences one after the other."""
         words, starts = concatenate(sequences)
         return cls(words, starts[:-1], np.diff(starts).astype(np.int8))

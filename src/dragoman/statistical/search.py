@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import ResourceError
 from dragoman.statistical import library
+from dragoman.statistical.aligned_corpus import WordIds
 from dragoman.statistical.phrase_table import PhraseTable
-
-WordIds = Sequence[int] | NDArray[np.int32]
-"""The ids of the words of a sentence."""
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,9 @@
 """`FoldedWords`: the ids of words regardless of their case and of a preceding space."""
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.statistical.aligned_corpus import WordIds
 from dragoman.text.symbols import UNK
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.vocabularies.word import WordTokenizer
@@ -30,11 +29,11 @@ class FoldedWords:
                     self._ids[number] = self._by_word.setdefault(word, number)
         self._ids[UNK] = UNKNOWN_WORD
 
-    def of_ids(self, ids: Sequence[int]) -> NDArray[np.int32]:
+    def of_ids(self, ids: WordIds) -> NDArray[np.int32]:
         """Return the folded ids of a text, with `UNKNOWN_WORD` for UNK."""
         return self._ids[np.asarray(ids, np.int64)]
 
-    def of_text(self, text: str, ids: Sequence[int]) -> tuple[NDArray[np.int32], list[str]]:
+    def of_text(self, text: str, ids: WordIds) -> tuple[NDArray[np.int32], list[str]]:
         """Return the folded ids of a text, and the words that they represent, with their spaces.
 
         ids: the ids of `text`. An unknown word has the id of the same word in another case, if there is one.

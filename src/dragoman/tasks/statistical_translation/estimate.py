@@ -26,7 +26,7 @@ from dragoman.models.ngram import NgramModel
 from dragoman.models.statistical import PhraseBasedConfig, StatisticalModel, TableSizes
 from dragoman.ngrams.counts import count_ngrams
 from dragoman.ngrams.kneser_ney import ModifiedKneserNeyConfig
-from dragoman.statistical.aligned_corpus import AlignedCorpus, LinkProbabilities
+from dragoman.statistical.aligned_corpus import AlignedCorpus, LinkProbabilities, WordIds
 from dragoman.statistical.alignment import Sentences, align_words, channel_table, dictionary_table, train_lexicon
 from dragoman.statistical.decoder import StatisticalDecoder
 from dragoman.statistical.extraction import extract_phrases
@@ -89,15 +89,14 @@ class Estimation:
     def _build(self, prepared: PreparedCorpora, workers: Workers) -> StatisticalModel:
         """Return the model with all tables and with the initial weights."""
         run, tokenizers = self._run, prepared.tokenizers
-        rows = range(len(prepared.dataset))
-        pairs = [[side.tolist() for side in prepared.dataset[row]] for row in until_cancelled(rows)]
+        pairs = [prepared.dataset[row] for row in until_cancelled(range(len(prepared.dataset)))]
         # an unknown word has no translation, and its sentence would teach wrong translations of its neighbours
         known = [(source, target) for source, target in pairs if UNK not in source and UNK not in target]
         if not known:
             raise DataError("every training pair has unknown words: raise text.subword.size")
         words = FoldedWords(tokenizers.source)
         sizes = tokenizers.source.size, tokenizers.target.size
-        sources = [words.of_ids(source).tolist() for source, _ in known]
+        sources = [words.of_ids(source) for source, _ in known]
         sentences = Sentences(sources, [target for _, target in known], sizes)
         table = self._table(sentences, FoldedWords(tokenizers.target), workers)
         language_model = self._language_model([target for _, target in pairs], sizes[1])
@@ -121,7 +120,7 @@ class Estimation:
         run, started = self._run, time.monotonic()
         method = run.model.method
         if isinstance(method, PhraseBasedConfig):
-            targets = [target_words.of_ids(target).tolist() for target in sentences.targets]
+            targets = [target_words.of_ids(target) for target in sentences.targets]
             folded = Sentences(sentences.sources, targets, sentences.sizes)
             links = align_words(folded, run.alignment.method, run.alignment.symmetrization, workers)
             corpus = AlignedCorpus.of(sentences.sources, sentences.targets, links)
@@ -136,7 +135,7 @@ class Estimation:
         info(f"Tables: {len(table):,} pairs of {len(sentences.sources):,} sentence pairs, in {seconds:.0f} s")
         return table
 
-    def _language_model(self, targets: Sequence[Sequence[int]], size: int) -> NgramModel | None:
+    def _language_model(self, targets: Sequence[WordIds], size: int) -> NgramModel | None:
         """Return the n-gram model of the target sentences."""
         if not self._run.model.method.has_language_model:
             return None
