@@ -45,7 +45,7 @@ class Focal:
         return Loss(total, -float(of_labels.detach().sum()), batch.target_tokens)
 '''
 IMPORT = "from dragoman.training.objectives.focal import FocalConfig\n"
-UNION = "    CrossEntropyConfig | RDropConfig | SequenceRewardConfig,\n"
+UNION = "    CrossEntropyConfig | RDropConfig | SequenceRewardConfig | GuidedAlignmentConfig,\n"
 RECIPE = """\
 data: {{train: {{source: a, target: b}}, valid: {{source: a, target: b}}}}
 text: {{subword: {{size: 300}}}}
