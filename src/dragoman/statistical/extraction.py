@@ -94,17 +94,19 @@ class Trie(NamedTuple):
     def sequences(self) -> tuple[Ids, Ids]:
         """Return the words of all sequences, and the start of each sequence followed by the total number of words."""
         lengths = np.zeros(len(self.words), np.int32)
-        for node in range(1, len(self.words)):
-            lengths[node] = lengths[self.parents[node]] + 1
+        ancestors = np.arange(len(self.words), dtype=np.int32)
+        while (active := ancestors > 0).any():
+            lengths += active
+            ancestors = self.parents[ancestors]  # the parent of node 0 is node 0
         starts = np.zeros(len(self.words) + 1, np.int32)
         np.cumsum(lengths, out=starts[1:])
         words = np.empty(int(starts[-1]), np.int32)
-        nodes = np.arange(len(self.words))
+        nodes = np.arange(len(self.words), dtype=np.int32)
         position = starts[1:] - 1
         while (active := nodes > 0).any():
             words[position[active]] = self.words[nodes[active]]
             position = np.where(active, position - 1, position)
-            nodes = np.where(active, self.parents[nodes], 0)
+            nodes = self.parents[nodes]
         return words, starts
 
 
