@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.training.config import LoopConfig
+from dragoman.training.machine.journal import Journal
 from dragoman.training.progress.horizon import Horizon
 from dragoman.training.progress.progress import PendingSums, RunProgress
 from dragoman.training.progress.report import LOG_FILE, Reporter, RunStatus
@@ -48,3 +50,16 @@ def test_the_remaining_time_uses_the_fitted_speed(tmp_path: Path, capsys: pytest
     with Reporter(tmp_path, log_every=1, step=59, unlogged=PendingSums()) as report:
         report.step(StepResult(4.0, 4.0, 1.0, 10), RunStatus(60, 1, 0.1, 510.0, 600, fitted))
     assert "0:00:30 left" in capsys.readouterr().err
+
+
+def test_no_remaining_time_is_reported_before_the_speed_is_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The length of a run that is limited only by time is not known in its first updates."""
+    config = LoopConfig(max_minutes=3)
+    horizon = Horizon.initial(config, 17)
+    with Reporter(tmp_path, log_every=1, step=0, unlogged=PendingSums()) as report:
+        report.step(StepResult(4.0, 4.0, 1.0, 10), RunStatus(1, 1, 0.1, 2.0, 10, horizon))
+    shown = capsys.readouterr().err
+    assert "step 1 " in shown and "left" not in shown
+    assert not horizon.refit(config, 17, 5, 10.0, Journal(tmp_path / "journal")).assumed

@@ -20,7 +20,8 @@ class Horizon:
 
     progress: completed share of the run at `step`; the rest is spread evenly over the steps up to `end`. end: None for
     a run that is limited only by `patience`. pace: seconds per update, including validations and checkpoints. seconds:
-    elapsed time of the run at `step`. Both are set only after the horizon has been fitted to the elapsed time.
+    elapsed time of the run at `step`. Both are set only after the horizon has been fitted to the elapsed time. assumed:
+    whether `end` is only assumed, because only time limits the run and its speed has not been measured yet.
     """
 
     step: int
@@ -28,12 +29,15 @@ class Horizon:
     end: int | None
     pace: float | None = None
     seconds: float = 0.0
+    assumed: bool = False
 
     @staticmethod
     def initial(config: LoopConfig, steps_per_epoch: int) -> "Horizon":
         """Return the horizon of a new run, before its speed has been measured."""
         end = step_limit(config, steps_per_epoch)
-        return Horizon(0, 0.0, _ASSUMED_STEPS if end is None and config.max_minutes else end)
+        if end is None and config.max_minutes:
+            return Horizon(0, 0.0, _ASSUMED_STEPS, assumed=True)
+        return Horizon(0, 0.0, end)
 
     def after_change(self, config: LoopConfig, step: int, seconds: float) -> "Horizon":
         """Return the horizon of a run whose limits were changed at `step`. seconds: elapsed time at this step."""

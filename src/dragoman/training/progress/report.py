@@ -101,7 +101,7 @@ class Reporter:
         if self.ranks > 1:
             shown = f" · {speed / self.ranks:,.0f} per process{shown}"
             speeds["target_tokens_per_second_and_process"] = speed / self.ranks
-        time_left, end = _time_left(status), status.horizon.end
+        time_left, end = _time_left(status), None if status.horizon.assumed else status.horizon.end
         self._progress.update(
             step,
             f"step {step:,}{'' if end is None else f' of {end:,}'} · epoch {epoch} · {speed:,.0f} {self._short}/s"
@@ -177,9 +177,12 @@ class Reporter:
 
 
 def _time_left(status: RunStatus) -> str:
-    """Return the remaining time at the horizon's pace or, before it has been fitted, at the run's mean speed."""
+    """Return the remaining time at the horizon's pace or, before it has been fitted, at the run's mean speed.
+
+    Nothing is returned if the end is unknown.
+    """
     horizon, step = status.horizon, status.step
-    if horizon.end is None:
+    if horizon.end is None or horizon.assumed:
         return ""
     pace = status.seconds / step if horizon.pace is None else horizon.pace
     return f" · {format_duration((horizon.end - step) * pace)} left"
