@@ -66,9 +66,9 @@ class EngineBuildHook(BuildHookInterface):  # type: ignore[type-arg]
 
 
 def glibc_version(library: bytes) -> tuple[int, int]:
-    """Return the newest version of the GNU C library whose symbols a library uses."""
+    """Return the newest version of the GNU C library whose symbols a library uses, or (0, 0) if it uses none."""
     versions = re.findall(rb"\0GLIBC_(\d+)\.(\d+)", library)
-    return max((int(major), int(minor)) for major, minor in versions)
+    return max(((int(major), int(minor)) for major, minor in versions), default=(0, 0))
 
 
 def _has_glibc() -> bool:
