@@ -193,3 +193,8 @@ def test_description_lists_the_tables(phrase_based: Path) -> None:
     text = str(describe(phrase_based))
     assert "statistical translation model" in text
     assert "language_model" in text
+    assert "statistical translation model, estimated from counts\n" in text
+    assert text.endswith("\nThe source may have any number of tokens.\nThe target may have any number of tokens.")
+    card = (phrase_based / "README.md").read_text()
+    assert "| Values | " in card and "step 0" not in card
+    assert "wrong names and numbers on any text" in card

@@ -16,6 +16,7 @@ from dragoman.base.settings.yaml import parse_yaml
 from dragoman.lecture.choices import choices
 from dragoman.models.heads.union import HeadConfig
 from dragoman.models.seq2seq import PRESETS
+from dragoman.models.statistical import MethodConfig
 from dragoman.nn import scorers
 from dragoman.tasks.kinds import TASKS
 from dragoman.tasks.translation.config import TranslationRun
@@ -123,6 +124,11 @@ def test_heads_are_on_the_page() -> None:
     heads = {("head", kind) for each in union_members(HeadConfig) for kind in kinds(each)}
     assert heads - {("head", "none")} <= shown(PAGE)  # which no task trains
     assert {("task", "classification"), ("class_weights", "balanced"), ("pooling", "max")} <= shown(PAGE)
+
+
+def test_statistical_methods_are_on_the_page() -> None:
+    methods = {("method", kind) for each in union_members(MethodConfig) for kind in kinds(each)}
+    assert {("method", "dictionary"), ("method", "word_based"), ("method", "phrase_based")} <= methods <= shown(PAGE)
 
 
 def test_presets_are_on_the_page() -> None:

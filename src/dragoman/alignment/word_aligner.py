@@ -31,9 +31,6 @@ from dragoman.checkpoint.meta import Meta
 from dragoman.checkpoint.tensors import load_tensors
 from dragoman.models.word_aligner import WordAlignerConfig
 
-FOLDER = "aligner"
-"""The folder of the word aligner in the folder of a translation model."""
-
 _DIRECTIONS = ("forward", "reverse")
 _SIDES = ("source", "target")
 

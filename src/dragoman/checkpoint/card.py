@@ -47,15 +47,18 @@ def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
         (f" --to {meta.target_languages[0]}", f', to="{meta.target_languages[0]}"') if several else ("", "")
     )
     use = (kind.example or kind.use).replace("{option}", option).replace("{argument}", argument)
+    best = f"It {kind.activity} text similar to its training data best"
+    if meta.data:
+        best = f"It was trained on the data above and {kind.activity} similar text best"
+    writes = not kind.verbs.isdisjoint({"translate", "generate"})
     lines += [
         "",
         "## Use",
         "",
         f"{use}. All settings of the training run are in `config.yaml`.",
         "",
-        f"It was trained on the data above and {kind.activity} similar text best. Expect errors on other text"
-        f"{', and wrong names and numbers on any text' if 'target' in kind.sides else ''}. It has not been checked for "
-        "bias.",
+        f"{best}. Expect errors on other text{', and wrong names and numbers on any text' if writes else ''}. It has "
+        "not been checked for bias.",
         "",
     ]
     return "\n".join(lines)

@@ -3,6 +3,7 @@
 import fcntl
 import hashlib
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ from dragoman.text.tokenizers import Tokenizers, VocabularySizes
 
 PARAMETERS, CONFIG, META, CARD = "model.safetensors", "config.yaml", "meta.json", "README.md"
 PRECISION = "precision.json"
+ALIGNER = "aligner"
+"""The folder of the word aligner in the folder of a translation model."""
 _FLOATING = ("F64", "F32", "F16", "BF16")
 _MAX_LISTED = 20
 _SAFE_SIZE = 65_536  # a model with sizes up to this value can be built safely
@@ -53,13 +56,19 @@ class LoadedModel:
 
 
 def write_model_folder(
-    folder: Path, parameters: Mapping[str, Tensor], config_yaml: str, tokenizers: Tokenizers | None, meta: Meta
+    folder: Path,
+    parameters: Mapping[str, Tensor],
+    config_yaml: str,
+    tokenizers: Tokenizers | None,
+    meta: Meta,
+    aligner_of: Path | None = None,
 ) -> None:
     """Write a model folder. A new folder appears atomically; the files of an existing one are replaced at the end.
 
     parameters: unique tensors by name (`model_parameters`). config_yaml: resolved settings, with a `model` section.
-    tokenizers: None for a kind of model without text.
-    Raises ResourceError if the disk is full; the previous files then remain intact.
+    tokenizers: None for a kind of model without text. aligner_of: a model folder whose word aligner is copied, as by
+    `copy_aligner`; `folder` must then be new. Raises ResourceError if the disk is full; the previous files then remain
+    intact.
     """
     folder = Path(folder)
     exists = folder.is_dir() and any(folder.iterdir())
@@ -73,11 +82,28 @@ def write_model_folder(
         card = model_card(meta, parse_yaml(config_yaml, CONFIG).content, count)
         (staged / CARD).write_text(card, encoding="utf-8")
         (staged / META).write_text(dump_meta(meta), encoding="utf-8")
+        if aligner_of is not None:
+            copy_aligner(aligner_of, staged)
         written = {path.name for path in staged.iterdir()}
     for file in folder.glob("tokenizer*.json"):
         if file.name not in written:  # it belongs to an earlier model with a different number of vocabularies
             file.unlink()
     (folder / PRECISION).unlink(missing_ok=True)  # it was measured with other parameters
+
+
+def copy_aligner(source: Path, folder: Path) -> None:
+    """Copy the word aligner of the model folder `source`, if it has one, into another model folder without an aligner.
+
+    The checkpoints of a run have the aligner of the run, which is trained at its end.
+    """
+    checkpoint = Path(source).resolve()
+    places = [checkpoint / ALIGNER]
+    if checkpoint.parent.name == "checkpoints":
+        places.append(checkpoint.parent.parent / ALIGNER)
+    for place in places:
+        if place.is_dir():
+            shutil.copytree(place, folder / ALIGNER, ignore=shutil.ignore_patterns(".*"))
+            return
 
 
 def read_meta(folder: Path) -> Meta:

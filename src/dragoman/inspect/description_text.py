@@ -35,7 +35,8 @@ def numbers_text(description: Description) -> str:
     is_pair = description.reads_source and description.has_decoder
     if not description.trained:
         values = f"{description.parameters:,} values, which are estimated from counts"
-        return "\n".join([f"{values} ({_bytes(description.parameter_bytes)})", "", *_limits(description, is_pair)])
+        limits = _limits(description, is_pair)
+        return "\n".join([f"{values} ({_bytes(description.parameter_bytes)})", *([""] if limits else []), *limits])
     operations, memory, length = description.operations, description.memory, description.length
     lines = [f"{description.parameters:,} parameters (tied parameters are counted once)"]
     if description.active != description.parameters:
@@ -84,7 +85,7 @@ def _limits(description: Description, is_pair: bool) -> list[str]:
     lines = []
     for limit in description.limits:
         size = "any number of tokens" if limit.tokens is None else f"at most {limit.tokens:,} tokens ({limit.setting})"
-        side = limit.side if is_pair else "text"
+        side = limit.side if is_pair or len(description.limits) > 1 else "text"
         lines.append(f"The {side} may have {size}.")
     return lines
 

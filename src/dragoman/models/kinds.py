@@ -141,6 +141,7 @@ STATISTICAL_MODEL = register(
         use="`dragoman translate`, or `Translator.load` in Python",
         example="`dragoman translate FOLDER < source.txt > target.txt`, or in Python "
         "`dragoman.Translator.load(FOLDER).translate([…])`",
+        has_updates=False,
     )
 )
 PREDICTION_MODEL = register(
@@ -167,6 +168,7 @@ WORD_ALIGNER = register(
         example="`dragoman align --model FOLDER --source source.txt --target target.txt`, or in Python "
         "`dragoman.WordAligner.load(FOLDER).align([…], […])`",
         tokenizers=False,
+        has_updates=False,
     )
 )
 

@@ -32,7 +32,7 @@ class LexiconTables(nn.Module):
     def __init__(self, entries: tuple[int, int]) -> None:
         super().__init__()
         self.forward_lexicon, self.reverse_lexicon = (
-            nn.Parameter(torch.empty(size, dtype=torch.float64)) for size in entries
+            nn.Parameter(torch.empty(size, dtype=torch.float64), requires_grad=False) for size in entries
         )
 
     def trial(self, length: int) -> Trial:

@@ -13,8 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from dragoman.alignment.links import Alignment
-from dragoman.alignment.word_aligner import FOLDER, WordAligner
+from dragoman.alignment.word_aligner import WordAligner
 from dragoman.base.errors import ConfigError, LineError
+from dragoman.checkpoint.folder import ALIGNER
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.words import word_indices
 from dragoman.translation.codec import Codec
@@ -127,7 +128,7 @@ def find_aligner(folder: Path, config: Mapping[str, Any]) -> tuple[StoredAligner
 
     config: the settings of the training run. Both results are None if they do not exist.
     """
-    stored = StoredAligner(folder / FOLDER) if (folder / FOLDER).is_dir() else None
+    stored = StoredAligner(folder / ALIGNER) if (folder / ALIGNER).is_dir() else None
     objective = (config.get("train") or {}).get("objective") or {}
     if objective.get("kind") != "guided_alignment":
         return stored, None

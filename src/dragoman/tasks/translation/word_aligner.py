@@ -6,9 +6,10 @@ import numpy as np
 
 from dragoman.alignment.library import functions
 from dragoman.alignment.links import Alignment
-from dragoman.alignment.word_aligner import FOLDER, AlignerConfig, WordAligner
+from dragoman.alignment.word_aligner import AlignerConfig, WordAligner
 from dragoman.base.errors import ConfigError, DragomanError, ModelError
 from dragoman.base.log import info, warn
+from dragoman.checkpoint.folder import ALIGNER
 from dragoman.checkpoint.meta import Meta
 from dragoman.data.preparation.pipeline import PreparedCorpora
 from dragoman.tasks.translation.objectives.guided_alignment import TokenLinks
@@ -33,16 +34,16 @@ def add_word_aligner(folder: Path, config: AlignerConfig, prepared: PreparedCorp
     meta: languages, licence and fingerprints of the corpora. An aligner of the same settings and corpora is kept.
     """
     try:
-        if _is_current(folder / FOLDER, config, meta):
+        if _is_current(folder / ALIGNER, config, meta):
             return
         sources, targets = _texts(prepared)
         aligner, _ = WordAligner.train(sources, targets, config)
         aligner.meta = meta.model_copy(update={"step": aligner.meta.step, "lengths": {}})
-        aligner.save(folder / FOLDER)
+        aligner.save(folder / ALIGNER)
     except DragomanError as error:
         warn(f"the word aligner was not trained: {error}")
     else:
-        info(f"The word aligner is in {folder / FOLDER}.")
+        info(f"The word aligner is in {folder / ALIGNER}.")
 
 
 def _texts(prepared: PreparedCorpora) -> tuple[list[str], list[str]]:
