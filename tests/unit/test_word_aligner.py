@@ -133,13 +133,15 @@ def test_wrong_arguments(
     assert message in captured.err and "Traceback" not in captured.err and captured.out == ""
 
 
-def test_unequal_and_empty_texts_are_rejected(files: tuple[Path, Path], tmp_path: Path) -> None:
+def test_unequal_and_empty_texts_and_unknown_methods_are_rejected(files: tuple[Path, Path], tmp_path: Path) -> None:
     shorter = tmp_path / "shorter"
     shorter.write_text("ein Hund\n")
     with pytest.raises(DataError, match="has 60 lines and .*shorter has 1"):
         dragoman.align(files[0], shorter)
     with pytest.raises(DataError, match="no sentence pair has words on both sides"):
         dragoman.align(["a", ""], ["", "ein"])
+    with pytest.raises(ConfigError, match=r"unknown kind 'giza' \(from --method\): expected one of 'ibm1'"):
+        dragoman.align(["a"], ["b"], method="giza")
     with pytest.raises(DataError, match="2 sources but 1 targets"):
         WordAligner.train(["a", "b"], ["ein"])
     (tmp_path / "full").mkdir()

@@ -12,7 +12,7 @@ from dragoman.base.companion import atomic_companion
 from dragoman.base.errors import ConfigError
 from dragoman.base.files import check_new_folder
 from dragoman.base.log import info, quietly
-from dragoman.base.settings.load import Overrides, all_overrides, load_settings
+from dragoman.base.settings.load import Override, Overrides, all_overrides, load_settings
 from dragoman.data.corpora.inputs import Lines, read_parallel
 
 _WINDOW = 10_000
@@ -77,7 +77,7 @@ def align(
         heuristic_of(symmetrization)
         given = all_overrides(given, {"symmetrization": symmetrization}) if model is None else given
     if method is not None:
-        given = all_overrides({"method.kind": method}, given)
+        given = all_overrides([Override(("method", "kind"), method, "from --method")], given)
     config = load_settings({}, given, AlignerConfig)
     if save is not None:
         check_new_folder(Path(save))
