@@ -17,6 +17,7 @@ from dragoman.cli.main import main
 from dragoman.data.batches.batch import pad
 from dragoman.decode.forced import force
 from dragoman.decode.rules.rule import Step
+from dragoman.metrics.registry import ngram_metrics
 from dragoman.ngrams.word_fusion import WordFusion, WordScorer, divides_words
 from dragoman.text.symbols import BOS, EOS, PAD, UNK
 from dragoman.text.tokenizers import Tokenizers
@@ -24,7 +25,7 @@ from dragoman.text.vocabularies.character import CharacterConfig
 from dragoman.text.vocabularies.union import load_tokenizer
 from dragoman.text.vocabularies.whitespace import WhitespaceConfig
 from dragoman.translation.reranking.config import RerankingConfig
-from dragoman.translation.reranking.reranker import Reranker
+from dragoman.translation.reranking.reranker import Reranker, read_reranking
 from dragoman.translation.translator import Translator
 
 WEIGHT = 0.7
@@ -193,6 +194,20 @@ def test_a_reranker_uses_the_model(translation: Path, word_model: Path) -> None:
             (each.log_probability for each in scores), reverse=True
         )
         assert {each.ids for each in before} == {each.ids for each in after}
+
+
+def test_reranking_is_tuned_with_the_model(translation: Path, word_model: Path, tmp_path: Path) -> None:
+    for side, texts in (("source", SOURCES), ("reference", TARGETS)):
+        (tmp_path / side).write_text("\n".join(texts) + "\n")
+    files = [f"--{name}={tmp_path / name}" for name in ("source", "reference", "out")]
+    options = [f"--language-model={word_model}", "--nbest=3", "--restarts=2", "--metric=chrf", "--quiet"]
+    assert main(["tune", str(translation), *files, *options]) == 0
+    tuned = read_reranking(tmp_path / "out")
+    assert tuned.language_model is not None and tuned.language_model.folder == word_model
+    dragoman.translate_file(translation, tmp_path / "source", tmp_path / "target", rerank=tmp_path / "out", quiet=True)
+    chosen = (tmp_path / "target").read_text().split("\n")[:-1]
+    assert tuned.tuned is not None and tuned.tuned.after >= tuned.tuned.before
+    assert ngram_metrics()["chrf"].score(chosen, TARGETS).value == pytest.approx(tuned.tuned.after)
 
 
 def test_words_are_separated_by_spaces_only(tmp_path: Path) -> None:
