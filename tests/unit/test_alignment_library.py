@@ -9,6 +9,7 @@ from pathlib import Path
 import alignment_runs
 import pytest
 from alignment_runs import KINDS, aligned, use_library
+from sanitizers import sanitizer_library
 
 from dragoman.alignment.library import functions
 from dragoman.native import build
@@ -53,12 +54,3 @@ def test_address_and_undefined_behaviour_sanitizers(tmp_path: Path) -> None:
     done = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout == "aligned\n" and len(KINDS) >= 5
-
-
-def sanitizer_library(name: str) -> str:
-    """Return the path of a sanitizer's library. Skips the test if the compiler has none."""
-    command = ["cc", f"-print-file-name={name}"]
-    path = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
-    if not os.path.isabs(path):
-        pytest.skip(f"the compiler has no {name}")
-    return path

@@ -1,9 +1,6 @@
 """The alignment method `fertility`: its samples equal those of a Python reference, and its models can be saved."""
 
-import os
 import random
-import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,6 +9,7 @@ import pytest
 from fertility_reference import Reference, random_numbers
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sanitizers import check_with_sanitizers
 
 from dragoman.alignment.corpus import Corpus
 from dragoman.alignment.method import TrainingData
@@ -156,21 +154,6 @@ def test_iterations_depend_on_the_number_of_pairs() -> None:
 @pytest.mark.slow
 def test_address_and_undefined_behaviour_sanitizers(tmp_path: Path) -> None:
     """The tests of all alignment models find no error in a library that is compiled with sanitizers."""
-    preload = []
-    for name in ("libasan.so", "libubsan.so"):
-        command = ["cc", f"-print-file-name={name}"]
-        preload.append(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
-        if not os.path.isabs(preload[-1]):
-            pytest.skip(f"the compiler has no {name}")
-    settings = {
-        "LD_PRELOAD": " ".join(preload),
-        "ASAN_OPTIONS": "detect_leaks=0",
-        "CC": "cc -fsanitize=address,undefined -fno-sanitize-recover=all -g",
-        "XDG_CACHE_HOME": str(tmp_path),
-    }
-    files = [__file__, str(Path(__file__).with_name("test_alignment_models.py"))]
-    names = "not sanitizers and not thousand"
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", names, *files]
-    done = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    files = [Path(__file__), Path(__file__).with_name("test_alignment_models.py")]
+    check_with_sanitizers(files, "not sanitizers and not thousand", tmp_path)
     assert list(tmp_path.rglob("alignment-*.so"))

@@ -16,6 +16,7 @@ import native_searches
 import pytest
 import torch
 from native_searches import native_request, random_model, random_search, random_settings, searched
+from sanitizers import sanitizer_library
 from tiny_model import write_tiny_model
 
 from dragoman.base.errors import ModelError, ResourceError
@@ -271,15 +272,6 @@ def test_thread_sanitizer(tmp_path: Path) -> None:
         pytest.skip("this kernel places memory where the compiler's ThreadSanitizer cannot work")
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.count("\n") == 72
-
-
-def sanitizer_library(name: str) -> str:
-    """Return the path of a sanitizer's library. Skips the test if the compiler has none."""
-    command = ["cc", f"-print-file-name={name}"]
-    path = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
-    if not os.path.isabs(path):
-        pytest.skip(f"the compiler has no {name}")
-    return path
 
 
 @pytest.mark.slow

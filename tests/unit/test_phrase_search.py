@@ -1,9 +1,6 @@
 """The search for phrase-based translations: compared with the enumeration of all derivations."""
 
 import math
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from ctypes import POINTER, c_int32, c_void_p, cast, memmove
 from dataclasses import replace
@@ -12,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sanitizers import check_with_sanitizers
 
 from dragoman.statistical import library
 from dragoman.statistical.phrase_table import Phrases, PhraseTable, build_table
@@ -189,20 +187,6 @@ def test_long_and_empty_sentences() -> None:
 @pytest.mark.slow
 def test_address_and_undefined_behaviour_sanitizers(tmp_path: Path) -> None:
     """The tests of the search and of the extraction find no error in a library that is compiled with sanitizers."""
-    preload = []
-    for name in ("libasan.so", "libubsan.so"):
-        command = ["cc", f"-print-file-name={name}"]
-        preload.append(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
-        if not os.path.isabs(preload[-1]):
-            pytest.skip(f"the compiler has no {name}")
-    settings = {
-        "LD_PRELOAD": " ".join(preload),
-        "ASAN_OPTIONS": "detect_leaks=0",
-        "CC": "cc -fsanitize=address,undefined -fno-sanitize-recover=all -g",
-        "XDG_CACHE_HOME": str(tmp_path),
-    }
-    files = [__file__, str(Path(__file__).with_name("test_phrase_extraction.py"))]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "not sanitizers", *files]
-    done = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    files = [Path(__file__), Path(__file__).with_name("test_phrase_extraction.py")]
+    check_with_sanitizers(files, "not sanitizers", tmp_path)
     assert list(tmp_path.rglob("phrases-*.so"))

@@ -95,7 +95,7 @@ class FertilityModel(Structure):
 
 @cache
 def functions() -> ctypes.CDLL:
-    """Load the library, which is compiled if necessary. Raises NoLibraryError if there is none."""
+    """Return the library, which is compiled at first use. Raises NoLibraryError if it cannot be loaded or compiled."""
     library = build.load(build.best_library(ALIGNMENT), ALIGNMENT)
     pairs, array, number, word = POINTER(Pairs), c_void_p, c_int64, c_int32
     table = POINTER(PositionTable)
