@@ -45,9 +45,9 @@ def average_parameters(folders: Sequence[Path]) -> dict[str, Tensor]:
 def average(checkpoints: Sequence[str | Path], out: str | Path, *, quiet: bool = False) -> Path:
     """Average the parameters of `checkpoints`, write them to the model folder `out`, and return its path.
 
-    The settings, the tokenizers and the word aligner (`copy_aligner`) are those of the last checkpoint. Scores are not
-    copied. Raises ModelError as `average_parameters` does, and if vocabularies or architectures differ. Raises
-    ConfigError if `out` exists.
+    The settings, the tokenizers, the word aligner and the shortlist (`copy_companions`) are those of the last
+    checkpoint. Scores are not copied. Raises ModelError as `average_parameters` does, and if vocabularies or
+    architectures differ. Raises ConfigError if `out` exists.
     """
     folders, out = [Path(folder) for folder in checkpoints], Path(out)
     if any(out.resolve() == folder.resolve() for folder in folders):
@@ -66,5 +66,5 @@ def average(checkpoints: Sequence[str | Path], out: str | Path, *, quiet: bool =
     steps = tuple(sorted({step for meta in metas for step in (meta.averaged_steps or (meta.step,))}))
     meta = metas[-1].model_copy(update={"step": max(steps), "averaged_steps": steps, "scores": ()})
     config_yaml = (folders[-1] / CONFIG).read_text(encoding="utf-8")
-    write_model_folder(out, parameters, config_yaml, tokenizers[-1], meta, aligner_of=folders[-1])
+    write_model_folder(out, parameters, config_yaml, tokenizers[-1], meta, companions_of=folders[-1])
     return out

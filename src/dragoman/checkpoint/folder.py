@@ -4,7 +4,7 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,9 @@ PARAMETERS, CONFIG, META, CARD = "model.safetensors", "config.yaml", "meta.json"
 PRECISION = "precision.json"
 ALIGNER = "aligner"
 """The folder of the word aligner in the folder of a translation model."""
+
+SHORTLIST = "shortlist.safetensors"
+"""The file of the shortlist in the folder of a translation model."""
 _FLOATING = ("F64", "F32", "F16", "BF16")
 _MAX_LISTED = 20
 _SAFE_SIZE = 65_536  # a model with sizes up to this value can be built safely
@@ -61,14 +64,14 @@ def write_model_folder(
     config_yaml: str,
     tokenizers: Tokenizers | None,
     meta: Meta,
-    aligner_of: Path | None = None,
+    companions_of: Path | None = None,
 ) -> None:
     """Write a model folder. A new folder appears atomically; the files of an existing one are replaced at the end.
 
     parameters: unique tensors by name (`model_parameters`). config_yaml: resolved settings, with a `model` section.
-    tokenizers: None for a kind of model without text. aligner_of: a model folder whose word aligner is copied, as by
-    `copy_aligner`; `folder` must then be new. Raises ResourceError if the disk is full; the previous files then remain
-    intact.
+    tokenizers: None for a kind of model without text. companions_of: a model folder whose word aligner and
+    shortlist are copied (`copy_companions`); `folder` must then be new. Raises ResourceError if the disk is full; the
+    previous files then remain intact.
     """
     folder = Path(folder)
     exists = folder.is_dir() and any(folder.iterdir())
@@ -82,8 +85,8 @@ def write_model_folder(
         card = model_card(meta, parse_yaml(config_yaml, CONFIG).content, count)
         (staged / CARD).write_text(card, encoding="utf-8")
         (staged / META).write_text(dump_meta(meta), encoding="utf-8")
-        if aligner_of is not None:
-            copy_aligner(aligner_of, staged)
+        if companions_of is not None:
+            copy_companions(companions_of, staged)
         written = {path.name for path in staged.iterdir()}
     for file in folder.glob("tokenizer*.json"):
         if file.name not in written:  # it belongs to an earlier model with a different number of vocabularies
@@ -91,19 +94,24 @@ def write_model_folder(
     (folder / PRECISION).unlink(missing_ok=True)  # it was measured with other parameters
 
 
-def copy_aligner(source: Path, folder: Path) -> None:
-    """Copy the word aligner of the model folder `source`, if it has one, into another model folder without an aligner.
+def copy_companions(source: Path, folder: Path) -> None:
+    """Copy the word aligner and the shortlist of the model folder `source`, if it has them, into a new model folder.
 
-    The checkpoints of a run have the aligner of the run, which is trained at its end.
+    The checkpoints of a run have those of the run, which are trained at its end.
     """
     checkpoint = Path(source).resolve()
-    places = [checkpoint / ALIGNER]
+    places = [checkpoint]
     if checkpoint.parent.name == "checkpoints":
-        places.append(checkpoint.parent.parent / ALIGNER)
-    for place in places:
-        if place.is_dir():
-            shutil.copytree(place, folder / ALIGNER, ignore=shutil.ignore_patterns(".*"))
-            return
+        places.append(checkpoint.parent.parent)
+    if (aligner := _first(place / ALIGNER for place in places)) is not None:
+        shutil.copytree(aligner, folder / ALIGNER, ignore=shutil.ignore_patterns(".*"))
+    if (shortlist := _first(place / SHORTLIST for place in places)) is not None:
+        shutil.copyfile(shortlist, folder / SHORTLIST)
+
+
+def _first(paths: Iterable[Path]) -> Path | None:
+    """Return the first path that exists."""
+    return next((path for path in paths if path.exists()), None)
 
 
 def read_meta(folder: Path) -> Meta:

@@ -36,6 +36,7 @@ from dragoman.cli import (
     score,
     serve,
     settings,
+    shortlist,
     train,
     translate,
     tune,
@@ -73,6 +74,7 @@ app.command("score")(score.score)
 app.command("evaluate")(evaluate.evaluate)
 app.command("align")(align.align)
 app.command("lexicon")(lexicon.lexicon)
+app.command("shortlist")(shortlist.shortlist)
 app.command("tune")(tune.tune)
 app.command("average")(average.average)
 app.command("import")(import_.import_model)

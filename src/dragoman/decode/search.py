@@ -56,6 +56,12 @@ class SearchConfig(OutputConfig):
     diversity: DiversityConfig | None = Field(
         default=None, description="Divide the beam into groups with different outputs; null: a single group."
     )
+    shortlist: bool = Field(
+        default=False,
+        description="Generate only probable tokens: those in the model's shortlist for the tokens of the source, "
+        "which `dragoman shortlist` or `data.shortlist` creates. This is faster on a CPU. Probabilities are normalised "
+        "over these tokens.",
+    )
     tree: bool = Field(default=False, description="Record all expanded hypotheses and their outcomes (--tree).")
     fusion: FusionConfig | None = Field(
         default=None,

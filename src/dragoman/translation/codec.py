@@ -3,14 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 
+from dragoman.alignment.shortlist import Shortlist
 from dragoman.base.cancellation import check_cancelled, until_cancelled
 from dragoman.base.errors import ConfigError, LineError, TooLongError
 from dragoman.control.control import Control
 from dragoman.control.numbers import NO_BREAK_SPACES
 from dragoman.control.phrase import Phrase
 from dragoman.decode.constraints.constraint import Constraint
-from dragoman.decode.search import Hypothesis
+from dragoman.decode.search import Hypothesis, SearchConfig
 from dragoman.models.interface import LengthLimits, first_exceeded
 from dragoman.text.symbols import InlineText
 from dragoman.text.tokenizers import Tokenizers
@@ -26,10 +28,18 @@ from dragoman.translation.unknown_words import unknown_words
 class Codec:
     """Encodes and decodes with a model's vocabularies, within its length limits."""
 
-    def __init__(self, tokenizers: Tokenizers, limits: LengthLimits, warn_unknown: bool = True) -> None:
-        """warn_unknown: whether to warn if a large share of the tokens of the texts is unknown."""
+    def __init__(
+        self,
+        tokenizers: Tokenizers,
+        limits: LengthLimits,
+        warn_unknown: bool = True,
+        shortlist: Shortlist | None = None,
+    ) -> None:
+        """warn_unknown: whether to warn if a large share of the tokens of the texts is unknown. shortlist: of the
+        model, for requests with `search.shortlist`.
+        """
         self._source, self._target = tokenizers.source, tokenizers.target
-        self._tokenizers, self._limits = tokenizers, limits
+        self._tokenizers, self._limits, self._shortlist = tokenizers, limits, shortlist
         self.constraints = ConstraintCodec(tokenizers)
         self._warnings = [UnknownTokenWarning(each, warn_unknown) for each in (self._source, self._target)]
 
@@ -53,7 +63,7 @@ class Codec:
             raise VectorError(numbers[nonblank[error.index]] - 1, error.reason) from None
         self._warnings[0].note(encoded)
         ids = dict(zip(nonblank, encoded, strict=True))
-        return [
+        rows = [
             Row(
                 number=numbers[index],
                 text=text if constrained[index].line.symbols else constrained[index].line.parts[0],
@@ -66,6 +76,34 @@ class Codec:
             )
             for index, (text, request) in enumerate(lines)
         ]
+        return self._with_shortlists(rows)
+
+    def _with_shortlists(self, rows: list[Row]) -> list[Row]:
+        """Return the rows with the shortlists that their decodings request. Raises ConfigError without a shortlist.
+
+        A shortlist contains the tokens of the source text in the target vocabulary, so that words can be copied.
+        """
+        indices = [
+            index
+            for index, row in enumerate(rows)
+            if row.source and isinstance(row.decoding, SearchConfig) and row.decoding.shortlist
+        ]
+        if not indices:
+            return rows
+        if self._shortlist is None:
+            raise ConfigError(
+                "search.shortlist=true needs the shortlist of the model, which `dragoman shortlist MODEL --source FILE "
+                "--target FILE` creates from the training text: create it, or leave out search.shortlist"
+            )
+        copies = self._target.encode_batch([rows[index].text for index in indices])
+        result = list(rows)
+        for index, copied in zip(indices, copies, strict=True):
+            row = rows[index]
+            required = (*row.constraints, *row.expected.constraints)
+            phrases = [alternative.ids for constraint in required for alternative in constraint]
+            others = chain(copied, row.prefix.ids, *phrases)
+            result[index] = row._replace(shortlist=self._shortlist.tokens(row.source, others))
+        return result
 
     def enforce_constraints(self, row: Row) -> Row:
         """Return a copy of the row whose expected constraints are enforced by the search."""
@@ -88,7 +126,8 @@ class Codec:
         """Return a row for `text`, a part of a row's text, without the prefix. phrases: required in its translation."""
         constraints = self._constrained(row.number, text, Prefix(), Control(phrases)).constraints
         source = [*row.source[: row.tags], *self._source.encode(text)]
-        return row._replace(text=text, source=source, prefix=Prefix(), constraints=constraints)
+        part = row._replace(text=text, source=source, prefix=Prefix(), constraints=constraints)
+        return self._with_shortlists([part])[0]
 
     def encode_pairs(self, sources: Sequence[str], targets: Sequence[str], tags: Sequence[str]) -> list[Pair]:
         """Return one pair per source and target.

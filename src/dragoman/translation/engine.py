@@ -35,10 +35,11 @@ class Row(NamedTuple):
     """A source to translate, with all settings of its translation. The result does not depend on other rows.
 
     number: the line number, from 1, for messages and random draws. part: the index of the text in a line that is
-    translated in parts, for random draws. source: the ids of `tags` tags, followed by the ids
-    of `text`, some parts of which may be replaced by inline symbols; for vectors, a float32 array (S, n). constraints:
-    enforced by the search. expected: constraints that the engine does not enforce; the caller checks them and, if they
-    are not met, searches again with `constraints`.
+    translated in parts, for random draws. source: the ids of `tags` tags, followed by the ids of `text`, some parts of
+    which may be replaced by inline symbols; for vectors, a float32 array (S, n). constraints: enforced by the search.
+    expected: constraints that the engine does not enforce; the caller checks them and, if they are not met, searches
+    again with `constraints`. shortlist: the ids that the translation may contain, in ascending order, among them those
+    of the prefix and of all constraints; None for all ids.
     """
 
     number: int
@@ -50,6 +51,7 @@ class Row(NamedTuple):
     constraints: tuple[Constraint, ...] = ()
     expected: ExpectedConstraints = ExpectedConstraints(())
     part: int = 0
+    shortlist: tuple[int, ...] | None = None
 
 
 class Pair(NamedTuple):

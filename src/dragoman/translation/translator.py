@@ -8,6 +8,7 @@ from typing import Any, Unpack
 import torch
 
 from dragoman.alignment.links import Alignment
+from dragoman.alignment.shortlist import Shortlist
 from dragoman.base.errors import ConfigError, DataError, LineError
 from dragoman.base.machine.startup import keep_large_tensors_on_heap
 from dragoman.base.progress import Progress
@@ -68,19 +69,20 @@ class Translator:
         warn_unfinished: bool = True,
         aligner: Aligner | None = None,
         supervised_attention: AttentionChoice | None = None,
+        shortlist: Shortlist | None = None,
     ) -> None:
         """search: the model's own search settings; omitted settings have default values. warn_unfinished: warn of
         unfinished translations, of those of an unusual length, of inputs in another language, and of many unknown
         tokens. aligner: aligns words; None for the decoder's attention, by default that of `supervised_attention`.
+        shortlist: for requests with `search.shortlist`.
         """
         self.engine, self.tokenizers, self.warn_unfinished, self.aligner = engine, tokenizers, warn_unfinished, aligner
         self.meta, self.source_tags = meta or Meta(step=0), SourceTags(tokenizers.source, meta)
         self.own_search, self.supervised_attention = dict(search or {}), supervised_attention
         self._cached_config = lru_cache(partial(search_config, self.own_search))
-        self._codec = Codec(tokenizers, engine.limits, warn_unfinished)
-        is_text = not tokenizers.reads_vectors
+        self._codec = Codec(tokenizers, engine.limits, warn_unfinished, shortlist)
         self.training_texts = TrainingTexts(self.meta, tokenizers)
-        usual = self.training_texts.has_usual_length
+        usual, is_text = self.training_texts.has_usual_length, not tokenizers.reads_vectors
         self.division = LineDivision(self.meta.source_language, self._codec.fits, usual) if is_text else None
         self._translation = WindowTranslation(engine, self._codec, self.division)
 
@@ -113,7 +115,8 @@ class Translator:
         opened, loaded = open_engine(folders, device, engine, precision, threads)
         stored, head = find_aligner(folders[0], loaded.config)
         search = loaded.config.get("search")
-        return cls(opened, loaded.tokenizers, loaded.meta, search, True, aligner or stored, head)
+        shortlist = Shortlist.load(folders[0], loaded.tokenizers.sizes)
+        return cls(opened, loaded.tokenizers, loaded.meta, search, True, aligner or stored, head, shortlist)
 
     @classmethod
     def of(cls, loaded: LoadedModel, device: torch.device, warn_unfinished: bool = True) -> "Translator":
@@ -280,9 +283,7 @@ class Translator:
         return self._windows([tuple(text_requests)], batch_size, first, progress, choice)
 
     def continuous(self, batch_size: int = 64) -> ContinuousTranslation | None:
-        """Start continuous batching of at most `batch_size` lines; return None if the engine doesn't support it. Close
-        the result before any other translation.
-        """
+        """Start continuous batching of at most `batch_size` lines; None if the engine has none. To be closed after use."""
         check_batch_size(batch_size)
         engine = continuous_engine(self.engine)
         return None if engine is None else ContinuousTranslation(engine, self._codec, batch_size, self.division)
@@ -338,8 +339,7 @@ class Translator:
     def attention(
         self, source: str, target: str | None = None, to: str | None = None, tags: Iterable[str] = ()
     ) -> list[AttentionMap]:
-        """Return the attention weights of every layer and head while `target` (default: the best translation) is
-        predicted.
+        """Return the weights of every layer and head while `target` (default: the best translation) is predicted.
 
         Raises ConfigError if the engine does not expose attention weights.
         """

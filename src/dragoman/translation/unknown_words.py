@@ -16,6 +16,7 @@ from dragoman.decode.constraints.constraint import Constraint, Constraints, Edge
 from dragoman.decode.prompts import Prompts
 from dragoman.decode.rules.rule import Rule
 from dragoman.decode.search import Hypothesis, SearchConfig, search
+from dragoman.decode.shortlist import ShortlistedDecoder
 from dragoman.models.interface import Decoder, Memory, source_mask, tree_map
 from dragoman.text.normalization import normalise
 from dragoman.text.symbols import BOS, UNK
@@ -32,7 +33,8 @@ class Sentence(NamedTuple):
     """A source text with the settings of its search.
 
     prefix: ids at the start of the output. prefix_words: the words that replace the UNKs in the prefix. tags: number of
-    tags before the text in the memory. constraints: phrases that the output must contain.
+    tags before the text in the memory. constraints: phrases that the output must contain. shortlist: the ids that the
+    output may contain; None for all ids.
     """
 
     text: str
@@ -41,6 +43,7 @@ class Sentence(NamedTuple):
     prefix_words: tuple[str, ...] = ()
     tags: int = 0
     constraints: tuple[Constraint, ...] = ()
+    shortlist: tuple[int, ...] | None = None
 
 
 class UnknownWords:
@@ -75,11 +78,12 @@ class UnknownWords:
         }
         resolved = {each: each if reader is None else _allow_unknown(each) for each, reader in readers.items()}
         configs = [resolved[sentence.config] for sentence in sentences]
-        prompts, constraints = self._prompts(decoder, memory, configs, sentences)
+        searched_decoder = self._shortlisted(decoder, memory, sentences)
+        prompts, constraints = self._prompts(searched_decoder, memory, configs, sentences)
         rules: list[Rule] = []
         if fusion is not None:
             prompts, rules = fusion.limit_lengths(prompts), [fusion]
-        searched = search(decoder, prompts, configs, rules, constraints)
+        searched = search(searched_decoder, prompts, configs, rules, constraints)
         results = [
             [replace(best, unknown=sentence.prefix_words) for best in hypotheses]
             for sentence, hypotheses in zip(sentences, searched, strict=True)
@@ -113,6 +117,13 @@ class UnknownWords:
         minimum_lengths = [tokens_needed(sentence.constraints) for sentence in sentences]
         constraints = Constraints([sentence.constraints for sentence in sentences], self._edges)
         return Prompts.of(decoder, memory, configs, prefixes, minimum_lengths), constraints
+
+    def _shortlisted(self, decoder: Decoder, memory: Memory, sentences: Sequence[Sentence]) -> Decoder:
+        """Return a decoder for the shortlists of the sentences, or the decoder itself if none has a shortlist."""
+        shortlists = [sentence.shortlist for sentence in sentences]
+        if all(each is None for each in shortlists):
+            return decoder
+        return ShortlistedDecoder(decoder, shortlists, self._tokenizers.target.size, source_mask(memory).device)
 
     @cached_property
     def _edges(self) -> Edges:

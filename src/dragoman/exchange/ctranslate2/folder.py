@@ -15,9 +15,10 @@ from dragoman.base.errors import ConfigError, ModelError
 from dragoman.base.files import atomic_folder, check_new_folder
 from dragoman.base.log import info
 from dragoman.base.settings.yaml import dump_yaml
-from dragoman.checkpoint.folder import CARD, CONFIG, META, LoadedModel, check_serves, copy_aligner, read_config
+from dragoman.checkpoint.folder import CARD, CONFIG, META, LoadedModel, check_serves, copy_companions, read_config
 from dragoman.checkpoint.meta import Meta, parse_meta
 from dragoman.exchange.ctranslate2.specification import library, positions, specification
+from dragoman.exchange.ctranslate2.vocabulary_map import write_vocabulary_map
 from dragoman.models.assembly import without_storage
 from dragoman.models.interface import LengthLimits
 from dragoman.models.kinds import TRANSLATION_MODEL, ModelKind, parse_model
@@ -75,7 +76,7 @@ def is_exported(folder: Path) -> bool:
 
 
 def export(loaded: LoadedModel, source: Path, out: Path, quantization: Quantization = "float32") -> None:
-    """Write a model that was loaded from the folder `source` to the new folder `out`, with its word aligner.
+    """Write a model that was loaded from the folder `source` to the new folder `out`, with its word aligner and shortlist.
 
     Raises ModelError for a model that CTranslate2 cannot express, ConfigError if `out` exists, and ResourceError as
     `atomic_folder` does. In these cases, nothing is written.
@@ -91,7 +92,8 @@ def export(loaded: LoadedModel, source: Path, out: Path, quantization: Quantizat
         card = Path(source) / CARD
         text = card.read_text(encoding="utf-8") if card.is_file() else ""
         (staged / CARD).write_text(text + _card_section(quantization), encoding="utf-8")
-        copy_aligner(source, staged)
+        copy_companions(source, staged)
+        write_vocabulary_map(staged, loaded.tokenizers)
 
 
 def _settings(loaded: LoadedModel, source: Path) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from dragoman.alignment.shortlist import ShortlistConfig
 from dragoman.alignment.word_aligner import AlignerConfig
 from dragoman.base.log import warn
 from dragoman.base.settings.config import Config
@@ -140,6 +141,11 @@ class DataConfig(CorporaConfig):
         description="Word aligner that is trained on the training pairs at the end of the run and stored in the model "
         "folder. It provides the alignments of `translate --alignments`, the positions of markup in documents and the "
         "word links of the server; {}: an aligner with default settings; null: the decoder's attention provides them.",
+    )
+    shortlist: ShortlistConfig | None = Field(
+        None,
+        description="Shortlist of probable target tokens that is trained on the training pairs at the end of the run "
+        "and stored in the model folder, for search.shortlist; {}: with default settings; null: no shortlist.",
     )
     source_language: str | None = Field(None, description="Code of the source language, for the model card.")
     target_language: str | None = Field(

@@ -32,6 +32,7 @@ from dragoman.tasks.translation.lengths import check_lengths
 from dragoman.tasks.translation.objectives.guided_alignment import TokenLinks
 from dragoman.tasks.translation.objectives.scheduled_sampling import ScheduledSampling
 from dragoman.tasks.translation.precision_cost import measure_after_training, pooled_pairs
+from dragoman.tasks.translation.shortlist import add_shortlist
 from dragoman.tasks.translation.validation import (
     build_validators,
     check_tags,
@@ -79,8 +80,8 @@ class TranslationJob(CorpusJob):
             self._tokenizers = with_new_tags(run, started.tokenizers)
         check_tags(self._held_out, run, self._tokenizers)
         check_compilable(run)
-        if run.data.aligner is not None or run.train.objective.records_attention:
-            check_library(run.data.aligner is not None and run.text.vectors is not None)
+        if run.data.aligner or run.data.shortlist or run.train.objective.records_attention:
+            check_library(bool(run.data.aligner or run.data.shortlist) and run.text.vectors is not None)
         if run.train.bleu_tokenizer != AUTO:
             check_tokenizer(run.train.bleu_tokenizer)
         self._bleu_tokenizers: list[str] = []
@@ -253,11 +254,13 @@ class TranslationJob(CorpusJob):
         return [(validation[key].name, validation[key]) for key in ("bleu", "chrf", "perplexity")]
 
     def measure(self, folder: Path) -> None:
-        """Measure what int8 costs on the validation sets (`translation.precision_measurement`), and add the aligner."""
+        """Add the shortlist and the aligner, and measure what int8 costs on the validation sets."""
+        data = self.run.data
+        if data.shortlist is not None:
+            add_shortlist(folder, data.shortlist, self.prepared, self.meta(0, None, ()))
         measure_after_training(folder, pooled_pairs(self._held_out))
-        if self.run.data.aligner is not None:
-            meta = self.meta(0, None, ())
-            add_word_aligner(folder, self.run.data.aligner, self.prepared, meta)
+        if data.aligner is not None:
+            add_word_aligner(folder, data.aligner, self.prepared, self.meta(0, None, ()))
 
     def close(self) -> None:
         """Stop the processes that segment texts into subwords."""

@@ -18,13 +18,15 @@ from dragoman.text.words import word_indices
 
 
 def check_library(has_vectors: bool) -> None:
-    """Check, before a run begins, that an aligner can be trained at its end.
+    """Check, before a run begins, that an aligner or a shortlist can be trained at its end.
 
     has_vectors: whether the sources are feature vectors. Raises ConfigError if they are, and NoLibraryError if the C
     library can be neither loaded nor compiled.
     """
     if has_vectors:
-        raise ConfigError("data.aligner: the sources are vectors, which have no words to align: remove data.aligner")
+        raise ConfigError(
+            "the sources are vectors, which have no words to align: remove data.aligner and data.shortlist"
+        )
     functions()
 
 

@@ -141,7 +141,9 @@ class TorchEngine:
         if samplings:
             return self._sample(memory, samplings, rows)
         sentences = [
-            Sentence(row.text, row.decoding, row.prefix.ids, row.prefix.unknown, row.tags, row.constraints)
+            Sentence(
+                row.text, row.decoding, row.prefix.ids, row.prefix.unknown, row.tags, row.constraints, row.shortlist
+            )
             for row in rows
             if isinstance(row.decoding, SearchConfig)
         ]

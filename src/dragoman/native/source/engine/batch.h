@@ -64,6 +64,7 @@ static void batch_free(Batch *batch) {
     for (int number = 0; batch->sequences && number < batch->context->options->batch; number++) {
         beam_free(&batch->sequences[number].beam);
         free(batch->sequences[number].cache);
+        matrix_free(&batch->sequences[number].vocabulary);
     }
     free(batch->sequences), free(batch->running), free(batch->idle), free(batch->requests);
     free(batch->starts), free(batch->sequence_of), free(batch->ids), free(batch->offsets);
@@ -112,7 +113,7 @@ static int admit(Batch *batch, Workspace *space) {
     Sequence **admitted = batch->running + batch->count;
     for (int number = 0; number < admitted_count; number++) {
         Sequence *sequence = batch->idle[options->batch - batch->count - 1];
-        if (!sequence_init(&space->model->decoder, sequence, batch->requests[number])) return 0;
+        if (!sequence_init(space->model, sequence, batch->requests[number])) return 0;
         batch->running[batch->count++] = sequence;
     }
     return store_sources(space, admitted, batch->starts, admitted_count);

@@ -5,24 +5,26 @@
 #pragma once
 
 #include "beam.h"
+#include "shortlist.h"
 
 /* Writes the tokens that begin or continue a phrase to `candidates`, with the logits above −∞ of those that leave enough
    positions for the missing phrases; returns their number. Sets the logits of all tokens that must not follow otherwise
-   to −∞. room: the maximum number of tokens after the next one. size: of the vocabulary. */
+   to −∞. room: the maximum number of tokens after the next one. size: number of logits. */
 static int phrase_candidates(
     const Request *request, const ConstraintState *state, float *logits, int size, int room, int end, Candidate *candidates
 ) {
     int count = 0, forbids_kind[TOKEN_KINDS], forbids_any = 0;
     for (int number = 0; number < state->count; number++) {
-        float *logit = logits + state->tokens[number];
-        if (state->needs[number] <= room && *logit > -INFINITY)
-            candidates[count++] = (Candidate){*logit, state->tokens[number], state->banks[number]};
-        *logit = -INFINITY;
+        int output = output_of_token(request, state->tokens[number]);
+        if (output < 0) continue;
+        if (state->needs[number] <= room && logits[output] > -INFINITY)
+            candidates[count++] = (Candidate){logits[output], state->tokens[number], state->banks[number]};
+        logits[output] = -INFINITY;
     }
-    if (!state->complete) logits[end] = -INFINITY;
+    if (!state->complete) forbid_token(request, logits, end);
     for (int kind = 0; kind < TOKEN_KINDS; kind++) forbids_any |= forbids_kind[kind] = state->other_needs[kind] > room;
-    for (int token = 0; forbids_any && token < size; token++)
-        if (forbids_kind[request->kinds[token]]) logits[token] = -INFINITY;
+    for (int output = 0; forbids_any && output < size; output++)
+        if (forbids_kind[request->kinds[token_of_output(request, output)]]) logits[output] = -INFINITY;
     return count;
 }
 

@@ -24,6 +24,8 @@ typedef struct {
     int source_stride; /* the padded length of the source */
     float *cache;
     size_t cache_capacity;
+    Matrix vocabulary; /* the part of the vocabulary matrix for the request's shortlist, if it has one */
+    int vocabulary_capacity;
 } Sequence;
 
 /* The offsets and the total size, in floats, of the arrays in a layer's part of a cache. The source keys come first. */
@@ -41,11 +43,21 @@ INLINE CacheLayout cache_layout(const Layer *layer, const Request *request) {
 }
 
 /* Assigns a request to a sequence; returns 0 if memory runs out. */
-static int sequence_init(const Stack *stack, Sequence *sequence, Request *request) {
+static int sequence_init(const Model *model, Sequence *sequence, Request *request) {
+    const Stack *stack = &model->decoder;
     size_t size = 0;
     for (int number = 0; number < stack->layers; number++) size += cache_layout(stack->layer + number, request).size;
     sequence->source_stride = padded(request->length);
-    return reserve(&sequence->cache, &sequence->cache_capacity, size) && beam_init(&sequence->beam, request);
+    if (!reserve(&sequence->cache, &sequence->cache_capacity, size) || !beam_init(&sequence->beam, request)) return 0;
+    if (!request->shortlist) return 1;
+    return matrix_select(
+        &sequence->vocabulary, &sequence->vocabulary_capacity, &model->vocabulary, request->shortlist, request->shortlist_count
+    );
+}
+
+/* Returns the matrix that computes the logits of a sequence. */
+INLINE const Matrix *vocabulary_of(const Model *model, const Sequence *sequence) {
+    return sequence->beam.request->shortlist ? &sequence->vocabulary : &model->vocabulary;
 }
 
 /* Stores the keys and values of a source in a layer's part of the cache. projected: (length, keys + values). */
@@ -238,6 +250,20 @@ static int top_candidates(const float *logits, int count, int max_count, Candida
     return number_found;
 }
 
+/* Computes the logits of rows first … first + rows − 1, from their states in `Workspace.rows`. Adjacent rows with the same
+   vocabulary matrix share a product. Returns 0 if memory runs out. */
+static int compute_logits(Workspace *space, Sequence **sequences, const int *sequence_of, int first, int rows) {
+    const Model *model = space->model;
+    size_t width = (size_t)model->decoder.width, stride = (size_t)model->vocabulary.outputs;
+    for (int row = 0, end; row < rows; row = end) {
+        const Matrix *matrix = vocabulary_of(model, sequences[sequence_of[first + row]]);
+        for (end = row + 1; end < rows && vocabulary_of(model, sequences[sequence_of[first + end]]) == matrix;) end++;
+        const float *x = space->rows + (size_t)(first + row) * width; /* (end − row, width) */
+        if (!matmul(space->team, space->quantized, matrix, x, width, space->logits + row * stride, stride, end - row, STORE)) return 0;
+    }
+    return 1;
+}
+
 typedef struct {
     Workspace *space;
     Sequence **sequences;
@@ -251,30 +277,35 @@ typedef struct {
    prefix token. */
 static void select_candidates(void *context, int share, int shares) {
     CandidateSelection *task = context;
-    int size = task->space->model->vocabulary.outputs;
+    const Model *model = task->space->model;
     for (int row = share; row < task->rows; row += shares) {
         Sequence *sequence = task->sequences[task->sequence_of[task->first + row]];
         Beam *beam = &sequence->beam;
         const Request *request = beam->request;
-        float *logits = task->space->logits + (size_t)row * size; /* (size) */
+        float *logits = task->space->logits + (size_t)row * model->vocabulary.outputs; /* (size) */
+        int size = vocabulary_of(model, sequence)->outputs;
         const ConstraintState *state = NULL;
         int beam_row = task->first + row - sequence->first_row, count = 0;
         float sum = log_sum_exp(logits, size);
         if (!(fabsf(sum) < INFINITY)) atomic_store(&task->not_a_number, 1);
         if (beam->read < request->prefix_length) {
-            beam->totals[0] += logits[request->prefix[beam->read]] - sum;
+            int output = output_of_token(request, request->prefix[beam->read]);
+            beam->totals[0] += output < 0 ? -INFINITY : logits[output] - sum;
             continue;
         }
         Candidate *candidates = beam->candidates + (size_t)beam_row * max_candidates(request);
         if (request->start) {
             state = beam->states[0][beam_row];
             int room = request->limit - beam->read - 1;
-            count = phrase_candidates(request, state, logits, task->space->model->decoder.size, room, task->end, candidates);
+            int outputs = request->shortlist ? request->shortlist_count : model->decoder.size; /* without padding */
+            count = phrase_candidates(request, state, logits, outputs, room, task->end, candidates);
         }
-        for (int number = 0; number < request->forbidden_count; number++) logits[request->forbidden[number]] = -INFINITY;
-        if (beam->read < request->minimum) logits[task->end] = -INFINITY;
+        for (int number = 0; number < request->forbidden_count; number++) forbid_token(request, logits, request->forbidden[number]);
+        if (beam->read < request->minimum) forbid_token(request, logits, task->end);
         int phrase_count = count;
         count += top_candidates(logits, size, expansions(request->beam), candidates + count);
+        for (int number = phrase_count; number < count; number++)
+            candidates[number].token = token_of_output(request, candidates[number].token);
         for (int number = phrase_count; state && number < count; number++)
             candidates[number].bank = state->other_banks[request->kinds[candidates[number].token]];
         for (int number = 0; number < count; number++) candidates[number].value -= sum;
@@ -340,8 +371,7 @@ static int decode_step(Workspace *space, Sequence **sequences, int count, const 
     if (!decode_layers(space, sequences, count, &options->target, rows, sequence_of, offsets)) return NO_MEMORY;
     for (int first = 0; first < rows; first += LOGIT_ROWS) {
         int chunk = rows - first < LOGIT_ROWS ? rows - first : LOGIT_ROWS;
-        const float *x = space->rows + (size_t)first * stack->width; /* (chunk, width) */
-        if (!project(space, &model->vocabulary, x, space->logits, chunk, STORE)) return NO_MEMORY;
+        if (!compute_logits(space, sequences, sequence_of, first, chunk)) return NO_MEMORY;
         CandidateSelection task = {space, sequences, sequence_of, first, chunk, options->end, 0};
         parallel_run(space->team, select_candidates, &task);
         if (atomic_load(&task.not_a_number)) return NOT_A_NUMBER;

@@ -106,7 +106,8 @@ typedef struct Request {
     const int32_t *source;    /* (length): ids, including the end of sentence */
     const int32_t *prefix;    /* (prefix_length): the first ids of every output */
     const int32_t *forbidden; /* (forbidden_count): ids that never follow the prefix */
-    int32_t length, prefix_length, forbidden_count;
+    const int32_t *shortlist; /* (shortlist_count): the ids that an output may contain, ascending; NULL for all ids */
+    int32_t length, prefix_length, forbidden_count, shortlist_count;
     int32_t beam, nbest, limit, minimum; /* limit: maximum output length, including the end of sentence */
     int32_t penalty;
     double alpha;
@@ -223,9 +224,11 @@ static const LayoutEntry LAYOUT[] = {
     FIELD(Request, "Request", source),
     FIELD(Request, "Request", prefix),
     FIELD(Request, "Request", forbidden),
+    FIELD(Request, "Request", shortlist),
     FIELD(Request, "Request", length),
     FIELD(Request, "Request", prefix_length),
     FIELD(Request, "Request", forbidden_count),
+    FIELD(Request, "Request", shortlist_count),
     FIELD(Request, "Request", beam),
     FIELD(Request, "Request", nbest),
     FIELD(Request, "Request", limit),

@@ -94,22 +94,36 @@ static uint16_t to_bfloat16(float value) {
     return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
+/* Returns the weights of a matrix as words of four bytes, (panels, words per output, 16). */
+static unsigned char *matrix_words(const Matrix *matrix) {
+    if (matrix->precision == FLOAT32) return (unsigned char *)matrix->values;
+    return matrix->precision == BFLOAT16 ? (unsigned char *)matrix->halves : (unsigned char *)matrix->codes;
+}
+
+/* Allocates the arrays of a matrix; returns 0 if memory runs out. */
+static int matrix_allocate(Matrix *matrix, int outputs, int inputs, int precision, int nonnegative) {
+    size_t count = (size_t)outputs * inputs, each = (size_t)outputs * 4;
+    *matrix = (Matrix){.outputs = outputs, .inputs = inputs, .precision = precision, .nonnegative = nonnegative};
+    matrix->bias = allocate(each);
+    if (precision == FLOAT32) matrix->values = allocate(count * 4);
+    if (precision == BFLOAT16) matrix->halves = allocate(count * 2);
+    if (precision == INT8) {
+        matrix->codes = allocate(count);
+        matrix->scales = allocate(each);
+        matrix->compensation = allocate(each);
+        if (!matrix->scales || !matrix->compensation) return 0;
+    }
+    return matrix->bias && matrix_words(matrix);
+}
+
 /* Packs weights (outputs, inputs) and a bias (outputs); returns 0 if memory runs out. nonnegative: whether all inputs are
    at least 0. */
 static int matrix_pack(
     Matrix *matrix, const float *weights, const float *bias, int outputs, int inputs, int precision, int nonnegative
 ) {
-    memset(matrix, 0, sizeof *matrix);
-    matrix->nonnegative = nonnegative;
-    matrix->outputs = outputs;
-    matrix->inputs = inputs;
-    matrix->precision = precision;
-    matrix->bias = allocate((size_t)outputs * 4);
-    if (!matrix->bias) return 0;
+    if (!matrix_allocate(matrix, outputs, inputs, precision, nonnegative)) return 0;
     memcpy(matrix->bias, bias, (size_t)outputs * 4);
     if (precision == FLOAT32) {
-        matrix->values = allocate((size_t)outputs * inputs * 4);
-        if (!matrix->values) return 0;
         for (int output = 0; output < outputs; output++) {
             float *panel = matrix->values + (size_t)(output / PANEL) * inputs * PANEL + output % PANEL;
             for (int input = 0; input < inputs; input++) panel[input * PANEL] = weights[(size_t)output * inputs + input];
@@ -117,8 +131,6 @@ static int matrix_pack(
         return 1;
     }
     if (precision == BFLOAT16) {
-        matrix->halves = allocate((size_t)outputs * inputs * 2);
-        if (!matrix->halves) return 0;
         for (int output = 0; output < outputs; output++) {
             uint16_t *panel = matrix->halves + (size_t)(output / PANEL) * inputs * PANEL + output % PANEL * 2;
             for (int input = 0; input < inputs; input++)
@@ -126,10 +138,6 @@ static int matrix_pack(
         }
         return 1;
     }
-    matrix->codes = allocate((size_t)outputs * inputs);
-    matrix->scales = allocate((size_t)outputs * 4);
-    matrix->compensation = allocate((size_t)outputs * 4);
-    if (!matrix->codes || !matrix->scales || !matrix->compensation) return 0;
     for (int output = 0; output < outputs; output++) {
         const float *row = weights + (size_t)output * inputs;
         int8_t *panel = matrix->codes + (size_t)(output / PANEL) * inputs * PANEL + output % PANEL * 4;
@@ -145,6 +153,35 @@ static int matrix_pack(
         }
         matrix->scales[output] = scale;
         matrix->compensation[output] = nonnegative ? 0 : ZERO_POINT * sum;
+    }
+    return 1;
+}
+
+/* Copies `count` outputs of a matrix, and fills the last panel with outputs whose bias is −∞. `to` grows up to `capacity`
+   outputs without an allocation. Returns 0 if memory runs out. */
+static int matrix_select(Matrix *to, int *capacity, const Matrix *from, const int32_t *outputs, int count) {
+    int padded_count = (count + PANEL - 1) / PANEL * PANEL;
+    if (padded_count > *capacity) {
+        *capacity = 0;
+        matrix_free(to);
+        if (!matrix_allocate(to, padded_count, from->inputs, from->precision, from->nonnegative)) return 0;
+        *capacity = padded_count;
+    }
+    to->outputs = padded_count;
+    size_t words = (size_t)from->inputs / (from->precision == FLOAT32 ? 1 : from->precision == BFLOAT16 ? 2 : 4);
+    for (int first = 0; first < padded_count; first += PANEL) {
+        const unsigned char *source[PANEL];
+        unsigned char *panel = matrix_words(to) + (size_t)first * words * 4;
+        for (int lane = 0; lane < PANEL; lane++) {
+            int exists = first + lane < count, output = outputs[exists ? first + lane : 0];
+            source[lane] = matrix_words(from) + ((size_t)(output / PANEL) * words * PANEL + output % PANEL) * 4;
+            to->bias[first + lane] = exists ? from->bias[output] : -INFINITY;
+            if (from->precision != INT8) continue;
+            to->scales[first + lane] = from->scales[output];
+            to->compensation[first + lane] = from->compensation[output];
+        }
+        for (size_t word = 0; word < words; word++, panel += PANEL * 4)
+            for (int lane = 0; lane < PANEL; lane++) memcpy(panel + lane * 4, source[lane] + word * PANEL * 4, 4);
     }
     return 1;
 }

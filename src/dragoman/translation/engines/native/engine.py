@@ -80,7 +80,7 @@ class NativeEngine:
             return "the native engine does not support sampling, but PyTorch does"
         if row.constraints and tokens_needed(row.constraints) > self._room(row):
             return "the constraints need more tokens than the model may generate"
-        if others := row.decoding.beyond("minimum_length", "minimum_factor", "unknown"):
+        if others := row.decoding.beyond("minimum_length", "minimum_factor", "unknown", "shortlist"):
             return f"the native engine does not support {', '.join(others)}, but PyTorch does"
         if not self._tokenizers.target.lossless and (
             row.decoding.unknown is None or row.decoding.unknown.kind != "forbid"
@@ -115,7 +115,7 @@ class NativeEngine:
         source, prefix = (*row.source, EOS), row.prefix
         constraints = NativeConstraints(row.constraints, self._kinds, prefix.ids) if row.constraints else None
         positions = self._limits.target.positions
-        return NativeRequest.of(source, prefix.ids, row.decoding, positions, prefix.unknown, constraints)
+        return NativeRequest.of(source, prefix.ids, row.decoding, positions, prefix.unknown, constraints, row.shortlist)
 
     @cached_property
     def _kinds(self) -> TokenKinds:

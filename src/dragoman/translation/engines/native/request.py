@@ -23,7 +23,7 @@ class NativeRequest:
     the prefix. nbest: the number of hypotheses to return. limit: the maximum number of output tokens, including the end
     of sentence, which exceeds the length of the prefix. minimum: the minimum number of output tokens. unknown: the text
     of each UNK of the prefix, as in `Hypothesis.unknown`. constraints: the phrases that every output must contain; None
-    if there are none.
+    if there are none. shortlist: as in `Row`.
     """
 
     source: Sequence[int]
@@ -36,6 +36,7 @@ class NativeRequest:
     penalty: LengthPenalty
     unknown: tuple[str, ...] = ()
     constraints: NativeConstraints | None = None
+    shortlist: Sequence[int] | None = None
 
     @staticmethod
     def of(
@@ -45,6 +46,7 @@ class NativeRequest:
         positions: int | None,
         unknown: tuple[str, ...] = (),
         constraints: NativeConstraints | None = None,
+        shortlist: Sequence[int] | None = None,
     ) -> "NativeRequest":
         """Return the request for a search.
 
@@ -65,6 +67,7 @@ class NativeRequest:
             penalty=config.length_penalty,
             unknown=unknown,
             constraints=constraints,
+            shortlist=shortlist,
         )
 
 
@@ -89,6 +92,7 @@ class RequestArray:
                 (request.source, source_size),
                 (request.prefix, target_size),
                 (request.forbidden, target_size),
+                (request.shortlist or (), target_size),
             ):
                 _check_ids(part, size)
                 starts.append(len(ids))
@@ -122,10 +126,12 @@ class RequestArray:
             offsets = (token, hypothesis, hypothesis, hypothesis, hypothesis)
             penalty, constraints = request.penalty, request.constraints
             self.requests[number] = library.Request(
-                *(first + 4 * start for start in starts[3 * number : 3 * number + 3]),
+                *(first + 4 * start for start in starts[4 * number : 4 * number + 3]),
+                None if request.shortlist is None else first + 4 * starts[4 * number + 3],
                 len(request.source),
                 len(request.prefix),
                 len(request.forbidden),
+                len(request.shortlist or ()),
                 request.beam if constraints is None else constraints.beam_size(request.beam),
                 request.nbest,
                 request.limit,
