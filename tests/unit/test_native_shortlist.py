@@ -1,9 +1,9 @@
 """Searches with shortlists in the native engine give the results of PyTorch's search over the same tokens."""
 
 import random
-from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from native_searches import (
@@ -16,6 +16,7 @@ from native_searches import (
     random_settings,
     random_shortlist,
 )
+from numpy.typing import NDArray
 
 from dragoman.data.batches.batch import pad
 from dragoman.decode.constraints.constraint import Constraint, Constraints, Edges, tokens_needed
@@ -37,7 +38,7 @@ def searched(
     source: list[int],
     prefix: list[int],
     config: SearchConfig,
-    shortlist: Sequence[int],
+    shortlist: NDArray[np.int32],
     required: list[Constraint],
     edges: Edges,
 ) -> list[Hypothesis]:
@@ -83,7 +84,7 @@ def compare(seed: int, count: int, instructions: InstructionSet | None = None) -
     equal = [close(one, searched(model, *each)) for one, each in zip(found, searches, strict=True)]
     assert sum(not each for each in equal) <= 1, "only near-ties may differ"
     for hypotheses, (_, _, _, shortlist, _, _) in zip(found, searches, strict=True):
-        assert all(set(each.tokens) <= set(shortlist) for each in hypotheses)
+        assert all(set(each.tokens) <= set(shortlist.tolist()) for each in hypotheses)
 
 
 @pytest.mark.parametrize("instructions", available(), ids=lambda each: each.name)
@@ -104,7 +105,7 @@ def test_a_shortlist_of_all_tokens_changes_nothing(precision: str) -> None:
     model = random_model(random_settings(chance), 7)
     native = NativeModel(model, precision)  # type: ignore[arg-type]
     requests = [native_request(model, *random_search(chance)) for _ in range(20)]
-    everything = tuple(range(TARGETS))
+    everything = np.arange(TARGETS, dtype=np.int32)
     found = native.translate(requests, 8, 1)
     assert native.translate([replace(each, shortlist=everything) for each in requests], 8, 1) == found
 
@@ -116,13 +117,13 @@ def test_the_shortlisted_decoder_normalises_over_the_shortlist(seed: int) -> Non
     chance = random.Random(seed)
     model = random_model(random_settings(chance), seed)
     memory = model.encode(*pad([[5, 6, 3], [7, 8, 9]]))
-    shortlists = [random_shortlist(chance, [5]), None]
-    decoder = ShortlistedDecoder(model.decoder, shortlists, TARGETS, torch.device("cpu"))
+    first = random_shortlist(chance, [5])
+    decoder = ShortlistedDecoder(model.decoder, [first, None], TARGETS, torch.device("cpu"))
     inputs = torch.tensor([[1, 5, 6], [1, 9, 8]])
     output, state = decoder.step(inputs, decoder.start(memory))
     plain, _ = model.decoder.step(inputs, model.decoder.start(memory))
     expected = plain.logits().log_softmax(-1)
-    allowed = torch.tensor([[token in shortlists[0] for token in range(TARGETS)], [True] * TARGETS])
+    allowed = torch.tensor([[token in first for token in range(TARGETS)], [True] * TARGETS])
     expected = expected.masked_fill(~allowed.unsqueeze(1), -torch.inf)
     expected = expected - expected.logsumexp(-1, keepdim=True)
     found = output.logits().log_softmax(-1)

@@ -130,14 +130,16 @@ class Shortlist:
         tensors = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
         save_tensors(folder / SHORTLIST, tensors, {_PROVENANCE: self.provenance})
 
-    def tokens(self, source: Sequence[int], others: Iterable[int] = ()) -> tuple[int, ...]:
+    def tokens(self, source: Sequence[int], others: Iterable[int] = ()) -> Ints:
         """Return the tokens that the translation of a source may contain, in ascending order.
 
         source: ids. others: further tokens, such as those of required phrases.
         """
-        rows = [self._always, np.fromiter(others, np.int32)]
-        rows += [self.translations(token) for token in dict.fromkeys(source)]
-        return tuple(np.unique(np.concatenate(rows)).tolist())
+        is_included = np.zeros(self.sizes.target, np.bool_)
+        is_included[self._always] = is_included[np.fromiter(others, np.int32)] = True
+        for token in dict.fromkeys(source):
+            is_included[self.translations(token)] = True
+        return np.flatnonzero(is_included).astype(np.int32)
 
     @property
     def always(self) -> Ints:

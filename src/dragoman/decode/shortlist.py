@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from dragoman.models.interface import Decoder, Output, State, TensorTree
@@ -46,15 +48,15 @@ class ShortlistedDecoder:
     """
 
     def __init__(
-        self, decoder: Decoder, shortlists: Sequence[Sequence[int] | None], size: int, device: torch.device
+        self, decoder: Decoder, shortlists: Sequence[NDArray[np.int32] | None], size: int, device: torch.device
     ) -> None:
-        """shortlists: the tokens of each of the B sentences; None for all tokens. size: of the vocabulary (V)."""
+        """shortlists: the tokens (N,) of each of the B sentences; None for all tokens. size: of the vocabulary (V)."""
         self._decoder = decoder
         self._excluded = torch.zeros(len(shortlists), size, dtype=torch.bool)
         for row, tokens in enumerate(shortlists):
             if tokens is not None:
                 self._excluded[row] = True
-                self._excluded[row, list(tokens)] = False
+                self._excluded[row, torch.as_tensor(tokens)] = False
         self._excluded = self._excluded.to(device)
 
     def start(

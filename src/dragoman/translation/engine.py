@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dragoman.base.errors import ConfigError
 from dragoman.decode.constraints.constraint import Constraint
@@ -38,8 +39,8 @@ class Row(NamedTuple):
     translated in parts, for random draws. source: the ids of `tags` tags, followed by the ids of `text`, some parts of
     which may be replaced by inline symbols; for vectors, a float32 array (S, n). constraints: enforced by the search.
     expected: constraints that the engine does not enforce; the caller checks them and, if they are not met, searches
-    again with `constraints`. shortlist: the ids that the translation may contain, in ascending order, among them those
-    of the prefix and of all constraints; None for all ids.
+    again with `constraints`. shortlist: (N,), the ids that the translation may contain, in ascending order, among them
+    those of the prefix and of all constraints; None for all ids.
     """
 
     number: int
@@ -51,7 +52,7 @@ class Row(NamedTuple):
     constraints: tuple[Constraint, ...] = ()
     expected: ExpectedConstraints = ExpectedConstraints(())
     part: int = 0
-    shortlist: tuple[int, ...] | None = None
+    shortlist: NDArray[np.int32] | None = None
 
 
 class Pair(NamedTuple):

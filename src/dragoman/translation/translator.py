@@ -283,7 +283,7 @@ class Translator:
         return self._windows([tuple(text_requests)], batch_size, first, progress, choice)
 
     def continuous(self, batch_size: int = 64) -> ContinuousTranslation | None:
-        """Start continuous batching of at most `batch_size` lines; None if the engine has none. To be closed after use."""
+        """Start continuous batching of at most `batch_size` lines; None if the engine has none. Close it after use."""
         check_batch_size(batch_size)
         engine = continuous_engine(self.engine)
         return None if engine is None else ContinuousTranslation(engine, self._codec, batch_size, self.division)

@@ -6,7 +6,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from dragoman.base.errors import ConfigError, DataError
@@ -43,7 +45,7 @@ class Sentence(NamedTuple):
     prefix_words: tuple[str, ...] = ()
     tags: int = 0
     constraints: tuple[Constraint, ...] = ()
-    shortlist: tuple[int, ...] | None = None
+    shortlist: NDArray[np.int32] | None = None
 
 
 class UnknownWords:

@@ -76,7 +76,7 @@ def is_exported(folder: Path) -> bool:
 
 
 def export(loaded: LoadedModel, source: Path, out: Path, quantization: Quantization = "float32") -> None:
-    """Write a model that was loaded from the folder `source` to the new folder `out`, with its word aligner and shortlist.
+    """Write a model that was loaded from the folder `source` to the new folder `out`, with its aligner and shortlist.
 
     Raises ModelError for a model that CTranslate2 cannot express, ConfigError if `out` exists, and ResourceError as
     `atomic_folder` does. In these cases, nothing is written.

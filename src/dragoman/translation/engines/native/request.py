@@ -2,7 +2,7 @@
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ class NativeRequest:
     penalty: LengthPenalty
     unknown: tuple[str, ...] = ()
     constraints: NativeConstraints | None = None
-    shortlist: Sequence[int] | None = None
+    shortlist: NDArray[np.int32] | None = field(default=None, compare=False)
 
     @staticmethod
     def of(
@@ -46,7 +46,7 @@ class NativeRequest:
         positions: int | None,
         unknown: tuple[str, ...] = (),
         constraints: NativeConstraints | None = None,
-        shortlist: Sequence[int] | None = None,
+        shortlist: NDArray[np.int32] | None = None,
     ) -> "NativeRequest":
         """Return the request for a search.
 
@@ -92,7 +92,6 @@ class RequestArray:
                 (request.source, source_size),
                 (request.prefix, target_size),
                 (request.forbidden, target_size),
-                (request.shortlist or (), target_size),
             ):
                 _check_ids(part, size)
                 starts.append(len(ids))
@@ -105,6 +104,7 @@ class RequestArray:
             self._offsets.append((hypotheses, tokens, request.limit))
             hypotheses, tokens = hypotheses + request.nbest, tokens + request.nbest * request.limit
         self._unknown = [request.unknown for request in requests]
+        self._shortlists = [_checked(request.shortlist, target_size) for request in requests]
         self._constraints = [request.constraints for request in requests]
         self._tokens = np.zeros(tokens, np.int32)
         self._lengths = np.zeros(hypotheses, np.int32)
@@ -126,12 +126,12 @@ class RequestArray:
             offsets = (token, hypothesis, hypothesis, hypothesis, hypothesis)
             penalty, constraints = request.penalty, request.constraints
             self.requests[number] = library.Request(
-                *(first + 4 * start for start in starts[4 * number : 4 * number + 3]),
-                None if request.shortlist is None else first + 4 * starts[4 * number + 3],
+                *(first + 4 * start for start in starts[3 * number : 3 * number + 3]),
+                None if request.shortlist is None else request.shortlist.ctypes.data,
                 len(request.source),
                 len(request.prefix),
                 len(request.forbidden),
-                len(request.shortlist or ()),
+                0 if request.shortlist is None else len(request.shortlist),
                 request.beam if constraints is None else constraints.beam_size(request.beam),
                 request.nbest,
                 request.limit,
@@ -191,6 +191,14 @@ def _constraint_fields(constraints: NativeConstraints | None, beam: int) -> tupl
         return None, None, library.FollowTokens(), beam, 0, 0
     kinds = constraints.kinds.ctypes.data
     return constraints.start, kinds, constraints.follow, beam, constraints.phrase_tokens, constraints.max_phrase_tokens
+
+
+def _checked(shortlist: NDArray[np.int32] | None, size: int) -> NDArray[np.int32] | None:
+    """Return a shortlist. Raises ModelError for ids that are not in the vocabulary."""
+    if shortlist is not None:
+        assert shortlist.dtype == np.int32 and shortlist.flags.c_contiguous and len(shortlist)
+        _check_ids((int(shortlist[0]), int(shortlist[-1])), size)
+    return shortlist
 
 
 def _check_ids(ids: Sequence[int], size: int) -> None:
