@@ -111,6 +111,7 @@ def test_the_card_and_the_description_of_an_aligner(folder: Path) -> None:
     assert "FLOPs" not in text
 
 
-def test_vectors_cannot_be_aligned() -> None:
-    with pytest.raises(ConfigError, match=r"data\.aligner: the sources are vectors"):
-        training.check_library(True)
+@pytest.mark.parametrize("setting", ["data.aligner", "data.shortlist"])
+def test_vectors_cannot_be_aligned(setting: str) -> None:
+    with pytest.raises(ConfigError, match=f"{setting}: the sources are vectors"):
+        training.check_library([setting], True)

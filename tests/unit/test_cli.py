@@ -50,6 +50,7 @@ FROZEN = {
     "--draw-line --threads --quiet -q",
     "lexicon": "settings --source --target --output -o --model --format --min-count --min-probability --translations "
     "--threads --quiet -q",
+    "shortlist": "model settings --source --target --threads --quiet -q",
     "average": "checkpoints --out -o --quiet -q",
     "export": "model --to --out -o --quantization --dialect --quiet -q",
     "backtranslate": "model --input -i --output -o --out --language --to --tags --method --beam --length-penalty "

@@ -80,8 +80,9 @@ class TranslationJob(CorpusJob):
             self._tokenizers = with_new_tags(run, started.tokenizers)
         check_tags(self._held_out, run, self._tokenizers)
         check_compilable(run)
-        if run.data.aligner or run.data.shortlist or run.train.objective.records_attention:
-            check_library(bool(run.data.aligner or run.data.shortlist) and run.text.vectors is not None)
+        requested = [f"data.{name}" for name in ("aligner", "shortlist") if getattr(run.data, name) is not None]
+        if requested or run.train.objective.records_attention:
+            check_library(requested, run.text.vectors is not None)
         if run.train.bleu_tokenizer != AUTO:
             check_tokenizer(run.train.bleu_tokenizer)
         self._bleu_tokenizers: list[str] = []

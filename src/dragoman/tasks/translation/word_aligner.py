@@ -1,5 +1,6 @@
 """Trains a word aligner on the training pairs of a translation model, for its folder or for guided alignment."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,16 +18,14 @@ from dragoman.text.tokenizers import Tokenizers
 from dragoman.text.words import word_indices
 
 
-def check_library(has_vectors: bool) -> None:
+def check_library(settings: Sequence[str], has_vectors: bool) -> None:
     """Check, before a run begins, that an aligner or a shortlist can be trained at its end.
 
-    has_vectors: whether the sources are feature vectors. Raises ConfigError if they are, and NoLibraryError if the C
-    library can be neither loaded nor compiled.
+    settings: those that request them. has_vectors: whether the sources are feature vectors. Raises ConfigError if they
+    are, and NoLibraryError if the C library can be neither loaded nor compiled.
     """
-    if has_vectors:
-        raise ConfigError(
-            "the sources are vectors, which have no words to align: remove data.aligner and data.shortlist"
-        )
+    if settings and has_vectors:
+        raise ConfigError(f"{settings[0]}: the sources are vectors, which have no words to align: remove {settings[0]}")
     functions()
 
 
