@@ -110,7 +110,8 @@ int main(void) {
         float *vectors = draw_floats(64 * WIDTH, 0.5f);
         Request requests[REQUESTS];
         memset(requests, 0, sizeof requests);
-        static int32_t forbidden[] = {0, 1, 2};
+        static int32_t forbidden[] = {0, 1, 2}, odd[SIZE / 2];
+        for (int i = 0; i < SIZE / 2; i++) odd[i] = 2 * i + 1;
         for (int number = 0; number < REQUESTS; number++) {
             Request *request = requests + number;
             int32_t *source = malloc(64 * sizeof *source);
@@ -120,6 +121,7 @@ int main(void) {
             request->forbidden = forbidden, request->forbidden_count = 3;
             request->beam = 1 + (int)draw(BEAM), request->nbest = 1, request->limit = LIMIT;
             request->penalty = GNMT_PENALTY, request->alpha = 0.6;
+            if (number % 3 == 0) request->shortlist = odd, request->shortlist_count = SIZE / 2, request->prefix_length = 0;
             *request = with_results(*request);
         }
         Options options = {{vectors, NULL, 0, 64}, {vectors, NULL, 0, 64}, 1, 3, 1 + variant % 2, 5};

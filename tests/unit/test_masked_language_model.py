@@ -171,12 +171,13 @@ def test_the_card_says_that_the_model_fills_masks(body: Path, capsys: pytest.Cap
     assert f"{body}: a masked language model, trained for 2 steps" in capsys.readouterr().out
 
 
-def test_predict_writes_the_fills_of_each_text(body: Path, tmp_path: Path) -> None:
+def test_predict_writes_the_fills_of_each_text(body: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "texts.txt").write_text("a <mask> runs .\nthe man\n")
     assert predict(body, tmp_path / "texts.txt", tmp_path / "out.jsonl", fills=3, device="cpu", quiet=True) == 2
     first, second = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
     assert len(first["fills"][0]) == 3 and first["fills"][0][0].keys() == {"text", "probability"}
     assert second == {"id": "2", "fills": [], "text": "the man"}
+    assert "warning: 1 text(s) contain no <mask>, so nothing was predicted for them" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="at least 1, not 0"):
         Predictor.load(body, "cpu", fills=0)
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, TextIO, get_args
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.files import atomic_file
-from dragoman.base.log import quietly
+from dragoman.base.log import quietly, warn
 from dragoman.base.machine.device import use_threads
 from dragoman.base.progress import Progress
 from dragoman.base.settings.load import Overrides, all_overrides, load_settings
@@ -19,6 +19,7 @@ from dragoman.models.heads.tagging import TaggingHeadConfig
 from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
 from dragoman.prediction.heads.answering import AnswerPrediction
 from dragoman.prediction.heads.classification import ClassPrediction
+from dragoman.prediction.heads.filling import MASK_SYMBOL, FillPrediction
 from dragoman.prediction.heads.readers import FILLS, Prediction
 from dragoman.prediction.heads.regression import ValuePrediction
 from dragoman.prediction.heads.tagging import TagPrediction
@@ -126,13 +127,20 @@ def _write(
     if output_format == "tsv":
         file.write("index\tprediction\n")
     answers: dict[str, Any] = {}
+    without_mask = 0
     with Progress("Predicting", "examples", len(examples)) as progress:
         for number, (example, prediction) in enumerate(_predictions(predictor, examples, batch_tokens)):
             if output_format in _SQUAD and isinstance(prediction, AnswerPrediction):
                 answers[example.id] = prediction.answer if output_format == "squad" else prediction.nbest()
             else:
                 file.write(_format(number, example, prediction, output_format))
+            without_mask += isinstance(prediction, FillPrediction) and not prediction.fills
             progress.update(number + 1)
+    if without_mask:
+        warn(
+            f"{without_mask:,} text(s) contain no {MASK_SYMBOL}, so nothing was predicted for them: write {MASK_SYMBOL} "
+            "where words are to be predicted"
+        )
     if output_format in _SQUAD:
         file.write(json.dumps(answers, ensure_ascii=False, indent=1) + "\n")
     return len(examples)
