@@ -138,8 +138,8 @@ def _write(
             progress.update(number + 1)
     if without_mask:
         warn(
-            f"{without_mask:,} text(s) contain no {MASK_SYMBOL}, so nothing was predicted for them: write {MASK_SYMBOL} "
-            "where words are to be predicted"
+            f"{without_mask:,} text(s) contain no {MASK_SYMBOL}, so nothing was predicted for them: write "
+            f"{MASK_SYMBOL} where words are to be predicted"
         )
     if output_format in _SQUAD:
         file.write(json.dumps(answers, ensure_ascii=False, indent=1) + "\n")
