@@ -86,7 +86,7 @@ class Codec:
         indices = [
             index
             for index, row in enumerate(rows)
-            if row.source and isinstance(row.decoding, SearchConfig) and row.decoding.shortlist
+            if isinstance(row.decoding, SearchConfig) and row.decoding.shortlist and row.text.strip()
         ]
         if not indices:
             return rows
