@@ -13,7 +13,7 @@ from training_runs import RUN, SETTINGS, write_corpus
 import dragoman
 from dragoman.alignment.shortlist import Shortlist, ShortlistConfig
 from dragoman.base.errors import DataError, ModelError
-from dragoman.checkpoint.folder import SHORTLIST
+from dragoman.checkpoint.folder import SHORTLIST, fingerprint
 from dragoman.cli.main import main
 from dragoman.tasks.translation import shortlist as training
 from dragoman.text.symbols import EOS, UNK
@@ -94,6 +94,13 @@ def test_translations_contain_only_tokens_of_their_shortlists(folder: Path, engi
     assert found[1][0].text.startswith("Xylophon") and "Quark" in found[2][0].text
     alone = [translator.translate_nbest([text], [request])[0] for text, request in zip(texts, requests, strict=True)]
     assert [[each.tokens for each in one] for one in alone] == [[each.tokens for each in one] for one in found]
+
+
+def test_the_fingerprint_of_a_model_does_not_depend_on_the_shortlist(folder: Path) -> None:
+    """Otherwise the measurement of int8 would no longer belong to the model, and float32 would be chosen."""
+    before = fingerprint(folder)
+    (folder / SHORTLIST).unlink()
+    assert fingerprint(folder) == before
 
 
 def test_scores_do_not_depend_on_the_shortlist(folder: Path) -> None:

@@ -327,11 +327,13 @@ _PARAMETER_SUFFIXES = (".safetensors", ".bin")
 def fingerprint(folder: Path) -> str:
     """Return a digest of the parameters, settings and tokenizers of a model folder in any format.
 
-    The digest does not depend on the folder's path, nor on the model card and `meta.json`, which do not affect
-    translations.
+    The digest does not depend on the folder's path, nor on the model card, `meta.json`, the word aligner and the
+    shortlist, so that it remains valid if one of them is added.
     """
     digest = hashlib.sha256()
     for path in sorted(Path(folder).iterdir()):
+        if path.name == SHORTLIST:
+            continue
         if path.suffix in _PARAMETER_SUFFIXES or path.name == CONFIG or path.name.startswith("tokenizer"):
             with path.open("rb") as file:
                 digest.update(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
