@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sacrebleu import corpus_bleu
 
 from dragoman import Translator
-from dragoman.alignment.shortlist import Shortlist
+from dragoman.alignment.shortlists.shortlist import Shortlist
 from dragoman.data.corpora.inputs import load_lines
 from dragoman.text.tokenizer import Tokenizer
 

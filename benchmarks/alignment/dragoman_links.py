@@ -8,11 +8,11 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
-from dragoman.alignment.method import TrainingData
-from dragoman.alignment.pairs import WordPairs
+from dragoman.alignment.estimation.method import TrainingData
+from dragoman.alignment.estimation.pairs import WordPairs
+from dragoman.alignment.estimation.words import WordsConfig, WordVocabulary
+from dragoman.alignment.estimation.workers import Workers
 from dragoman.alignment.word_aligner import AlignerConfig
-from dragoman.alignment.words import WordsConfig, WordVocabulary
-from dragoman.alignment.workers import Workers
 from dragoman.base.settings.load import load_settings
 
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any  # noqa: E402
 from dragoman.base.machine.startup import limit_thread_spinning, tolerate_missing_temporary_folder  # noqa: E402
 
 if TYPE_CHECKING:
-    from dragoman.alignment.add_shortlist import shortlist
     from dragoman.alignment.align import align
     from dragoman.alignment.dictionary import lexicon
+    from dragoman.alignment.shortlists.add_shortlist import shortlist
     from dragoman.alignment.word_aligner import WordAligner
     from dragoman.augmentation.backtranslate import backtranslate
     from dragoman.augmentation.distill import distill
@@ -122,7 +122,7 @@ _MODULES = {
     "score": "evaluation.score",
     "serve": "serving.server",
     "settings": "tasks.train",
-    "shortlist": "alignment.add_shortlist",
+    "shortlist": "alignment.shortlists.add_shortlist",
     "train": "tasks.train",
     "translate_document": "documents.document",
     "translate_file": "translation.files.translate_file",

@@ -12,7 +12,7 @@ from test_translation_resume import Stop, stop  # noqa: F401
 from tiny_model import write_tiny_model
 
 from dragoman import Translator, translate_file
-from dragoman.alignment.links import format_pharaoh
+from dragoman.alignment.links.links import format_pharaoh
 from dragoman.cli.main import main
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.text.division import divide

@@ -14,7 +14,7 @@ from test_vocabulary_kinds import KINDS, TEXT, learn
 from tiny_model import SOURCES, TARGETS, tiny_config, tiny_model, tiny_tokenizers, write_tiny_model
 from toys import fit
 
-from dragoman.alignment.links import format_pharaoh
+from dragoman.alignment.links.links import format_pharaoh
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.batches.batch import collate
 from dragoman.inspect.attention import capture, cross_attention_layers, source_attention

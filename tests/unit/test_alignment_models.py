@@ -19,15 +19,15 @@ from alignment_reference import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.alignment import pairs as pairs_module
-from dragoman.alignment.method import AlignmentModel, MethodConfig, TrainingData
+from dragoman.alignment.estimation import pairs as pairs_module
+from dragoman.alignment.estimation.method import AlignmentModel, MethodConfig, TrainingData
+from dragoman.alignment.estimation.pairs import WordPairs
+from dragoman.alignment.estimation.words import UNKNOWN
+from dragoman.alignment.estimation.workers import Workers
 from dragoman.alignment.methods.diagonal import Diagonal, DiagonalConfig
 from dragoman.alignment.methods.hmm import HMM, HMMConfig
 from dragoman.alignment.methods.ibm1 import IBM1, IBM1Config
 from dragoman.alignment.methods.ibm2 import IBM2, IBM2Config
-from dragoman.alignment.pairs import WordPairs
-from dragoman.alignment.words import UNKNOWN
-from dragoman.alignment.workers import Workers
 
 SOURCE_WORDS, TARGET_WORDS = 5, 6
 METHODS: list[MethodConfig] = [

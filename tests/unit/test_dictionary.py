@@ -6,7 +6,7 @@ import pytest
 
 import dragoman
 from dragoman.alignment.dictionary import Dictionary, Entry, extract_dictionary
-from dragoman.alignment.words import WordsConfig
+from dragoman.alignment.estimation.words import WordsConfig
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.cli.main import main
 from dragoman.control.glossary import Glossary

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sanitizers import check_with_sanitizers
 
-from dragoman.alignment.corpus import Corpus
-from dragoman.alignment.method import TrainingData
+from dragoman.alignment.estimation.corpus import Corpus
+from dragoman.alignment.estimation.method import TrainingData
+from dragoman.alignment.estimation.pairs import WordPairs
+from dragoman.alignment.estimation.workers import Workers
 from dragoman.alignment.methods.fertility import Fertility, FertilityConfig, SamplerState
-from dragoman.alignment.pairs import WordPairs
 from dragoman.alignment.word_aligner import AlignerConfig, WordAligner
-from dragoman.alignment.workers import Workers
 from dragoman.base.errors import ModelError
 
 WORDS = (4, 5)

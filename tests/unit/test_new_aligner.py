@@ -9,7 +9,7 @@ from scripted_server import posted, served
 from tiny_model import SOURCES, write_tiny_model
 
 from dragoman import Translator, translate_document, translate_file
-from dragoman.alignment.links import Alignment, format_pharaoh
+from dragoman.alignment.links.links import Alignment, format_pharaoh
 from dragoman.base.errors import ConfigError, DataError, TooLongError
 from dragoman.translation.alignment import AttentionChoice
 from dragoman.translation.engine import Row

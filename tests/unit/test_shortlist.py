@@ -11,7 +11,7 @@ from tiny_model import SOURCES, TARGETS, tiny_tokenizers, write_tiny_model
 from training_runs import RUN, SETTINGS, write_corpus
 
 import dragoman
-from dragoman.alignment.shortlist import Shortlist, ShortlistConfig
+from dragoman.alignment.shortlists.shortlist import Shortlist, ShortlistConfig
 from dragoman.base.errors import DataError, ModelError
 from dragoman.checkpoint.folder import SHORTLIST, fingerprint
 from dragoman.cli.main import main

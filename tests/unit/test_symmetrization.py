@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.alignment.symmetrization import symmetrize
+from dragoman.alignment.links.symmetrization import symmetrize
 from dragoman.base.errors import ConfigError
 
 # Words:       0 1 2 3   A forward link per target word, a reverse link per source word.

@@ -10,9 +10,9 @@ import yaml
 from tiny_model import write_tiny_model
 
 import dragoman
-from dragoman.alignment.symmetrization import symmetrize
+from dragoman.alignment.estimation.words import WordsConfig, WordVocabulary, decode_words, encode_words
+from dragoman.alignment.links.symmetrization import symmetrize
 from dragoman.alignment.word_aligner import AlignerConfig, WordAligner
-from dragoman.alignment.words import WordsConfig, WordVocabulary, decode_words, encode_words
 from dragoman.base.errors import ConfigError, DataError, ModelError
 from dragoman.cli.main import main
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dragoman.alignment.links import Alignment, format_pharaoh, reversed_alignment
+from dragoman.alignment.links.links import Alignment, format_pharaoh, reversed_alignment
+from dragoman.alignment.links.symmetrization import heuristic_of
 from dragoman.alignment.score import score_pairs
-from dragoman.alignment.symmetrization import heuristic_of
 from dragoman.alignment.word_aligner import AlignerConfig, WordAligner
 from dragoman.base.companion import atomic_companion
 from dragoman.base.errors import ConfigError

@@ -8,9 +8,9 @@ from typing import Literal, get_args
 
 import regex
 
-from dragoman.alignment.links import Alignment
+from dragoman.alignment.estimation.words import WordsConfig
+from dragoman.alignment.links.links import Alignment
 from dragoman.alignment.word_aligner import AlignerConfig, WordAligner
-from dragoman.alignment.words import WordsConfig
 from dragoman.base.companion import atomic_companion
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.log import info, quietly

@@ -11,16 +11,16 @@ import torch
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dragoman.alignment.corpus import Links
-from dragoman.alignment.lexicon import Lexicon
-from dragoman.alignment.links import Alignment
-from dragoman.alignment.method import AlignmentModel, TrainingData
+from dragoman.alignment.estimation.corpus import Links
+from dragoman.alignment.estimation.lexicon import Lexicon
+from dragoman.alignment.estimation.method import AlignmentModel, TrainingData
+from dragoman.alignment.estimation.pairs import WordPairs
+from dragoman.alignment.estimation.words import WordsConfig, WordVocabulary, decode_words, encode_words
+from dragoman.alignment.estimation.workers import Workers
+from dragoman.alignment.links.links import Alignment
+from dragoman.alignment.links.symmetrization import Symmetrization, heuristic_of
 from dragoman.alignment.methods.hmm import HMMConfig
 from dragoman.alignment.methods.union import AlignmentMethod
-from dragoman.alignment.pairs import WordPairs
-from dragoman.alignment.symmetrization import Symmetrization, heuristic_of
-from dragoman.alignment.words import WordsConfig, WordVocabulary, decode_words, encode_words
-from dragoman.alignment.workers import Workers
 from dragoman.base.errors import DataError, ModelError
 from dragoman.base.progress import Progress
 from dragoman.base.settings.config import Config

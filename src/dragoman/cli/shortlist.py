@@ -29,6 +29,6 @@ def shortlist(
     """Train a shortlist, the probable translations of every source token, on a parallel text, and store it in the model
     folder. With the setting search.shortlist=true, `dragoman translate` then considers only the tokens in the shortlist
     of each source, which is faster on a CPU."""
-    from dragoman.alignment.add_shortlist import shortlist
+    from dragoman.alignment.shortlists.add_shortlist import shortlist
 
     shortlist(model, source, target, overrides=settings or (), threads=threads, quiet=quiet)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Unpack
 
-from dragoman.alignment.links import Alignment
+from dragoman.alignment.links.links import Alignment
 from dragoman.base.companion import compressor_for
 from dragoman.base.errors import ConfigError, DataError, DocumentError
 from dragoman.base.files import atomic_write

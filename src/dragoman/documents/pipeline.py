@@ -6,7 +6,7 @@ from typing import Any, Generic
 
 import regex
 
-from dragoman.alignment.links import Alignment
+from dragoman.alignment.links.links import Alignment
 from dragoman.base.cancellation import until_cancelled
 from dragoman.control.control import Control
 from dragoman.control.keep import KeepRules

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dragoman.alignment.link_files import IndexBase, LinkFile
+from dragoman.alignment.links.link_files import IndexBase, LinkFile
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.log import quietly, warn
 from dragoman.data.corpora.inputs import Lines, load_lines, name_of
@@ -85,7 +85,7 @@ def evaluate_alignments(
 ) -> AlignmentEvaluation:
     """Compute AER, precision, recall and F1 of word alignments, like `dragoman evaluate --alignments`.
 
-    gold: annotated links, sure and possible, in a format of `alignment.link_files`; a file or a list of lines.
+    gold: annotated links, sure and possible, in a format of `alignment.links.link_files`; a file or a list of lines.
     hypothesis: the links of a system or several systems, or a mapping from names to links. All links of a system count
     the same. Each system after the first is compared with the first by paired bootstrap. gold_base, hypothesis_base:
     the number of the first word of a sentence, 0 or 1; None: detected. source, target: the tokenised sentences, for

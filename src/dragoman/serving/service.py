@@ -9,7 +9,7 @@ from itertools import islice
 from traceback import clear_frames
 from typing import Any, TypeVar
 
-from dragoman.alignment.links import Alignment
+from dragoman.alignment.links.links import Alignment
 from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.documents.formats.format import ParsedDocument, parse_pivot

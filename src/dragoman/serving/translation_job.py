@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dragoman.alignment.links import Alignment
+from dragoman.alignment.links.links import Alignment
 from dragoman.documents.formats.format import Format
 from dragoman.serving.access.quota import Reservation
 

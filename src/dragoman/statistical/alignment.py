@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.alignment.lexicon import Lexicon
-from dragoman.alignment.method import MethodConfig, TrainingData
+from dragoman.alignment.estimation.lexicon import Lexicon
+from dragoman.alignment.estimation.method import MethodConfig, TrainingData
+from dragoman.alignment.estimation.pairs import WordPairs
+from dragoman.alignment.estimation.workers import Workers
+from dragoman.alignment.links.symmetrization import symmetrize
 from dragoman.alignment.methods.ibm1 import IBM1Config
-from dragoman.alignment.pairs import WordPairs
-from dragoman.alignment.symmetrization import symmetrize
-from dragoman.alignment.workers import Workers
 from dragoman.base.cancellation import until_cancelled
 from dragoman.statistical.aligned_corpus import Ids, WordIds, concatenate
 from dragoman.statistical.phrase_table import Phrases, PhraseTable, build_table

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dragoman.alignment.links import Alignment
+from dragoman.alignment.links.links import Alignment
 from dragoman.alignment.word_aligner import WordAligner
 from dragoman.base.errors import ConfigError, LineError
 from dragoman.checkpoint.folder import ALIGNER

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 
-from dragoman.alignment.shortlist import Shortlist
+from dragoman.alignment.shortlists.shortlist import Shortlist
 from dragoman.base.cancellation import check_cancelled, until_cancelled
 from dragoman.base.errors import ConfigError, LineError, TooLongError
 from dragoman.control.control import Control

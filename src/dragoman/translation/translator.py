@@ -7,8 +7,8 @@ from typing import Any, Unpack
 
 import torch
 
-from dragoman.alignment.links import Alignment
-from dragoman.alignment.shortlist import Shortlist
+from dragoman.alignment.links.links import Alignment
+from dragoman.alignment.shortlists.shortlist import Shortlist
 from dragoman.base.errors import ConfigError, DataError, LineError
 from dragoman.base.machine.startup import keep_large_tensors_on_heap
 from dragoman.base.progress import Progress

@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dragoman.alignment.corpus import Corpus, Expectation, Links
-from dragoman.alignment.lexicon import Lexicon
-from dragoman.alignment.library import address, functions
-from dragoman.alignment.method import Arrays, ExpectationModel, MethodConfig, TrainingData
-from dragoman.alignment.pairs import Floats
-from dragoman.alignment.shapes import Shapes
+from dragoman.alignment.estimation.corpus import Corpus, Expectation, Links
+from dragoman.alignment.estimation.lexicon import Lexicon
+from dragoman.alignment.estimation.library import address, functions
+from dragoman.alignment.estimation.method import Arrays, ExpectationModel, MethodConfig, TrainingData
+from dragoman.alignment.estimation.pairs import Floats
+from dragoman.alignment.estimation.shapes import Shapes
 from dragoman.base.errors import ModelError
 
 _TENSIONS = (0.1, 14.0)

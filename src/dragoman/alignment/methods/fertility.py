@@ -15,12 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dragoman.alignment.corpus import Corpus, Expectation, Links
-from dragoman.alignment.lexicon import Lexicon
-from dragoman.alignment.library import FertilityModel, Sampler, SamplerSettings, address, check_memory, functions
-from dragoman.alignment.method import AlignmentModel, Arrays, MethodConfig, TrainingData
-from dragoman.alignment.pairs import NULL, Floats, WordPairs
-from dragoman.alignment.workers import Workers
+from dragoman.alignment.estimation.corpus import Corpus, Expectation, Links
+from dragoman.alignment.estimation.lexicon import Lexicon
+from dragoman.alignment.estimation.library import (
+    FertilityModel,
+    Sampler,
+    SamplerSettings,
+    address,
+    check_memory,
+    functions,
+)
+from dragoman.alignment.estimation.method import AlignmentModel, Arrays, MethodConfig, TrainingData
+from dragoman.alignment.estimation.pairs import NULL, Floats, WordPairs
+from dragoman.alignment.estimation.workers import Workers
 from dragoman.base.errors import ModelError
 
 _STAGES = (("IBM 1", 1), ("HMM", 2), ("fertility", 3))

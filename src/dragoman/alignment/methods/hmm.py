@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dragoman.alignment.corpus import Corpus, Expectation, Links
-from dragoman.alignment.lexicon import Lexicon
-from dragoman.alignment.library import JumpCounts, Jumps, address, check_memory, functions
-from dragoman.alignment.method import Arrays, ExpectationModel, MethodConfig, TrainingData
+from dragoman.alignment.estimation.corpus import Corpus, Expectation, Links
+from dragoman.alignment.estimation.lexicon import Lexicon
+from dragoman.alignment.estimation.library import JumpCounts, Jumps, address, check_memory, functions
+from dragoman.alignment.estimation.method import Arrays, ExpectationModel, MethodConfig, TrainingData
+from dragoman.alignment.estimation.pairs import Floats
 from dragoman.alignment.methods.ibm1 import IBM1
-from dragoman.alignment.pairs import Floats
 from dragoman.base.errors import ModelError
 
 

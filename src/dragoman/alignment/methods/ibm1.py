@@ -5,10 +5,10 @@ from typing import Any, Literal
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dragoman.alignment.corpus import Corpus, Expectation, Links
-from dragoman.alignment.lexicon import Lexicon
-from dragoman.alignment.method import PRIOR, Arrays, ExpectationModel, MethodConfig, TrainingData
-from dragoman.alignment.shapes import Shapes
+from dragoman.alignment.estimation.corpus import Corpus, Expectation, Links
+from dragoman.alignment.estimation.lexicon import Lexicon
+from dragoman.alignment.estimation.method import PRIOR, Arrays, ExpectationModel, MethodConfig, TrainingData
+from dragoman.alignment.estimation.shapes import Shapes
 
 
 class IBM1Config(MethodConfig):

@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dragoman.alignment.corpus import Corpus, Expectation, Links
-from dragoman.alignment.lexicon import Lexicon
-from dragoman.alignment.method import PRIOR, Arrays, ExpectationModel, MethodConfig, TrainingData
+from dragoman.alignment.estimation.corpus import Corpus, Expectation, Links
+from dragoman.alignment.estimation.lexicon import Lexicon
+from dragoman.alignment.estimation.method import PRIOR, Arrays, ExpectationModel, MethodConfig, TrainingData
+from dragoman.alignment.estimation.pairs import Floats, WordPairs
+from dragoman.alignment.estimation.shapes import Shapes
 from dragoman.alignment.methods.ibm1 import IBM1
-from dragoman.alignment.pairs import Floats, WordPairs
-from dragoman.alignment.shapes import Shapes
 from dragoman.base.errors import ModelError
 
 

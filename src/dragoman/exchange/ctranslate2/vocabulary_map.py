@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from dragoman.alignment.shortlist import Shortlist
+from dragoman.alignment.shortlists.shortlist import Shortlist
 from dragoman.base.log import warn
 from dragoman.exchange.ctranslate2.specification import token_names
 from dragoman.text.tokenizers import Tokenizers

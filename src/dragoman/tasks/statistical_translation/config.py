@@ -5,9 +5,9 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from dragoman.alignment.links.symmetrization import Symmetrization
 from dragoman.alignment.methods.hmm import HMMConfig
 from dragoman.alignment.methods.union import AlignmentMethod
-from dragoman.alignment.symmetrization import Symmetrization
 from dragoman.base.settings.config import Config
 from dragoman.data.cleaning.config import CleaningConfig
 from dragoman.data.corpora.corpus import Corpora, CorpusConfig

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from dragoman.alignment.workers import Workers
+from dragoman.alignment.estimation.workers import Workers
 from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import DataError
 from dragoman.base.log import info

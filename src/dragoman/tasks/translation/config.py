@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from dragoman.alignment.shortlist import ShortlistConfig
+from dragoman.alignment.shortlists.shortlist import ShortlistConfig
 from dragoman.alignment.word_aligner import AlignerConfig
 from dragoman.base.log import warn
 from dragoman.base.settings.config import Config

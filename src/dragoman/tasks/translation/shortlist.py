@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from dragoman.alignment.add_shortlist import placeholder_tokens
-from dragoman.alignment.shortlist import Shortlist, ShortlistConfig, provenance
+from dragoman.alignment.shortlists.add_shortlist import placeholder_tokens
+from dragoman.alignment.shortlists.shortlist import Shortlist, ShortlistConfig, provenance
 from dragoman.base.errors import DragomanError, ModelError
 from dragoman.base.log import info, warn
 from dragoman.checkpoint.folder import SHORTLIST

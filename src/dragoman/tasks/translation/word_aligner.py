@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dragoman.alignment.library import functions
-from dragoman.alignment.links import Alignment
+from dragoman.alignment.estimation.library import functions
+from dragoman.alignment.links.links import Alignment
 from dragoman.alignment.word_aligner import AlignerConfig, WordAligner
 from dragoman.base.errors import ConfigError, DragomanError, ModelError
 from dragoman.base.log import info, warn

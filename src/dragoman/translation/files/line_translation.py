@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
-from dragoman.alignment.links import Alignment, format_pharaoh
+from dragoman.alignment.links.links import Alignment, format_pharaoh
 from dragoman.base.companion import Companion
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.progress import Progress

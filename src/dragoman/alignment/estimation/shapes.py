@@ -5,10 +5,10 @@ from ctypes import byref
 
 import numpy as np
 
-from dragoman.alignment.corpus import Corpus, Expectation
-from dragoman.alignment.lexicon import Lexicon
-from dragoman.alignment.library import PositionTable, address, check_memory, functions
-from dragoman.alignment.pairs import Floats, Ints, Longs, WordPairs
+from dragoman.alignment.estimation.corpus import Corpus, Expectation
+from dragoman.alignment.estimation.lexicon import Lexicon
+from dragoman.alignment.estimation.library import PositionTable, address, check_memory, functions
+from dragoman.alignment.estimation.pairs import Floats, Ints, Longs, WordPairs
 
 
 class Shapes:

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from dragoman.alignment.corpus import Corpus, Expectation, Links
-from dragoman.alignment.lexicon import Lexicon
-from dragoman.alignment.pairs import WordPairs
-from dragoman.alignment.workers import Workers
+from dragoman.alignment.estimation.corpus import Corpus, Expectation, Links
+from dragoman.alignment.estimation.lexicon import Lexicon
+from dragoman.alignment.estimation.pairs import WordPairs
+from dragoman.alignment.estimation.workers import Workers
 from dragoman.base.settings.config import Config
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Literal, cast, get_args
 
-from dragoman.alignment.links import Alignment, sorted_alignment
+from dragoman.alignment.links.links import Alignment, sorted_alignment
 from dragoman.base.errors import ConfigError
 
 Symmetrization = Literal[

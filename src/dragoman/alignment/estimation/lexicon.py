@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.alignment.library import Pairs, address, functions
-from dragoman.alignment.pairs import NULL, Floats, Ints, Longs, WordPairs
-from dragoman.alignment.workers import Workers
+from dragoman.alignment.estimation.library import Pairs, address, functions
+from dragoman.alignment.estimation.pairs import NULL, Floats, Ints, Longs, WordPairs
+from dragoman.alignment.estimation.workers import Workers
 from dragoman.base.errors import ModelError, ResourceError
 
 _MISSING = 1e-7

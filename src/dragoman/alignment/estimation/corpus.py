@@ -6,10 +6,10 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from dragoman.alignment.lexicon import Lexicon
-from dragoman.alignment.library import Pairs, address, functions
-from dragoman.alignment.pairs import Floats, Ints, WordPairs
-from dragoman.alignment.workers import Workers
+from dragoman.alignment.estimation.lexicon import Lexicon
+from dragoman.alignment.estimation.library import Pairs, address, functions
+from dragoman.alignment.estimation.pairs import Floats, Ints, WordPairs
+from dragoman.alignment.estimation.workers import Workers
 
 _CHUNK_BLOCKS = 16
 """Number of blocks whose posterior probabilities are in memory at the same time."""

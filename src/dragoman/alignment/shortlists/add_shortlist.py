@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dragoman.alignment.shortlist import Shortlist, ShortlistConfig, provenance
+from dragoman.alignment.shortlists.shortlist import Shortlist, ShortlistConfig, provenance
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import info, quietly
 from dragoman.base.settings.load import Overrides, all_overrides, load_settings

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from pydantic import Field
 
-from dragoman.alignment.method import TrainingData
+from dragoman.alignment.estimation.method import TrainingData
+from dragoman.alignment.estimation.pairs import Ints, Longs, WordPairs
+from dragoman.alignment.estimation.workers import Workers
 from dragoman.alignment.methods.ibm1 import IBM1Config
 from dragoman.alignment.methods.union import AlignmentMethod
-from dragoman.alignment.pairs import Ints, Longs, WordPairs
-from dragoman.alignment.workers import Workers
 from dragoman.base.errors import DataError, ModelError
 from dragoman.base.progress import Progress
 from dragoman.base.settings.config import Config

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.alignment.pairs import Floats, Ints, Longs, WordPairs
+from dragoman.alignment.estimation.pairs import Floats, Ints, Longs, WordPairs
 from dragoman.base.errors import ResourceError
 from dragoman.native import build
 from dragoman.native.compiler import ALIGNMENT

@@ -8,7 +8,7 @@ from itertools import chain, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.alignment.words import UNKNOWN
+from dragoman.alignment.estimation.words import UNKNOWN
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
