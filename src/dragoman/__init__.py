@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from dragoman.base.log import quietly
     from dragoman.checkpoint.average import average
     from dragoman.client import AsyncClient, Client
-    from dragoman.data.cleaning.clean import check_data
     from dragoman.documents.document import translate_document
     from dragoman.evaluation.evaluate import evaluate
     from dragoman.evaluation.evaluate_alignments import evaluate_alignments
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from dragoman.prediction.predictor import Predictor
     from dragoman.serving.access.keys import Keys
     from dragoman.serving.server import serve
+    from dragoman.tasks.check import check_data
     from dragoman.tasks.compare import compare_data
     from dragoman.tasks.description import describe
     from dragoman.tasks.recipes import recipes
@@ -103,7 +103,7 @@ _MODULES = {
     "align": "alignment.align",
     "average": "checkpoint.average",
     "backtranslate": "augmentation.backtranslate",
-    "check_data": "data.cleaning.clean",
+    "check_data": "tasks.check",
     "compare_data": "tasks.compare",
     "describe": "tasks.description",
     "distill": "augmentation.distill",

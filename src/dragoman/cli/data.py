@@ -133,6 +133,16 @@ def check(
             "--copied-words", help="Drop pairs with identical sides of at least this many words; 0: keep them."
         ),
     ] = None,
+    mismatched: Annotated[
+        bool | None,
+        typer.Option(
+            "--mismatched/--no-mismatched", help="Drop pairs that are probably not translations of each other."
+        ),
+    ] = None,
+    aligner: Annotated[
+        Path | None,
+        typer.Option("--aligner", help="Aligner that scores pairs for --mismatched (default: one is trained)."),
+    ] = None,
     broken_utf8: Annotated[
         str | None,
         typer.Option(
@@ -175,11 +185,14 @@ def check(
         "source_code": source_code,
         "target_code": target_code,
     }
+    alignment = {"mismatched": mismatched, "aligner": aligner}
     scripts = {"source_scripts": source_script or None, "target_scripts": target_script or None}
     languages = {"source_language": source_language, "target_language": target_language}
     texts = {"text": text, "field": field, "documents": None if documents is None else documents.value}
     if text is not None or field is not None:
-        reject_options(_by_option_name({**pairs, **numbers, **scripts, **languages}), "with sentence pairs")
+        reject_options(
+            _by_option_name({**pairs, **numbers, **scripts, **languages, **alignment}), "with sentence pairs"
+        )
         rules = {**common, "scripts": script or None}
         report = _check_text({**texts, "jsonl": jsonl, "heading": heading}, rules, language, normalization.value)
     else:
@@ -190,7 +203,7 @@ def check(
         limits = {name: value or None for name, value in numbers.items() if value is not None}
         report = _check_pairs(
             {**pairs, "jsonl": jsonl},
-            {**_without_none({**common, **scripts}), **limits},
+            {**_without_none({**common, **scripts, **alignment}), **limits},
             languages,
             normalization.value,
         )
@@ -207,9 +220,9 @@ def _check_pairs(
 ) -> "CleaningReport":
     from dragoman.base.errors import ConfigError
     from dragoman.base.settings.load import parse_settings
-    from dragoman.data.cleaning.clean import check_data
     from dragoman.data.cleaning.config import CleaningConfig
     from dragoman.data.corpora.corpus import CorpusConfig
+    from dragoman.tasks.check import check_data
 
     given_forms = [name for name in ("source", "target", "tsv", "jsonl", "tmx") if corpus[name] is not None]
     if given_forms != ["source", "target"] and (len(given_forms) != 1 or given_forms[0] in ("source", "target")):
@@ -226,9 +239,9 @@ def _check_text(
 ) -> "CleaningReport":
     from dragoman.base.errors import ConfigError
     from dragoman.base.settings.load import parse_settings
-    from dragoman.data.cleaning.clean import check_data
     from dragoman.data.cleaning.config import TextCleaningConfig
     from dragoman.data.corpora.corpus import TextCorpusConfig
+    from dragoman.tasks.check import check_data
 
     if (corpus["text"] is None) == (corpus["jsonl"] is None) or (corpus["text"] and corpus["field"]):
         raise ConfigError(_USAGE)

@@ -1,5 +1,7 @@
 """Blocks: parts of a corpus that are processed and stored one by one, so that memory does not limit the corpus size."""
 
+import math
+import os
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
@@ -62,6 +64,39 @@ def is_whole_block(path: Path) -> bool:
     except (OSError, ValueError, KeyError, zipfile.BadZipFile):
         return False
     return True
+
+
+_VERDICTS = "verdicts.bin"
+
+
+def new_verdicts(folder: Path, count: int) -> NDArray[np.uint8]:
+    """Create the memory-mapped verdicts on the `count` items of the corpus with blocks in `folder`."""
+    return new_array(folder / _VERDICTS, (max(1, count),), np.uint8)
+
+
+def open_verdicts(folder: Path) -> NDArray[np.uint8]:
+    """Return the memory-mapped verdicts on the items of the corpus with blocks in `folder`. Kept items have 0."""
+    return np.memmap(folder / _VERDICTS, dtype=np.uint8, mode="r")
+
+
+def new_array(path: Path, shape: tuple[int, ...], dtype: type[np.generic]) -> NDArray[Any]:
+    """Create a memory-mapped array of zeros."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    with path.open("wb") as file:
+        if hasattr(os, "posix_fallocate"):  # reserves space, so that a full disk does not cause a SIGBUS later
+            os.posix_fallocate(file.fileno(), 0, size)
+        else:
+            file.truncate(size)
+    return np.memmap(path, dtype=dtype, mode="r+", shape=shape)
+
+
+def read_texts(path: Path, side: str, chosen: NDArray[np.bool_]) -> list[str]:
+    """Return the texts of one side of the chosen items of a block, which must have been stored.
+
+    chosen: (n,), one per item of the block; False for items that break a rule by themselves.
+    """
+    block_verdicts, joined, ends = read_block(path, "verdicts", side, f"{side}_ends")
+    return unpack_texts(joined, ends, np.flatnonzero(chosen[block_verdicts == 0]))
 
 
 def pack_texts(texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

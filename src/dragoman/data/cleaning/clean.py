@@ -1,29 +1,22 @@
 """Cleaning: checks a corpus against rules and stores it block by block, on all cores. A killed run can be resumed."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.files import atomic_write
-from dragoman.base.log import quietly
 from dragoman.base.progress import Progress
-from dragoman.base.settings.config import Config
-from dragoman.base.settings.load import PYTHON, parse_settings
 from dragoman.data.cleaning.blocks import block_file, divide_into_blocks, is_whole_block, pack_texts, write_block
 from dragoman.data.cleaning.cleaned_corpus import CleanedCorpus, CleanedTextCorpus
-from dragoman.data.cleaning.config import CleaningConfig, TextCleaningConfig
+from dragoman.data.cleaning.mismatches import PairScoring
 from dragoman.data.cleaning.report import RULES, CleaningReport
-from dragoman.data.cleaning.rules import Checked, PairRules, Rules, TextRules
-from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
-from dragoman.data.corpora.documents import read_passages
+from dragoman.data.cleaning.rules import Checked, Rules, TextRules
 from dragoman.data.corpora.items import Item
-from dragoman.data.corpora.readers import read_pairs
 from dragoman.data.workers import parallel_map
 from dragoman.text.normalization import Normalization
 
@@ -102,11 +95,13 @@ def clean(
     *,
     before: Sequence[CleanedCorpus] = (),
     normalizations: Sequence[Normalization] | None = None,
+    scoring: PairScoring | None = None,
 ) -> CleanedCorpus:
     """Check all items and store them in `folder`. Blocks from an earlier call are reused.
 
     normalizations: the Unicode normalisation of each side; None: no normalisation. before: see `CleanedCorpus`.
-    workers: number of processes; None: one per core. The number does not affect the result.
+    scoring: scores pairs for the rule `mismatched`, which requires `texts`. workers: number of processes; None: one per
+    core. The number does not affect the result.
 
     Raises DataError for invalid UTF-8 if the rules treat it as an error.
     """
@@ -122,7 +117,7 @@ def clean(
                 progress.update(sum(sizes))
         atomic_write(folder / _READ, json.dumps(sizes))
     starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
-    return cleaned(folder, starts, rules.config, before, rules.side_names)
+    return cleaned(folder, starts, rules.config, before, rules.side_names, scoring, workers)
 
 
 def _unchanged(rules: Rules) -> list[Normalization]:
@@ -138,62 +133,24 @@ def _missing_blocks(items: Iterable[Item], folder: Path, sizes: list[int]) -> It
             yield number, block
 
 
-C = TypeVar("C", bound=Config)
-
-
 def report_cleaning(
-    items: Iterable[Item], rules: Rules, workers: int | None = None, normalization: Normalization = "none"
+    items: Iterable[Item],
+    rules: Rules,
+    workers: int | None = None,
+    normalization: Normalization = "none",
+    scoring: PairScoring | None = None,
 ) -> CleaningReport:
     """Return a report of the items that cleaning would drop, without storing the corpus.
 
-    normalization: the Unicode normalisation of all texts. Memory does not grow with the corpus, but a temporary folder
-    does.
+    normalization: the Unicode normalisation of all texts. scoring: as in `clean`. Memory does not grow with the corpus,
+    but a temporary folder does.
 
     Raises DataError for invalid UTF-8 if the rules treat it as an error.
     """
     with TemporaryDirectory(prefix="dragoman-") as folder:
         forms = [normalization] * len(rules.sides)
-        report = clean(items, rules, Path(folder), False, workers, normalizations=forms).report
+        stores_texts = scoring is not None
+        report = clean(items, rules, Path(folder), stores_texts, workers, normalizations=forms, scoring=scoring).report
         dropped = {rule: np.array(lines) for rule, lines in report.dropped.items()}
         found = {kind: np.array(lines) for kind, lines in report.found.items()}
         return replace(report, dropped=dropped, found=found)
-
-
-def check_data(
-    corpus: CorpusConfig | TextCorpusConfig | Mapping[str, Any],
-    cleaning: CleaningConfig | TextCleaningConfig | Mapping[str, Any] | None = None,
-    *,
-    source_language: str | None = None,
-    target_language: str | None = None,
-    language: str | None = None,
-    normalization: Normalization = "nfc",
-    quiet: bool = False,
-) -> CleaningReport:
-    """Return a report of the sentence pairs or documents that cleaning would drop, by rule and with line numbers.
-
-    corpus: as in `data.train`, such as `{"source": …, "target": …}`. A corpus with `text` or `field` is plain text.
-    cleaning: settings of `data.cleaning` that differ from the defaults. The limit on subword tokens is not checked,
-    because there is no tokeniser yet. source_language, target_language: languages of pairs, as in `data`. language:
-    language of plain text. Text in scripts of other languages is dropped. normalization: as `text.normalization`.
-    Raises ConfigError for invalid settings, and DataError for files that cannot be read.
-    """
-    is_text = isinstance(corpus, TextCorpusConfig) or (
-        not isinstance(corpus, CorpusConfig) and any(corpus.get(key) is not None for key in ("text", "field"))
-    )
-    with quietly(quiet):
-        if is_text:
-            text = _config(corpus, TextCorpusConfig)
-            rules = _config(cleaning or {}, TextCleaningConfig).with_languages(language)
-            text_rules = TextRules(rules, str(text), single_lines=text.jsonl is not None)
-            return report_cleaning(read_passages(text), text_rules, normalization=normalization)
-        pairs = _config(corpus, CorpusConfig)
-        languages = pairs.languages(source_language, target_language)
-        config = _config(cleaning or {}, CleaningConfig).with_languages(*languages)
-        pair_rules = PairRules(config, str(pairs), side_names=pairs.side_names)
-        return report_cleaning(read_pairs(pairs), pair_rules, normalization=normalization)
-
-
-def _config(values: Config | Mapping[str, Any], config: type[C]) -> C:
-    if isinstance(values, config):
-        return values
-    return parse_settings(values, config, PYTHON)  # type: ignore[arg-type]

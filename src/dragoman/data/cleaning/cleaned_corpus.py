@@ -1,34 +1,30 @@
 """`CleanedCorpus`: the checked blocks of a corpus, and the verdicts that decide which items are kept."""
 
 import math
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.data.cleaning.blocks import block_file, has_array, read_block
+from dragoman.data.cleaning.blocks import block_file, has_array, new_array, new_verdicts, open_verdicts, read_block
 from dragoman.data.cleaning.config import CleaningConfig, TextCleaningConfig
 from dragoman.data.cleaning.duplicates import mark_duplicates
 from dragoman.data.cleaning.length_ratio import UsualRatio
+from dragoman.data.cleaning.mismatches import MismatchSearch, PairScoring
 from dragoman.data.cleaning.report import RULES, CleaningReport, FoundCount
 from dragoman.data.cleaning.rules import PairRules, TextRules
 from dragoman.text.scripts import main_script, scripts_of
 
-_VERDICTS, _LENGTHS = "verdicts.bin", "lengths.bin"
+_LENGTHS = "lengths.bin"
 
 
 WRONG_SCRIPT, DUPLICATES = 1 + RULES.index("wrong_script"), 1 + RULES.index("duplicates")
 DUPLICATES_BETWEEN, MAX_RATIO = 1 + RULES.index("duplicates_between"), 1 + RULES.index("max_ratio")
-
-
-def open_verdicts(folder: Path) -> NDArray[np.uint8]:
-    """Return the memory-mapped verdicts on the items of the corpus with blocks in `folder`. Kept items have 0."""
-    return np.memmap(folder / _VERDICTS, dtype=np.uint8, mode="r")
+MISMATCHED = 1 + RULES.index("mismatched")
 
 
 def text_bytes(folder: Path, starts: NDArray[np.int64], side: str) -> int:
@@ -39,17 +35,6 @@ def text_bytes(folder: Path, starts: NDArray[np.int64], side: str) -> int:
         kept = verdicts[starts[number] : starts[number + 1]][block_verdicts == 0] == 0
         total += int(np.diff(ends, prepend=0)[kept].sum())
     return total
-
-
-def _new_array(path: Path, shape: tuple[int, ...], dtype: type[np.unsignedinteger]) -> NDArray[Any]:
-    """Create a memory-mapped array of zeros."""
-    size = math.prod(shape) * np.dtype(dtype).itemsize
-    with path.open("wb") as file:
-        if hasattr(os, "posix_fallocate"):  # reserves space, so that a full disk does not cause a SIGBUS later
-            os.posix_fallocate(file.fileno(), 0, size)
-        else:
-            file.truncate(size)
-    return np.memmap(path, dtype=dtype, mode="r+", shape=shape)
 
 
 class CleanedCorpus:
@@ -71,16 +56,26 @@ class CleanedCorpus:
         config: CleaningConfig | TextCleaningConfig,
         before: Sequence["CleanedCorpus"] = (),
         side_names: Sequence[str] = (),
+        scoring: PairScoring | None = None,
+        workers: int | None = None,
     ) -> None:
-        """Apply the rules that need the whole corpus: duplicates, scripts and length ratios."""
+        """Apply the rules that need the whole corpus: duplicates, scripts, length ratios and mismatches.
+
+        scoring: required if `config.mismatched`. workers: number of processes that score pairs; None: one per core.
+        """
         self.folder, self.starts, self.before = folder, starts, before
         self._side_names = tuple(side_names) or self.sides
         self._details: dict[str, str] = {}
-        self._verdicts = _new_array(folder / _VERDICTS, (max(1, int(starts[-1])),), np.uint8)
+        self._verdicts = new_verdicts(folder, int(starts[-1]))
         for number in range(len(self)):
             (verdicts,) = read_block(block_file(folder, number), "verdicts")
             self._verdicts[starts[number] : starts[number + 1]] = verdicts
         self._apply_corpus_rules(config)
+        if isinstance(config, CleaningConfig) and config.checks_mismatches:
+            assert scoring is not None
+            search = MismatchSearch(scoring, folder, starts)
+            size = sum(text_bytes(folder, starts, side) for side in self.sides)
+            self._details["mismatched"] = search.mark(self._verdicts, MISMATCHED, size, workers)
         self.report = self._report()
 
     def __len__(self) -> int:
@@ -157,7 +152,7 @@ class CleanedCorpus:
 
         if len(self) == 0 or not has_array(block_file(self.folder, 0), "lengths"):
             return
-        lengths = _new_array(self.folder / _LENGTHS, (2, int(self.starts[-1])), np.uint32)
+        lengths = new_array(self.folder / _LENGTHS, (2, int(self.starts[-1])), np.uint32)
         for number in range(len(self)):
             verdicts, block = read_block(block_file(self.folder, number), "verdicts", "lengths")
             lengths[:, self.starts[number] : self.starts[number + 1]][:, verdicts == 0] = block

@@ -1,5 +1,6 @@
 """Settings of cleaning: `CleaningConfig` for sentence pairs, `TextCleaningConfig` for plain text."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -10,6 +11,7 @@ from dragoman.text.language_scripts import language_scripts
 from dragoman.text.scripts import parse_script
 
 _NEW_IN_VERSION_2 = ("version", "unescape")
+_MISMATCHES = ("mismatched", "aligner")
 
 RulesVersion = Literal[1, 2]
 
@@ -81,7 +83,8 @@ class BaseCleaningConfig(Config):
     @property
     def former(self) -> Self | None:
         """The same settings with version 1, or None if these have version 1 or settings that it lacks."""
-        if self.version == 1 or self.unescape or any(getattr(self, setting) for setting in self.side_scripts):
+        has_new_rules = self.unescape or getattr(self, "mismatched", False)
+        if self.version == 1 or has_new_rules or any(getattr(self, setting) for setting in self.side_scripts):
             return None
         return self.model_copy(update={"version": 1})
 
@@ -96,7 +99,7 @@ class BaseCleaningConfig(Config):
     def fingerprint(self, *excluded: str) -> str:
         """Return a description of the rules that determine which text is kept. excluded: settings to leave out."""
         new = _NEW_IN_VERSION_2 if self.version == 1 else ()  # the fingerprints of version 1 lack new settings
-        return self.model_dump_json(exclude={*excluded, *new})
+        return self.model_dump_json(exclude={*excluded, *new, *_MISMATCHES})
 
 
 class CleaningConfig(BaseCleaningConfig):
@@ -164,8 +167,33 @@ class CleaningConfig(BaseCleaningConfig):
         description="Drop pairs with identical sides if they contain at least this many words with letters. Shorter "
         "pairs are kept, because they may be names. null: keep all pairs.",
     )
+    mismatched: bool = Field(
+        default=False,
+        description="Drop pairs whose sides are probably not translations of each other, such as the pairs of shifted "
+        "lines. A word aligner scores the pairs, and the scores of artificial mismatches determine which scores are "
+        "dropped: at most about 2% of the good pairs. Requires at least 1,000 pairs.",
+    )
+    aligner: Path | None = Field(
+        default=None,
+        description="Folder of the aligner that scores pairs for `mismatched`, as `dragoman align --save` writes it; "
+        "null: an aligner is trained on the corpus. An aligner that was trained on the same corpus finds fewer "
+        "mismatches than null.",
+    )
     unescape: bool = _UNESCAPE
     version: RulesVersion = _VERSION
+
+    @model_validator(mode="after")
+    def _check_mismatches(self) -> Self:
+        if self.aligner is not None and not self.mismatched:
+            raise ValueError("`aligner` scores pairs for `mismatched`: set mismatched: true, or remove aligner")
+        if self.version == 1 and self.mismatched:
+            raise ValueError("version 1 of the rules does not support `mismatched`")
+        return self
+
+    @property
+    def checks_mismatches(self) -> bool:
+        """Whether pairs are dropped whose sides are probably not translations of each other."""
+        return self.enabled and self.mismatched
 
     @property
     def checks_ratio(self) -> bool:

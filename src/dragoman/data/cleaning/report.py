@@ -23,6 +23,7 @@ RULES = (
     "wrong_script",
     "duplicates",
     "duplicates_between",
+    "mismatched",
 )
 """The rules, with the names of their settings, in the order of the table. Each item counts for only one rule."""
 
@@ -45,6 +46,7 @@ _TITLES = {
     "wrong_script": "wrong script",
     "duplicates": "duplicate pair",
     "duplicates_between": "in another corpus",
+    "mismatched": "mismatched sides",
 }
 _DOCUMENT_TITLES = {"empty": "empty", "duplicates": "duplicate document"}
 

@@ -98,12 +98,14 @@ class CorpusContents:
         cleaning: AnyCleaning,
         folder: Path,
         before: Sequence["CorpusContents"] = (),
+        scoring: str = "",
     ) -> None:
-        """Compute the digests of all files. folder: as in `file_digest`.
+        """Compute the digests of all files. folder: as in `file_digest`. scoring: fingerprint of the `PairScoring`.
 
         Raises DataError if a file is missing or not a regular file.
         """
         self.corpus, self.cleaning, self._folder, self._before = corpus, cleaning, folder, before
+        self._scoring = scoring
         self._digests = [file_digest(path, folder) for path in corpus.files]
         self._large = sum((archive_of(path) or path).stat().st_size for path in corpus.files) > _SMALL
 
@@ -112,7 +114,7 @@ class CorpusContents:
         return _digest(
             "cleaned",
             repr(self.corpus.selection),
-            _rules(self.cleaning),
+            self._rules,
             repr(vectors),
             *self._digests,
             *self._earlier_parts(),
@@ -124,7 +126,7 @@ class CorpusContents:
         parts = [
             _FORMAT[self._large and isinstance(text, TextConfig)],
             repr(self.corpus.selection),
-            _rules(self.cleaning),
+            self._rules,
             _subwords(text, sample) + extra,
         ]
         parts += self._digests
@@ -142,6 +144,11 @@ class CorpusContents:
         contents.cleaning = former
         return contents.token_fingerprint(text, sample, extra)
 
+    @property
+    def _rules(self) -> str:
+        """The settings without `duplicates_between`, because fingerprints contain the earlier corpora instead."""
+        return self.cleaning.fingerprint("duplicates_between") + self._scoring
+
     def _earlier_parts(self) -> list[str]:
         return [part for each in self._before for part in ("before", repr(each.corpus.selection), *each._digests)]
 
@@ -157,11 +164,6 @@ class CorpusContents:
         parts = [f"{each.cleaned_fingerprint(vectors)} {each.corpus.weight}" for each in contents]
         parts += [file_digest(path, contents[0]._folder) for path in text.subword.files]
         return _digest("vocabulary", _subwords(text, sample), repr(temperature), *parts)
-
-
-def _rules(cleaning: AnyCleaning) -> str:
-    """Return the settings without `duplicates_between`, because fingerprints contain the earlier corpora instead."""
-    return cleaning.fingerprint("duplicates_between")
 
 
 def _subwords(text: TextConfig | Tokenizers, sample: int) -> str:

@@ -19,6 +19,7 @@ from dragoman.data.batches.epoch import Part, epoch_weights
 from dragoman.data.cleaning.clean import clean
 from dragoman.data.cleaning.cleaned_corpus import CleanedCorpus
 from dragoman.data.cleaning.config import CleaningConfig, TextCleaningConfig
+from dragoman.data.cleaning.mismatches import PairScoring
 from dragoman.data.cleaning.report import SETTING, CleaningReport, FoundCount
 from dragoman.data.cleaning.rules import Rules
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
@@ -72,7 +73,8 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
     """Prepares corpora of any kind. The fields are the arguments of `prepare`.
 
     unit: name of the items that are counted, such as pairs. dataset: class that opens prepared folders. hint: end of
-    the warning about dropped items, on how to list them. vectors: whether the source consists of feature vectors.
+    the warning about dropped items, on how to list them. scoring: as in `clean`. vectors: whether the source consists
+    of feature vectors.
     """
 
     corpora: tuple[Corpus, ...]
@@ -86,15 +88,17 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
     unit: ClassVar[str]
     dataset: ClassVar[type[Dataset]]
     hint: ClassVar[str] = ""
+    scoring: PairScoring | None = field(default=None, init=False)
     vectors: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         """Compute the digests of all corpora. Raises ConfigError for contradictory settings."""
         epoch_weights(self.corpora, [1] * len(self.corpora), self.temperature)
         self.contents: list[CorpusContents] = []
+        scoring = "" if self.scoring is None else self.scoring.fingerprint
         for index, corpus in enumerate(self.corpora):
             before = [self.contents[other] for other in self.earlier_corpora(index)]
-            self.contents.append(CorpusContents(corpus, self.cleaning_of(corpus), self.folder, before))
+            self.contents.append(CorpusContents(corpus, self.cleaning_of(corpus), self.folder, before, scoring))
         self.cleaned: dict[int, CleanedCorpus] = {}
         self.reused: dict[str, Opened] = {}
 
@@ -278,7 +282,13 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
                 path.mkdir(exist_ok=True)
                 items, rules = self.read(corpus), self.rules(corpus)
                 self.cleaned[index] = clean(
-                    items, rules, path, workers=self.workers, before=before, normalizations=self.normalizations
+                    items,
+                    rules,
+                    path,
+                    workers=self.workers,
+                    before=before,
+                    normalizations=self.normalizations,
+                    scoring=self.scoring,
                 )
             except OSError as error:  # errors in the files of the corpus are DataErrors
                 raise unwritable(path, error) from error

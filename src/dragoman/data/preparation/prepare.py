@@ -7,6 +7,7 @@ from pathlib import Path
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import info
 from dragoman.data.cleaning.config import CleaningConfig, TextCleaningConfig
+from dragoman.data.cleaning.mismatches import PairScoring
 from dragoman.data.cleaning.report import LENGTH_LIMITS, CleaningReport
 from dragoman.data.cleaning.rules import PairRules, TextRules
 from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
@@ -31,6 +32,7 @@ def prepare(
     workers: int | None = None,
     marking: PairMarker | None = None,
     languages: tuple[str | None, str | None] = (None, None),
+    scoring: PairScoring | None = None,
 ) -> PreparedCorpora:
     """Clean and tokenise corpora, or reuse the result of an earlier call in `folder`. The log states which.
 
@@ -38,17 +40,19 @@ def prepare(
     temperature: see `epoch_weights`. sample: maximum number of bytes, see `learn_vocabulary`. workers: number of
     processes; None: one per core. marking: inserts symbols into the pairs. The vocabulary contains these symbols, but
     is learned from text without them. languages: codes of the source and the target language, whose scripts cleaning
-    expects, except in corpora that name other languages.
+    expects, except in corpora that name other languages. scoring: scores pairs if `cleaning.mismatched`.
 
     A corpus is reused if the contents of its files, the cleaning rules, its tags, the marking, and the subword settings
     (or tokenizers) are the same. It is verified when it is opened, and prepared again if it is damaged. A call that was
     killed is resumed by the next call. If several processes use the same folder, one of them prepares the corpora while
     the others wait. Raises DataError if a corpus cannot be read or no pair is kept, and ConfigError if the tokenizers
-    lack a tag or do not support the marking.
+    lack a tag or do not support the marking, or if mismatches are sought among feature vectors.
     """
     corpora = (corpora,) if isinstance(corpora, CorpusConfig) else tuple(corpora)
     folder = Path(folder)
-    return _PairPreparation(corpora, cleaning, text, folder, temperature, sample, workers, marking, languages).run()
+    return _PairPreparation(
+        corpora, cleaning, text, folder, temperature, sample, workers, marking, languages, scoring
+    ).run()
 
 
 def prepare_texts(
@@ -79,6 +83,7 @@ def prepare_texts(
 class _PairPreparation(Preparation[CorpusConfig, CleaningConfig]):
     marking: PairMarker | None = None
     languages: tuple[str | None, str | None] = (None, None)
+    scoring: PairScoring | None = None
 
     unit = "pairs"
     dataset = Dataset
@@ -95,6 +100,8 @@ class _PairPreparation(Preparation[CorpusConfig, CleaningConfig]):
                 raise ConfigError("a source of feature vectors does not support tags: remove tags and target_language")
             self.text = text.model_copy(update={"tags": tuple(tags)})
         self.vectors = text.reads_vectors if isinstance(text, Tokenizers) else text.vectors is not None
+        if self.vectors and self.cleaning.checks_mismatches:
+            raise ConfigError("feature vectors have no words, so that data.cleaning.mismatched cannot score them")
         super().__post_init__()
 
     def read(self, corpus: CorpusConfig) -> Iterator[Pair]:

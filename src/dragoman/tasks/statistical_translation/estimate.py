@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from dragoman.alignment.estimation.workers import Workers
+from dragoman.alignment.pair_scoring import pair_scoring
 from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import DataError
 from dragoman.base.log import info
@@ -70,7 +71,12 @@ class Estimation:
         report(check_pairs(run.data.corpora, [held_out], run.data.source_language, run.data.target_language))
         languages = run.data.source_language, run.data.target_language
         prepared = prepare(
-            run.data.corpora, run.data.cleaning, run.text, run.out.parent / "prepared", languages=languages
+            run.data.corpora,
+            run.data.cleaning,
+            run.text,
+            run.out.parent / "prepared",
+            languages=languages,
+            scoring=pair_scoring(run.data.cleaning),
         )
         with Workers(self._threads) as workers:
             model = self._build(prepared, workers)

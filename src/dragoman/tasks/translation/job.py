@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from dragoman.alignment.pair_scoring import pair_scoring
 from dragoman.alignment.word_aligner import AlignerConfig
 from dragoman.base.errors import ConfigError
 from dragoman.base.log import info, warn
@@ -125,6 +126,7 @@ class TranslationJob(CorpusJob):
             sample,
             marking=marking,
             languages=(data.source_language, data.target_language),
+            scoring=pair_scoring(data.cleaning),
         )
         self.check_unknown()
         pairs = len(self.prepared.dataset)

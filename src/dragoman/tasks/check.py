@@ -1,0 +1,61 @@
+"""`check_data` reports what cleaning would drop from a corpus."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from dragoman.alignment.pair_scoring import pair_scoring
+from dragoman.base.log import quietly
+from dragoman.base.settings.config import Config
+from dragoman.base.settings.load import PYTHON, parse_settings
+from dragoman.data.cleaning.clean import report_cleaning
+from dragoman.data.cleaning.config import CleaningConfig, TextCleaningConfig
+from dragoman.data.cleaning.report import CleaningReport
+from dragoman.data.cleaning.rules import PairRules, TextRules
+from dragoman.data.corpora.corpus import CorpusConfig, TextCorpusConfig
+from dragoman.data.corpora.documents import read_passages
+from dragoman.data.corpora.readers import read_pairs
+from dragoman.text.normalization import Normalization
+
+C = TypeVar("C", bound=Config)
+
+
+def check_data(
+    corpus: CorpusConfig | TextCorpusConfig | Mapping[str, Any],
+    cleaning: CleaningConfig | TextCleaningConfig | Mapping[str, Any] | None = None,
+    *,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    language: str | None = None,
+    normalization: Normalization = "nfc",
+    quiet: bool = False,
+) -> CleaningReport:
+    """Return a report of the sentence pairs or documents that cleaning would drop, by rule and with line numbers.
+
+    corpus: as in `data.train`, such as `{"source": …, "target": …}`. A corpus with `text` or `field` is plain text.
+    cleaning: settings of `data.cleaning` that differ from the defaults. The limit on subword tokens is not checked,
+    because there is no tokeniser yet. source_language, target_language: languages of pairs, as in `data`. language:
+    language of plain text. Text in scripts of other languages is dropped. normalization: as `text.normalization`.
+    Raises ConfigError for invalid settings, DataError for files that cannot be read, and ModelError if
+    `cleaning.aligner` is not an aligner.
+    """
+    is_text = isinstance(corpus, TextCorpusConfig) or (
+        not isinstance(corpus, CorpusConfig) and any(corpus.get(key) is not None for key in ("text", "field"))
+    )
+    with quietly(quiet):
+        if is_text:
+            text = _config(corpus, TextCorpusConfig)
+            rules = _config(cleaning or {}, TextCleaningConfig).with_languages(language)
+            text_rules = TextRules(rules, str(text), single_lines=text.jsonl is not None)
+            return report_cleaning(read_passages(text), text_rules, normalization=normalization)
+        pairs = _config(corpus, CorpusConfig)
+        languages = pairs.languages(source_language, target_language)
+        config = _config(cleaning or {}, CleaningConfig).with_languages(*languages)
+        pair_rules = PairRules(config, str(pairs), side_names=pairs.side_names)
+        scoring = pair_scoring(config)
+        return report_cleaning(read_pairs(pairs), pair_rules, normalization=normalization, scoring=scoring)
+
+
+def _config(values: Config | Mapping[str, Any], config: type[C]) -> C:
+    if isinstance(values, config):
+        return values
+    return parse_settings(values, config, PYTHON)  # type: ignore[arg-type]
