@@ -120,8 +120,12 @@ def _recipe(out: Path, folder: Path, source: str, target: str) -> dict[str, Any]
 
 
 def _write_corpus(folder: Path, source: str, target: str) -> tuple[list[str], list[str]]:
-    """Generate the corpus, write it to files, and return both sides of the test set."""
+    """Generate the corpus, write it to files, and return both sides of the test set.
+
+    The gold alignments of the test set are written for English and German.
+    """
     from dragoman.base.files import atomic_write
+    from dragoman.lecture.grammar.alignments import align_english_german
     from dragoman.lecture.grammar.corpus import generate
 
     folder.mkdir(exist_ok=True)
@@ -130,6 +134,10 @@ def _write_corpus(folder: Path, source: str, target: str) -> tuple[list[str], li
         for language in (source, target):
             text = "".join(getattr(sentence, language) + "\n" for sentence in sentences)
             atomic_write(folder / f"{part}.{language}", text)
+    if {source, target} == {"en", "de"}:
+        gold = [align_english_german(corpus.derivations[sentence]) for sentence in corpus.test]
+        links = "".join(f"{(each if source == 'en' else each.reversed()).pharaoh()}\n" for each in gold)
+        atomic_write(folder / f"test.{source}-{target}.links", links)
     return [getattr(each, source) for each in corpus.test], [getattr(each, target) for each in corpus.test]
 
 

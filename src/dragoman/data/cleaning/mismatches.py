@@ -88,7 +88,8 @@ def _cumulative_shares(scores: Iterable[NDArray[np.floating]]) -> NDArray[np.flo
     for each in scores:
         bins = np.ceil((each[~np.isnan(each)].astype(np.float64) - _LOWEST) * _BINS_PER_UNIT)
         counts += np.bincount(np.clip(bins, 0, len(counts) - 1).astype(np.int64), minlength=len(counts))
-    return counts.cumsum() / max(1, counts.sum())
+    shares: NDArray[np.float64] = counts.cumsum() / max(1, counts.sum())
+    return shares
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,16 @@ def prepare(
     corpora = (corpora,) if isinstance(corpora, CorpusConfig) else tuple(corpora)
     folder = Path(folder)
     return _PairPreparation(
-        corpora, cleaning, text, folder, temperature, sample, workers, marking, languages, scoring
+        corpora,
+        cleaning,
+        text,
+        folder,
+        temperature,
+        sample,
+        workers,
+        marking=marking,
+        languages=languages,
+        scoring=scoring,
     ).run()
 
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from dragoman.base.log import info
 from dragoman.data.batches.permutation import hash_numbers
-from dragoman.data.cleaning.blocks import block_file, read_block, unpack_texts
-from dragoman.data.cleaning.cleaned_corpus import CleanedCorpus, open_verdicts, text_bytes
+from dragoman.data.cleaning.blocks import block_file, open_verdicts, read_block, unpack_texts
+from dragoman.data.cleaning.cleaned_corpus import CleanedCorpus, text_bytes
 from dragoman.data.workers import Workers
 from dragoman.text.pieces import LONGEST_RUN
 from dragoman.text.tokenizers import TextConfig, Tokenizers, train_tokenizers

@@ -17,6 +17,7 @@ from dragoman.lecture.grammar.function_words import (
 )
 from dragoman.lecture.grammar.nouns import NOUNS
 from dragoman.lecture.grammar.numerals import MONTHS, WEEKDAYS, english_number, english_ordinal, english_year
+from dragoman.lecture.grammar.origins import Word, single_words, within
 from dragoman.lecture.grammar.places import PLACES
 from dragoman.lecture.grammar.tree import (
     Argument,
@@ -47,32 +48,44 @@ _NO_VOWEL = ("uni", "use", "euro")
 
 def realise(utterance: Utterance) -> str:
     """Return the English sentence of an utterance."""
+    return sentence(utterance_words(utterance), "?" if utterance.question else ".")
+
+
+def utterance_words(utterance: Utterance) -> list[str]:
+    """Return the words of an utterance with their origins, and commas."""
     clause = utterance.clause
     if utterance.question:
         words = _question(clause, utterance.question)
     else:
         words = statement(clause, fronted=utterance.fronted and utterance.second is None)
+    words = within("clause", words)
     if utterance.second is not None:
         simple = utterance.conjunction in ("if", "when")
-        second = [CONJUNCTIONS[utterance.conjunction][0], *statement(utterance.second, simple=simple)]
+        conjunction = Word(CONJUNCTIONS[utterance.conjunction][0], "conjunction")
+        second = [conjunction, *within("second", statement(utterance.second, simple=simple))]
         if utterance.fronted:
             words = [*second, ",", *words]
         else:
             comma = [","] if utterance.conjunction not in SUBORDINATING else []
             words = [*words, *comma, *second]
     if utterance.address:
-        words = [*words, ",", " and ".join(utterance.address)]
-    return sentence(_articles(words), "?" if utterance.question else ".")
+        words = [*words, ",", Word(" and ".join(utterance.address), "address")]
+    return _articles(words)
 
 
 def _articles(words: list[str]) -> list[str]:
-    fixed = " ".join(words).replace("can not ", "cannot ").split(" ")
+    fixed: list[str] = []
+    for word in single_words(words):
+        if word == "not" and fixed and fixed[-1] == "can":
+            fixed[-1] += word
+        else:
+            fixed.append(word)
     for index, word in enumerate(fixed[:-1]):
         following = fixed[index + 1]
         if (word == "a" and following[0] in "aeiou" and not following.startswith(_NO_VOWEL)) or (
             word == "a" and following.startswith("hon")
         ):
-            fixed[index] = "an"
+            fixed[index] += "n"
     return fixed
 
 
@@ -80,15 +93,16 @@ def noun_phrase(argument: Argument, subject: bool = False) -> list[str]:
     """Return the words of an argument."""
     match argument:
         case Name():
-            return [argument.name]
+            return [Word(argument.name, "name")]
         case Pair():
-            return [*noun_phrase(argument.first), "and", *noun_phrase(argument.second)]
+            first, second = noun_phrase(argument.first), noun_phrase(argument.second)
+            return [*within("first", first), Word("and", "and"), *within("second", second)]
         case Impersonal():
-            return ["it"]
+            return [Word("it", "pronoun")]
         case Gap():
             return []
         case Pronoun():
-            return [_pronoun(argument, subject)]
+            return [Word(_pronoun(argument, subject), "pronoun")]
         case Phrase():
             return _phrase(argument)
 
@@ -101,37 +115,38 @@ def _pronoun(pronoun: Pronoun, subject: bool) -> str:
 
 
 def _phrase(phrase: Phrase) -> list[str]:
-    noun = NOUNS[phrase.noun].english[phrase.plural]
+    noun = Word(NOUNS[phrase.noun].english[phrase.plural], "noun")
     if phrase.determiner == "of" and phrase.possessor is not None:
-        owner = noun_phrase(phrase.possessor)
+        owner = within("possessor", noun_phrase(phrase.possessor))
         determiner = [*owner[:-1], owner[-1] + "'s"]
     elif phrase.determiner == "number":
-        determiner = [english_number(phrase.number)]
+        determiner = [Word(english_number(phrase.number), "determiner")]
     elif phrase.determiner == "this":
-        determiner = ["these" if phrase.plural else "this"]
+        determiner = [Word("these" if phrase.plural else "this", "determiner")]
     else:
-        determiner = [] if phrase.determiner == "bare" else [phrase.determiner]
+        determiner = [] if phrase.determiner == "bare" else [Word(phrase.determiner, "determiner")]
     adjective = []
     if phrase.adjective:
-        adjective = [ADJECTIVES[phrase.adjective].english[2 if phrase.superlative else 0]]
+        form = ADJECTIVES[phrase.adjective].english[2 if phrase.superlative else 0]
+        adjective = [Word(form, "adjective")]
     words = [*determiner, *adjective, noun]
     if phrase.place is not None:
-        words += place_phrase(phrase.place, goal=False)
+        words += within("place", place_phrase(phrase.place, goal=False))
     if phrase.relative is not None:
-        words += _relative(phrase, phrase.relative)
+        words += within("relative", _relative(phrase, phrase.relative))
     return words
 
 
 def _relative(phrase: Phrase, clause: Clause) -> list[str]:
     person = NOUNS[phrase.noun].kind == "person"
     if isinstance(clause.subject, Gap):
-        return ["who" if person else "that", *statement(clause)]
-    return ["that", *statement(clause)]
+        return [Word("who" if person else "that", "pronoun"), *statement(clause)]
+    return [Word("that", "pronoun"), *statement(clause)]
 
 
 def place_phrase(place: Phrase, goal: bool) -> list[str]:
     """Return a place with its preposition."""
-    return [PLACES[place.noun].english[goal], *noun_phrase(place)]
+    return [Word(PLACES[place.noun].english[goal], "preposition"), *noun_phrase(place)]
 
 
 def time_phrase(time: Time) -> str:
@@ -160,16 +175,22 @@ def statement(clause: Clause, fronted: bool = False, simple: bool = False) -> li
 
     fronted: put the time expression first. simple: use the simple instead of the progressive form.
     """
-    front = [time_phrase(clause.time)] if fronted and clause.time else []
+    front = [Word(time_phrase(clause.time), clause.time.origin)] if fronted and clause.time else []
     agree = features(clause.subject, "en")
-    subject = ["there"] if clause.verb == "exist" else noun_phrase(clause.subject, subject=True)
+    subject = _subject(clause)
     if clause.verb == "exist" and clause.object is not None:
         agree = features(clause.object, "en")
     auxiliary, main = _verbs(clause, agree, simple=simple)
-    negation = [clause.negation] if clause.negation and not _none(clause) else []
-    adverb = [FREQUENCIES[clause.frequency][0]] if clause.frequency else []
+    negation = [Word(clause.negation, "negation")] if clause.negation and not _none(clause) else []
+    adverb = [Word(FREQUENCIES[clause.frequency][0], "frequency")] if clause.frequency else []
     words = [*subject, *auxiliary, *negation, *adverb, *main] if auxiliary else [*subject, *negation, *adverb, *main]
     return [*front, *words, *_complements(clause, time=not fronted)]
+
+
+def _subject(clause: Clause) -> list[str]:
+    if clause.verb == "exist":
+        return [Word("there", "subject.pronoun")]
+    return within("subject", noun_phrase(clause.subject, subject=True))
 
 
 def _none(clause: Clause) -> bool:
@@ -179,14 +200,14 @@ def _none(clause: Clause) -> bool:
 
 def _question(clause: Clause, question: str) -> list[str]:
     if question == "who":
-        return ["who", *statement(clause)]
+        return [Word("who", "question"), *statement(clause)]
     agree = features(clause.object if clause.verb == "exist" and clause.object else clause.subject, "en")
-    subject = ["there"] if clause.verb == "exist" else noun_phrase(clause.subject, subject=True)
     auxiliary, main = _verbs(clause, agree, support=True)
-    head = [] if question == "yesno" else ["what" if question == "what" else QUESTION_WORDS[question][0]]
-    negation = [clause.negation] if clause.negation else []
-    adverb = [FREQUENCIES[clause.frequency][0]] if clause.frequency else []
-    return [*head, *auxiliary, *subject, *negation, *adverb, *main, *_complements(clause, time=True)]
+    head = "" if question == "yesno" else "what" if question == "what" else QUESTION_WORDS[question][0]
+    negation = [Word(clause.negation, "negation")] if clause.negation else []
+    adverb = [Word(FREQUENCIES[clause.frequency][0], "frequency")] if clause.frequency else []
+    words = [*auxiliary, *_subject(clause), *negation, *adverb, *main]
+    return [Word(head, "question"), *words, *_complements(clause, time=True)]
 
 
 def _be(agree: Features, past: bool) -> str:
@@ -207,25 +228,34 @@ def _verbs(clause: Clause, agree: Features, support: bool = False, simple: bool 
     be = clause.verb in ("be", "exist")
     lemma = "be" if be else VERBS[clause.verb].english[0] if clause.verb in VERBS else clause.verb
     support = support or clause.negation == "not"
+    main = _main_verb(lemma)
     if clause.modal in _MODALS:
-        auxiliary = _MODALS[clause.modal][clause.tense == "past"]
-        return [auxiliary], [lemma]
+        return [Word(_MODALS[clause.modal][clause.tense == "past"], "verb.modal")], main
     if clause.modal:
         bare, past, present = ("have", "had", "has") if clause.modal == "must" else ("want", "wanted", "wants")
+        to = Word("to", "verb.to")
         if support:
-            return [_DO[clause.tense][third]], [bare, "to", lemma]
-        return [], [past if clause.tense == "past" else present if third else bare, "to", lemma]
+            return [Word(_DO[clause.tense][third], "verb.auxiliary")], [Word(bare, "verb.modal"), to, *main]
+        return [], [Word(past if clause.tense == "past" else present if third else bare, "verb.modal"), to, *main]
     if clause.tense == "future":
-        return ["will"], [lemma]
+        return [Word("will", "verb.future")], main
     if be:
-        return [_be(agree, clause.tense == "past")], []
+        return [Word(_be(agree, clause.tense == "past"), "verb.main")], []
     if clause.tense == "present" and not simple and progressive(clause):
-        return [_be(agree, False)], [VERBS[clause.verb].english[2] if clause.verb in VERBS else lemma + "ing"]
+        form = VERBS[clause.verb].english[2] if clause.verb in VERBS else lemma + "ing"
+        return [Word(_be(agree, False), "verb.auxiliary")], _main_verb(form)
     if support:
-        return [_DO[clause.tense][third]], [lemma]
+        return [Word(_DO[clause.tense][third], "verb.auxiliary")], main
     if clause.tense == "past":
-        return [], [VERBS[clause.verb].english[1] if clause.verb in VERBS else _PASTS[clause.verb]]
-    return [], [third_person(lemma) if third else lemma]
+        form = VERBS[clause.verb].english[1] if clause.verb in VERBS else _PASTS[clause.verb]
+        return [], _main_verb(form)
+    return [], _main_verb(third_person(lemma)) if third else main
+
+
+def _main_verb(form: str) -> list[str]:
+    """Return the words of a verb and of its particle, as in `wakes up` or `waits for`."""
+    verb, _, particle = form.partition(" ")
+    return [Word(verb, "verb.main"), Word(particle, "verb.particle")]
 
 
 def progressive(clause: Clause) -> bool:
@@ -254,11 +284,11 @@ def quality_phrase(quality: Quality) -> list[str]:
     """Return a predicate adjective with its comparison."""
     adjective = ADJECTIVES[quality.adjective].english
     if quality.degree == "positive" or quality.than is None:
-        return [adjective[0]]
-    than = noun_phrase(quality.than)
+        return [Word(adjective[0], "adjective")]
+    than = within("standard", noun_phrase(quality.than))
     if quality.degree == "more":
-        return [adjective[1], "than", *than]
-    return ["as", adjective[0], "as", *than]
+        return [Word(adjective[1], "adjective"), Word("than", "than"), *than]
+    return [Word("as", "degree"), Word(adjective[0], "adjective"), Word("as", "than"), *than]
 
 
 def _complements(clause: Clause, time: bool) -> list[str]:
@@ -267,23 +297,24 @@ def _complements(clause: Clause, time: bool) -> list[str]:
     frame = verb.frame if verb else ""
     early = isinstance(clause.receiver, Pronoun) and clause.verb not in _ALWAYS_TO
     if early and clause.receiver is not None:
-        words += noun_phrase(clause.receiver)
+        words += within("receiver", noun_phrase(clause.receiver))
     if _none(clause) and isinstance(clause.object, Phrase):
-        words += noun_phrase(replace(clause.object, determiner="no"))
+        words += within("object", noun_phrase(replace(clause.object, determiner="no")))
     elif clause.object is not None:
-        words += noun_phrase(clause.object)
+        words += within("object", noun_phrase(clause.object))
     if clause.receiver is not None and not early:
-        words += ["to", *noun_phrase(clause.receiver)]
+        words += within("receiver", [Word("to", "preposition"), *noun_phrase(clause.receiver)])
     if clause.quality is not None:
-        words += quality_phrase(clause.quality)
+        words += within("quality", quality_phrase(clause.quality))
     if clause.manner:
-        words.append(MANNERS[clause.manner][0])
+        words.append(Word(MANNERS[clause.manner][0], "manner"))
     if clause.place is not None:
-        words += place_phrase(clause.place, goal=frame == "go")
+        words += within("place", place_phrase(clause.place, goal=frame == "go"))
     if clause.vehicle:
-        words.append(VEHICLES[clause.vehicle][0])
+        words.append(Word(VEHICLES[clause.vehicle][0], "vehicle"))
     if clause.time is not None and time:
-        words.append(time_phrase(clause.time))
+        words.append(Word(time_phrase(clause.time), clause.time.origin))
     if clause.complement is not None:
-        words += [COMPLEMENTIZERS[frame][0], *statement(clause.complement)]
+        complementizer = Word(COMPLEMENTIZERS[frame][0], "complementizer")
+        words += [complementizer, *within("complement", statement(clause.complement))]
     return words

@@ -18,6 +18,7 @@ from dragoman.lecture.grammar.function_words import (
 )
 from dragoman.lecture.grammar.german_nominals import noun_phrase, relative_pronoun
 from dragoman.lecture.grammar.numerals import MONTHS, WEEKDAYS, german_number, german_ordinal, german_year
+from dragoman.lecture.grammar.origins import Word, origins_of, within
 from dragoman.lecture.grammar.places import PLACES
 from dragoman.lecture.grammar.tree import (
     Argument,
@@ -46,6 +47,11 @@ _UNITS = ("Tagen", "Wochen", "Monaten", "Jahren")
 
 def realise(utterance: Utterance) -> str:
     """Return the German sentence of an utterance."""
+    return sentence(utterance_words(utterance), "?" if utterance.question else ".")
+
+
+def utterance_words(utterance: Utterance) -> list[str]:
+    """Return the words of an utterance with their origins, and commas."""
     clause = utterance.clause
     if utterance.question:
         words = _question(clause, utterance.question)
@@ -53,19 +59,21 @@ def realise(utterance: Utterance) -> str:
         words = _order(clause, "time" if utterance.fronted and utterance.second is None else "subject")
     else:
         words = _order(clause, "none")
+    words = within("clause", words)
     if utterance.second is not None:
         conjunction = CONJUNCTIONS[utterance.conjunction][1]
         if utterance.conjunction == "when" and clause.tense == "past":
             conjunction = "als"
+        conjunction = Word(conjunction, "conjunction")
         if utterance.conjunction in SUBORDINATING:
-            second = [conjunction, *_order(utterance.second, "final")]
+            second = [conjunction, *within("second", _order(utterance.second, "final"))]
             words = [*second, ",", *words] if utterance.fronted else [*words, ",", *second]
         else:
             comma = [","] if utterance.conjunction == "but" else []
-            words = [*words, *comma, conjunction, *_order(utterance.second, "subject")]
+            words = [*words, *comma, conjunction, *within("second", _order(utterance.second, "subject"))]
     if utterance.address:
-        words = [*words, ",", " und ".join(map(address, utterance.address))]
-    return sentence(words, "?" if utterance.question else ".")
+        words = [*words, ",", Word(" und ".join(map(address, utterance.address)), "address")]
+    return words
 
 
 def address(name: str) -> str:
@@ -78,20 +86,23 @@ def _question(clause: Clause, question: str) -> list[str]:
     if question == "yesno":
         return _order(clause, "none")
     if question == "who":
-        return ["wer", *_order(clause, "none", subject=False)]
+        return [Word("wer", "question"), *_order(clause, "none", subject=False)]
     if question == "what":
-        return ["was", *_order(clause, "none")]
-    return [QUESTION_WORDS[question][1], *_order(clause, "none")]
+        return [Word("was", "question"), *_order(clause, "none")]
+    return [Word(QUESTION_WORDS[question][1], "question"), *_order(clause, "none")]
 
 
-def _prepend(preposition: str, words: list[str], contract: bool) -> list[str]:
+def _prepend(preposition: Word, words: list[str], contract: bool) -> list[str]:
     joined = _CONTRACTIONS.get((preposition, words[0])) if contract else None
-    return [joined, *words[1:]] if joined else [preposition, *words]
+    if joined:
+        return [Word(joined, *origins_of(preposition), *origins_of(words[0])), *words[1:]]
+    return [preposition, *words]
 
 
 def prepositional(preposition: str, argument: Phrase, case: str) -> list[str]:
     """Return a preposition with its noun phrase. Only the definite article is contracted."""
-    return _prepend(preposition, noun_phrase(argument, case, relative), argument.determiner == "the")
+    words = noun_phrase(argument, case, relative)
+    return _prepend(Word(preposition, "preposition"), words, argument.determiner == "the")
 
 
 def place_phrase(place: Phrase, goal: bool) -> list[str]:
@@ -128,30 +139,38 @@ def relative(phrase: Phrase, clause: Clause) -> list[str]:
     if gap_case == "acc" and verb is not None and (verb.german_dative or verb.german_case == "dat"):
         gap_case = "dat"
     pronoun = relative_pronoun(gap_case, noun_gender(phrase.noun, "de"), phrase.plural)
-    head = [verb.german_preposition, pronoun] if gap_case != "nom" and verb and verb.german_preposition else [pronoun]
-    return [",", *head, *_order(clause, "final", subject=gap_case != "nom"), ","]
+    governs = gap_case != "nom" and verb is not None and verb.german_preposition
+    head = [Word(verb.german_preposition, "verb.particle")] if governs and verb is not None else []
+    return [",", *head, Word(pronoun, "pronoun"), *_order(clause, "final", subject=gap_case != "nom"), ","]
 
 
 def _predicate(clause: Clause) -> tuple[str, list[str]]:
     """Return (finite verb, clause-final words): a separable prefix, an infinitive or a participle."""
+    finite, closing, part = _forms(clause)
+    closing_part = "particle" if part == "main" else "main"
+    return Word(finite, f"verb.{part}"), [Word(form, f"verb.{closing_part}") for form in closing]
+
+
+def _forms(clause: Clause) -> tuple[str, list[str], str]:
+    """Return (finite verb, clause-final words, the part of the predicate that the finite verb expresses)."""
     agree = features(Impersonal() if clause.verb == "exist" else clause.subject, "de")
     person, plural = agree.person, agree.plural
     key = "sein" if clause.verb == "be" else clause.verb
     nonfinite = verbs.infinitive(clause.verb)
     if clause.modal:
         past = clause.tense == "past" and clause.modal != "should"
-        return (verbs.preterite if past else verbs.present)(clause.modal, person, plural), [nonfinite]
+        return (verbs.preterite if past else verbs.present)(clause.modal, person, plural), [nonfinite], "modal"
     if clause.tense == "future":
-        return verbs.present("werden", person, plural), [nonfinite]
+        return verbs.present("werden", person, plural), [nonfinite], "future"
     if clause.tense == "past":
         if clause.verb in ("be", "have", "exist", "cost"):
-            return verbs.preterite(key, person, plural), []
+            return verbs.preterite(key, person, plural), [], "main"
         auxiliary = "sein" if clause.verb in VERBS and VERBS[clause.verb].german_sein else "haben"
         if clause.verb == "go" and clause.vehicle:
-            return verbs.present("sein", person, plural), ["gefahren"]
-        return verbs.present(auxiliary, person, plural), [verbs.participle(clause.verb)]
+            return verbs.present("sein", person, plural), ["gefahren"], "auxiliary"
+        return verbs.present(auxiliary, person, plural), [verbs.participle(clause.verb)], "auxiliary"
     prefix = verbs.prefix(clause.verb)
-    return verbs.present(key, person, plural), [prefix] if prefix else []
+    return verbs.present(key, person, plural), [prefix] if prefix else [], "main"
 
 
 def _order(clause: Clause, first: str, subject: bool = True) -> list[str]:
@@ -163,16 +182,20 @@ def _order(clause: Clause, first: str, subject: bool = True) -> list[str]:
     if clause.verb == "go" and clause.vehicle:
         agree = features(clause.subject, "de")
         if clause.tense == "present" and not clause.modal:
-            finite = verbs.present("drive", agree.person, agree.plural)
+            finite = Word(verbs.present("drive", agree.person, agree.plural), "verb.main")
         elif closing == ["gehen"]:
-            closing = ["fahren"]
-    topic = ["es"] if clause.verb == "exist" else noun_phrase(clause.subject, "nom", relative) if subject else []
+            closing = [Word("fahren", "verb.main")]
+    topic: list[str] = []
+    if clause.verb == "exist":
+        topic = [Word("es", "subject.pronoun")]
+    elif subject:
+        topic = within("subject", noun_phrase(clause.subject, "nom", relative))
     middle, after = _middle(clause, time=first != "time")
     match first:
         case "subject":
             return [*topic, finite, *middle, *closing, *after]
         case "time" | "none":
-            time = [time_phrase(clause.time)] if clause.time and first == "time" else []
+            time = [Word(time_phrase(clause.time), clause.time.origin)] if clause.time and first == "time" else []
             # An unstressed pronoun precedes a noun subject, unless it could be read as the subject itself.
             early = isinstance(clause.subject, Phrase | Name | Pair) and subject and bool(middle)
             if early and middle[0] in _UNMISTAKABLE:
@@ -188,9 +211,11 @@ def quality_phrase(quality: Quality) -> tuple[list[str], list[str]]:
     """Return (predicate adjective, standard of comparison). The standard follows the clause-final verb."""
     adjective = ADJECTIVES[quality.adjective].german
     if quality.degree == "positive" or quality.than is None:
-        return [adjective[0]], []
-    than = noun_phrase(quality.than, "nom", relative)
-    return ([adjective[1]], ["als", *than]) if quality.degree == "more" else (["so", adjective[0]], ["wie", *than])
+        return [Word(adjective[0], "adjective")], []
+    than = within("standard", noun_phrase(quality.than, "nom", relative))
+    if quality.degree == "more":
+        return [Word(adjective[1], "adjective")], [Word("als", "than"), *than]
+    return [Word("so", "degree"), Word(adjective[0], "adjective")], [Word("wie", "than"), *than]
 
 
 def _extraposed(target: Argument, clause: Clause) -> tuple[Argument, list[str]]:
@@ -200,7 +225,7 @@ def _extraposed(target: Argument, clause: Clause) -> tuple[Argument, list[str]]:
     """
     if not isinstance(target, Phrase) or target.relative is None or clause.place is not None or clause.manner:
         return target, []
-    return replace(target, relative=None), relative(target, target.relative)
+    return replace(target, relative=None), within("object.relative", relative(target, target.relative))
 
 
 def _indefinite(argument: object) -> bool:
@@ -219,7 +244,7 @@ def _middle(clause: Clause, time: bool) -> tuple[list[str], list[str]]:
     negation = {"": "", "not": "nicht", "never": "nie"}[clause.negation]
     agree = features(clause.subject, "de")
     if verb and verb.german_reflexive:
-        pronouns.append(_REFLEXIVE.get((agree.person, agree.plural), "sich"))
+        pronouns.append(Word(_REFLEXIVE.get((agree.person, agree.plural), "sich"), "verb.reflexive"))
     target, case = clause.object, "dat" if verb and verb.german_dative else "acc"
     preposition = verb.german_preposition if verb else ""
     if target is not None and not isinstance(target, Gap) and not preposition:
@@ -228,7 +253,9 @@ def _middle(clause: Clause, time: bool) -> tuple[list[str], list[str]]:
             case = "nom"
             target = target if target.adjective or negative else replace(target, determiner="bare")
         target, after = _extraposed(target, clause)
-        words = noun_phrase(target, case, relative, negative=negative)
+        words = within("object", noun_phrase(target, case, relative, negative=negative))
+        if negative:
+            words[0] = Word(words[0], "negation", *origins_of(words[0]))
         negation = "" if negative else negation
         if isinstance(target, Pronoun):
             pronouns += words
@@ -237,26 +264,28 @@ def _middle(clause: Clause, time: bool) -> tuple[list[str], list[str]]:
         else:
             nouns = words
     if clause.receiver is not None and not isinstance(clause.receiver, Gap):
-        words = noun_phrase(clause.receiver, "dat", relative)
+        words = within("receiver", noun_phrase(clause.receiver, "dat", relative))
         if isinstance(clause.receiver, Pronoun):
             pronouns += words
         else:
             datives = words
-    adverbs = [time_phrase(clause.time)] if clause.time and time else []
-    frequency = FREQUENCIES[clause.frequency][1] if clause.frequency else ""
-    manner = MANNERS[clause.manner][1] if clause.manner else ""
-    words = [*pronouns, *adverbs, *datives, frequency, *nouns, negation, manner, *late]
+    adverbs = [Word(time_phrase(clause.time), clause.time.origin)] if clause.time and time else []
+    frequency = Word(FREQUENCIES[clause.frequency][1] if clause.frequency else "", "frequency")
+    manner = Word(MANNERS[clause.manner][1] if clause.manner else "", "manner")
+    words = [*pronouns, *adverbs, *datives, frequency, *nouns, Word(negation, "negation"), manner, *late]
     if target is not None and not isinstance(target, Gap) and preposition and verb:
         contract = isinstance(target, Phrase) and target.determiner == "the"
         target, after = _extraposed(target, clause)
-        words += _prepend(preposition, noun_phrase(target, verb.german_case, relative), contract)
+        governed = within("object", noun_phrase(target, verb.german_case, relative))
+        words += _prepend(Word(preposition, "verb.particle"), governed, contract)
     if clause.vehicle:
-        words.append(VEHICLES[clause.vehicle][1])
+        words.append(Word(VEHICLES[clause.vehicle][1], "vehicle"))
     if clause.place is not None:
-        words += place_phrase(clause.place, goal=frame == "go")
+        words += within("place", place_phrase(clause.place, goal=frame == "go"))
     if clause.quality is not None:
-        quality, after = quality_phrase(clause.quality)
+        quality, after = (within("quality", each) for each in quality_phrase(clause.quality))
         words += quality
     if clause.complement is not None:
-        after = [",", COMPLEMENTIZERS[frame][1], *_order(clause.complement, "final")]
+        complementizer = Word(COMPLEMENTIZERS[frame][1], "complementizer")
+        after = [",", complementizer, *within("complement", _order(clause.complement, "final"))]
     return words, after

@@ -6,6 +6,7 @@ from dragoman.lecture.grammar.adjectives import ADJECTIVES
 from dragoman.lecture.grammar.function_words import TITLES
 from dragoman.lecture.grammar.nouns import NOUNS
 from dragoman.lecture.grammar.numerals import german_number
+from dragoman.lecture.grammar.origins import Word, origins_of, within
 from dragoman.lecture.grammar.places import PLACES
 from dragoman.lecture.grammar.tree import Argument, Clause, Gap, Impersonal, Name, Pair, Phrase, Pronoun
 
@@ -99,15 +100,16 @@ def noun_phrase(argument: Argument, case: str, relative: Relative, negative: boo
     """Return the words of an argument in `case`. negative: use kein instead of an indefinite article."""
     match argument:
         case Name():
-            return [_name(argument.name)]
+            return [Word(_name(argument.name), "name")]
         case Pair():
-            return [*noun_phrase(argument.first, case, relative), "und", *noun_phrase(argument.second, case, relative)]
+            first, second = (noun_phrase(each, case, relative) for each in (argument.first, argument.second))
+            return [*within("first", first), Word("und", "and"), *within("second", second)]
         case Impersonal():
-            return ["es"]
+            return [Word("es", "pronoun")]
         case Gap():
             return []
         case Pronoun():
-            return [_pronoun(argument, CASES.index(case))]
+            return [Word(_pronoun(argument, CASES.index(case)), "pronoun")]
         case Phrase():
             return _phrase(argument, case, relative, negative)
 
@@ -133,26 +135,29 @@ def _phrase(phrase: Phrase, case: str, relative: Relative, negative: bool) -> li
     after: list[str] = []
     declension = _STRONG
     if kind == "of" and isinstance(possessor, Name):
-        before = [possessor.name + ("'" if possessor.name.endswith(("s", "x", "z")) else "s")]
+        ending = "'" if possessor.name.endswith(("s", "x", "z")) else "s"
+        before = [Word(possessor.name + ending, "possessor.name")]
     elif kind == "number":
-        before = [german_number(phrase.number)]
+        before = [Word(german_number(phrase.number), "determiner")]
     else:
         article, declension = determiner("no" if negative else "the" if kind == "of" else kind, case, gender)
-        before = [article] if article else []
+        before = [Word(article, "determiner")] if article else []
         if kind == "of" and possessor is not None:
-            after = noun_phrase(possessor, "gen", relative)
+            after = within("possessor", noun_phrase(possessor, "gen", relative))
     words = [*before]
     if phrase.adjective:
-        words.append(adjective_form(phrase.adjective, declension[gender][CASES.index(case)], phrase.superlative))
-    words += [noun_form(phrase.noun, case, phrase.plural), *after]
+        form = adjective_form(phrase.adjective, declension[gender][CASES.index(case)], phrase.superlative)
+        words.append(Word(form, "adjective"))
+    words += [Word(noun_form(phrase.noun, case, phrase.plural), "noun"), *after]
     if phrase.place is not None:
         place = phrase.place
         preposition = PLACES[place.noun].german[0]
         inner = noun_phrase(place, "dat", relative)
         if inner[0] == "dem" and preposition in ("in", "an"):
-            words += ["im" if preposition == "in" else "am", *inner[1:]]
+            joined = Word("im" if preposition == "in" else "am", "preposition", *origins_of(inner[0]))
+            words += within("place", [joined, *inner[1:]])
         else:
-            words += [preposition, *inner]
+            words += within("place", [Word(preposition, "preposition"), *inner])
     if phrase.relative is not None:
-        words += relative(phrase, phrase.relative)
+        words += within("relative", relative(phrase, phrase.relative))
     return words

@@ -81,6 +81,11 @@ class Time:
     number: int = 0
     month: int = 0
 
+    @property
+    def origin(self) -> str:
+        """The origin of its words. The words of a `date` have different orders in different languages."""
+        return "date" if self.key in ("date", "year", "ago") else "time"
+
 
 @dataclass(frozen=True, slots=True)
 class Clause:
