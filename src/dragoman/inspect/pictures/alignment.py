@@ -23,6 +23,6 @@ def draw_alignments(
         matrix = np.zeros((len(source), len(target)))
         for row, cell in links:
             matrix[row, cell] = 1
-        image = sheet.panel(axes, 0, column, heading, matrix, cmap=SHADES, vmin=0, vmax=1)
-    sheet.end(figure, axes, image, "1: linked", None)
+        sheet.panel(axes, 0, column, heading, matrix, cmap=SHADES, vmin=0, vmax=1)
+    sheet.end(axes)
     save(figure, *files)

@@ -76,5 +76,6 @@ def _draw(title: str, rows: Sequence[Sequence[Panel]], sheet: Sheet, files: Sequ
     sums = np.concatenate([weights.sum(1) for weights in matrices])
     note = " (each row sums to 1)" if np.allclose(sums, 1, atol=1e-3) else ""
     extend: ExtendedEnds = None if magnitudes.max() <= limit else "both" if is_signed else "max"
-    sheet.end(figure, axes, image, f"attention weight, from row token to column token{note}", extend)
+    sheet.end(axes)
+    sheet.colour_bar(figure, image, f"attention weight, from row token to column token{note}", extend)
     save(figure, *files)

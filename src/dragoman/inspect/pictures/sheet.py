@@ -166,13 +166,17 @@ class Sheet:
                 lines.set(color="white", linewidth=0.6)
         return image
 
-    def end(self, figure: Figure, axes: Axes, image: AxesImage, label: str, extend: ExtendedEnds) -> None:
-        """Set the limits of the axes, and draw the colour bar of all panels.
+    def end(self, axes: Axes) -> None:
+        """Set the limits of the axes, after all panels have been drawn."""
+        width, height = self.size
+        axes.set(xlim=(0, width), ylim=(height, 0))
+
+    def colour_bar(self, figure: Figure, image: AxesImage, label: str, extend: ExtendedEnds) -> None:
+        """Draw the colour bar of all panels.
 
         image: one of the panels. label: label of the colour bar. extend: ends of the scale that some weights exceed.
         """
         width, height = self.size
-        axes.set(xlim=(0, width), ylim=(height, 0))
         box = (_GAP / width, (_BAR - 0.25) / height, min(4.0, width - 2 * _GAP) / width, 0.12 / height)
         bar = figure.colorbar(image, cax=figure.add_axes(box), orientation="horizontal", extend=extend)
         bar.outline.set_visible(False)
