@@ -77,6 +77,20 @@ def test_options_of_other_toolkits(arguments: list[str], hint: str, capfd: pytes
     assert f"which is written without dashes: {hint}" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["export", "model", "--format", "marian", "--out", "x"], "--format is called --to here"),
+        (["translate", "model", "--num-beams", "4"], "--num-beams is called --beam here"),
+        (["evaluate", "model", "--ref=x"], "--ref is called --reference here"),
+        (["align", "--src", "a", "--tgt", "b"], "--src is called --source here"),
+    ],
+)
+def test_options_with_another_name(arguments: list[str], hint: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    assert hint in capfd.readouterr().err
+
+
 def test_a_file_after_the_model(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     text = tmp_path / "text"
     text.write_text("a\n")

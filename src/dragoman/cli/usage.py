@@ -23,6 +23,21 @@ _FILE_OPTIONS = {
     "evaluate": "--source and --reference",
     "data": "--source and --target",
 }
+_OTHER_NAMES = {
+    "--beam": "--beam-size --beam_size --num-beams --num_beams --beams",
+    "--batch-size": "--batch_size --batch",
+    "--input": "--src --source --text --file",
+    "--length-penalty": "--lenpen --length_penalty --normalize --alpha",
+    "--nbest": "--n-best --n_best --n",
+    "--out": "--output-dir --output_dir --output --save",
+    "--output": "--out --output-file --output_file --tgt",
+    "--quantization": "--quantisation --precision --dtype --compute-type",
+    "--reference": "--ref --refs --references --target --tgt",
+    "--source": "--src --input",
+    "--target": "--tgt --trg --reference",
+    "--to": "--format --type",
+}
+"""Names that other programs have for options."""
 
 
 def move_help_to_end(arguments: Sequence[str]) -> list[str]:
@@ -47,6 +62,10 @@ def usage_hint(arguments: Sequence[str], command: Any) -> str | None:
             if settings := find_synonyms(name):
                 shown = " or ".join(f"{setting}={value or 'VALUE'}" for setting in settings)
                 return f"{name} is not an option but a setting, which is written without dashes: {shown}"
+    for name, _ in _unknown_options(arguments[1:], options):
+        for option, others in _OTHER_NAMES.items():
+            if option in options and name in others.split():
+                return f"{name} is called {option} here"
     if verb in _FILE_OPTIONS:
         for previous, argument in pairwise(arguments[1:]):
             if not previous.startswith("-") and Path(argument).is_file():
