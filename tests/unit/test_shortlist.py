@@ -190,3 +190,25 @@ def test_tokens_with_whitespace_are_not_exported(tmp_path: Path, capsys: pytest.
     Shortlist.train(*ids, tokenizers.sizes, ShortlistConfig()).save(tmp_path)
     write_vocabulary_map(tmp_path, tokenizers)
     assert not (tmp_path / VOCABULARY_MAP).exists() and "whitespace" in capsys.readouterr().err
+
+
+def test_a_replaced_shortlist_does_not_resume_a_translation(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in").write_text("".join(f"{text}\n" for text in SOURCES))
+    command = ["translate", str(folder), "--input", str(tmp_path / "in"), "--output", str(tmp_path / "out")]
+    command += ["search.shortlist=true", "--batch-size", "1", "--engine", "torch", "--resume"]
+    monkeypatch.setattr("dragoman.translation.translator.WINDOW_BATCHES", 1)
+    monkeypatch.setattr("dragoman.translation.files.translated_file.COMMIT_INTERVAL", 0.0)
+    with monkeypatch.context() as patch:
+        patch.setattr("dragoman.base.journal.OutputJournal.publish", _stop)
+        assert main(command) == 130
+    (folder / SHORTLIST).unlink()
+    dragoman.shortlist(folder, SOURCES, TARGETS, overrides={"frequent": 9}, quiet=True)
+    capfd.readouterr()
+    assert main(command) == 2
+    assert "work with other options: shortlist (was" in " ".join(capfd.readouterr().err.split())
+
+
+def _stop(*_: object, **_settings: object) -> None:
+    raise KeyboardInterrupt

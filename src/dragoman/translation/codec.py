@@ -39,7 +39,7 @@ class Codec:
         model, for requests with `search.shortlist`.
         """
         self._source, self._target = tokenizers.source, tokenizers.target
-        self._tokenizers, self._limits, self._shortlist = tokenizers, limits, shortlist
+        self._tokenizers, self._limits, self.shortlist = tokenizers, limits, shortlist
         self.constraints = ConstraintCodec(tokenizers)
         self._warnings = [UnknownTokenWarning(each, warn_unknown) for each in (self._source, self._target)]
 
@@ -90,7 +90,7 @@ class Codec:
         ]
         if not indices:
             return rows
-        if self._shortlist is None:
+        if self.shortlist is None:
             raise ConfigError(
                 "search.shortlist=true needs the shortlist of the model, which `dragoman shortlist MODEL --source FILE "
                 "--target FILE` creates from the training text: create it, or leave out search.shortlist"
@@ -102,7 +102,7 @@ class Codec:
             required = (*row.constraints, *row.expected.constraints)
             phrases = [alternative.ids for constraint in required for alternative in constraint]
             others = chain(copied, row.prefix.ids, *phrases)
-            result[index] = row._replace(shortlist=self._shortlist.tokens(row.source, others))
+            result[index] = row._replace(shortlist=self.shortlist.tokens(row.source, others))
         return result
 
     def enforce_constraints(self, row: Row) -> Row:

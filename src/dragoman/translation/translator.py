@@ -80,11 +80,11 @@ class Translator:
         self.meta, self.source_tags = meta or Meta(step=0), SourceTags(tokenizers.source, meta)
         self.own_search, self.supervised_attention = dict(search or {}), supervised_attention
         self._cached_config = lru_cache(partial(search_config, self.own_search))
-        self._codec = Codec(tokenizers, engine.limits, warn_unfinished, shortlist)
+        self.codec = Codec(tokenizers, engine.limits, warn_unfinished, shortlist)
         self.training_texts = TrainingTexts(self.meta, tokenizers)
         usual, is_text = self.training_texts.has_usual_length, not tokenizers.reads_vectors
-        self.division = LineDivision(self.meta.source_language, self._codec.fits, usual) if is_text else None
-        self._translation = WindowTranslation(engine, self._codec, self.division)
+        self.division = LineDivision(self.meta.source_language, self.codec.fits, usual) if is_text else None
+        self._translation = WindowTranslation(engine, self.codec, self.division)
 
     @classmethod
     def load(
@@ -286,11 +286,11 @@ class Translator:
         """Start continuous batching of at most `batch_size` lines; None if the engine has none. Close it after use."""
         check_batch_size(batch_size)
         engine = continuous_engine(self.engine)
-        return None if engine is None else ContinuousTranslation(engine, self._codec, batch_size, self.division)
+        return None if engine is None else ContinuousTranslation(engine, self.codec, batch_size, self.division)
 
     def fits(self, text: str, request: Request | None = None) -> bool:
         """Return whether a source text, with the tags of its request, is within the model's maximum length."""
-        return self._codec.fits(text, request or self.request())
+        return self.codec.fits(text, request or self.request())
 
     def score(
         self,
@@ -305,7 +305,7 @@ class Translator:
         to, tags: as in `request`. Raises DataError for a pair that exceeds the model's maximum length.
         """
         check_batch_size(batch_size)
-        pairs = self._codec.encode_pairs(sources, targets, self.source_tags.of(to, tags))
+        pairs = self.codec.encode_pairs(sources, targets, self.source_tags.of(to, tags))
         scores = self.engine.scores(pairs, batch_size)
         return [PairScore(score, len(pair.target) + 1) for pair, score in zip(pairs, scores, strict=True)]
 
@@ -344,7 +344,7 @@ class Translator:
         Raises ConfigError if the engine does not expose attention weights.
         """
         engine, request = attention_engine(self.engine), self.request(to=to, tags=tags)
-        (pair,) = self._codec.encode_pairs([source], [target or ""], request.tags)
+        (pair,) = self.codec.encode_pairs([source], [target or ""], request.tags)
         tokens = pair.target if target is not None else self._best(source, request).tokens
         return engine.attention(pair.source, tokens)
 
@@ -361,18 +361,18 @@ class Translator:
         if target is not None:
             check_not_blank(target, "target")
         try:
-            (pair,) = self._codec.encode_pairs([source], [target or ""], request.tags)
+            (pair,) = self.codec.encode_pairs([source], [target or ""], request.tags)
         except LineError as error:
             raise DataError(f"the text is too long: {error.reason}") from None
         check_token_count(len(pair.source))
         if target is None:
             best = self._best(source, request)
-            target, pair = self._codec.decode(best).text, pair._replace(target=best.tokens)
+            target, pair = self.codec.decode(best).text, pair._replace(target=best.tokens)
         check_token_count(len(pair.target))
         return build_inspection(source, target, engine.attention(pair.source, pair.target), engine.without_weights())
 
     def _best(self, source: str, request: Request) -> Hypothesis:
-        (row,) = self._codec.encode_rows([(source, request)], [1])
+        (row,) = self.codec.encode_rows([(source, request)], [1])
         return self._translation.best(row)
 
     def _windows(

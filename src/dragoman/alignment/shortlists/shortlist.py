@@ -1,6 +1,7 @@
 """`Shortlist`: the target tokens that the translation of a source may contain, from the lexicon of a word aligner."""
 
 from collections.abc import Iterable, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import Self
 
@@ -51,7 +52,7 @@ class Shortlist:
     """
 
     def __init__(self, always: Ints, starts: Longs, translations: Ints, target_size: int, provenance: str = "") -> None:
-        self._always, self._starts, self._translations = always, starts, translations
+        self.always, self._starts, self._translations = always, starts, translations
         self.sizes, self.provenance = VocabularySizes(len(starts) - 1, target_size), provenance
 
     @classmethod
@@ -122,7 +123,7 @@ class Shortlist:
     def save(self, folder: Path) -> None:
         """Write the shortlist to a model folder. Raises ResourceError if it cannot be written."""
         arrays = {
-            "always": self._always,
+            "always": self.always,
             "starts": self._starts,
             "translations": self._translations,
             "target_size": np.array([self.sizes.target]),
@@ -136,22 +137,23 @@ class Shortlist:
         source: ids. others: further tokens, such as those of required phrases.
         """
         is_included = np.zeros(self.sizes.target, np.bool_)
-        is_included[self._always] = is_included[np.fromiter(others, np.int32)] = True
+        is_included[self.always] = is_included[np.fromiter(others, np.int32)] = True
         for token in dict.fromkeys(source):
             is_included[self.translations(token)] = True
         return np.flatnonzero(is_included).astype(np.int32)
 
     @property
-    def always(self) -> Ints:
-        """The tokens that are in the shortlist of every source."""
-        return self._always
+    def fingerprint(self) -> str:
+        """A digest of everything that determines the tokens of a source."""
+        arrays = self.always, self._starts, self._translations
+        return blake2b(b"".join(array.tobytes() for array in arrays), digest_size=8).hexdigest()
 
     def translations(self, token: int) -> Ints:
         """Return the translations of a source token, the most probable one first."""
         return self._translations[self._starts[token] : self._starts[token + 1]]
 
     def _is_valid(self) -> bool:
-        tokens = np.concatenate([self._always, self._translations])
+        tokens = np.concatenate([self.always, self._translations])
         return (
             self._starts[0] == 0
             and self._starts[-1] == len(self._translations)

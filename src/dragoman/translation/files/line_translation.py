@@ -147,11 +147,13 @@ class LineTranslation:
         engine = self.translator.engine
         dictionary: Path | None = getattr(getattr(self.request.decoding, "unknown", None), "path", None)
         fusion: FusionConfig | None = getattr(self.request.decoding, "fusion", None)
+        shortlist = self.translator.codec.shortlist if getattr(self.request.decoding, "shortlist", False) else None
         return {
             **self.request.settings(),
             "engine": type(getattr(engine, "preferred", engine)).__name__,
             "dictionary": dictionary and blake2b(dictionary.read_bytes(), digest_size=8).hexdigest(),
             "language_model": fusion and fingerprint(fusion.language_model),
+            "shortlist": shortlist and shortlist.fingerprint,
             "prefix": self.prefix is not None,
             "constraints": self.constraints is not None,
             "scores": self.scores,
