@@ -19,7 +19,7 @@ from dragoman.data.cleaning.config import TextCleaningConfig
 from dragoman.text.vocabularies.bpe import BPEConfig
 from dragoman.text.tokenizers import TextConfig
 
-documents.LONGEST, blocks.CHARACTERS = 400, 1500
+documents.LONGEST, blocks.BYTES = 400, 1500
 folder, workers, fatal = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 calls = 0
 

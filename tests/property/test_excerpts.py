@@ -41,7 +41,7 @@ def test_every_token_is_predicted_once(
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as name:
         patch.setattr("dragoman.data.corpora.documents.LONGEST", longest)
         patch.setattr(blocks, "PAIRS", size)
-        patch.setattr(tokenising, "CHARACTERS_PER_CALL", 2 * longest)
+        patch.setattr(tokenising, "BYTES_PER_CALL", 2 * longest)
         configs = []
         for number, documents in enumerate(corpora):
             path = Path(name) / f"{number}.jsonl"

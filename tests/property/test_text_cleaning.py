@@ -72,15 +72,15 @@ def expected(documents: list[list[Passage]], config: TextCleaningConfig) -> list
 
 
 @settings(max_examples=50, deadline=None)
-@given(texts=DOCUMENTS, longest=st.integers(5, 60), size=st.integers(1, 6), characters=st.integers(20, 200))
+@given(texts=DOCUMENTS, longest=st.integers(5, 60), size=st.integers(1, 6), limit=st.integers(20, 200))
 def test_whole_documents_are_dropped_and_counted_once(
-    texts: list[str], longest: int, size: int, characters: int
+    texts: list[str], longest: int, size: int, limit: int
 ) -> None:
     config = TextCleaningConfig(script_share=0.4)
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         patch.setattr("dragoman.data.corpora.documents.LONGEST", longest)
         patch.setattr(blocks, "PAIRS", size)
-        patch.setattr(blocks, "CHARACTERS", characters)
+        patch.setattr(blocks, "BYTES", limit)
         documents = [list(divide_into_passages(10 * index, [text])) for index, text in enumerate(texts)]
         cleaned = clean((part for parts in documents for part in parts), TextRules(config), Path(folder), workers=0)
         report = cleaned.report

@@ -32,7 +32,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
         (dataset, "_BYTES_PER_CHUNK", 4096),
         (lines, "CHUNK", 4096),
         (documents, "LONGEST", 512),
-        (blocks, "CHARACTERS", 8192),
+        (blocks, "BYTES", 8192),
     ):
         monkeypatch.setattr(module, name, value)
 

@@ -171,7 +171,7 @@ def test_a_document_of_many_blocks_is_the_same_as_in_one(tmp_path: Path, monkeyp
     corpus = [TextCorpusConfig(text=tmp_path / "book", documents="file")]
     whole = run(corpus, block=64)
     monkeypatch.setattr("dragoman.data.corpora.documents.LONGEST", 100)
-    monkeypatch.setattr(blocks, "CHARACTERS", 700)
+    monkeypatch.setattr(blocks, "BYTES", 700)
     monkeypatch.setattr(blocks, "PAIRS", 9)
     parts = prepare_texts(corpus, TextCleaningConfig(), whole.tokenizers, tmp_path / "other", 64, workers=0)
     assert texts(parts) == texts(whole) == [text]

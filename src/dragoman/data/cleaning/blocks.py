@@ -16,19 +16,18 @@ from dragoman.base.files import atomic_write
 from dragoman.data.corpora.items import Item
 
 PAIRS = 1 << 15
-CHARACTERS = 1 << 22
-"""Maximum numbers of pairs (or passages) and of characters per block. The last item may exceed the number of
-characters."""
+BYTES = 1 << 22
+"""Maximum numbers of pairs (or passages) and of UTF-8 bytes per block. The last item may exceed the number of bytes."""
 
 
 def divide_into_blocks(items: Iterator[Item]) -> Iterator[list[Item]]:
     """Yield all items in order, in blocks. The boundaries of the blocks depend only on the items."""
     while block := list(islice(items, 1)):
-        size = block[0].characters
+        size = block[0].size
         for item in islice(items, PAIRS - 1):
             block.append(item)
-            size += item.characters
-            if size >= CHARACTERS:
+            size += item.size
+            if size >= BYTES:
                 break
         yield block
 

@@ -16,7 +16,7 @@ class Item(Protocol):
     def texts(self) -> tuple[str, ...]: ...
 
     @property
-    def characters(self) -> int: ...
+    def size(self) -> int: ...
 
     def normalised(self, forms: Sequence[Normalization]) -> Self:
         """Return the item with normalised texts. forms: the Unicode normalisation of each text."""
@@ -40,9 +40,9 @@ class Pair(NamedTuple):
         return self.source, self.target
 
     @property
-    def characters(self) -> int:
-        """Number of characters on both sides."""
-        return len(self.source) + len(self.target)
+    def size(self) -> int:
+        """Number of UTF-8 bytes on both sides."""
+        return _size(self.source) + _size(self.target)
 
     def normalised(self, forms: Sequence[Normalization]) -> "Pair":
         """Return the pair with normalised sides."""
@@ -68,11 +68,15 @@ class Passage(NamedTuple):
         return (self.text,)
 
     @property
-    def characters(self) -> int:
-        """Number of characters."""
-        return len(self.text)
+    def size(self) -> int:
+        """Number of UTF-8 bytes."""
+        return _size(self.text)
 
     def normalised(self, forms: Sequence[Normalization]) -> "Passage":
         """Return the passage with a normalised text."""
         (form,) = forms
         return self._replace(text=normalise(self.text, form))
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogateescape"))

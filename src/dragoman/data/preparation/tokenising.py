@@ -205,8 +205,8 @@ class PairTokeniser:
         return zip(ids, self.tokenizers.target.encode_batch(targets[part]), strict=True)
 
 
-CHARACTERS_PER_CALL = 1 << 18
-"""Number of characters that are tokenised in one call. The last passage of a call may exceed this number."""
+BYTES_PER_CALL = 1 << 18
+"""Number of UTF-8 bytes that are tokenised in one call. The last passage of a call may exceed this number."""
 
 _NONE = np.zeros(0, np.int64)
 
@@ -282,8 +282,8 @@ def _slices(texts: Sequence[str]) -> Iterator[slice]:
     """Yield the slices of a list of texts that are tokenised in one call."""
     start = size = 0
     for end, text in enumerate(texts, start=1):
-        size += len(text)
-        if size >= CHARACTERS_PER_CALL or end == len(texts):
+        size += len(text) if text.isascii() else len(text.encode())
+        if size >= BYTES_PER_CALL or end == len(texts):
             yield slice(start, end)
             start, size = end, 0
 
