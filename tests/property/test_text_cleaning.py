@@ -73,9 +73,7 @@ def expected(documents: list[list[Passage]], config: TextCleaningConfig) -> list
 
 @settings(max_examples=50, deadline=None)
 @given(texts=DOCUMENTS, longest=st.integers(5, 60), size=st.integers(1, 6), limit=st.integers(20, 200))
-def test_whole_documents_are_dropped_and_counted_once(
-    texts: list[str], longest: int, size: int, limit: int
-) -> None:
+def test_whole_documents_are_dropped_and_counted_once(texts: list[str], longest: int, size: int, limit: int) -> None:
     config = TextCleaningConfig(script_share=0.4)
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         patch.setattr("dragoman.data.corpora.documents.LONGEST", longest)

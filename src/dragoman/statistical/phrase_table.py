@@ -79,19 +79,19 @@ class _Counts:
 
     source: Ids
     target: Ids
-    count: NDArray[np.int64]
-    order: NDArray[np.int64]
+    count: Ids
+    order: NDArray[np.uint32]
     starts: NDArray[np.int64]
 
     @classmethod
     def of(cls, source: Ids, target: Ids) -> "_Counts":
-        keys = source.astype(np.int64) << 32 | target
-        order = np.argsort(keys, kind="stable")
-        keys = keys[order]
-        starts = np.flatnonzero(np.diff(keys, prepend=-1))
-        count = np.diff(starts, append=len(keys))
-        keys = keys[starts]
-        return cls((keys >> 32).astype(np.int32), (keys & 0xFFFFFFFF).astype(np.int32), count, order, starts)
+        order = np.lexsort((target, source)).astype(np.uint32)
+        source, target = source[order], target[order]
+        is_first = np.ones(len(order), bool)
+        is_first[1:] = (source[1:] != source[:-1]) | (target[1:] != target[:-1])
+        starts = np.flatnonzero(is_first)
+        count = np.diff(starts, append=len(order)).astype(np.int32)
+        return cls(source[starts], target[starts], count, order, starts)
 
 
 def estimate_table(
@@ -101,31 +101,36 @@ def estimate_table(
 
     Features: log φ(f|e), log lex(f|e), log φ(e|f), log lex(e|f) (Koehn et al. 2003), and log-probabilities of the
     orientations of the previous and the next phrase, smoothed by 0.5 per orientation (Koehn et al. 2005). options:
-    maximum number of target phrases per source phrase; those with the highest φ(e|f) are kept.
+    maximum number of target phrases per source phrase; those with the highest φ(e|f) are kept. The arrays of
+    `occurrences` are freed as soon as possible if the caller does not hold them.
     """
     source_trie, source = build_trie(corpus.source, occurrences.source, occurrences.source_length)
     target_trie, target = build_trie(corpus.target, occurrences.target, occurrences.target_length)
+    lexical = occurrences.source_given_target, occurrences.target_given_source
+    orientations = (occurrences.previous, occurrences.next) if method.reordering else ()
+    del occurrences
     counts = _Counts.of(source, target)
+    del source, target
     estimate = _discounted if method.smoothing else _relative
-    inverse = estimate(counts.count, counts.target, counts.source)
     direct = estimate(counts.count, counts.source, counts.target)
-    lexical = [
-        np.maximum.reduceat(values[counts.order], counts.starts) if len(values) else values
-        for values in (occurrences.source_given_target, occurrences.target_given_source)
-    ]
-    features = np.stack([np.log(inverse), lexical[0], np.log(direct), lexical[1]], axis=1).astype(np.float32)
-    reordering = None
-    if method.reordering:
-        orientations = [_orientations(each[counts.order], counts) for each in (occurrences.previous, occurrences.next)]
-        reordering = np.concatenate(orientations, axis=1).astype(np.float32)
     kept = _best_options(counts.source, direct, options)
+    features = np.empty((len(kept), 4), np.float32)
+    features[:, 2] = np.log(direct[kept])
+    del direct
+    features[:, 0] = np.log(estimate(counts.count, counts.target, counts.source)[kept])
+    for column, values in zip((1, 3), lexical, strict=True):
+        if len(values):
+            features[:, column] = np.maximum.reduceat(values[counts.order], counts.starts)[kept]
+    reordering = np.empty((len(kept), 3 * len(orientations)), np.float32)
+    for column, each in enumerate(orientations):
+        reordering[:, 3 * column : 3 * column + 3] = _orientations(each[counts.order], counts)[kept]
     return _assemble(
         source_trie,
         target_trie,
         counts.source[kept],
         counts.target[kept],
-        features[kept],
-        None if reordering is None else reordering[kept],
+        features,
+        reordering if orientations else None,
         method.max_phrase_length,
     )
 
@@ -182,13 +187,13 @@ def _assemble(
     )
 
 
-def _relative(count: NDArray[np.int64], given: Ids, other: Ids) -> NDArray[np.float64]:
+def _relative(count: Ids, given: Ids, other: Ids) -> NDArray[np.float64]:
     """Return count / count(given)."""
     totals = np.bincount(given, count)
     return np.asarray(count / totals[given])
 
 
-def _discounted(count: NDArray[np.int64], given: Ids, other: Ids) -> NDArray[np.float64]:
+def _discounted(count: Ids, given: Ids, other: Ids) -> NDArray[np.float64]:
     """Return p(other | given) with modified Kneser–Ney discounts (Foster et al. 2006, equations 6 and 7).
 
     The discounts depend on the count (1, 2, 3 or more); the lower-order distribution is the share of the other phrase
@@ -208,14 +213,18 @@ def _discounted(count: NDArray[np.int64], given: Ids, other: Ids) -> NDArray[np.
     return np.asarray((count - discount + removed[given] * lower) / totals[given])
 
 
-def _orientations(values: NDArray[np.int8], counts: _Counts) -> NDArray[np.float64]:
+def _orientations(values: NDArray[np.int8], counts: _Counts) -> NDArray[np.float32]:
     """Return the log-probabilities (P, 3) of the orientations."""
-    found = np.stack([np.add.reduceat(values == kind, counts.starts, dtype=np.int64) for kind in range(3)], axis=1)
-    return np.asarray(np.log((found + _SMOOTHING) / (counts.count + 3 * _SMOOTHING)[:, None]))
+    found = np.empty((len(counts.count), 3), np.float32)
+    for kind in range(3):
+        occurrences = np.add.reduceat(values == kind, counts.starts, dtype=np.int64)
+        found[:, kind] = np.log((occurrences + _SMOOTHING) / (counts.count + 3 * _SMOOTHING))
+    return found
 
 
 def _best_options(source: Ids, probabilities: NDArray[np.float64], options: int) -> NDArray[np.int64]:
     """Return the indices of the most probable pairs of each source phrase, sorted by source, then by probability."""
     order = np.lexsort((-probabilities, source))
-    first = np.searchsorted(source[order], source[order])
+    ordered = source[order]
+    first = np.searchsorted(ordered, ordered)
     return np.asarray(order[np.arange(len(order)) - first < options])

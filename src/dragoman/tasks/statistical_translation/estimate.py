@@ -130,9 +130,11 @@ class Estimation:
             folded = Sentences(sentences.sources, targets, sentences.sizes)
             links = align_words(folded, run.alignment.method, run.alignment.symmetrization, workers)
             corpus = AlignedCorpus.of(sentences.sources, sentences.targets, links)
+            del links, targets, folded
             probabilities = LinkProbabilities.of(corpus)
-            occurrences = extract_phrases(corpus, probabilities, method.longest, workers.threads)
-            table = estimate_table(corpus, occurrences, method, _STORED_OPTIONS)
+            table = estimate_table(
+                corpus, extract_phrases(corpus, probabilities, method.longest, workers.threads), method, _STORED_OPTIONS
+            )
         elif method.kind == "word_based":
             table = channel_table(train_lexicon(sentences.swapped(), method.iterations, workers), sentences)
         else:
