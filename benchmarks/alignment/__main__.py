@@ -27,7 +27,7 @@ from dragoman.alignment.links.links import format_pharaoh
 from dragoman.alignment.links.symmetrization import symmetrize
 
 OURS = ("ibm1", "ibm2", "diagonal", "hmm", "fertility")
-THOT = ("thot-ibm1", "thot-ibm2", "thot-fast_align", "thot-hmm", "thot-eflomal")
+THOT = ("thot-ibm1", "thot-ibm2", "thot-ibm2-compact", "thot-fast_align", "thot-hmm", "thot-eflomal")
 SAMPLED = ("fertility", "thot-eflomal", "eflomal")
 HEURISTICS = ("forward", "reverse", "intersection", "union", "grow-diag", "grow-diag-and", "grow-diag-final-and")
 FOLDER = Path(__file__).parent

@@ -2,7 +2,8 @@
 
 Writes OUT.forward (each target word has at most one link) and OUT.reverse, both as source-target links from 0. The
 numbers of iterations are 5 for each of the models of a chain (IBM 1; IBM 1 and 2; IBM 1 and HMM), 5 for fast_align, and
-its own schedule for EFLOMAL.
+its own schedule for EFLOMAL. The positions of IBM model 2 depend on both lengths, as in the paper. By default, those of
+sil-thot depend only on the length of the source (`ibm2-compact`).
 """
 
 import sys
@@ -14,6 +15,7 @@ alignment = thot.alignment
 _CHAINS = {
     "ibm1": (alignment.Ibm1AlignmentModel,),
     "ibm2": (alignment.Ibm1AlignmentModel, alignment.Ibm2AlignmentModel),
+    "ibm2-compact": (alignment.Ibm1AlignmentModel, alignment.Ibm2AlignmentModel),
     "hmm": (alignment.Ibm1AlignmentModel, alignment.HmmAlignmentModel),
     "fast_align": (alignment.FastAlignModel,),
     "eflomal": (alignment.EflomalAlignmentModel,),
@@ -28,6 +30,8 @@ def train(method, source, target, seed):
         if model.num_sentence_pairs == 0:
             for pair in zip(source, target, strict=True):
                 model.add_sentence_pair(*pair)
+        if kind is alignment.Ibm2AlignmentModel:
+            model.compact_alignment_table = method == "ibm2-compact"
         if method == "eflomal":
             model.seed, model.deterministic = seed, True
         model.start_training()
