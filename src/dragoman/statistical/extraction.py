@@ -25,8 +25,8 @@ class Occurrences(NamedTuple):
     2003).
     """
 
-    source: NDArray[np.int64]
-    target: NDArray[np.int64]
+    source: NDArray[np.uint32]
+    target: NDArray[np.uint32]
     source_length: NDArray[np.int8]
     target_length: NDArray[np.int8]
     previous: NDArray[np.int8]
@@ -36,6 +36,7 @@ class Occurrences(NamedTuple):
 
 
 _TYPES = (np.int64, np.int64, np.int8, np.int8, np.int8, np.int8, np.float32, np.float32)
+"""The types of the library."""
 
 
 def extract_phrases(
@@ -70,12 +71,13 @@ def extract_phrases(
             count = compiled.phrases_extract(ctypes.byref(native), first, last, ctypes.byref(out))
         if count < 0:
             raise ResourceError("phrase extraction ran out of memory: free memory, or lower model.max_phrase_length")
+        arrays |= {side: arrays[side].astype(np.uint32) for side in ("source", "target")}
         return Occurrences(**arrays)
 
     with ThreadPoolExecutor(threads) as pool:
         blocks = list(until_cancelled(pool.map(extract, range(0, native.sentences, _BLOCK))))
     if not blocks:
-        empty: list[NDArray[Any]] = [np.zeros(0, kind) for kind in _TYPES]
+        empty: list[NDArray[Any]] = [np.zeros(0, kind) for kind in (np.uint32, np.uint32, *_TYPES[2:])]
         return Occurrences(*empty)
     return Occurrences(*(np.concatenate(part) for part in zip(*blocks, strict=True)))
 
@@ -110,22 +112,26 @@ class Trie(NamedTuple):
         return words, starts
 
 
-def build_trie(words: Ids, starts: NDArray[np.int64], lengths: NDArray[np.int8]) -> tuple[Trie, Ids]:
+def build_trie(words: Ids, starts: NDArray[np.integer], lengths: NDArray[np.int8]) -> tuple[Trie, Ids]:
     """Return a trie of word sequences, including their prefixes, and the node (n,) of each sequence.
 
     words: ids of a corpus. starts, lengths: (n,) position and number of words of each sequence.
     """
-    nodes = np.zeros(len(starts), np.int64)
-    levels: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []  # the parents and words of each level
+    nodes = np.zeros(len(starts), np.int32)
+    levels: list[tuple[Ids, Ids]] = []  # the parents and words of each level
     total = 1
     for depth in range(int(lengths.max(initial=0))):
-        active = np.flatnonzero(lengths > depth)
-        keys = nodes[active] << 32 | words[starts[active] + depth]
-        unique, inverse = np.unique(keys, return_inverse=True)
-        levels.append((unique >> 32, unique & 0xFFFFFFFF))
-        nodes[active] = total + inverse
-        total += len(unique)
-    parents = np.concatenate([[0], *(level[0] for level in levels)]).astype(np.int32)
-    ids = np.concatenate([[-1], *(level[1] for level in levels)]).astype(np.int32)
-    child_starts = np.searchsorted(parents[1:], np.arange(total + 1)).astype(np.int32) + 1
-    return Trie(ids, parents, child_starts), nodes.astype(np.int32)
+        active = np.flatnonzero(lengths > depth).astype(np.uint32)
+        parents, ids = nodes[active], words[starts[active] + depth]
+        order = np.lexsort((ids, parents)).astype(np.uint32)
+        parents, ids, active = parents[order], ids[order], active[order]
+        del order
+        is_new = np.ones(len(active), bool)
+        is_new[1:] = (parents[1:] != parents[:-1]) | (ids[1:] != ids[:-1])
+        levels.append((parents[is_new], ids[is_new]))
+        nodes[active] = total - 1 + np.cumsum(is_new, dtype=np.int32)
+        total += len(levels[-1][0])
+    all_parents = np.concatenate([np.zeros(1, np.int32), *(level[0] for level in levels)])
+    all_ids = np.concatenate([np.full(1, -1, np.int32), *(level[1] for level in levels)])
+    child_starts = np.searchsorted(all_parents[1:], np.arange(total + 1)).astype(np.int32) + 1
+    return Trie(all_ids, all_parents, child_starts), nodes

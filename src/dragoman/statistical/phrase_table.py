@@ -81,7 +81,7 @@ class _Counts:
     target: Ids
     count: Ids
     order: NDArray[np.uint32]
-    starts: NDArray[np.int64]
+    starts: NDArray[np.uint32]
 
     @classmethod
     def of(cls, source: Ids, target: Ids) -> "_Counts":
@@ -89,8 +89,8 @@ class _Counts:
         source, target = source[order], target[order]
         is_first = np.ones(len(order), bool)
         is_first[1:] = (source[1:] != source[:-1]) | (target[1:] != target[:-1])
-        starts = np.flatnonzero(is_first)
-        count = np.diff(starts, append=len(order)).astype(np.int32)
+        starts = np.flatnonzero(is_first).astype(np.uint32)
+        count = np.diff(starts, append=np.uint32(len(order))).astype(np.int32)
         return cls(source[starts], target[starts], count, order, starts)
 
 
@@ -121,18 +121,16 @@ def estimate_table(
     for column, values in zip((1, 3), lexical, strict=True):
         if len(values):
             features[:, column] = np.maximum.reduceat(values[counts.order], counts.starts)[kept]
+    del lexical, values
     reordering = np.empty((len(kept), 3 * len(orientations)), np.float32)
-    for column, each in enumerate(orientations):
-        reordering[:, 3 * column : 3 * column + 3] = _orientations(each[counts.order], counts)[kept]
-    return _assemble(
-        source_trie,
-        target_trie,
-        counts.source[kept],
-        counts.target[kept],
-        features,
-        reordering if orientations else None,
-        method.max_phrase_length,
-    )
+    for side, each in enumerate(orientations):
+        sorted_kinds = each[counts.order]
+        for kind in range(3):
+            reordering[:, 3 * side + kind] = _orientation(sorted_kinds == kind, counts)[kept]
+    source_nodes, target_nodes = counts.source[kept], counts.target[kept]
+    del counts, kept
+    stored = reordering if orientations else None
+    return _assemble(source_trie, target_trie, source_nodes, target_nodes, features, stored, method.max_phrase_length)
 
 
 class Phrases(NamedTuple):
@@ -167,18 +165,21 @@ def _assemble(
     max_length: int,
 ) -> PhraseTable:
     """Build a table of phrase pairs sorted by source node. Target phrases without a pair are removed."""
-    used, targets = np.unique(target_nodes, return_inverse=True)
+    is_used = np.zeros(len(target.words), bool)
+    is_used[target_nodes] = True
+    used = np.flatnonzero(is_used)
+    targets = (np.cumsum(is_used, dtype=np.int32) - 1)[target_nodes]
     words, starts = target.sequences()
     lengths = np.diff(starts)[used]
     target_starts = np.zeros(len(used) + 1, np.int32)
     np.cumsum(lengths, out=target_starts[1:])
-    positions = np.repeat(starts[used] - target_starts[:-1], lengths) + np.arange(int(target_starts[-1]))
+    positions = np.repeat(starts[used] - target_starts[:-1], lengths) + np.arange(target_starts[-1], dtype=np.int32)
     pair_starts = np.searchsorted(source_nodes, np.arange(len(source.words) + 1)).astype(np.int32)
     return PhraseTable(
         source.words,
         source.child_starts,
         pair_starts,
-        targets.astype(np.int32),
+        targets,
         target_starts,
         words[positions],
         features,
@@ -213,18 +214,15 @@ def _discounted(count: Ids, given: Ids, other: Ids) -> NDArray[np.float64]:
     return np.asarray((count - discount + removed[given] * lower) / totals[given])
 
 
-def _orientations(values: NDArray[np.int8], counts: _Counts) -> NDArray[np.float32]:
-    """Return the log-probabilities (P, 3) of the orientations."""
-    found = np.empty((len(counts.count), 3), np.float32)
-    for kind in range(3):
-        occurrences = np.add.reduceat(values == kind, counts.starts, dtype=np.int64)
-        found[:, kind] = np.log((occurrences + _SMOOTHING) / (counts.count + 3 * _SMOOTHING))
-    return found
+def _orientation(occurs: NDArray[np.bool_], counts: _Counts) -> NDArray[np.float64]:
+    """Return the log-probability (P,) of an orientation. occurs: whether each occurrence, sorted by pair, has it."""
+    occurrences = np.add.reduceat(occurs, counts.starts, dtype=np.int32)
+    return np.asarray(np.log((occurrences + _SMOOTHING) / (counts.count + 3 * _SMOOTHING)))
 
 
-def _best_options(source: Ids, probabilities: NDArray[np.float64], options: int) -> NDArray[np.int64]:
+def _best_options(source: Ids, probabilities: NDArray[np.float64], options: int) -> NDArray[np.uint32]:
     """Return the indices of the most probable pairs of each source phrase, sorted by source, then by probability."""
     order = np.lexsort((-probabilities, source))
     ordered = source[order]
     first = np.searchsorted(ordered, ordered)
-    return np.asarray(order[np.arange(len(order)) - first < options])
+    return order[np.arange(len(order)) - first < options].astype(np.uint32)

@@ -1,7 +1,6 @@
 """`estimate` aligns a corpus, builds the tables of a statistical translation model, tunes its weights and writes it."""
 
 import time
-from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -27,7 +26,7 @@ from dragoman.models.ngram import NgramModel
 from dragoman.models.statistical import PhraseBasedConfig, StatisticalModel, TableSizes
 from dragoman.ngrams.counts import count_ngrams
 from dragoman.ngrams.kneser_ney import ModifiedKneserNeyConfig
-from dragoman.statistical.aligned_corpus import AlignedCorpus, LinkProbabilities, WordIds
+from dragoman.statistical.aligned_corpus import AlignedCorpus, LinkProbabilities
 from dragoman.statistical.alignment import Sentences, align_words, channel_table, dictionary_table, train_lexicon
 from dragoman.statistical.decoder import StatisticalDecoder
 from dragoman.statistical.extraction import extract_phrases
@@ -95,17 +94,8 @@ class Estimation:
     def _build(self, prepared: PreparedCorpora, workers: Workers) -> StatisticalModel:
         """Return the model with all tables and with the initial weights."""
         run, tokenizers = self._run, prepared.tokenizers
-        pairs = [prepared.dataset[row] for row in until_cancelled(range(len(prepared.dataset)))]
-        # an unknown word has no translation, and its sentence would teach wrong translations of its neighbours
-        known = [(source, target) for source, target in pairs if UNK not in source and UNK not in target]
-        if not known:
-            raise DataError("every training pair has unknown words: raise text.subword.size")
-        words = FoldedWords(tokenizers.source)
-        sizes = tokenizers.source.size, tokenizers.target.size
-        sources = [words.of_ids(source) for source, _ in known]
-        sentences = Sentences(sources, [target for _, target in known], sizes)
-        table = self._table(sentences, FoldedWords(tokenizers.target), workers)
-        language_model = self._language_model([target for _, target in pairs], sizes[1])
+        table = self._table(prepared, workers)
+        language_model = self._language_model(prepared)
         table_sizes = TableSizes(
             nodes=len(table.words),
             pairs=len(table),
@@ -121,16 +111,32 @@ class Estimation:
             model.language_model = language_model
         return model
 
-    def _table(self, sentences: Sentences, target_words: FoldedWords, workers: Workers) -> PhraseTable:
+    def _sentences(self, prepared: PreparedCorpora) -> Sentences:
+        """Return the training pairs without unknown words, with folded source words.
+
+        An unknown word has no translation, and its sentence would teach wrong translations of its neighbours.
+        """
+        tokenizers = prepared.tokenizers
+        pairs = (prepared.dataset[row] for row in until_cancelled(range(len(prepared.dataset))))
+        known = [(source, target) for source, target in pairs if UNK not in source and UNK not in target]
+        if not known:
+            raise DataError("every training pair has unknown words: raise text.subword.size")
+        words = FoldedWords(tokenizers.source)
+        sources = [words.of_ids(source) for source, _ in known]
+        return Sentences(sources, [target for _, target in known], (tokenizers.source.size, tokenizers.target.size))
+
+    def _table(self, prepared: PreparedCorpora, workers: Workers) -> PhraseTable:
         """Align the corpus and return the table of the run's method."""
         run, started = self._run, time.monotonic()
-        method = run.model.method
+        method, sentences = run.model.method, self._sentences(prepared)
+        count = len(sentences.sources)
         if isinstance(method, PhraseBasedConfig):
+            target_words = FoldedWords(prepared.tokenizers.target)
             targets = [target_words.of_ids(target) for target in sentences.targets]
             folded = Sentences(sentences.sources, targets, sentences.sizes)
             links = align_words(folded, run.alignment.method, run.alignment.symmetrization, workers)
             corpus = AlignedCorpus.of(sentences.sources, sentences.targets, links)
-            del links, targets, folded
+            del sentences, links, targets, folded  # the next steps need much memory
             probabilities = LinkProbabilities.of(corpus)
             table = estimate_table(
                 corpus, extract_phrases(corpus, probabilities, method.longest, workers.threads), method, _STORED_OPTIONS
@@ -140,14 +146,15 @@ class Estimation:
         else:
             table = dictionary_table(train_lexicon(sentences, method.iterations, workers))
         seconds = time.monotonic() - started
-        info(f"Tables: {len(table):,} pairs of {len(sentences.sources):,} sentence pairs, in {seconds:.0f} s")
+        info(f"Tables: {len(table):,} pairs of {count:,} sentence pairs, in {seconds:.0f} s")
         return table
 
-    def _language_model(self, targets: Sequence[WordIds], size: int) -> NgramModel | None:
+    def _language_model(self, prepared: PreparedCorpora) -> NgramModel | None:
         """Return the n-gram model of the target sentences."""
         if not self._run.model.method.has_language_model:
             return None
-        tokens = np.concatenate([np.array([BOS, *target, EOS], np.int64) for target in targets])
+        size, rows = prepared.tokenizers.target.size, until_cancelled(range(len(prepared.dataset)))
+        tokens = np.concatenate([np.array([BOS, *prepared.dataset[row][1], EOS], np.int64) for row in rows])
         return NgramModel.of(ModifiedKneserNeyConfig().estimate(count_ngrams(tokens, self._run.model.order, size)))
 
     def _tune(self, model: StatisticalModel, prepared: PreparedCorpora) -> None:
