@@ -37,7 +37,7 @@ _PAIRS_PER_DECOY, _FEWEST_DECOYS, _MOST_DECOYS = 20, 500, 10_000
 _MOST_SHARE = 0.97
 _PAIRS_FOR_A_PROCESS = 20_000
 _LOWEST, _BINS_PER_UNIT = -30, 100
-SIDES = ("source", "target")
+_SIDES = ("source", "target")
 
 
 class PairScoring(Protocol):
@@ -159,7 +159,7 @@ class MismatchSearch:
             block = verdicts[first : int(self.starts[number + 1])]
             draws = hash_numbers(np.arange(first, first + len(block), dtype=np.uint64), 0)
             chosen = (block == 0) & (draws < np.uint64(min(rate * 2**64, 2**64 - 1)))
-            for side, column in zip(SIDES, texts, strict=True):
+            for side, column in zip(_SIDES, texts, strict=True):
                 column += read_texts(block_file(self.folder, number), side, chosen)
         sources, targets = texts
         count = min(max(_FEWEST_DECOYS, len(sources) // _PAIRS_PER_DECOY), _MOST_DECOYS, len(sources) // 2)
@@ -175,7 +175,7 @@ class MismatchSearch:
     def _block_scores(self, task: tuple[int, NDArray[np.uint8]]) -> NDArray[np.float32]:
         """Return the scores of the pairs of a block; NaN for those that are not kept. task: number and verdicts."""
         number, verdicts = task
-        sources, targets = (read_texts(block_file(self.folder, number), side, verdicts == 0) for side in SIDES)
+        sources, targets = (read_texts(block_file(self.folder, number), side, verdicts == 0) for side in _SIDES)
         scores = np.full(len(verdicts), np.nan, np.float32)
         scores[verdicts == 0] = self.scoring.score(sources, targets, self._model_folder)
         return scores
