@@ -6,8 +6,8 @@
 Two models with the same settings are trained for the same time, with cross-entropy and with guided alignment. The table
 contains BLEU on the validation set, and the alignment error rate (AER) of forced decoding on the gold pairs: of the
 mean of the heads of the penultimate layer, and of the supervised head. The aligner (`hmm`) is trained on the same
-training pairs and on the gold pairs. The training text of europarl-tatoeba is that of corpora.py without its gold pairs;
-its last 500 pairs are the validation set.
+training pairs and on the gold pairs. The training text of europarl-tatoeba is that of corpora.py without its gold
+pairs, and its last 500 pairs are the validation set.
 """
 
 import argparse
