@@ -85,7 +85,7 @@ def test_long_lines_that_stay_whole_are_reported_at_once(
     """Only the first one is, before its search begins, with its number of tokens and the remedy."""
     monkeypatch.setattr("dragoman.translation.window._LONG_SOURCE", 20)
     line = " ".join(LINES) * 2
-    window = WindowTranslation(translator.engine, translator._codec, translator.division)
+    window = WindowTranslation(translator.engine, translator.codec, translator.division)
     beginnings = dict[str, str]()
     for name, request in {
         "divided": translator.request(beam=1),
