@@ -127,7 +127,7 @@ def requests(way: Way, sentences: Sequence[Sentence], beam: int) -> list[Request
 
 def at_first(translator: Translator, texts: Sequence[str], asked: Sequence[Request]) -> list[str]:
     """Return the results of the first search, with the spans restored at their symbols."""
-    codec, engine = translator._codec, translator.engine
+    codec, engine = translator.codec, translator.engine
     rows = codec.encode_rows(list(zip(texts, asked, strict=True)), range(1, len(texts) + 1))
     best = {place: found[0] for place, found in engine.hypotheses(rows, 64)}
     return [
@@ -138,7 +138,7 @@ def at_first(translator: Translator, texts: Sequence[str], asked: Sequence[Reque
 def measured(way: Way, sentences: Sequence[Sentence], beam: int) -> list[str]:
     """Return the cells of a table row."""
     translator, texts = way.translator, [each.source for each in sentences]
-    stand_ins = translator._codec._constraining._stand_ins
+    stand_ins = translator.codec._constraining._stand_ins
     masked = type(stand_ins).masked
     if way.forced:
         stand_ins.masked = lambda demand: replace(masked(stand_ins, demand), learned=False)  # type: ignore[method-assign]

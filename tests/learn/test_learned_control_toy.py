@@ -88,7 +88,7 @@ def test_unseen_spans_are_copied(trained: Translator) -> None:
 
 def test_terms_get_the_given_translations(trained: Translator) -> None:
     texts = [source for source, _ in pairs(100, 4) if "k" in source.split() and ":" not in source]
-    (row,) = trained._codec.encode_rows([(texts[0], trained.request(beam=1, glossary={"k": "u"}))], [1])
+    (row,) = trained.codec.encode_rows([(texts[0], trained.request(beam=1, glossary={"k": "u"}))], [1])
     assert not row.constraints and len(row.expected.constraints) == 1, "any engine can do it"
     for form in FORMS[:2]:
         found, repeated = outputs(trained, texts, trained.request(beam=1, glossary={"k": form}))

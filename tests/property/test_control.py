@@ -222,7 +222,7 @@ def test_placeholders_are_read_and_restored() -> None:
     kind = translator("bpe")
     control = Control.of(keep=["url", "markup", "emoji"])
     text = "<b>two</b> dogs (https://a.b/c) 3 🐶🐶"
-    ((row,),) = (kind._codec.encode_rows([(text, kind.request(keep=["url", "markup", "emoji"]))], [1]),)
+    ((row,),) = (kind.codec.encode_rows([(text, kind.request(keep=["url", "markup", "emoji"]))], [1]),)
     assert row.text == "4 two 7 dogs (22) 3 55 66" or row.text.split()[1] == "two"
     assert not any(span in row.text for span in ("<b>", "https", "🐶"))
     (translation,) = kind.translate([text], keep=["url", "markup", "emoji"], search=SHORT)
