@@ -90,7 +90,7 @@ def main() -> None:
     texts = [sentence.source for sentence in sentences]
     references = [sentence.reference for sentence in sentences]
     translator, pieces = (Translator.load(arguments.model, device="cpu", engine="torch") for _ in range(2))
-    pieces._codec._constraining._stand_ins.__dict__["_known"] = []  # no placeholders for numbers
+    pieces.codec.constraints._placeholders._numbers = lambda _: iter(())  # type: ignore[method-assign]
     terms = Glossary.of({sentence.term: sentence.translation for sentence in sentences})
     phrases = [(Phrase((sentence.translation,)),) for sentence in sentences]
     found = [Control(glossary=terms).demand(text).required for text in texts]

@@ -138,10 +138,10 @@ def at_first(translator: Translator, texts: Sequence[str], asked: Sequence[Reque
 def measured(way: Way, sentences: Sequence[Sentence], beam: int) -> list[str]:
     """Return the cells of a table row."""
     translator, texts = way.translator, [each.source for each in sentences]
-    stand_ins = translator.codec._constraining._stand_ins
-    masked = type(stand_ins).masked
+    writer = translator.codec.constraints._placeholders
+    mask = type(writer).mask
     if way.forced:
-        stand_ins.masked = lambda demand: replace(masked(stand_ins, demand), learned=False)  # type: ignore[method-assign]
+        writer.mask = lambda requirements: replace(mask(writer, requirements), learned=False)  # type: ignore[method-assign]
     asked = requests(way, sentences, beam)
     required: list[Required] = [(Phrase((each.translation,)),) if each.term else () for each in sentences]
     searched: list[Row] = []
