@@ -93,7 +93,7 @@ def main() -> None:
     pieces.codec.constraints._placeholders._numbers = lambda _: iter(())  # type: ignore[method-assign]
     terms = Glossary.of({sentence.term: sentence.translation for sentence in sentences})
     phrases = [(Phrase((sentence.translation,)),) for sentence in sentences]
-    found = [Control(glossary=terms).demand(text).required for text in texts]
+    found = [Control(glossary=terms).requirements(text).required for text in texts]
     nothing: list[Required] = [()] * len(texts)
     beam, every = arguments.beam, list(KINDS)
 

@@ -159,7 +159,7 @@ def measured(way: Way, sentences: Sequence[Sentence], beam: int) -> list[str]:
     repeated = len({row.number for row in searched if row.constraints} & expected)
     outputs = [each.text for each in found]
     first = shares(sentences, at_first(translator, texts, asked), required)
-    vars(stand_ins).pop("masked", None)
+    vars(writer).pop("mask", None)
     patched = sum(each.patched for each in found)
     score = BLEU().score(outputs, [each.reference for each in sentences])
     there = shares(sentences, outputs, required)
