@@ -35,6 +35,10 @@ from dragoman.text.unknown_tokens import has_unknown_tokens
 REPORT = "cleaning.json"
 TOKENS = "tokens"
 
+_DIVISION = 2
+"""Version of the division into blocks, which changes with the boundaries of blocks. Blocks of other versions are not
+reused."""
+
 SUSPICIOUS_SHARE = 0.2
 """Share of a corpus above which a warning is logged if cleaning drops more."""
 
@@ -298,7 +302,7 @@ class Preparation(ABC, Generic[Corpus, Cleaning]):
     def _work_folder(self, index: int) -> Path:
         """Return the folder of a corpus's blocks during preparation. After a kill, the next preparation reuses them."""
         fingerprint = self.contents[index].cleaned_fingerprint(self.vectors, self.normalizations)
-        return self.folder / f".{fingerprint[:16]}.unfinished"
+        return self.folder / f".{fingerprint[:16]}-{_DIVISION}.unfinished"
 
     def _remove_unfinished(self) -> None:
         self.cleaned.clear()
