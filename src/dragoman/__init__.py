@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dragoman.checkpoint.average import average
     from dragoman.client import AsyncClient, Client
     from dragoman.documents.document import translate_document
+    from dragoman.evaluation.denoising import evaluate_denoising
     from dragoman.evaluation.evaluate import evaluate
     from dragoman.evaluation.evaluate_alignments import evaluate_alignments
     from dragoman.evaluation.evaluate_labels import evaluate_labels
@@ -70,6 +71,7 @@ __all__ = [
     "draw_positions",
     "evaluate",
     "evaluate_alignments",
+    "evaluate_denoising",
     "evaluate_labels",
     "evaluate_pairs",
     "export",
@@ -110,6 +112,7 @@ _MODULES = {
     "draw_positions": "lecture.draw_positions",
     "evaluate": "evaluation.evaluate",
     "evaluate_alignments": "evaluation.evaluate_alignments",
+    "evaluate_denoising": "evaluation.denoising",
     "evaluate_labels": "evaluation.evaluate_labels",
     "evaluate_pairs": "evaluation.minimal_pairs",
     "export": "exchange.formats",

@@ -60,7 +60,9 @@ def test_every_line_is_valid(snippet: str, tmp_path: Path) -> None:
         found: Any = config
         for part in key:
             found = found[part] if isinstance(found, dict) else getattr(found, part)
-        found = list(found) if isinstance(found, tuple) else str(found) if isinstance(found, Path) else found
+        if isinstance(found, tuple):
+            found = [each.model_dump(exclude_unset=True) if isinstance(each, Config) else each for each in found]
+        found = str(found) if isinstance(found, Path) else found
         assert found == value, f"{key} is {found}, not {value}"
 
 

@@ -13,7 +13,7 @@ def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
     """Return the text of `README.md`. config: resolved settings of the run. parameters: number of parameters."""
     targets = ", ".join(meta.target_languages) or meta.target_language
     model = config.get("model")
-    kind = describe_kind(model if isinstance(model, Mapping) else {})
+    kind = describe_kind(model if isinstance(model, Mapping) else {}, task_kind(config))
     languages = kind.languages(meta.source_language, targets)
     origin = (
         f"the mean of steps {', '.join(map(str, meta.averaged_steps))}" if meta.averaged_steps else f"step {meta.step}"
@@ -62,6 +62,12 @@ def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def task_kind(config: Mapping[str, Any]) -> str | None:
+    """Return the kind of the task of a run, or None if its settings do not state it."""
+    task = config.get("task")
+    return task.get("kind") if isinstance(task, Mapping) else None
 
 
 def with_section(card: str, title: str, lines: Sequence[str]) -> str:

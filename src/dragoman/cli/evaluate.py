@@ -1,13 +1,22 @@
 """`dragoman evaluate`: score translations against references, or compute a language model's perplexity."""
 
-import json
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from dragoman.cli.arguments import check_settings
+from dragoman.cli.evaluation_output import (
+    format_json,
+    is_language_model,
+    print_alignment_scores,
+    print_denoising_scores,
+    print_label_measures,
+    print_pair_accuracy,
+    print_perplexities,
+    print_precision_cost,
+    restores_text,
+)
 from dragoman.cli.options import (
     BatchSize,
     Beam,
@@ -34,13 +43,15 @@ from dragoman.cli.options import (
     with_fusion,
 )
 
+_TAGS = ("to", "tags")
+
 
 def evaluate(
     model: Annotated[
         Path | None,
         typer.Argument(
             help="Model folder. A translation model translates --source; a language model computes the perplexity of "
-            "--reference."
+            "--reference, and a denoising model that of restoring it."
         ),
     ] = None,
     search: SearchSettings = None,
@@ -195,7 +206,7 @@ def evaluate(
         options = options_by_name({name: value for name, value in settings.items() if name != "search"})
         given = {"a model folder": model, "--metric": metric, "--test": test, "--pairs": pairs, "--compare": compare}
         reject_options({**given, **tokenizers, "--ensemble": ensemble, **options}, "without --alignments")
-        _print_alignment_scores(alignments, hypothesis or [], base_options, source, references, as_json)
+        print_alignment_scores(alignments, hypothesis or [], base_options, source, references, as_json)
         return
     reject_options(
         {name: value if value is None else str(value) for name, value in base_options.items()}, "with --alignments"
@@ -210,11 +221,11 @@ def evaluate(
     test_options |= {"--vectors": vectors or None, **options_by_name(engines)}
     if pairs is not None:
         reject_options({"--test": test, **test_options}, "without --pairs")
-        _print_pair_accuracy(model, pairs, search or [], device, threads, as_json)
+        print_pair_accuracy(model, pairs, search or [], device, threads, as_json)
         return
     if test:
         arguments = {"vectors": vectors, "task": task, "device": device, "threads": threads, **engines}
-        _print_label_measures(model, compare or [], test, search or [], confusion, as_json, arguments)
+        print_label_measures(model, compare or [], test, search or [], confusion, as_json, arguments)
         return
     reject_options(test_options, "with --test")
     check_settings(search or [], "search.minimum_length=3", "--source FILE --reference FILE")
@@ -222,15 +233,20 @@ def evaluate(
         others = {"--hypothesis": hypothesis, "--metric": metric, **tokenizers, "--ensemble": ensemble}
         options = options_by_name({name: value for name, value in settings.items() if name not in _TAGS})
         reject_options({**others, **options, "--device": device}, "without --precision-cost")
-        _print_precision_cost(model, source, references, to, split_tags(tags), threads, as_json)
+        print_precision_cost(model, source, references, to, split_tags(tags), threads, as_json)
         return
     if not references:
         raise ConfigError("there is no reference to compare with: give --reference FILE")
-    if model is not None and _is_language_model(model):
+    if model is not None and source is None and not hypothesis and restores_text(model):
+        pair_options = {"--metric": metric, **tokenizers, "--ensemble": ensemble, **options_by_name(settings)}
+        reject_options({**pair_options, "--stride": stride}, "with translations")
+        print_denoising_scores(model, references, as_json, documents, heading, device, threads)
+        return
+    if model is not None and is_language_model(model):
         metric_options = {"--hypothesis": hypothesis, "--source": source, "--metric": metric, **tokenizers}
         reject_options({**metric_options, "--ensemble": ensemble, **options_by_name(settings)}, "with translations")
         window_options = {"documents": documents, "heading": heading, "stride": stride, "batch_size": batch_size}
-        _print_perplexities(model, references, device, threads, window_options, as_json)
+        print_perplexities(model, references, device, threads, window_options, as_json)
         return
     reject_options({"--documents": documents, "--heading": heading, "--stride": stride}, "with a language model")
     reject_options({"--ensemble": ensemble if model is None else None}, "with a model to translate with")
@@ -255,139 +271,4 @@ def evaluate(
         **settings,
     )
     if as_json:
-        print(_format_json(result.as_json()))
-
-
-_TAGS = ("to", "tags")
-
-
-def _print_precision_cost(
-    model: Path | None,
-    source: Path | None,
-    references: Sequence[Path],
-    to: str | None,
-    tags: Sequence[str],
-    threads: int | None,
-    as_json: bool,
-) -> None:
-    """Measure what int8 costs a model, and print the section of its card."""
-    from dragoman.base.errors import ConfigError
-    from dragoman.tasks.translation.precision_cost import measure_precision_cost
-
-    if model is None:
-        raise ConfigError("--precision-cost measures a model: name its folder")
-    if len(references) > 1:
-        raise ConfigError("--precision-cost compares with a single reference: give --reference once")
-    cost = measure_precision_cost(model, source, next(iter(references), None), to=to, tags=tags, threads=threads)
-    print(_format_json(cost.model_dump(mode="json")) if as_json else "\n".join(cost.card_section()))
-
-
-def _print_label_measures(
-    model: Path | None,
-    others: Sequence[Path],
-    tests: Sequence[Path],
-    settings: Sequence[str],
-    confusion: Path | None,
-    as_json: bool,
-    arguments: Mapping[str, Any],
-) -> None:
-    """Print the measures of models that predict labels on each test set, and draw the confusion matrix of the first.
-
-    arguments: further arguments of `evaluate_labels`.
-    """
-    from dragoman.base.errors import ConfigError
-    from dragoman.evaluation.evaluate_labels import evaluate_labels
-
-    if model is None:
-        raise ConfigError("--test evaluates a model: name its folder")
-    if confusion is not None and len(tests) > 1:
-        raise ConfigError("--confusion draws the matrix of one test set: give --test once")
-    models = [model, *others]
-    results = [evaluate_labels(models, test, settings, **arguments) for test in tests]
-    if confusion is not None:
-        matrix = results[0].reports[0].confusion
-        if matrix is None:
-            raise ConfigError(f"{model} does not predict classes of texts: leave out --confusion")
-        from dragoman.inspect.pictures.confusion import draw_confusion
-
-        draw_confusion(matrix, confusion)
-    if len(results) == 1:
-        print(_format_json(results[0].as_json()) if as_json else results[0])
-    elif as_json:
-        listed = [{"test": str(test), **each.as_json()} for test, each in zip(tests, results, strict=True)]
-        print(_format_json({"tests": listed}))
-    else:
-        print("\n\n".join(f"{test}\n{each}" for test, each in zip(tests, results, strict=True)))
-
-
-def _print_alignment_scores(
-    gold: Path,
-    hypotheses: Sequence[Path],
-    bases: Mapping[str, Any],
-    source: Path | None,
-    references: Sequence[Path],
-    as_json: bool,
-) -> None:
-    """Print the AER, precision, recall and F1 of word alignments."""
-    from dragoman.base.errors import ConfigError
-    from dragoman.evaluation.evaluate_alignments import evaluate_alignments
-
-    if len(references) > 1:
-        raise ConfigError("--alignments aligns each source with a single target: give --reference once")
-    result = evaluate_alignments(
-        gold,
-        hypotheses,
-        gold_base=bases["--gold-base"],
-        hypothesis_base=bases["--hypothesis-base"],
-        source=source,
-        target=next(iter(references), None),
-    )
-    print(_format_json(result.as_json()) if as_json else result)
-
-
-def _print_pair_accuracy(
-    model: Path | None, pairs: Path, settings: Sequence[str], device: str | None, threads: int | None, as_json: bool
-) -> None:
-    """Print the accuracy of a model on minimal pairs."""
-    from dragoman.base.errors import ConfigError
-    from dragoman.evaluation.minimal_pairs import evaluate_pairs
-
-    if model is None:
-        raise ConfigError("--pairs evaluates a model: name its folder")
-    result = evaluate_pairs(model, pairs, settings, device=device, threads=threads)
-    print(_format_json(result.as_json()) if as_json else result)
-
-
-def _is_language_model(model: Path) -> bool:
-    from dragoman.evaluation.score import is_language_model_folder
-
-    return is_language_model_folder(model)
-
-
-def _print_perplexities(
-    model: Path,
-    texts: Sequence[Path],
-    device: str | None,
-    threads: int | None,
-    window_options: dict[str, Any],
-    as_json: bool,
-) -> None:
-    """Print the perplexities of a language model on each text."""
-    from dragoman.evaluation.score import score
-    from dragoman.generation.language_model import LanguageModel
-
-    loaded = LanguageModel.load(model, device, "score")
-    result = [(text, score(loaded, text, threads=threads, **window_options)) for text in texts]
-    tokenizer = loaded.tokenizer
-    if as_json:
-        values = [{"text": str(text), "documents": len(each.each), **each.total.as_json()} for text, each in result]
-        vocabulary = {"kind": tokenizer.kind, "size": tokenizer.size, "fingerprint": tokenizer.fingerprint}
-        print(_format_json({"model": str(model), "vocabulary": vocabulary, "texts": values}))
-        return
-    print(f"{model} (vocabulary of kind {tokenizer.kind}, {tokenizer.size:,} entries, {tokenizer.fingerprint[:8]})")
-    for text, each in result:
-        print(f"  {text} ({len(each.each)} documents): {each.total}")
-
-
-def _format_json(values: dict[str, Any]) -> str:
-    return json.dumps(values, ensure_ascii=False, indent=2)
+        print(format_json(result.as_json()))

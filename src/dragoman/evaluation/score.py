@@ -85,14 +85,14 @@ def score(
             given = {"--source": source, "--to": to, "--tags": list(tags)}
             reject_options(given, "with a translation model")
             reject_options({"--stride": stride}, "with a language model that reads in one direction")
-            texts = _read_documents(target, documents, heading)
+            texts = read_documents(target, documents, heading)
             predictor = model if isinstance(model, Predictor) else Predictor.load(model, device)
             return _sum_scores(predictor.score(texts), "documents", pseudo=True)
         if isinstance(model, LanguageModel) or (
             isinstance(model, str | Path) and is_language_model_folder(Path(model))
         ):
             reject_options({"--source": source, "--to": to, "--tags": list(tags)}, "with a translation model")
-            texts = _read_documents(target, documents, heading)
+            texts = read_documents(target, documents, heading)
             scorer = model if isinstance(model, LanguageModel) else LanguageModel.load(model, device, "score")
             return _sum_scores(scorer.score(texts, stride, batch_size), "documents")
         reject_options({"--documents": documents, "--heading": heading, "--stride": stride}, "with a language model")
@@ -146,7 +146,8 @@ def _score_pairs(
     return _sum_scores(scores, "pairs")
 
 
-def _read_documents(target: Lines, kind: str | None, heading: str | None) -> list[str]:
+def read_documents(target: Lines, kind: str | None, heading: str | None) -> list[str]:
+    """Return the documents of a list or of a file. kind, heading: see `score`."""
     if not isinstance(target, str | Path):
         reject_options({"--documents": kind, "--heading": heading}, "with a file")
         return list(target)

@@ -205,12 +205,26 @@ _HEADS: Mapping[str, Mapping[str, str]] = {
 """The wording of prediction models that depends on the kind of the head."""
 
 
-def describe_kind(section: Mapping[str, Any]) -> ModelKind:
-    """Return the kind of model described by a `model` section, with the wording for its head, if it has one.
+_TASKS: Mapping[str, Mapping[str, Any]] = {
+    "denoising": {
+        "title": "denoising encoder–decoder",
+        "sides": ("target",),
+        "activity": "restores",
+        "example": "`train.start=FOLDER` trains it to translate. `dragoman evaluate FOLDER --reference TEXT` prints "
+        "the perplexity of restoring corrupted text",
+    },
+}
+"""The wording of encoder–decoders that depends on the task that they were trained for."""
 
-    Raises ConfigError for an unknown kind.
+
+def describe_kind(section: Mapping[str, Any], task: str | None = None) -> ModelKind:
+    """Return the kind of model described by a `model` section, with the wording for its head or for its task.
+
+    task: the kind of the task of the run. Raises ConfigError for an unknown kind.
     """
     kind, head = kind_of(section), section.get("head")
+    if kind.name == TRANSLATION_MODEL.name:
+        return replace(kind, **_TASKS.get(task or "", {}))
     if kind.name != PREDICTION_MODEL.name or not isinstance(head, Mapping):
         return kind
     return replace(kind, **_HEADS.get(head.get("kind", ""), {}))  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ from dragoman.base.settings.load import (
     load_settings,
     read_document,
 )
+from dragoman.checkpoint.card import task_kind
 from dragoman.checkpoint.folder import read_config, read_meta
 from dragoman.inspect.describe import Description, describe_model
 from dragoman.inspect.description_text import as_json, numbers_text, parts_table
@@ -113,8 +114,9 @@ def _origin_note(model: Source, overrides: Overrides) -> str:
 
 def _load_trained(folder: Path) -> _Subject:
     meta = read_meta(folder)
-    config = parse_model(read_config(folder)["model"], f"in the model section of {folder / 'config.yaml'}")
-    kind = describe_kind(read_config(folder)["model"])
+    stored = read_config(folder)
+    config = parse_model(stored["model"], f"in the model section of {folder / 'config.yaml'}")
+    kind = describe_kind(stored["model"], task_kind(stored))
     origin = f"trained for {meta.step:,} steps" if kind.has_updates else "estimated from counts"
     notes = [f"{folder}: {kind.noun}, {origin}"]
     if not kind.tokenizers:

@@ -9,6 +9,8 @@ from typing import Any
 
 from dragoman.base.errors import ConfigError
 from dragoman.models.settings import ModelSettings
+from dragoman.tasks.denoising.config import DenoisingRun
+from dragoman.tasks.denoising.job import DenoisingJob
 from dragoman.tasks.estimation import Estimate, EstimatedRun
 from dragoman.tasks.labelled.config import AnsweringRun, ClassificationRun, RegressionRun, TaggingRun
 from dragoman.tasks.labelled.jobs import AnsweringJob, ClassificationJob, RegressionJob, TaggingJob
@@ -91,6 +93,14 @@ MASKED_LANGUAGE_MODEL = register(
         "masked_language_model",
         MaskedLanguageModelRun,
         MaskedLanguageModelJob,
+        ("data={train: {text: corpus.txt}, valid: {text: corpus.txt}}", "out=run"),
+    )
+)
+DENOISING = register(
+    TaskKind(
+        "denoising",
+        DenoisingRun,
+        DenoisingJob,
         ("data={train: {text: corpus.txt}, valid: {text: corpus.txt}}", "out=run"),
     )
 )

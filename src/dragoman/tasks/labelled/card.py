@@ -9,8 +9,7 @@ from dragoman.checkpoint.card import table, with_section
 from dragoman.checkpoint.folder import CARD
 from dragoman.checkpoint.start import Start
 from dragoman.metrics.labels.report import Measure, Report
-from dragoman.tasks.head_run import HeadRun
-from dragoman.training.task import Content
+from dragoman.training.task import Content, RunConfig
 
 SECTION = "Labels"
 _MAX_LABELS = 100
@@ -38,7 +37,7 @@ def write_card_section(
         atomic_write(card, with_section(card.read_text(encoding="utf-8"), title, lines[:-1]))
 
 
-def training_facts(run: HeadRun, start: Start | None, valid: Content) -> list[tuple[str, str]]:
+def training_facts(run: RunConfig, start: Start | None, valid: Content) -> list[tuple[str, str]]:
     """Return rows for a model card: the seed, the selection of the checkpoint, the start, and frozen parts.
 
     start: the model that the run started from. valid: the validation set.

@@ -23,7 +23,7 @@ from dragoman.data.held_out.check import Finding, PairSet, check_pairs
 from dragoman.data.preparation.prepare import prepare
 from dragoman.metrics.bleu_tokenizer import AUTO, check_tokenizer
 from dragoman.models.parts import count_parameters
-from dragoman.models.seq2seq import Seq2Seq
+from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.tasks.corpus_job import CorpusJob, ValidationSets
 from dragoman.tasks.start import load_start
 from dragoman.tasks.translation.config import TranslationRun
@@ -44,6 +44,7 @@ from dragoman.tasks.translation.validation import (
 from dragoman.tasks.translation.word_aligner import add_word_aligner, check_library, token_links
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.tokenizers import Tokenizers
+from dragoman.training.config import LoopConfig
 from dragoman.training.objectives.objective import LossContext, Objective
 from dragoman.training.validation import Measure, Validation
 from dragoman.translation.translator import Translator
@@ -80,7 +81,7 @@ class TranslationJob(CorpusJob):
         if started.tokenizers is not None:
             self._tokenizers = with_new_tags(run, started.tokenizers)
         check_tags(self._held_out, run, self._tokenizers)
-        check_compilable(run)
+        check_compilable(run.model, run.train)
         requested = [f"data.{name}" for name in ("aligner", "shortlist") if getattr(run.data, name) is not None]
         if requested or run.train.objective.records_attention:
             check_library(requested, run.text.vectors is not None)
@@ -271,10 +272,10 @@ class TranslationJob(CorpusJob):
             self._resampler.close()
 
 
-def check_compilable(run: TranslationRun) -> None:
+def check_compilable(model: ModelConfig, train: LoopConfig) -> None:
     """Raise ConfigError if `train.compile` is set but no part of the model can be compiled."""
-    families = run.model.encoder, run.model.decoder
-    if run.train.compile and not any(family.compilable for family in families):
+    families = model.encoder, model.decoder
+    if train.compile and not any(family.compilable for family in families):
         kinds = " and ".join(sorted({family.kind for family in families}))
         raise ConfigError(
             f"train.compile=true compiles Transformer layers, but a {kinds} model has none: remove train.compile"
