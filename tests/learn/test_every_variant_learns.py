@@ -26,19 +26,37 @@ ORDERLESS = {
 """Models that do not know the order of the source learn to sort instead of to copy; they copy less than `RIGHT`."""
 SLOW = {("bidirectional", "first"), ("bidirectional", "interleaved"), ("context", "first"), ("unfolding", "set")}
 """Fields and levels that differ little in training from another level, which is tested always."""
+DETAILS = {
+    *(
+        "projections",
+        "combine",
+        "tie_keys_and_values",
+        "activation",
+        "gain",
+        "offset",
+        "layout",
+        "join",
+        "keys",
+        "values",
+    ),
+    *("tie_embeddings", "tie_projection", "projection_bias", "scale_embeddings", "bridge", "stacked"),
+}
+"""Fields that change the parametrisation inside a module. Every run of the tests compares the gradient of each level with
+central differences (`tests/property/test_variants.py`), so only the slow tests train them.
+"""
 PATIENT = {"reinforce": {220: 8e-3, 600: 8e-3}}
 """Updates and peak rates for models that learn by trial and error."""
 
 
 def learning() -> Iterator[Any]:
     """Yield all cases. Scorers, norms and the like, whose module is tested in another part of the model as well, are
-    left to the slow tests there, as are the levels in `SLOW`. Kinds of attention are not, because they differ from part
-    to part.
+    left to the slow tests there, as are the levels in `SLOW` and the fields in `DETAILS`. Kinds of attention are not,
+    because they differ from part to part.
     """
     seen = set()
     for case in sorted(cases(), key=lambda case: case[0].startswith(("decoder", "target_"))):
         field = case[0].removeprefix("target_").rpartition(".")[2]
-        marks = [pytest.mark.slow] if (field, case[1]) in seen | SLOW else []
+        marks = [pytest.mark.slow] if (field, case[1]) in seen | SLOW or field in DETAILS else []
         yield pytest.param(case, id="-".join(case), marks=marks)
         seen.add((field, case[1]))
 

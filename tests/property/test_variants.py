@@ -29,7 +29,7 @@ from variant_settings import (
 from dragoman.lecture.choices import levels
 from dragoman.models.seq2seq import ModelConfig
 
-FIRST, SHARDS, ALL_SHARDS = 80, 8, 24
+FIRST, SHARDS, ALL_SHARDS = 48, 6, 24
 """The FIRST models, which contain most pairs, are divided among SHARDS tests; all, among ALL_SHARDS slow ones."""
 IMPOSSIBLE = {("target_positions",): "fraction"}
 """Levels that no model can have, including choices inside them: a decoder does not know the length of its text."""
@@ -120,7 +120,7 @@ def test_most_two_variants_keep_the_promises(shard: int, beginning: Design) -> N
 
 
 def test_few_models_contain_most_pairs(beginning: Design) -> None:
-    assert len(held_pairs(beginning)) > 0.75 * len(pairs())
+    assert len(held_pairs(beginning)) > 0.65 * len(pairs())
     assert not strange(beginning)
 
 
