@@ -40,7 +40,9 @@ def run_as_notebook(cells: list[str], folder: Path) -> list[Any]:
 
 
 def stream(outputs: list[Any], name: str) -> str:
-    return "".join(each.text for each in outputs if each.output_type == "stream" and each.name == name)
+    """Return the text of a stream without the colours that notebooks show."""
+    text = "".join(each.text for each in outputs if each.output_type == "stream" and each.name == name)
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
 @pytest.fixture
