@@ -120,11 +120,13 @@ def test_each_token_of_a_line_in_parts_has_its_score(capfd: pytest.CaptureFixtur
     for more in ([], short):
         command = [*COMMAND, *more, "--on-error", "replace", "--scores", "--token-scores", "--tree", "tree"]
         assert main(command) == 0
+        trees = Path("tree").read_text().splitlines()
+        Path("tree").unlink()
         for line in capfd.readouterr().out.split("\n")[:-1]:
             score, _, tokens, scores = line.split("\t")
             assert len(tokens.split(" ")) == len(scores.split(" "))
             assert sum(map(float, scores.split())) == pytest.approx(float(score), abs=1e-3)
-    divided, whole = map(json.loads, Path("tree").read_text().splitlines())
+    divided, whole = map(json.loads, trees)
     assert divided["nodes"] == [] and whole["nodes"] != []
 
 
@@ -159,10 +161,10 @@ def test_alignments_are_written_next_to_the_translations(capfd: pytest.CaptureFi
     expected = translator.align([source], [target], AttentionChoice(1, 2))[0]
     assert Path("other").read_text().split("\n")[3] == format_pharaoh(expected)
     for options, told_of in (
-        (["-o", "links"], "is the same file as --output"),
+        (["-o", "both"], "is the same file as --output"),
         (["--alignment-layer", "9"], "there is no layer 9"),
     ):
-        assert main([*command, "links", *options]) != 0
+        assert main([*command, "both", *options]) != 0
         assert told_of in " ".join(capfd.readouterr().err.split())
     assert main([*COMMAND, "--alignment-layer", "1"]) == 2
 

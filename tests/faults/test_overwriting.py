@@ -47,6 +47,47 @@ def test_a_folder_of_the_user_is_kept(name: str, own: Path, capsys: pytest.Captu
     assert {path.name: path.read_text() for path in own.iterdir()} == dict.fromkeys(FILES, "mine\n")
 
 
+FILE_COMMANDS = {
+    "--output": ["translate", "model", "-i", "text", "--output", "mine"],
+    "--alignments": ["translate", "model", "-i", "text", "--alignments", "mine"],
+    "--tree": ["translate", "model", "-i", "text", "--tree", "mine"],
+    "document": ["translate", "model", "--document", "-i", "text", "--output", "mine"],
+    "align": ["align", "--source", "text", "--target", "text", "--output", "mine"],
+    "--draw": ["align", "--source", "text", "--target", "text", "--draw", "mine"],
+    "lexicon": ["lexicon", "--source", "text", "--target", "text", "--output", "mine"],
+    "predict": ["predict", "model", "-i", "text", "--output", "mine"],
+    "client": ["client", "http://127.0.0.1:9", "--target", "de", "-i", "text", "--output", "mine"],
+    "--out": ["tune", "model", "--source", "text", "--reference", "text", "--out", "mine"],
+}
+
+
+@pytest.mark.parametrize("name", FILE_COMMANDS)
+def test_a_file_of_the_user_is_kept(name: str, own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("text").write_text("a dog\n")
+    Path("mine").write_text("mine\n")
+    assert main(FILE_COMMANDS[name]) == 2
+    option = name if name.startswith("--") else "--output"
+    assert f"mine already exists: choose another {option}, or delete it" in capsys.readouterr().err
+    assert Path("mine").read_text() == "mine\n"
+
+
+def test_an_input_is_not_to_be_deleted(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The message does not advise to delete a file that is also the input."""
+    Path("text").write_text("a dog\n")
+    assert main(["align", "--source", "text", "--target", "text", "-o", "./text"]) == 1
+    message = capsys.readouterr().err
+    assert "--output text would overwrite the file to read: choose another name" in message
+    assert "delete" not in message
+
+
+def test_an_empty_file_is_replaced(own: Path) -> None:
+    """As created by mktemp, for example."""
+    Path("text").write_text("a dog\n")
+    Path("empty").touch()
+    assert main(["translate", "model", "-i", "text", "--output", "empty", "--engine", "torch"]) == 0
+    assert Path("empty").read_text().endswith("\n")
+
+
 def without_out(arguments: list[str]) -> list[str]:
     """Return the arguments of a training without its run folder."""
     if "--out" in arguments:

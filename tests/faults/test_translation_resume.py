@@ -246,7 +246,12 @@ def test_a_kill_around_the_last_rename(resume: bool, monkeypatch: pytest.MonkeyP
             with pytest.raises(Killed):
                 main([*GREEDY, "--resume"])
     assert len(list(open_lines(Path("out")))) == LINES
-    assert main([*GREEDY, "--resume"] if resume else GREEDY) == 0
+    if resume:
+        assert main([*GREEDY, "--resume"]) == 0
+    else:
+        assert main(GREEDY) == 2  # the file is complete
+        Path("out").unlink()
+        assert main(GREEDY) == 0
     assert len(list(open_lines(Path("out")))) == LINES
     assert not list(Path().glob("*partial"))
 

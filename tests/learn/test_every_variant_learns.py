@@ -41,8 +41,8 @@ DETAILS = {
     ),
     *("tie_embeddings", "tie_projection", "projection_bias", "scale_embeddings", "bridge", "stacked"),
 }
-"""Fields that change the parametrisation inside a module. Every run of the tests compares the gradient of each level with
-central differences (`tests/property/test_variants.py`), so only the slow tests train them.
+"""Fields that change the parametrisation inside a module. Every run of the tests compares the gradient of each level
+with central differences (`tests/property/test_variants.py`), so only the slow tests train them.
 """
 PATIENT = {"reinforce": {220: 8e-3, 600: 8e-3}}
 """Updates and peak rates for models that learn by trial and error."""

@@ -116,12 +116,12 @@ def test_who_sets_nothing_gets_int8_with_one_line(measured: Path, capsys: pytest
 
 
 def test_commands(measured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["translate", str(measured), "-i", str(measured.parent / "en"), "-o", str(tmp_path / "out")]
-    assert main(arguments) == 0
+    arguments = ["translate", str(measured), "-i", str(measured.parent / "en"), "-o"]
+    assert main([*arguments, str(tmp_path / "reported")]) == 0
     assert "Precision int8" in capsys.readouterr().err
-    assert main([*arguments, "--precision", "auto", "--quiet"]) == 0
+    assert main([*arguments, str(tmp_path / "quiet"), "--precision", "auto", "--quiet"]) == 0
     assert "Precision" not in capsys.readouterr().err
-    assert main([*arguments, "--precision", "float32"]) == 0
+    assert main([*arguments, str(tmp_path / "out"), "--precision", "float32"]) == 0
     assert "Precision" not in capsys.readouterr().err
     exact = (tmp_path / "out").read_text().splitlines()
     result = evaluate(measured, source=measured.parent / "en", reference=measured.parent / "de", metric=["bleu"])

@@ -369,6 +369,7 @@ def test_from_the_command_line(tmp_path: Path) -> None:
 
     def lines(*options: str) -> list[str]:
         arguments = ["translate", str(folder), "-i", str(tmp_path / "in"), "-o", str(tmp_path / "out"), *options]
+        (tmp_path / "out").unlink(missing_ok=True)
         assert main(arguments) == 0
         return (tmp_path / "out").read_text(encoding="utf-8").splitlines()
 

@@ -86,11 +86,11 @@ def test_the_command_writes_one_line_per_pair(
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 60 and [number for number, line in enumerate(lines) if not line] == [3, 5, 7]
     assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
-    model = ["--model", str(tmp_path / "aligner"), "-o", str(tmp_path / "links.gz")]
-    assert main([*arguments, *model]) == 0
+    model = ["--model", str(tmp_path / "aligner"), "-o"]
+    assert main([*arguments, *model, str(tmp_path / "links.gz")]) == 0
     assert gzip.decompress((tmp_path / "links.gz").read_bytes()).decode().splitlines() == lines
-    assert main([*arguments, *model, "--symmetrize", "union", "--threads", "1"]) == 0
-    union = gzip.decompress((tmp_path / "links.gz").read_bytes()).decode().splitlines()
+    assert main([*arguments, *model, str(tmp_path / "union.gz"), "--symmetrize", "union", "--threads", "1"]) == 0
+    union = gzip.decompress((tmp_path / "union.gz").read_bytes()).decode().splitlines()
     assert all(set(line.split()) <= set(other.split()) for line, other in zip(lines, union, strict=True))
     assert capsys.readouterr().out == ""
 

@@ -8,10 +8,10 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from dragoman.base.errors import ConfigError, ResourceError
+from dragoman.base.errors import ConfigError, DataError, ResourceError
 
 _SUFFIX = ".partial"
 _AT_FDCWD = -100
@@ -90,6 +90,20 @@ def check_new_folder(folder: Path) -> None:
     folder = Path(folder)
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise ConfigError(f"{folder} already exists: choose another --out, or remove it")
+
+
+def check_new_files(outputs: Mapping[str, Path | None], *inputs: Path | None) -> None:
+    """Raise ConfigError if a command would replace a file, and DataError if it is one of its inputs.
+
+    outputs: the files to write, by option name. Empty files, pipes and devices contain nothing that could be lost.
+    """
+    read = {path.resolve() for path in inputs if path is not None}
+    for option, path in outputs.items():
+        if path is None or not path.is_file() or not path.stat().st_size:
+            continue
+        if path.resolve() in read:
+            raise DataError(f"{option} {path} would overwrite the file to read: choose another name")
+        raise ConfigError(f"{path} already exists: choose another {option}, or delete it")
 
 
 def remove_stale_temporaries(folder: Path, min_age: float = 0) -> list[Path]:

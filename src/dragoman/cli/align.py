@@ -77,7 +77,9 @@ def align(
     import sys
 
     from dragoman.alignment.align import align
+    from dragoman.base.files import check_new_files
 
+    check_new_files({"--output": output, "--draw": draw}, source, target)
     aligned = align(
         source,
         target,

@@ -48,7 +48,7 @@ def client(
     from contextlib import nullcontext
 
     from dragoman.base.errors import ConfigError, reject_options
-    from dragoman.base.files import atomic_file
+    from dragoman.base.files import atomic_file, check_new_files
     from dragoman.base.log import quietly
     from dragoman.base.progress import Progress
     from dragoman.client import Client, predict_lines, translate_lines
@@ -60,6 +60,7 @@ def client(
         reject_options({**given, "--source": None if source == "auto" else source}, "without --predict")
     else:
         reject_options({"--model": model, "--task": task}, "with --predict")
+    check_new_files({"--output": output}, input)
     output_file = nullcontext(None) if output is None else atomic_file(output)
     with quietly(quiet), Client(url, os.environ.get(KEY)) as server, output_file as path:
         if predict:

@@ -56,7 +56,9 @@ def lexicon(
     import sys
 
     from dragoman.alignment.dictionary import lexicon
+    from dragoman.base.files import check_new_files
 
+    check_new_files({"--output": output}, source, target)
     dictionary = lexicon(
         source,
         target,

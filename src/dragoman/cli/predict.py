@@ -68,8 +68,10 @@ def predict(
     """
     from typing import cast
 
+    from dragoman.base.files import check_new_files
     from dragoman.prediction.predict import OutputFormat, predict
 
+    check_new_files({"--output": output}, source)
     check_settings(settings or [], "columns.text=review", "--input FILE")
     written = sys.stdout if output is None else output
     predict(

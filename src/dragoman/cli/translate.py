@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dragoman.base.errors import reject_options
+from dragoman.base.files import check_new_files
 from dragoman.cli.arguments import check_settings
 from dragoman.cli.cluster import (
     ActorsOption,
@@ -95,6 +96,13 @@ class FileOptions:
         """The input file; None for stdin. Raises ConfigError if there are several input files."""
         reject_options({"more than one --input": (self.inputs or [])[1:]}, "with --cluster")
         return self.inputs[0] if self.inputs else None
+
+    def check_new(self, **others: Path | None) -> None:
+        """Raise ConfigError if an output file exists, unless the command resumes. others: more outputs, by option."""
+        if not self.resume:
+            check_new_files(
+                {"--output": self.target, **{f"--{name}": path for name, path in others.items()}}, self.source
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -316,6 +324,7 @@ class _Command:
             "--no-divide": None if self.lines.divide else True,
         }
         reject_options(rejected, "without --document")
+        self.files.check_new()
         options = {**asdict(self.engine_options), "attention": self.lines.attention, **self.settings}
         translate_document(
             self.models, source, self.files.target, self.mode.format, self.on_error, self.mode.encoding, **options
@@ -330,6 +339,7 @@ class _Command:
         source = self.files.source
         reject_options({"--format": self.mode.format, "--encoding": self.mode.encoding}, "with --document")
         check_text_file(source)
+        self.files.check_new(tree=self.lines.tree, alignments=self.lines.alignments)
         translate_file(
             self.models,
             source,

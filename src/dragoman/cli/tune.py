@@ -67,9 +67,11 @@ def tune(
     quiet: Quiet = False,
 ) -> None:
     """Find the best weights for reranking n-best lists by exact line search on corpus BLEU or chrF."""
+    from dragoman.base.files import check_new_files
     from dragoman.evaluation.tune import tune
 
     check_settings(search or [], "search.minimum_length=3", "--source FILE --reference FILE")
+    check_new_files({"--out": out}, source, reference)
     tuning = tune(
         [model, *ensemble] if ensemble else model,
         source=source,
