@@ -3,6 +3,7 @@
 import pytest
 from tiny_model import tiny_tokenizers
 
+from dragoman.text.vocabularies.character import CharacterConfig
 from dragoman.translation.guard.copied import is_copied
 from dragoman.translation.guard.guard import Finding, GuardOutcome, merge_outcomes
 from dragoman.translation.guard.numbers import changed_numbers
@@ -99,6 +100,19 @@ def test_scripts() -> None:
     assert foreign_letters("5 µm", "5 µm", {"Latn"}) is None
     assert usual_scripts(tiny_tokenizers(300).target) == {"Latn"}
     assert usual_scripts(tiny_tokenizers(261).target) <= {"Latn"}
+
+
+def test_scripts_of_a_vocabulary_of_characters() -> None:
+    """An alphabet of 26 letters is used, however many Chinese characters the shared vocabulary contains; a few letters
+    of a third script are not.
+    """
+    chinese = "".join(map(chr, range(0x4E00, 0x4E00 + 3000)))
+    for texts, scripts in (
+        (["abcdefghijklmnopqrstuvwxyz", chinese, "αβγ"], {"Latn", "Hani"}),
+        ([chinese, "αβγ", "ab"], {"Hani"}),
+        (["abcdefghijklmnopqrstuvwxyz", "ж"], {"Latn", "Cyrl"}),
+    ):
+        assert usual_scripts(CharacterConfig(size=5000, min_frequency=1).learn(texts)) == scripts
 
 
 def test_findings_in_a_text_in_parts() -> None:

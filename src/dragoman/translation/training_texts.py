@@ -9,6 +9,7 @@ from dragoman.base.log import warn
 from dragoman.checkpoint.meta import Meta
 from dragoman.data.lengths import CorpusLengths
 from dragoman.text.detection.detector import Detection, Detector, release_model
+from dragoman.text.language_scripts import language_scripts
 from dragoman.text.scripts import character_scripts, script_name
 from dragoman.text.symbols import UNK, tag_languages
 from dragoman.text.tokenizers import Tokenizers
@@ -108,6 +109,8 @@ class TrainingTexts:
 
     def _foreign_script(self) -> str | None:
         known = usual_scripts(self._tokenizers.source)
+        if known and self._meta.source_language is not None:
+            known |= language_scripts(self._meta.source_language)
         letters = [scripts for scripts in map(character_scripts, self._sample) if scripts]
         foreign = Counter(min(scripts) for scripts in letters if scripts.isdisjoint(known))
         if not known or foreign.total() <= _MAX_FOREIGN * len(letters):

@@ -7,6 +7,9 @@ from dragoman.text.scripts import character_scripts
 from dragoman.text.tokenizer import Tokenizer
 
 _SHARE = 0.01
+_CHARACTERS, _ALPHABET = 0.9, 20
+"""Minimum share of single characters in a vocabulary of characters, and number of characters of a script in it."""
+
 _FEWEST_LETTERS = 10
 
 
@@ -32,17 +35,22 @@ def foreign_letters(source: str, output: str, usual: Iterable[str]) -> str | Non
 
 
 def usual_scripts(target: Tokenizer) -> frozenset[str]:
-    """Return the target language's scripts: those of at least 1% of its vocabulary's entries, as ISO 15924 codes.
+    """Return the target language's scripts, as ISO 15924 codes: those of at least 1% of its vocabulary's entries.
 
-    Entries of a single byte are ignored, because byte-level vocabularies contain all of them. For a vocabulary shared
-    by both languages, the scripts of both are returned. The result is empty if no entry of several bytes contains
-    letters.
+    A byte-level vocabulary contains all single bytes, which are ignored. In a vocabulary of characters, an alphabet may
+    have fewer than 1% of the entries, so that scripts with at least 20 characters are returned too. For a vocabulary
+    shared by both languages, the scripts of both are returned. The result is empty if no entry contains letters.
     """
+    surfaces = [surface for number in range(target.size) if (surface := target.surface(number).strip())]
+    if any(len(surface) == 1 and not surface.isascii() for surface in surfaces):
+        surfaces = [surface for surface in surfaces if len(surface) > 1]
+    texts = [surface.decode("utf-8", "ignore") for surface in surfaces]
     counts, total = Counter[str](), 0
-    for number in range(target.size):
-        surface = target.surface(number)
-        if len(surface.strip()) > 1:
-            scripts = frozenset[str]().union(*map(character_scripts, surface.decode("utf-8", "ignore")))
-            counts.update(scripts)
-            total += bool(scripts)
-    return frozenset(script for script, count in counts.items() if count >= _SHARE * total)
+    for text in texts:
+        scripts = frozenset[str]().union(*map(character_scripts, text))
+        counts.update(scripts)
+        total += bool(scripts)
+    fewest = _SHARE * total
+    if sum(len(text) == 1 for text in texts) > _CHARACTERS * len(texts):
+        fewest = min(fewest, _ALPHABET)
+    return frozenset(script for script, count in counts.items() if count >= fewest)
