@@ -79,6 +79,7 @@ def learned() -> dict[str, Tokenizer]:
 @example("  two  blanks  ")
 @example("a\u00a0b\u2003c\u3000d\x1fe")
 @example("e\u0301 👨‍👩‍👧‍👦 \U0010ffff ")
+@example(" \u0344 a \u1161\ufa2a\n\u0301\u0958")
 def test_each_piece_belongs_to_its_word(learned: dict[str, Tokenizer], kind: str, text: str) -> None:
     tokenizer = learned[kind]
     ids, places = tokenizer.encode(text), word_indices(tokenizer, text)

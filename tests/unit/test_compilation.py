@@ -14,7 +14,6 @@ from dragoman.base.errors import ConfigError
 from dragoman.data.batches.batch import Batch, collate
 from dragoman.models.seq2seq import ModelConfig, Seq2Seq
 from dragoman.tasks.translation.config import TranslationLoopConfig as LoopConfig
-from dragoman.tasks.translation.config import TranslationRun
 from dragoman.tasks.translation.job import check_compilable
 from dragoman.training.machine.compilation import compile_layers, explain_compiler_errors, uncompiled
 from dragoman.training.machine.journal import Journal
@@ -168,12 +167,11 @@ def test_other_errors_pass() -> None:
 
 
 def test_a_model_without_transformer_layers_is_refused() -> None:
-    corpus = {"source": "a", "target": "b"}
-    settings = {"data": {"train": corpus, "valid": corpus}, "train": {"compile": True}, "out": "run"}
-    check_compilable(TranslationRun.model_validate(settings))
-    check_compilable(TranslationRun.model_validate({**settings, "model": {"decoder": {"kind": "recurrent"}}}))
+    train = LoopConfig.model_validate({"compile": True})
+    check_compilable(ModelConfig(), train)
+    check_compilable(ModelConfig.model_validate({"decoder": {"kind": "recurrent"}}), train)
     with pytest.raises(ConfigError, match="a recurrent model has none"):
-        check_compilable(TranslationRun.model_validate({**settings, "model": {"preset": "rnn"}}))
+        check_compilable(ModelConfig.model_validate({"preset": "rnn"}), train)
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,11 @@ class NormalisedText(NamedTuple):
         if normalised == text:
             return NormalisedText(text)
         origins: list[tuple[int, int]] = []
-        starts = [index for index, character in enumerate(text) if index == 0 or _starts_part(character, form)]
+        starts = [
+            index
+            for index, character in enumerate(text)
+            if index == 0 or text[index - 1].isspace() or _starts_part(character, form)  # no space is composed
+        ]
         for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
             origins += [(start, end)] * len(normalise(text[start:end], form))
         return NormalisedText(normalised, origins)
