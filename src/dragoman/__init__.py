@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dragoman.exchange.formats import export, import_model
     from dragoman.generation.language_model import LanguageModel
     from dragoman.lecture.draw_positions import draw_positions
+    from dragoman.prediction.nodes import NodePredictor
     from dragoman.prediction.predict import predict
     from dragoman.prediction.predictor import Predictor
     from dragoman.serving.access.keys import Keys
@@ -56,6 +57,7 @@ __all__ = [
     "DragomanError",
     "Keys",
     "LanguageModel",
+    "NodePredictor",
     "Predictor",
     "Sampling",
     "Translator",
@@ -98,6 +100,7 @@ _MODULES = {
     "DragomanError": "base.errors",
     "Keys": "serving.access.keys",
     "LanguageModel": "generation.language_model",
+    "NodePredictor": "prediction.nodes",
     "Predictor": "prediction.predictor",
     "Sampling": "translation.request",
     "Translator": "translation.translator",

@@ -14,11 +14,11 @@ from dragoman.nn.attention.interface import AttentionSizes
 from dragoman.nn.attention.recording import recording
 from dragoman.nn.attention.soft import SoftAttention, SoftAttentionConfig
 from dragoman.nn.mask import CausalSpan, Mask
-from dragoman.nn.scorers import Additive, General
+from dragoman.nn.scorers import Additive, General, LeakyReLU
 
 ROWS, LENGTH, KEYS, HEADS, QUERY, MEMORY = 3, 4, 5, 2, 8, 12
 Array = NDArray[np.float64]
-SCORERS = ("dot", "scaled_dot", "general", "additive")
+SCORERS = ("dot", "scaled_dot", "general", "additive", "leaky_relu")
 AGGREGATIONS = {
     "project": {},
     "concatenate": {"combine": "concatenate"},
@@ -47,6 +47,10 @@ def score(built: SoftAttention, head: int, query: Array, key: Array) -> float:
     if kind == "general":
         assert isinstance(scorer, General)
         return float(query @ numbers(scorer.weight)[head] @ key)
+    if kind == "leaky_relu":
+        assert isinstance(scorer, LeakyReLU)
+        total = float(query @ numbers(scorer.query)[head, :, 0] + key @ numbers(scorer.key)[head, :, 0])
+        return total if total > 0 else scorer.slope * total
     assert isinstance(scorer, Additive)
     hidden = query @ numbers(scorer.query)[head] + key @ numbers(scorer.key)[head]
     return float(numbers(scorer.vector)[head] @ np.tanh(hidden))
@@ -114,7 +118,9 @@ def test_attention_is_its_formula(scorer: str, aggregation: str, normaliser: str
     np.testing.assert_allclose(found.detach().numpy(), expected, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("scorer", [{"kind": "general"}, {"kind": "additive"}, {"kind": "additive", "width": 9}])
+@pytest.mark.parametrize(
+    "scorer", [{"kind": "general"}, {"kind": "additive"}, {"kind": "additive", "width": 9}, {"kind": "leaky_relu"}]
+)
 def test_widths_of_queries_and_keys_may_differ(scorer: dict[str, Any]) -> None:
     sizes = AttentionSizes(QUERY, MEMORY, QUERY, HEADS)
     built = attention(sizes, scorer=scorer, query_width=3, key_width=5)

@@ -25,7 +25,7 @@ REFUSED = {
     "projections": {"false"},
     "query_width": {"2"},
     "residual": {"false"},
-    "scorer": {"general", "additive"},
+    "scorer": {"general", "additive", "leaky_relu"},
     "value_width": {"6"},
 }
 """Values that CTranslate2 cannot express, by the last part of the setting's name."""

@@ -39,7 +39,7 @@ class Nearness(Scorer):
 
 
 '''
-UNION = "    DotConfig | ScaledDotConfig | GeneralConfig | AdditiveConfig,\n"
+UNION = "    DotConfig | ScaledDotConfig | GeneralConfig | AdditiveConfig | LeakyReLUConfig,\n"
 RECIPE = """\
 preset: null
 width: 8

@@ -19,7 +19,7 @@ def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
         f"the mean of steps {', '.join(map(str, meta.averaged_steps))}" if meta.averaged_steps else f"step {meta.step}"
     )
     facts = {
-        "Languages": languages or UNKNOWN,
+        **({"Languages": languages or UNKNOWN} if kind.sides else {}),
         "Licence": meta.licence or f"{UNKNOWN}: ask its authors before you distribute it",
         **({"Parameters": f"{parameters:,}, {origin}"} if kind.has_updates else {"Values": f"{parameters:,}"}),
         **(_architecture(model) if isinstance(model, Mapping) else {"Architecture": UNKNOWN}),
@@ -47,9 +47,9 @@ def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
         (f" --to {meta.target_languages[0]}", f', to="{meta.target_languages[0]}"') if several else ("", "")
     )
     use = (kind.example or kind.use).replace("{option}", option).replace("{argument}", argument)
-    best = f"It {kind.activity} text similar to its training data best"
+    best = f"It {kind.activity} {kind.input} similar to its training data best"
     if meta.data:
-        best = f"It was trained on the data above and {kind.activity} similar text best"
+        best = f"It was trained on the data above and {kind.activity} similar {kind.input} best"
     writes = not kind.verbs.isdisjoint({"translate", "generate"})
     lines += [
         "",
@@ -57,8 +57,8 @@ def model_card(meta: Meta, config: Mapping[str, Any], parameters: int) -> str:
         "",
         f"{use}. All settings of the training run are in `config.yaml`.",
         "",
-        f"{best}. Expect errors on other text{', and wrong names and numbers on any text' if writes else ''}. It has "
-        "not been checked for bias.",
+        f"{best}. Expect errors on other {kind.input}{', and wrong names and numbers on any text' if writes else ''}. "
+        "It has not been checked for bias.",
         "",
     ]
     return "\n".join(lines)

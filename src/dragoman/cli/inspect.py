@@ -19,8 +19,8 @@ def inspect(
     text: Annotated[
         str,
         typer.Argument(
-            help="Source sentence; the text to inspect, for a language model or a model that predicts labels; or the "
-            "question."
+            help="Source sentence; the text to inspect, for a language model or a model that predicts labels; the "
+            "question; or the id of a node of a graph."
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write; it must not exist.")],
@@ -41,6 +41,10 @@ def inspect(
             "--mask", min=1, help="Number of the <mask> to explain, for a masked language model (default: the first)."
         ),
     ] = None,
+    nodes: Annotated[
+        Path | None, typer.Option("--nodes", help="Nodes of a graph (default: the graph of the model's training).")
+    ] = None,
+    edges: Annotated[Path | None, typer.Option("--edges", help="Edges of the graph of --nodes.")] = None,
     task: TaskName = None,
     to: To = None,
     tags: Tags = None,
@@ -50,7 +54,8 @@ def inspect(
 ) -> None:
     """Save the attention weights of all layers and heads as heat maps (PNG, SVG), arrays (.npz) and an HTML page.
 
-    For a model that predicts labels or fills masks, also save the relevance of each word for the prediction.
+    For a model that predicts labels or fills masks, also save the relevance of each word for the prediction. For a
+    model that classifies the nodes of a graph, draw the neighbours of a node with their weights.
     """
     from dragoman.base.errors import reject_options
     from dragoman.base.files import check_new_folder
@@ -64,6 +69,12 @@ def inspect(
     use_threads(threads)
     check_new_folder(out)
     kind = check_model_kind(model, "inspect")
+    if "classify_nodes" in kind.verbs:
+        given = {"--target": target, "--pair": pair, "--word": word, "--mask": mask, "--task": task, "--to": to}
+        reject_options({**given, "--tags": tags}, "with a model of texts")
+        _inspect_node(model, text, nodes, edges, out, device)
+        return
+    reject_options({"--nodes": nodes, "--edges": edges}, "with a model that classifies nodes")
     if "predict" in kind.verbs:
         reject_options({"--target": target, "--to": to, "--tags": tags}, "with a translation model")
         predictor = Predictor.load(model, device, task=task, engine="torch")
@@ -79,6 +90,21 @@ def inspect(
             f"PNG files show boxes for {' '.join(sorted(missing)[:20])}, because no installed font contains these "
             "characters: install a font, such as Noto Sans CJK, or use the SVG files, which browsers display correctly"
         )
+    info(f"wrote {len(files)} files to {out}. Open {out / PAGE} in a browser")
+
+
+def _inspect_node(
+    model: Path, node: str, nodes: Path | None, edges: Path | None, out: Path, device: str | None
+) -> None:
+    """Draw the weights of a node's neighbours, and print the largest."""
+    from dragoman.base.log import info
+    from dragoman.inspect.inspection import PAGE
+    from dragoman.prediction.nodes import NodePredictor
+
+    predictor = NodePredictor.load(model, device)
+    inspection = predictor.inspect(predictor.graph(nodes, edges), node)
+    files = inspection.save(out)
+    print(inspection)
     info(f"wrote {len(files)} files to {out}. Open {out / PAGE} in a browser")
 
 

@@ -1,39 +1,50 @@
 """`evaluate_labels` compares the predictions of models with labels."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from dragoman.base.errors import ConfigError
+from dragoman.base.errors import ConfigError, reject_options
 from dragoman.base.log import quietly
 from dragoman.base.machine.device import use_threads
 from dragoman.base.settings.load import Overrides
-from dragoman.checkpoint.folder import read_config
+from dragoman.checkpoint.folder import folder_kind, read_config
 from dragoman.evaluation.test_set import warn_of_size
 from dragoman.metrics.bootstrap import Comparison
+from dragoman.metrics.labels.classification import align
 from dragoman.metrics.labels.report import Report, compare
 from dragoman.metrics.labels.scoring import similarity_report
 from dragoman.prediction.heads.regression import label_value
 from dragoman.prediction.heads.report import compare_with_labels
+from dragoman.prediction.nodes import NodePredictor, read_nodes
 from dragoman.prediction.parts import task_names
 from dragoman.prediction.predict import read_examples
 from dragoman.prediction.predictor import Predictor
 from dragoman.prediction.vectors import read_texts, similarities
+from dragoman.tasks.seeds import SeedMeasure, seed_folders
+from dragoman.training.validation import Measure
+
+AnyPredictor = str | Path | Predictor | NodePredictor
+"""A model folder, or a model in memory."""
 
 
 @dataclass(frozen=True)
 class LabelEvaluation:
     """The measures of one or more models on the same examples, and comparisons of each model with the first.
 
-    models: names of the models, in order.
+    models: names of the models, in order. runs: the folder whose runs with several seeds trained the models; empty for
+    models that are compared.
     """
 
     models: tuple[str, ...]
     reports: tuple[Report, ...]
     comparisons: tuple[tuple[Comparison, ...], ...]
+    runs: str = ""
 
     def __str__(self) -> str:
+        if self.runs:
+            return self._summary_text()
         lines = []
         for name, report in zip(self.models, self.reports, strict=True):
             lines += [name, report.text()]
@@ -43,13 +54,47 @@ class LabelEvaluation:
             lines += [f"  {each.describe(report.examples, report.unit)}" for each in comparisons]
         return "\n".join(lines)
 
+    @property
+    def summary(self) -> dict[str, SeedMeasure]:
+        """The measures over all models, with means and standard deviations, by key. Undefined values are left out."""
+        kept: dict[str, SeedMeasure] = {}
+        for first in self.reports[0].measures:
+            values = [value for report in self.reports if (value := report[first.key].value) is not None]
+            if len(values) > 1:
+                measure = Measure(first.key, first.name, values[0], first.better, first.signature, first.digits)
+                kept[first.key] = SeedMeasure(measure, tuple(values))
+        return kept
+
+    def _summary_text(self) -> str:
+        """Return the means and standard deviations over the seeds as text."""
+        first = self.reports[0]
+        baseline = {} if first.baseline is None else first.baseline.values
+        heading = f"{self.runs}: {len(self.models)} seeds, {first.examples:,} {first.unit}; mean ± sd over the seeds"
+        if first.baseline is not None:
+            heading += f"; baseline: {first.baseline.description}"
+        rows = [["measure", "mean", "sd", "lowest", "highest", "baseline", "signature"]]
+        for key, each in self.summary.items():
+            constant = baseline.get(key)
+            values = [each.mean, each.deviation, min(each.values), max(each.values)]
+            shown = [f"{value:.{each.measure.digits}f}" for value in values]
+            shown.append("–" if constant is None else f"{constant:.{each.measure.digits}f}")
+            rows.append([each.measure.name, *shown, each.measure.signature])
+        return "\n".join([heading, *align(rows)])
+
     def as_json(self) -> dict[str, Any]:
         """Return all values as JSON types."""
+        seeds = {
+            key: {"mean": each.mean, "sd": each.deviation, "values": list(each.values)}
+            for key, each in self.summary.items()
+        }
         return {
+            **({"seeds": seeds} if self.runs else {}),
             "models": [
                 {"model": name, **report.as_json()} for name, report in zip(self.models, self.reports, strict=True)
             ],
-            "comparisons": [
+            "comparisons": []
+            if self.runs
+            else [
                 {"first": self.models[0], "second": name, "metrics": [asdict(each) for each in comparisons]}
                 for name, comparisons in zip(self.models[1:], self.comparisons, strict=True)
             ],
@@ -57,7 +102,7 @@ class LabelEvaluation:
 
 
 def evaluate_labels(
-    models: str | Path | Predictor | Sequence[str | Path | Predictor],
+    models: AnyPredictor | Sequence[AnyPredictor],
     test: str | Path,
     settings: Overrides = (),
     *,
@@ -71,27 +116,38 @@ def evaluate_labels(
 ) -> LabelEvaluation:
     """Compare the predictions of one or more models with the labels of a test set, like `dragoman evaluate --test`.
 
-    test: a file in any format of a labelled corpus. settings: the settings of the corpus, such as
-    `{"columns.text": "review"}`. task: name of the task of models with several tasks. vectors: compare the cosine of
+    models: model folders or predictors; or the folder of a run with several `seeds`, whose models are evaluated
+    together, with means and standard deviations. test: a file in any format of a labelled corpus; for models that
+    classify the nodes of a graph, the file of the nodes. settings: the settings of the corpus, such as
+    `{"columns.text": "review"}`; for a graph, the file of the edges (`edges`) and the set of the nodes (`split`, by
+    default test). task: name of the task of models with several tasks. vectors: compare the cosine of
     the vectors of the two texts of each pair with the labels, which are numbers, instead of predictions; the models
     need no head. engine, precision: as in `Predictor.load`, for model folders. Raises ConfigError if the models have
     different kinds of heads, DataError if the file cannot be read or lacks labels, and the errors of `Predictor.load`.
     """
-    listed = [models] if isinstance(models, str | Path | Predictor) else list(models)
+    listed = list(models) if isinstance(models, Sequence) and not isinstance(models, str) else [models]
+    runs = ""
+    if len(listed) == 1 and not isinstance(listed[0], Predictor | NodePredictor) and (seeds := seed_folders(listed[0])):
+        runs, listed = str(listed[0]), [*seeds]
     with quietly(quiet):
         use_threads(threads)
         names, reports = [], []
         kinds: set[str] = set()
         for number, model in enumerate(listed, 1):
+            if (nodes := _node_predictor(model, device)) is not None:
+                reject_options({"--vectors": vectors or None, "--task": task}, "with a model of texts")
+                kinds.add("nodes")
+                _check_one_kind(kinds)
+                names.append(f"model {number}" if isinstance(model, NodePredictor) else str(model))
+                reports.append(_evaluate_nodes(nodes, test, settings))
+                continue
+            assert not isinstance(model, NodePredictor)
             predictor = model
             if not isinstance(predictor, Predictor):
                 own_task = _task_of(predictor, task, sole=len(listed) == 1)
                 predictor = Predictor.load(predictor, device, task=own_task, engine=engine, precision=precision)
             kinds.add("vectors" if vectors else predictor.head.kind)
-            if len(kinds) > 1:
-                raise ConfigError(
-                    f"the models have heads of different kinds ({', '.join(sorted(kinds))}): compare models of one kind"
-                )
+            _check_one_kind(kinds)
             names.append(f"model {number}" if isinstance(model, Predictor) else str(model))
             if vectors:
                 pairs = read_texts(test, settings, labelled=True)
@@ -99,10 +155,32 @@ def evaluate_labels(
                 continue
             examples = read_examples(predictor, test, settings, labelled=True)
             reports.append(compare_with_labels(predictor.head, examples, predictor.predict(examples)))
-        if len(reports) > 1:
+        if len(reports) > 1 and not runs:
             warn_of_size(reports[0].examples, reports[0].unit)
-    comparisons = [tuple(compare(reports[0], other)) for other in reports[1:]]
-    return LabelEvaluation(tuple(names), tuple(reports), tuple(comparisons))
+    comparisons = [] if runs else [tuple(compare(reports[0], other)) for other in reports[1:]]
+    return LabelEvaluation(tuple(names), tuple(reports), tuple(comparisons), runs)
+
+
+def _node_predictor(model: AnyPredictor, device: str | None) -> NodePredictor | None:
+    """Return the predictor of a model that classifies the nodes of a graph, or None for a model of texts."""
+    if isinstance(model, Predictor):
+        return None
+    if isinstance(model, NodePredictor) or "classify_nodes" not in folder_kind(Path(model)).verbs:
+        return model if isinstance(model, NodePredictor) else None
+    return NodePredictor.load(model, device)
+
+
+def _evaluate_nodes(predictor: NodePredictor, test: str | Path, settings: Overrides) -> Report:
+    graph, nodes = read_nodes(test, settings, "test")
+    return predictor.evaluate(graph, nodes)
+
+
+def _check_one_kind(kinds: Set[str]) -> None:
+    """Raise ConfigError if the models have heads of different kinds."""
+    if len(kinds) > 1:
+        raise ConfigError(
+            f"the models have heads of different kinds ({', '.join(sorted(kinds))}): compare models of one kind"
+        )
 
 
 def _task_of(folder: str | Path, task: str | None, sole: bool) -> str | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dragoman.base.errors import ConfigError
@@ -49,6 +50,29 @@ class AttentionMap:
     def mean(self) -> np.ndarray:
         """The mean weights (T, S) over the heads."""
         return np.asarray(self.weights.mean(0))
+
+
+@dataclass(frozen=True)
+class NeighbourWeights:
+    """The weights with which a node attends to its neighbours in one layer.
+
+    ids: the n neighbours, and the node itself if the model has self-loops. labels: their predicted labels. weights:
+    (heads, n) float32; rows sum to 1.
+    """
+
+    ids: tuple[str, ...]
+    labels: tuple[str, ...]
+    weights: NDArray[np.float32]
+
+    @property
+    def mean(self) -> NDArray[np.float32]:
+        """The mean weights (n,) over the heads."""
+        return np.asarray(self.weights.mean(0))
+
+    @property
+    def order(self) -> list[int]:
+        """The indices of the neighbours by falling mean weight."""
+        return [int(index) for index in np.argsort(-self.mean, kind="stable")]
 
 
 def without_weights(model: Model | nn.Module, kinds: Sequence[str] | None = None) -> list[str]:

@@ -211,7 +211,12 @@ def build_page(index: dict[str, Any]) -> str:
             f"<h2>Not available</h2>\n<ul>{''.join(f'<li>{escape(each)}</li>' for each in index['absent'])}</ul>"
         )
     parts.append(f'<p>All weights: <a href="{index["arrays"]}">{index["arrays"]}</a></p>')
-    body, title = "\n".join(parts), "Attention and relevance" if "relevance" in index else "Attention"
+    return page("Attention and relevance" if "relevance" in index else "Attention", parts)
+
+
+def page(title: str, parts: Sequence[str]) -> str:
+    """Return an HTML page. title: escaped text. parts: HTML elements."""
+    body = "\n".join(parts)
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{title}</title>\n'
         f"<style>{_STYLE}</style>\n<h1>{title}</h1>\n{body}\n</html>\n"

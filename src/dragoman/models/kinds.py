@@ -14,6 +14,7 @@ from dragoman.models.encoder_only import EncoderOnlyConfig
 from dragoman.models.interface import Side
 from dragoman.models.language_model import LanguageModelConfig
 from dragoman.models.ngram import NgramConfig
+from dragoman.models.node_classifier import NodeClassifierConfig
 from dragoman.models.seq2seq import ModelConfig
 from dragoman.models.settings import ModelSettings
 from dragoman.models.statistical import StatisticalConfig
@@ -23,7 +24,8 @@ VERBS: Mapping[str, str] = {
     "translate": "translate",
     "generate": "continue texts",
     "score": "score texts",
-    "predict": "predict labels",
+    "predict": "predict labels of texts",
+    "classify_nodes": "classify the nodes of a graph",
     "align": "align words",
     "inspect": "show its attention",
     "fuse": "be fused with a search",
@@ -42,7 +44,8 @@ class ModelKind:
     activity: a verb in the third person for the model card, such as "translates". verbs: the supported keys of `VERBS`.
     use: usage for messages. example: usage for the model card, with placeholders `{option}` and `{argument}` for the
     target language; if empty, `use` is shown. tokenizers: whether model folders contain tokenizers. has_updates:
-    whether training updates parameters; False for models that are estimated from counts.
+    whether training updates parameters; False for models that are estimated from counts. input: what the model
+    processes, for the model card.
     """
 
     name: str
@@ -55,6 +58,7 @@ class ModelKind:
     example: str = ""
     tokenizers: bool = True
     has_updates: bool = True
+    input: str = "text"
 
     @property
     def noun(self) -> str:
@@ -154,6 +158,21 @@ PREDICTION_MODEL = register(
         verbs=frozenset({"predict", "score", "inspect", "export"}),
         use="`dragoman predict`, or `Predictor.load` in Python",
         example="`dragoman predict FOLDER < texts.txt`, or in Python `dragoman.Predictor.load(FOLDER).predict([…])`",
+    )
+)
+NODE_CLASSIFIER = register(
+    ModelKind(
+        name="node_classifier",
+        config=NodeClassifierConfig,
+        title="node classifier",
+        sides=(),
+        activity="classifies the nodes of",
+        verbs=frozenset({"classify_nodes", "inspect"}),
+        use="`dragoman predict --input NODES edges=EDGES`, or `NodePredictor.load` in Python",
+        example="`dragoman predict FOLDER --input nodes.tsv edges=edges.tsv`, or in Python "
+        "`dragoman.NodePredictor.load(FOLDER).predict(graph)`",
+        tokenizers=False,
+        input="graphs",
     )
 )
 WORD_ALIGNER = register(

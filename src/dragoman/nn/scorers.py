@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 import torch
 from pydantic import Field
 from torch import Tensor, nn
+from torch.nn import functional
 
 from dragoman.base.errors import ConfigError
 from dragoman.base.settings.config import Config
@@ -135,8 +136,43 @@ class Additive(Scorer):
         return additive_scores(_project_heads(queries, self.query), prepared, vector)
 
 
+class LeakyReLUConfig(Config):
+    """LeakyReLU(uᵀq + vᵀk), the scorer of graph attention (Veličković et al. 2018, equation 3).
+
+    Queries and keys may have different widths.
+    """
+
+    kind: Literal["leaky_relu"] = "leaky_relu"
+    slope: float = Field(0.2, ge=0, lt=1, description="Slope of LeakyReLU for negative inputs (paper: 0.2).")
+
+    def build(self, heads: int, query_width: int, key_width: int) -> Scorer:
+        """Build the scorer for heads of the given widths."""
+        return LeakyReLU(heads, query_width, key_width, self.slope)
+
+
+class LeakyReLU(Scorer):
+    """The scorer LeakyReLU(uᵀq + vᵀk), with u (h, d_q, 1) and v (h, d_k, 1)."""
+
+    is_dot_product = False
+
+    def __init__(self, heads: int, query_width: int, key_width: int, slope: float) -> None:
+        super().__init__()
+        self.query = _matrices(heads, query_width, 1)
+        self.key = _matrices(heads, key_width, 1)
+        self.slope = slope
+
+    def prepare(self, keys: Tensor) -> Tensor:
+        """Return vᵀk."""
+        return _project_heads(keys, self.key)
+
+    def forward(self, queries: Tensor, prepared: Tensor) -> Tensor:
+        """Return the scores (B, h, …, T, S) of queries (B, h, …, T, d_q) and prepared keys vᵀk (B, h, …, S, 1)."""
+        sums = _project_heads(queries, self.query) + prepared.transpose(-2, -1)
+        return functional.leaky_relu(sums, self.slope)
+
+
 ScorerConfig = Annotated[
-    DotConfig | ScaledDotConfig | GeneralConfig | AdditiveConfig,
+    DotConfig | ScaledDotConfig | GeneralConfig | AdditiveConfig | LeakyReLUConfig,
     Field(discriminator="kind"),
 ]
 

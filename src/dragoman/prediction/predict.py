@@ -5,12 +5,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, TextIO, get_args
 
-from dragoman.base.errors import ConfigError
-from dragoman.base.files import atomic_file
+from dragoman.base.errors import ConfigError, reject_options
+from dragoman.base.files import atomic_file, atomic_write
 from dragoman.base.log import quietly, warn
 from dragoman.base.machine.device import use_threads
 from dragoman.base.progress import Progress
 from dragoman.base.settings.load import Overrides, all_overrides, load_settings
+from dragoman.checkpoint.folder import folder_kind
 from dragoman.data.labelled.corpus import LabelledCorpusConfig, QuestionCorpusConfig, TaggedCorpusConfig
 from dragoman.data.labelled.examples import TaggedSentence
 from dragoman.data.labelled.read import read_labelled, read_questions, read_tagged
@@ -23,6 +24,7 @@ from dragoman.prediction.heads.filling import MASK_SYMBOL, FillPrediction
 from dragoman.prediction.heads.readers import FILLS, Prediction
 from dragoman.prediction.heads.regression import ValuePrediction
 from dragoman.prediction.heads.tagging import TagPrediction
+from dragoman.prediction.nodes import NodePredictor, read_nodes
 from dragoman.prediction.outputs import TOKENS
 from dragoman.prediction.predictor import Predictor
 from dragoman.prediction.vectors import check_output_format, write_vectors
@@ -36,7 +38,7 @@ _TAGGED_SUFFIXES = (".conll", ".conllu", ".iob", ".bio")
 
 
 def predict(
-    model: str | Path | Predictor,
+    model: str | Path | Predictor | NodePredictor,
     source: str | Path,
     output: str | Path | TextIO,
     settings: Overrides = (),
@@ -54,22 +56,30 @@ def predict(
 ) -> int:
     """Write the prediction for each example of a file in input order, like `dragoman predict`. Returns their number.
 
-    model: a model folder or a `Predictor`. source: a file in any format of a labelled corpus, whose labels are not
-    used. For a tagging model, a file contains one text per line, unless its name or `settings` state a format. output:
-    a file, which is written when all predictions are complete, or an open file, which is written line by line.
-    settings: the settings of the corpus, such as `{"columns.text": "review"}`. format: jsonl: one JSON object per
-    example. tsv: number and prediction, as in GLUE. conll: the words, with the predicted tag in the last column. squad:
-    one JSON object with the answer of each question. squad_nbest: one with the best answers of each question.
-    fills: number of tokens that a masked language model predicts for each `<mask>` of a text. task: name of the task,
-    if `model` is the folder of a model with several. vectors: write the
-    vector of each text (`Predictor.vectors`) instead of predictions, as JSON objects or, if the name of the output
-    ends in .npy, as an array (N, d) float32. engine, precision: as in `Predictor.load`, for a model folder.
+    model: a model folder or a predictor. source: a file in any format of a labelled corpus, whose labels are not used.
+    If the model classifies the nodes of a graph, it is the file of the nodes, and `settings` contain the file of the
+    edges (`edges`) and the set of the nodes to predict (`split`, by default all). For a tagging model, a file contains
+    one text per line, unless its name or `settings` state a format. output: a file, which is written when all
+    predictions are complete, or an open file, which is written line by line. settings: the settings of the corpus, such
+    as `{"columns.text": "review"}`. format: jsonl: one JSON object per example. tsv: number and prediction, as in GLUE.
+    conll: the words, with the predicted tag in the last column. squad: one JSON object with the answer of each
+    question. squad_nbest: one with the best answers of each question. fills: number of tokens that a masked language
+    model predicts for each `<mask>` of a text. task: name of the task, if `model` is the folder of a model with
+    several. vectors: write the vector of each text (`Predictor.vectors`) instead of predictions, as JSON objects or, if
+    the name of the output ends in .npy, as an array (N, d) float32. engine, precision: as in `Predictor.load`, for a
+    model folder.
 
     Raises ConfigError for a format that does not fit the model, DataError if the file cannot be read, and the errors of
     `Predictor.load`.
     """
     with quietly(quiet):
         use_threads(threads)
+        if isinstance(model, NodePredictor) or (
+            not isinstance(model, Predictor) and "classify_nodes" in folder_kind(Path(model)).verbs
+        ):
+            nodes = model if isinstance(model, NodePredictor) else NodePredictor.load(model, device)
+            _check_node_options(format, vectors, task)
+            return _write_nodes(nodes, source, output, settings)
         predictor = model
         if not isinstance(predictor, Predictor):
             predictor = Predictor.load(predictor, device, fills, task=task, engine=engine, precision=precision)
@@ -102,6 +112,27 @@ def read_examples(
         return read_tagged(load_settings(None, values, TaggedCorpusConfig), labelled)
     lines = read_labelled(load_settings(None, all_overrides({"format": "text"}, values), LabelledCorpusConfig), False)
     return [line.texts[0] for line in lines]
+
+
+def _check_node_options(output_format: str, vectors: bool, task: str | None) -> None:
+    """Raise ConfigError for options that do not apply to the nodes of a graph."""
+    if output_format != "jsonl":
+        raise ConfigError(f"the format {output_format} does not fit the model, which classifies nodes: use jsonl")
+    reject_options({"--vectors": vectors or None, "--task": task}, "with a model of texts")
+
+
+def _write_nodes(predictor: NodePredictor, source: str | Path, output: str | Path | TextIO, settings: Overrides) -> int:
+    """Write the prediction for each node as a JSON object."""
+    graph, nodes = read_nodes(source, settings, "all")
+    predictions = predictor.predict(graph)
+    text = "".join(
+        json.dumps({"id": graph.ids[node], **predictions[node].as_json()}, ensure_ascii=False) + "\n" for node in nodes
+    )
+    if not isinstance(output, str | Path):
+        output.write(text)
+    else:
+        atomic_write(Path(output), text)
+    return len(nodes)
 
 
 def _check_format(predictor: Predictor, output_format: str) -> None:

@@ -22,6 +22,8 @@ from dragoman.tasks.masked_language_model.config import MaskedLanguageModelRun
 from dragoman.tasks.masked_language_model.job import MaskedLanguageModelJob
 from dragoman.tasks.ngram_language_model.config import NgramRun
 from dragoman.tasks.ngram_language_model.estimate import estimate_ngram_model
+from dragoman.tasks.nodes.config import NodesRun
+from dragoman.tasks.nodes.job import NodesJob
 from dragoman.tasks.statistical_translation.config import StatisticalRun
 from dragoman.tasks.statistical_translation.estimate import estimate
 from dragoman.tasks.translation.config import TranslationRun
@@ -128,6 +130,9 @@ LABELLED_TASKS = register(
         LabelledTasksJob,
         ("tasks={labels: {kind: classification, data: {train: examples.tsv, valid: examples.tsv}}}", "out=run"),
     )
+)
+NODES = register(
+    TaskKind("nodes", NodesRun, NodesJob, ("data={nodes: nodes.tsv, edges: edges.tsv}", "out=run")),
 )
 
 

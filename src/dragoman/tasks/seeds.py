@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-from dragoman.base.errors import ConfigError, Interrupted
+from dragoman.base.errors import ConfigError, Interrupted, ModelError
 from dragoman.base.files import atomic_write
 from dragoman.base.log import info
 from dragoman.base.settings.load import dump_settings
@@ -63,6 +63,17 @@ class SeedResults(TrainingResult):
         lines = [f"{len(self.seeds)} seeds ({', '.join(map(str, self.seeds))}); on the validation set, mean ± sd"]
         lines += [f"  {measure}" for measure in self.measures]
         return "\n".join([*lines, f"{self.folder}: the best of these models"])
+
+
+def seed_folders(folder: str | Path) -> list[Path]:
+    """Return the model folders of a run with several seeds, in the order of the seeds; empty for any other folder."""
+    path = Path(folder) / SEEDS_FILE
+    if not path.is_file():
+        return []
+    try:
+        return [Path(folder) / f"seed-{int(seed)}" for seed in json.loads(path.read_text(encoding="utf-8"))["seeds"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise ModelError(f"{path} is damaged: train again with --resume to restore it") from None
 
 
 def train_seeds(config: RunConfig, train: Callable[[RunConfig], TrainingResult]) -> SeedResults:

@@ -193,6 +193,15 @@ class LoopConfig(Config):
         return {limit: getattr(self, limit) for limit in _LIMITS}
 
     @property
+    def joint_metrics(self) -> tuple[str, ...]:
+        """Keys of the measures that select the best checkpoint together; empty: `metric` selects it.
+
+        A checkpoint is then better if none of these measures is worse than in any earlier validation, and patience
+        counts the validations in which all of them are worse.
+        """
+        return ()
+
+    @property
     def limited(self) -> bool:
         """Whether the length of the run is limited, so that a schedule can end with it."""
         return any(self.limits.values())

@@ -47,13 +47,15 @@ def classification_report(
     *,
     labels: Sequence[str] | None = None,
     majority: str | None = None,
+    unit: str = "texts",
     samples: int = SAMPLES,
     seed: int = SEED,
 ) -> Report:
     """Report accuracy, F1 and Matthews correlation of predicted labels.
 
     labels: the order of the labels; by default alphabetical. majority: the label of the baseline, such as the most
-    frequent label of the training data; by default the most frequent correct label. samples: number of resampled test
+    frequent label of the training data; by default the most frequent correct label. unit: name of the labelled
+    units. samples: number of resampled test
     sets; 0 for no intervals. Raises DataError as `ConfusionMatrix.of` does.
     """
     confusion = ConfusionMatrix.of(gold, predicted, labels)
@@ -63,7 +65,7 @@ def classification_report(
     return Report(
         task="classification",
         examples=len(gold),
-        unit="texts",
+        unit=unit,
         measures=measure_all(_CLASSIFICATION, confusion.values, resampled),
         samples=samples,
         seed=seed,

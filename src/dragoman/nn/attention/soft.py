@@ -60,7 +60,8 @@ class SoftAttentionConfig(Config):
     query_width: int | None = Field(
         None,
         ge=1,
-        description="Width of the queries of a head; null: d_k. Other widths require the general or additive scorer.",
+        description="Width of the queries of a head; null: d_k. Other widths require the general, additive or "
+        "leaky_relu scorer.",
     )
     value_width: int | None = Field(
         None, ge=1, description="Width d_v of the values of a head; null: d/h, or d if heads are averaged."

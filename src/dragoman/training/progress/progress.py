@@ -64,7 +64,8 @@ class RunProgress:
 
     step: number of updates so far. epoch, batch: position of the next batch. seconds, target_tokens: totals of the run
     so far. scores: validation scores by step; higher is better. best_step: step with the best score. waited: number of
-    validations since `best_step`. finished: reason why the run ended, or None. limits: the limits for which `horizon`
+    validations since `best_step`. peaks: best value of each measure that selects the best step together with others;
+    higher is better. finished: reason why the run ended, or None. limits: the limits for which `horizon`
     was computed. data, valid: fingerprints of the corpora and of the validation sets. ranks: number of processes that
     trained most recently. loss_scale: scale of the next update, for float16. unlogged: sums since the last training
     line of the log.
@@ -79,6 +80,7 @@ class RunProgress:
     scores: dict[int, tuple[float, ...]] = field(default_factory=dict)
     best_step: int | None = None
     waited: int = 0
+    peaks: list[float] = field(default_factory=list)
     watch: DivergenceWatch = field(default_factory=DivergenceWatch)
     finished: str | None = None
     limits: dict[str, float | None] = field(default_factory=dict)
@@ -88,9 +90,19 @@ class RunProgress:
     loss_scale: LossScale = field(default_factory=LossScale)
     unlogged: PendingSums = field(default_factory=PendingSums)
 
-    def add_score(self, score: tuple[float, ...]) -> bool:
-        """Add the score of the current step and return whether it is the best so far."""
+    def add_score(self, score: tuple[float, ...], joint: Sequence[float] = ()) -> bool:
+        """Add the score of the current step and return whether it is the best so far.
+
+        joint: the measures that select the best step together (`LoopConfig.joint_metrics`), higher is better; empty:
+        the score selects it.
+        """
         self.scores[self.step] = score
+        if joint:
+            reached = [new >= old for new, old in zip(joint, self.peaks or joint, strict=True)]
+            self.peaks = list(map(max, joint, self.peaks or joint))
+            self.waited = 0 if any(reached) else self.waited + 1
+            self.best_step = self.step if all(reached) else self.best_step
+            return all(reached)
         better = self.best_step is None or score > self.scores[self.best_step]
         self.best_step, self.waited = (self.step, 0) if better else (self.best_step, self.waited + 1)
         return better

@@ -19,6 +19,9 @@ from dragoman.training.progress.progress import PendingSums, add_counts
 from dragoman.training.updates.update import StepResult
 from dragoman.training.validation import Validation
 
+_DRAWING_INTERVAL = 20
+"""Minimum time between two drawings of the learning curve, as a multiple of the duration of a drawing."""
+
 LOG_FILE, CURVES_FILE = "log.jsonl", "curves.png"
 
 
@@ -56,9 +59,14 @@ class Reporter:
         utilisation: Utilisation | None = None,
         ranks: int = 1,
         unit: str = "target tokens",
+        shown_every: int = 1,
     ) -> None:
-        """unit: name of the units over which the loss is a mean."""
+        """unit: name of the units over which the loss is a mean. shown_every: number of updates between validations
+        that are shown; all validations are logged.
+        """
         self.unit, self._short = unit, unit.rpartition(" ")[2]
+        self._shown_every = shown_every
+        self._is_drawn, self._next_drawing = True, 0.0
         self.folder, self.log_every, self.unlogged = folder, log_every, unlogged
         self.utilisation, self.ranks = utilisation, ranks
         if utilisation is not None:
@@ -77,6 +85,8 @@ class Reporter:
     ) -> None:
         self._progress.__exit__(kind, error, trace)
         self._log.close()
+        if not self._is_drawn:
+            draw_curves(self.folder / LOG_FILE, self.folder / CURVES_FILE)
 
     def step(self, result: StepResult, status: RunStatus) -> None:
         """Report an update."""
@@ -142,10 +152,16 @@ class Reporter:
         so far.
         """
         self._write({**position, **validation.log_line()})
+        self._is_drawn = False
+        if position["step"] % self._shown_every:
+            return
         info(f"step {position['step']} · validation: {validation}{' · best so far' if better else ''}")
         for name, each in validation.sets.items():
             info(f"  {name}: {each}")
-        draw_curves(self.folder / LOG_FILE, self.folder / CURVES_FILE)
+        if (started := time.monotonic()) >= self._next_drawing:
+            draw_curves(self.folder / LOG_FILE, self.folder / CURVES_FILE)
+            finished = time.monotonic()
+            self._is_drawn, self._next_drawing = True, finished + _DRAWING_INTERVAL * (finished - started)
         self.resume_clock()
 
     def resume_clock(self) -> None:

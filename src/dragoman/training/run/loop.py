@@ -185,7 +185,8 @@ class _Loop:
         if not self.ranks.is_main:
             return NullReporter(progress.unlogged)
         folder, size = self.session.out, self.ranks.size
-        return Reporter(folder, every, progress.step, progress.unlogged, self.utilisation, size, self.job.unit)
+        shown = every if self.config.validate_every == 1 else 1
+        return Reporter(folder, every, progress.step, progress.unlogged, self.utilisation, size, self.job.unit, shown)
 
     def _epoch(self, interruption: Interruption, report: Reporter) -> None:
         progress, config = self.progress, self.config
@@ -275,7 +276,8 @@ class _Loop:
         progress = self.progress
         with self._loaded_parameters(), self._cancelled_by(interruption):
             validation = self.session.validate(progress.step)
-        better = progress.add_score(validation.score(self.config.metric))
+        joint = [validation[key].merit for key in self.config.joint_metrics]
+        better = progress.add_score(validation.score(self.config.metric), joint)
         self._tick()
         position = {"step": progress.step, "epoch": progress.epoch + 1, "seconds": progress.seconds}
         report.validation(validation, position, better)

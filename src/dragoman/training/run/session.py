@@ -114,7 +114,8 @@ class Session:
         paths = self.store.checkpoints()
         keep = set(paths[-max(1, average.count) :])
         best = average.count if average.of == "best" else 1
-        keep |= {self.store.checkpoint_folder(step) for step in progress.ranked()[: max(1, best)]}
+        steps = progress.ranked()[: max(1, best)] + [step for step in [progress.best_step] if step is not None]
+        keep |= {self.store.checkpoint_folder(step) for step in steps}
         self.store.prune(keep)
 
 
