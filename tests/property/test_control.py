@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tiny_model import SOURCES, TARGETS, tiny_config
 
@@ -95,12 +95,14 @@ def test_required_phrases_are_present_in_any_batch(kind: str, lines: list) -> No
 
 @settings(max_examples=40, deadline=None)
 @given(kind=KIND, text=SOURCE)
+@example("bpe", "1,234.5<b>3🐶")
 def test_kept_spans_occur_as_often_as_in_the_source(kind: str, text: str) -> None:
     keep = KeepRules.of(["all"])
     assert keep is not None
     (translation,) = translator(kind).translate([text], keep=["all"], search=SHORT)
     wanted = Counter(span.text for span in keep.find(text))
-    found = Counter(span.text for span in keep.find(translation))
+    spans = [span.text for span in keep.find(translation)]
+    found = Counter([*spans, *(span[1:] for span in spans if span.startswith("$"))])  # a random model may write $3
     assert {span: found[span] for span in wanted} == wanted
     assert all(translation.count(span) >= times for span, times in wanted.items())
 
