@@ -131,7 +131,13 @@ def test_int8_log_probabilities_are_close(instructions: InstructionSet) -> None:
     assert source
 
 
-@pytest.mark.parametrize("instructions", available(), ids=lambda each: each.name)
+def best_and_portable() -> list[Any]:
+    """Return all instruction sets. Those between the best and the portable one are left to the slow tests."""
+    sets = available()
+    return [pytest.param(each, marks=[] if each in (sets[0], sets[-1]) else [pytest.mark.slow]) for each in sets]
+
+
+@pytest.mark.parametrize("instructions", best_and_portable(), ids=lambda each: each.name)
 def test_codes_of_values_after_relu_have_no_sign(instructions: InstructionSet, tmp_path: Path) -> None:
     """The largest error is half a step: 1/254 (7 bits: 1/126) of the largest value, or 1/510 (1/254) without a sign."""
     program = tmp_path / "program"
