@@ -1,11 +1,15 @@
-"""`CorporaConfig`, the base class of the `data` section of every task that learns from corpora."""
+"""`CorporaConfig` and `TextCorporaConfig`, the base classes of the `data` sections of tasks that learn from corpora."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from dragoman.data.batches.plan import BatchConfig
+from dragoman.data.cleaning.config import TextCleaningConfig
+from dragoman.data.corpora.corpus import TextCorpora
+from dragoman.data.preparation.vocabulary import SAMPLE
 from dragoman.tasks.unknown_limit import UnknownLimitConfig
 
 
@@ -66,3 +70,30 @@ class CorporaConfig(UnknownLimitConfig):
         if getattr(self, "temperature", None) is not None and weighted:
             raise ValueError(f"data.temperature replaces weights: leave out the weight of {weighted[0]}")
         return self
+
+
+class TextCorporaConfig(CorporaConfig):
+    """Base class of the `data` sections of language models of all kinds, which learn from plain text."""
+
+    train: TextCorpora = Field(description="Training text: one corpus, or a list of corpora.")
+    valid: TextCorpora = Field(
+        description="Held-out text, whose perplexity is reported: one corpus, or a list of corpora."
+    )
+    cleaning: TextCleaningConfig = Field(TextCleaningConfig(), description="Cleaning rules for documents.")
+    vocabulary_sample: int = Field(
+        SAMPLE,
+        ge=1,
+        description="Maximum number of bytes of training text for learning the vocabulary. If the corpus is larger, a "
+        "fixed random sample is used.",
+    )
+    vocabulary_of: Path | None = Field(
+        None,
+        description="Model folder whose target vocabulary is used, for shallow fusion with that model; null: a "
+        "vocabulary is learned from the training text.",
+    )
+    language: str | None = Field(None, description="Language code for the model card.")
+    licence: str | None = Field(None, description="Licence of the corpus, for the model card.")
+
+    def card(self) -> Mapping[str, Any]:
+        """Return language and licence as fields of `Meta`."""
+        return {"target_language": self.language, "licence": self.licence}

@@ -1,18 +1,15 @@
 """`LanguageModelRun`, the settings of a run that trains a language model."""
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field
 
 from dragoman.data.batches.plan import BatchConfig
 from dragoman.data.cleaning.config import TextCleaningConfig
 from dragoman.data.corpora.corpus import TextCorpora
-from dragoman.data.preparation.vocabulary import SAMPLE
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.models.language_model import LanguageModelConfig
-from dragoman.tasks.corpora import CorporaConfig
+from dragoman.tasks.corpora import TextCorporaConfig
 from dragoman.text.tokenizers import TextConfig
 from dragoman.training.config import LoopConfig
 from dragoman.training.objectives.cross_entropy import CrossEntropyConfig
@@ -23,10 +20,9 @@ from dragoman.training.task import RunConfig, Task
 BLOCK = 256
 
 
-class TextDataConfig(CorporaConfig):
+class TextDataConfig(TextCorporaConfig):
     """Corpora and their batching."""
 
-    train: TextCorpora = Field(description="Training text: one corpus, or a list of corpora.")
     valid: TextCorpora = Field(
         description="Held-out text for validation, which determines early stopping and checkpoint selection: one "
         "corpus, or a list of corpora over which the loss per token is averaged."
@@ -48,23 +44,6 @@ class TextDataConfig(CorporaConfig):
         description="Alternative to weights: corpora share an epoch in proportion to n^(1/temperature), where n is the "
         "number of tokens of a corpus. The epoch is as long as all corpora together.",
     )
-    vocabulary_sample: int = Field(
-        SAMPLE,
-        ge=1,
-        description="Maximum number of bytes of training text for learning subwords. If the corpus is larger, a fixed "
-        "random sample is used.",
-    )
-    vocabulary_of: Path | None = Field(
-        None,
-        description="Model folder whose target vocabulary is used, for shallow fusion with that model; null: a "
-        "vocabulary is learned from the training text.",
-    )
-    language: str | None = Field(None, description="Language code for the model card.")
-    licence: str | None = Field(None, description="Licence of the corpus, for the model card.")
-
-    def card(self) -> Mapping[str, Any]:
-        """Return language and licence as fields of `Meta`."""
-        return {"target_language": self.language, "licence": self.licence}
 
 
 _Smoothing = Annotated[

@@ -1,19 +1,14 @@
 """`NgramRun`, the settings of a run that estimates an n-gram language model."""
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, model_validator
 
-from dragoman.data.cleaning.config import TextCleaningConfig
-from dragoman.data.corpora.corpus import TextCorpora
-from dragoman.data.preparation.vocabulary import SAMPLE
 from dragoman.decode.sampling import SamplingConfig
 from dragoman.models.ngram import NgramConfig
 from dragoman.ngrams.kneser_ney import ModifiedKneserNeyConfig
 from dragoman.ngrams.smoothing import SmoothingConfig
-from dragoman.tasks.corpora import CorporaConfig
+from dragoman.tasks.corpora import TextCorporaConfig
 from dragoman.tasks.estimation import EstimatedRun
 from dragoman.text.tokenizers import TextConfig
 from dragoman.text.vocabularies.union import SubwordConfig
@@ -21,31 +16,8 @@ from dragoman.text.vocabularies.word import WordConfig
 from dragoman.training.task import Task
 
 
-class NgramDataConfig(CorporaConfig):
+class NgramDataConfig(TextCorporaConfig):
     """Corpora. No n-gram extends beyond a document, so `documents: line` counts sentences."""
-
-    train: TextCorpora = Field(description="Training text: one corpus, or a list of corpora.")
-    valid: TextCorpora = Field(
-        description="Held-out text, whose perplexity is reported: one corpus, or a list of corpora."
-    )
-    cleaning: TextCleaningConfig = Field(TextCleaningConfig(), description="Cleaning rules for documents.")
-    vocabulary_sample: int = Field(
-        SAMPLE,
-        ge=1,
-        description="Maximum number of bytes of training text for learning the vocabulary. If the corpus is larger, a "
-        "fixed random sample is used.",
-    )
-    vocabulary_of: Path | None = Field(
-        None,
-        description="Model folder whose target vocabulary is used, for shallow fusion with that model; null: a "
-        "vocabulary is learned from the training text.",
-    )
-    language: str | None = Field(None, description="Language code for the model card.")
-    licence: str | None = Field(None, description="Licence of the corpus, for the model card.")
-
-    def card(self) -> Mapping[str, Any]:
-        """Return language and licence as fields of `Meta`."""
-        return {"target_language": self.language, "licence": self.licence}
 
     @model_validator(mode="after")
     def _check_counted_once(self) -> "NgramDataConfig":
