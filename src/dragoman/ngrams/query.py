@@ -5,9 +5,8 @@ The structures mirror `native/source/ngrams/ngrams.h`.
 
 import ctypes
 from collections.abc import Sequence
-from ctypes import POINTER, Structure, c_double, c_float, c_int32, c_int64, c_void_p
+from ctypes import Structure, c_double, c_int32, c_int64, c_void_p
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,19 +15,15 @@ from dragoman.base.errors import ModelError
 from dragoman.models.ngram import MAX_ORDER, NgramModel
 from dragoman.native.build import best_library, load
 from dragoman.native.compiler import NGRAMS
+from dragoman.native.structures import ArrayStructure, pointers
 from dragoman.text.symbols import BOS
 
 _MOST = 2**31 - 1
 """Maximum number of n-grams of an order, because their numbers are stored in 32 bits."""
 
 
-class _Order(Structure):
-    _fields_ = (
-        ("tokens", POINTER(c_int32)),
-        ("probabilities", POINTER(c_float)),
-        ("backoffs", POINTER(c_float)),
-        ("firsts", POINTER(c_int64)),
-    )
+class _Order(ArrayStructure):
+    _fields_ = pointers("tokens", "probabilities", "backoffs", "firsts")
 
 
 class _Model(Structure):
@@ -54,7 +49,7 @@ class NgramQuery:
         has 2³¹ n-grams of one order.
         """
         self.order, self.vocabulary = model.order, model.vocabulary
-        self._arrays: list[NDArray[Any]] = []
+        self._orders: list[_Order] = []
         self._model = _Model(model.order, model.vocabulary)
         tables = [[None if each is None else each.detach().cpu().numpy() for each in table] for table in model.tables]
         for index, (keys, probabilities, backoffs) in enumerate(tables):
@@ -64,16 +59,16 @@ class NgramQuery:
                 raise ModelError(
                     f"the model has {len(keys):,} n-grams of order {index + 1}, more than {_MOST:,}: prune it"
                 )
-            order = self._model.orders[index]
-            order.probabilities = self._share(probabilities, c_float)
+            arrays = {"probabilities": probabilities}
             if index:
-                order.tokens = self._share((keys % model.vocabulary).astype(np.int32), c_int32)
+                arrays["tokens"] = (keys % model.vocabulary).astype(np.int32)
             if backoffs is not None:
                 following = tables[index + 1][0]
                 assert following is not None
                 firsts = np.searchsorted(following, np.arange(len(keys) + 1) * model.vocabulary)
-                order.backoffs = self._share(backoffs, c_float)
-                order.firsts = self._share(firsts.astype(np.int64), c_int64)
+                arrays |= {"backoffs": backoffs, "firsts": firsts.astype(np.int64)}
+            self._orders.append(_Order.of(arrays))  # owns the arrays
+            self._model.orders[index] = self._orders[-1]
         self.pointer = ctypes.addressof(self._model)
         self.function = ctypes.cast(_library().dragoman_ngram_score, c_void_p).value
 
@@ -104,12 +99,6 @@ class NgramQuery:
         pointers = (each.ctypes.data_as(c_void_p) for each in (tokens, ends))
         _library().dragoman_ngram_score_texts(self.pointer, *pointers, len(texts), scores.ctypes.data_as(c_void_p))
         return [scores[first + 1 : end] for first, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)]
-
-    def _share(self, values: NDArray[Any], kind: Any) -> Any:
-        """Return a pointer to an array that exists as long as this object."""
-        array = np.ascontiguousarray(values)
-        self._arrays.append(array)
-        return array.ctypes.data_as(POINTER(kind))
 
 
 @cache

@@ -76,7 +76,7 @@ def native_language_model(query: NgramQuery | None) -> library.LanguageModel:
             "empty": np.frombuffer(bytes(query.empty), np.uint8),
         }
     state_size = 0 if query is None else library.MAX_STATE
-    model: library.LanguageModel = library.LanguageModel.of(arrays, state_size=state_size, end=EOS, unknown=UNK)
+    model = library.LanguageModel.of(arrays, state_size=state_size, end=EOS, unknown=UNK)
     if query is not None:
         model.score, model.model = query.function, query.pointer
         model.arrays["query"] = query  # owns the memory

@@ -1,16 +1,12 @@
 """Python declarations of the phrase library's functions and structures, which mirror `source/phrases/interface.h`."""
 
 import ctypes
-from collections.abc import Mapping
 from ctypes import CFUNCTYPE, POINTER, Structure, c_double, c_int32, c_int64, c_void_p
 from functools import cache
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from dragoman.native.build import best_library, load
 from dragoman.native.compiler import PHRASES
+from dragoman.native.structures import ArrayStructure, pointers
 
 REORDERINGS, MAX_WINDOW, MAX_STATE = 6, 62, 64
 NO_MEMORY = 1
@@ -19,89 +15,68 @@ ScoreWord = CFUNCTYPE(c_double, c_void_p, c_void_p, c_int32, c_void_p)
 """A function that returns log p(word | state) and writes the following state."""
 
 
-class _Arrays(Structure):
-    """A structure whose pointers refer to NumPy arrays, which it keeps alive."""
-
-    arrays: Any
-
-    @classmethod
-    def of(cls, arrays: Mapping[str, NDArray[Any] | None], **numbers: int) -> Any:
-        """Create a structure from contiguous arrays by field name, and from numbers."""
-        structure = cls(**numbers)
-        structure.arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items() if array is not None}
-        for name, array in structure.arrays.items():
-            setattr(structure, name, array.ctypes.data)
-        return structure
-
-
-class AlignedCorpus(_Arrays):
+class AlignedCorpus(ArrayStructure):
     """Word-aligned sentence pairs (see `source/phrases/interface.h`)."""
 
     _fields_ = (
-        ("source_starts", c_void_p),
-        ("target_starts", c_void_p),
-        ("link_starts", c_void_p),
-        ("links", c_void_p),
-        ("source_given_target", c_void_p),
-        ("target_given_source", c_void_p),
-        ("source_given_null", c_void_p),
-        ("target_given_null", c_void_p),
+        *pointers(
+            "source_starts",
+            "target_starts",
+            "link_starts",
+            "links",
+            "source_given_target",
+            "target_given_source",
+            "source_given_null",
+            "target_given_null",
+        ),
         ("sentences", c_int32),
         ("max_length", c_int32),
     )
 
 
-class PhraseOccurrences(_Arrays):
+class PhraseOccurrences(ArrayStructure):
     """Arrays that receive extracted phrase pairs (see `source/phrases/interface.h`)."""
 
-    _fields_ = (
-        ("source", c_void_p),
-        ("target", c_void_p),
-        ("source_length", c_void_p),
-        ("target_length", c_void_p),
-        ("previous", c_void_p),
-        ("next", c_void_p),
-        ("source_given_target", c_void_p),
-        ("target_given_source", c_void_p),
+    _fields_ = pointers(
+        "source",
+        "target",
+        "source_length",
+        "target_length",
+        "previous",
+        "next",
+        "source_given_target",
+        "target_given_source",
     )
 
 
-class PhraseTable(_Arrays):
+class PhraseTable(ArrayStructure):
     """A phrase table (see `source/phrases/interface.h`)."""
 
     _fields_ = (
-        ("words", c_void_p),
-        ("child_starts", c_void_p),
-        ("pair_starts", c_void_p),
-        ("targets", c_void_p),
-        ("target_starts", c_void_p),
-        ("target_words", c_void_p),
-        ("features", c_void_p),
-        ("reordering", c_void_p),
+        *pointers(
+            "words", "child_starts", "pair_starts", "targets", "target_starts", "target_words", "features", "reordering"
+        ),
         ("table_features", c_int32),
         ("max_length", c_int32),
     )
 
 
-class LanguageModel(_Arrays):
+class LanguageModel(ArrayStructure):
     """A language model that the search queries (see `source/phrases/interface.h`)."""
 
     _fields_ = (
-        ("score", c_void_p),
-        ("model", c_void_p),
-        ("start", c_void_p),
-        ("empty", c_void_p),
+        *pointers("score", "model", "start", "empty"),
         ("state_size", c_int32),
         ("end", c_int32),
         ("unknown", c_int32),
     )
 
 
-class SearchSettings(_Arrays):
+class SearchSettings(ArrayStructure):
     """Weights and limits of a search (see `source/phrases/interface.h`)."""
 
     _fields_ = (
-        ("weights", c_void_p),
+        *pointers("weights"),
         ("stack", c_int32),
         ("pops", c_int32),
         ("options", c_int32),

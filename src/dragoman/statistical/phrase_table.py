@@ -43,10 +43,8 @@ class PhraseTable:
     @cached_property
     def native(self) -> library.PhraseTable:
         """The table as a structure of the library."""
-        table: library.PhraseTable = library.PhraseTable.of(
-            self.arrays, table_features=self.features.shape[1], max_length=self.max_length
-        )
-        return table
+        sizes = {"table_features": self.features.shape[1], "max_length": self.max_length}
+        return library.PhraseTable.of(self.arrays, **sizes)
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:

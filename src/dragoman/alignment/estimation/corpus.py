@@ -45,7 +45,7 @@ class Corpus:
     ) -> None:
         """on_pairs: called with the number of pairs after each part of a pass."""
         self.pairs, self.workers = pairs, workers
-        self.structure = Pairs.of(pairs, slots)
+        self.structure = Pairs.of_pairs(pairs, slots)
         self.on_pairs = on_pairs or (lambda _: None)
         blocks = list(pairs.blocks())
         self._chunks = [blocks[start : start + _CHUNK_BLOCKS] for start in range(0, len(blocks), _CHUNK_BLOCKS)]

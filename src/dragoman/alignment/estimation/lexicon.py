@@ -42,7 +42,7 @@ class Lexicon:
         tokens = np.bincount(pairs.source, minlength=source_words + 1)
         occurrences = np.concatenate([[0], np.cumsum(tokens)]).astype(np.int64)
         owner = np.repeat(np.arange(len(pairs), dtype=np.int32), pairs.source_lengths)
-        structure = Pairs.of(pairs, np.empty(0, np.int32))
+        structure = Pairs.of_pairs(pairs, np.empty(0, np.int32))
         sizes = np.zeros(source_words + 1, np.int64)
         sizes[NULL] = target_words
 
@@ -106,7 +106,7 @@ class Lexicon:
     def find(self, pairs: WordPairs, workers: Workers) -> Ints:
         """Return the entry of each cell of new pairs."""
         slots = np.empty(pairs.cells[-1], np.int32)
-        structure = Pairs.of(pairs, slots)
+        structure = Pairs.of_pairs(pairs, slots)
 
         def find_entries(first: int, last: int) -> None:
             functions().dragoman_find_entries(

@@ -3,55 +3,40 @@
 import ctypes
 from ctypes import POINTER, Structure, c_double, c_int32, c_int64, c_void_p
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
-import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.alignment.estimation.pairs import Floats, Ints, Longs, WordPairs
+from dragoman.alignment.estimation.pairs import Ints, WordPairs
 from dragoman.base.errors import ResourceError
 from dragoman.native import build
 from dragoman.native.compiler import ALIGNMENT
+from dragoman.native.structures import ArrayStructure, pointers
 
 
-class Pairs(Structure):
+class Pairs(ArrayStructure):
     """See `pairs.h`."""
 
-    _fields_ = tuple(
-        (name, c_void_p) for name in ("source", "target", "source_starts", "target_starts", "cells", "slots")
-    )
-    arrays: tuple[NDArray[np.generic], ...]
-    """References that keep the arrays behind the pointers alive."""
+    _fields_ = pointers("source", "target", "source_starts", "target_starts", "cells", "slots")
 
     @classmethod
-    def of(cls, pairs: WordPairs, slots: Ints) -> "Pairs":
-        """Return a structure that points to the arrays."""
-        arrays = (pairs.source, pairs.target, pairs.source_starts, pairs.target_starts, pairs.cells, slots)
-        structure = cls(*(address(each) for each in arrays))
-        structure.arrays = arrays
-        return structure
+    def of_pairs(cls, pairs: WordPairs, slots: Ints) -> Self:
+        """Return a structure that points to the arrays of the pairs."""
+        names = ("source", "target", "source_starts", "target_starts", "cells")
+        return cls.of({**{name: getattr(pairs, name) for name in names}, "slots": slots})
 
 
-class PositionTable(Structure):
-    """See `mixture.h`."""
+class PositionTable(ArrayStructure):
+    """See `mixture.h`. Without `probabilities`, positions have uniform probabilities."""
 
-    _fields_ = tuple((name, c_void_p) for name in ("shapes", "starts", "probabilities"))
-    arrays: tuple[NDArray[np.generic] | None, ...]
-
-    @classmethod
-    def of(cls, shapes: Ints, starts: Longs, probabilities: Floats | None) -> "PositionTable":
-        """Return a structure that points to the arrays. probabilities: None for uniform probabilities."""
-        structure = cls(address(shapes), address(starts), None if probabilities is None else address(probabilities))
-        structure.arrays = (shapes, starts, probabilities)
-        return structure
+    _fields_ = pointers("shapes", "starts", "probabilities")
 
 
 class Jumps(Structure):
     """See `hmm.h`."""
 
     _fields_ = (
-        ("jumps", c_void_p),
-        ("start", c_void_p),
+        *pointers("jumps", "start"),
         ("distance", c_int64),
         ("null", c_double),
         ("smoothing", c_double),
@@ -61,7 +46,7 @@ class Jumps(Structure):
 class JumpCounts(Structure):
     """See `hmm.h`."""
 
-    _fields_ = tuple((name, c_void_p) for name in ("jumps", "start", "lows", "highs", "firsts"))
+    _fields_ = pointers("jumps", "start", "lows", "highs", "firsts")
 
 
 class SamplerSettings(Structure):
@@ -78,16 +63,14 @@ class SamplerSettings(Structure):
 class Sampler(Structure):
     """See `fertility.h`."""
 
-    _fields_ = tuple(
-        (name, c_void_p) for name in ("links", "counts", "totals", "jumps", "words", "random", "marginals")
-    )
+    _fields_ = pointers("links", "counts", "totals", "jumps", "words", "random", "marginals")
 
 
 class FertilityModel(Structure):
     """See `fertility.h`."""
 
     _fields_ = (
-        *((name, c_void_p) for name in ("lexicon", "jumps", "fertilities")),
+        *pointers("lexicon", "jumps", "fertilities"),
         ("null", c_double),
         *((name, c_int64) for name in ("distance", "count", "burn_in", "sweeps")),
     )

@@ -37,7 +37,7 @@ class Shapes:
 
     def expectation(self, corpus: Corpus, lexicon: Lexicon, probabilities: Floats | None) -> Expectation:
         """Return the expectation step with position probabilities, (cells); None for 1 / (I + 1)."""
-        table = PositionTable.of(self.numbers, self.starts, probabilities)
+        table = PositionTable.of({"shapes": self.numbers, "starts": self.starts, "probabilities": probabilities})
         entries = lexicon.probabilities
 
         def expect(first: int, last: int, posteriors: int, log_likelihoods: int) -> None:
@@ -57,7 +57,7 @@ class Shapes:
 
     def count(self, corpus: Corpus, counts: Floats, start: int, end: int, posteriors: int) -> None:
         """Add posterior probabilities of a range of pairs to the counts of their shapes, (cells)."""
-        table = PositionTable.of(self.numbers, self.starts, None)
+        table = PositionTable.of({"shapes": self.numbers, "starts": self.starts})
         parts = corpus.workers.threads
         edges = [len(self.sizes) * part // parts for part in range(parts + 1)]
 
