@@ -1,7 +1,7 @@
 """`ShortlistedDecoder`: a decoder whose outputs contain only the tokens of each sentence's shortlist."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -82,7 +82,6 @@ class ShortlistedDecoder:
     def step(self, tokens: Tensor, state: State) -> tuple[ShortlistedOutput, State]:
         """See `Decoder.step`."""
         inner, excluded = state.cache
-        inner = inner if inner.capacity == state.capacity else replace(inner, capacity=state.capacity)
-        output, after = self._decoder.step(tokens, inner)
+        output, after = self._decoder.step(tokens, inner.with_capacity(state.capacity))
         steps = tokens.size(1)
         return ShortlistedOutput(output, excluded, steps), state.after(steps, [after, excluded])

@@ -1,7 +1,7 @@
 """Ensembles, which predict the mean of the probability distributions of several models."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import log
 from typing import Any
 
@@ -62,8 +62,7 @@ class EnsembleDecoder(nn.Module):
         """See `Decoder.step`."""
         outputs, states = [], []
         for member, own in zip(self._members, state.cache, strict=True):
-            own = own if own.capacity == state.capacity else replace(own, capacity=state.capacity)
-            output, after = member.step(tokens, own)
+            output, after = member.step(tokens, own.with_capacity(state.capacity))
             outputs.append(output)
             states.append(after)
         return EnsembleOutput(outputs), state.after(tokens.size(1), states)

@@ -189,6 +189,10 @@ class State:
         """Return the state after `tokens` more tokens."""
         return replace(self, cache=cache, position=self.position + tokens)
 
+    def with_capacity(self, capacity: int | None) -> "State":
+        """Return the state with another capacity, for decoders whose cache contains states of other decoders."""
+        return self if capacity == self.capacity else replace(self, capacity=capacity)
+
     def reorder(self, rows: Tensor, beam_size: int) -> "State":
         """Return the state of the hypotheses with indices `rows` (R',) int64, `beam_size` per sentence.
 
