@@ -9,7 +9,7 @@ import torch
 
 from dragoman.alignment.links.links import Alignment
 from dragoman.alignment.shortlists.shortlist import Shortlist
-from dragoman.base.errors import ConfigError, DataError, LineError
+from dragoman.base.errors import ConfigError
 from dragoman.base.machine.startup import keep_large_tensors_on_heap
 from dragoman.base.progress import Progress
 from dragoman.base.settings.load import Overrides
@@ -17,17 +17,18 @@ from dragoman.checkpoint.folder import LoadedModel
 from dragoman.checkpoint.meta import Meta
 from dragoman.control.control import Control
 from dragoman.control.glossary import Glossary
-from dragoman.decode.search import Hypothesis, SearchConfig
+from dragoman.decode.search import SearchConfig
 from dragoman.inspect.attention import AttentionMap
-from dragoman.inspect.inspection import Inspection, build_inspection, check_not_blank, check_token_count
+from dragoman.inspect.inspection import Inspection
 from dragoman.text.symbols import tag_languages
 from dragoman.text.tokenizers import Tokenizers
 from dragoman.translation.alignment import Aligner, AttentionAligner, AttentionChoice, find_aligner
 from dragoman.translation.choice import open_engine
 from dragoman.translation.codec import Codec
 from dragoman.translation.continuous import ContinuousTranslation, continuous_engine
-from dragoman.translation.engine import Engine, attention_engine
+from dragoman.translation.engine import Engine
 from dragoman.translation.engines.torch import AttentionTorchEngine
+from dragoman.translation.inspection import TranslationInspector
 from dragoman.translation.line_division import LineDivision
 from dragoman.translation.line_warnings import LineWarnings
 from dragoman.translation.request import (
@@ -85,6 +86,7 @@ class Translator:
         usual, is_text = self.training_texts.has_usual_length, not tokenizers.reads_vectors
         self.division = LineDivision(self.meta.source_language, self.codec.fits, usual) if is_text else None
         self._translation = WindowTranslation(engine, self.codec, self.division)
+        self._inspector = TranslationInspector(engine, self.codec)
 
     @classmethod
     def load(
@@ -343,10 +345,7 @@ class Translator:
 
         Raises ConfigError if the engine does not expose attention weights.
         """
-        engine, request = attention_engine(self.engine), self.request(to=to, tags=tags)
-        (pair,) = self.codec.encode_pairs([source], [target or ""], request.tags)
-        tokens = pair.target if target is not None else self._best(source, request).tokens
-        return engine.attention(pair.source, tokens)
+        return self._inspector.attention(source, target, self.request(to=to, tags=tags))
 
     def inspect(
         self, source: str, target: str | None = None, to: str | None = None, tags: Iterable[str] = ()
@@ -356,24 +355,7 @@ class Translator:
         Raises ConfigError if the model has no attention or the engine does not expose its weights, DataError for a text
         that is blank or too long.
         """
-        engine, request = attention_engine(self.engine), self.request(to=to, tags=tags)
-        check_not_blank(source, "text")
-        if target is not None:
-            check_not_blank(target, "target")
-        try:
-            (pair,) = self.codec.encode_pairs([source], [target or ""], request.tags)
-        except LineError as error:
-            raise DataError(f"the text is too long: {error.reason}") from None
-        check_token_count(len(pair.source))
-        if target is None:
-            best = self._best(source, request)
-            target, pair = self.codec.decode(best).text, pair._replace(target=best.tokens)
-        check_token_count(len(pair.target))
-        return build_inspection(source, target, engine.attention(pair.source, pair.target), engine.without_weights())
-
-    def _best(self, source: str, request: Request) -> Hypothesis:
-        (row,) = self.codec.encode_rows([(source, request)], [1])
-        return self._translation.best(row)
+        return self._inspector.inspect(source, target, self.request(to=to, tags=tags))
 
     def _windows(
         self,

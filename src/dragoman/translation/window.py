@@ -9,7 +9,6 @@ from dragoman.base.cancellation import until_cancelled
 from dragoman.base.errors import ConfigError, LineError
 from dragoman.base.log import warn
 from dragoman.base.progress import Progress
-from dragoman.decode.search import Hypothesis
 from dragoman.translation.codec import Codec
 from dragoman.translation.constraints.fallback import ConstraintFallback
 from dragoman.translation.engine import Engine, Row
@@ -99,11 +98,6 @@ class WindowTranslation:
         yield from restore_order(len(accepted), blank, search_in_rounds(self._engine, steps, batch_size))
         if error is not None:
             raise error
-
-    def best(self, row: Row) -> Hypothesis:
-        """Return the best hypothesis of a row."""
-        ((_, hypotheses),) = self._engine.hypotheses([row], 1)
-        return hypotheses[0]
 
     def _steps(self, row: Row, part: "_Part", complete: Callable[["_Part"], None]) -> Steps:
         answer = yield Search([row])
