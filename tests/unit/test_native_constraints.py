@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from native_searches import (
     TARGETS,
+    RestrictedSearch,
+    compare_restricted,
     random_constraints,
     random_edges,
     random_model,
@@ -17,13 +18,10 @@ from native_searches import (
 from tiny_model import write_tiny_model
 
 from dragoman.base.cancellation import Cancellation, Cancelled
-from dragoman.data.batches.batch import pad
 from dragoman.decode.constraints.automaton import Automaton
-from dragoman.decode.constraints.constraint import Alternative, Constraint, Constraints, Edges, tokens_needed
+from dragoman.decode.constraints.constraint import Alternative, Edges, tokens_needed
 from dragoman.decode.constraints.states import AutomatonStates
-from dragoman.decode.prompts import Prompts
-from dragoman.decode.search import Hypothesis, SearchConfig, search
-from dragoman.models.seq2seq import Seq2Seq
+from dragoman.decode.search import SearchConfig
 from dragoman.translation.engines.native.constraints import NativeConstraints, TokenKinds
 from dragoman.translation.engines.native.model import NativeModel
 from dragoman.translation.engines.native.request import NativeRequest
@@ -32,48 +30,19 @@ from dragoman.translation.translator import Translator
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-@torch.no_grad()
-def searched(
-    model: Seq2Seq, source: list[int], prefix: list[int], config: SearchConfig, required: list[Constraint], edges: Edges
-) -> list[Hypothesis]:
-    memory = model.encode(*pad([source]))
-    prompts = Prompts.of(model.decoder, memory, [config], [prefix], [tokens_needed(required)])
-    return search(model.decoder, prompts, [config], constraints=Constraints([required], edges))[0]
-
-
-def close(found: list[Hypothesis], expected: list[Hypothesis]) -> bool:
-    return len(found) == len(expected) and all(
-        one.tokens == other.tokens
-        and one.finished == other.finished
-        and abs(one.log_probability - other.log_probability) < 1e-3
-        and abs(one.score - other.score) < 1e-3
-        for one, other in zip(found, expected, strict=True)
-    )
-
-
 def compare(seed: int, count: int) -> None:
     """Compare random searches of one model, which share their batches with searches without constraints."""
     chance = random.Random(seed)
     model = random_model(random_settings(chance), seed)
-    edges = random_edges(chance)
-    kinds, limit = TokenKinds(edges), model.limits.target.positions
-    searches, requests, plain = [], list[NativeRequest](), list[NativeRequest]()
+    edges, limit = random_edges(chance), model.limits.target.positions
+    searches: list[RestrictedSearch] = []
     while len(searches) < count:
         source, prefix, config = random_search(chance)
         required = random_constraints(chance, edges)
-        if limit is not None and tokens_needed(required) > limit - len(prefix):
-            continue
-        searches.append((source, prefix, config, required, edges))
-        constraints = NativeConstraints(required, kinds, prefix)
-        requests.append(NativeRequest.of(source, prefix, config, limit, constraints=constraints))
-        plain.append(NativeRequest.of(source, prefix, config, limit))
-    native = NativeModel(model, "float32", threads=1)
-    both = native.translate([each for pair in zip(requests, plain, strict=True) for each in pair], 5, 2)
-    found = both[::2]
-    assert both[1::2] == native.translate(plain, 3, 1), "constraints of other requests have no effect"
-    equal = [close(one, searched(model, *each)) for one, each in zip(found, searches, strict=True)]
-    assert sum(not each for each in equal) <= 1, "only near-ties may differ"
-    for hypotheses, (_, _, _, required, _) in zip(found, searches, strict=True):
+        if limit is None or tokens_needed(required) <= limit - len(prefix):
+            searches.append(RestrictedSearch(source, prefix, config, required, edges))
+    found = compare_restricted(model, NativeModel(model, "float32", threads=1), searches)
+    for hypotheses, (_, _, _, required, *_) in zip(found, searches, strict=True):
         for each in hypotheses:
             assert not each.finished or len(Automaton(required, edges).positions(each.tokens)) == len(required)
 

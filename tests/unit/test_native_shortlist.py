@@ -8,6 +8,8 @@ import pytest
 import torch
 from native_searches import (
     TARGETS,
+    RestrictedSearch,
+    compare_restricted,
     native_request,
     random_constraints,
     random_edges,
@@ -16,75 +18,33 @@ from native_searches import (
     random_settings,
     random_shortlist,
 )
-from numpy.typing import NDArray
 
 from dragoman.data.batches.batch import pad
-from dragoman.decode.constraints.constraint import Constraint, Constraints, Edges, tokens_needed
-from dragoman.decode.prompts import Prompts
-from dragoman.decode.search import Hypothesis, SearchConfig, search
+from dragoman.decode.constraints.constraint import tokens_needed
 from dragoman.decode.shortlist import ShortlistedDecoder
-from dragoman.models.seq2seq import Seq2Seq
 from dragoman.native.compiler import InstructionSet, available
-from dragoman.translation.engines.native.constraints import NativeConstraints, TokenKinds
 from dragoman.translation.engines.native.model import NativeModel
-from dragoman.translation.engines.native.request import NativeRequest
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-@torch.no_grad()
-def searched(
-    model: Seq2Seq,
-    source: list[int],
-    prefix: list[int],
-    config: SearchConfig,
-    shortlist: NDArray[np.int32],
-    required: list[Constraint],
-    edges: Edges,
-) -> list[Hypothesis]:
-    memory = model.encode(*pad([source]))
-    decoder = ShortlistedDecoder(model.decoder, [shortlist], TARGETS, torch.device("cpu"))
-    prompts = Prompts.of(decoder, memory, [config], [prefix], [tokens_needed(required)])
-    constraints = Constraints([required], edges) if required else None
-    return search(decoder, prompts, [config], constraints=constraints)[0]
-
-
-def close(found: list[Hypothesis], expected: list[Hypothesis]) -> bool:
-    return len(found) == len(expected) and all(
-        one.tokens == other.tokens
-        and one.finished == other.finished
-        and one.log_probability == pytest.approx(other.log_probability, abs=1e-3)
-        and one.score == pytest.approx(other.score, abs=1e-3)
-        for one, other in zip(found, expected, strict=True)
-    )
 
 
 def compare(seed: int, count: int, instructions: InstructionSet | None = None) -> None:
     """Compare random searches, with and without constraints, that share their batches with ordinary searches."""
     chance = random.Random(seed)
     model = random_model(random_settings(chance), seed)
-    edges = random_edges(chance)
-    kinds, limit = TokenKinds(edges), model.limits.target.positions
-    searches, requests, plain = [], list[NativeRequest](), list[NativeRequest]()
+    edges, limit = random_edges(chance), model.limits.target.positions
+    searches: list[RestrictedSearch] = []
     while len(searches) < count:
         source, prefix, config = random_search(chance)
         required = random_constraints(chance, edges) if chance.random() < 0.4 else []
-        if limit is not None and tokens_needed(required) > limit - len(prefix):
-            continue
-        shortlist = random_shortlist(chance, prefix, required)
-        searches.append((source, prefix, config, shortlist, required, edges))
-        constraints = NativeConstraints(required, kinds, prefix) if required else None
-        requests.append(NativeRequest.of(source, prefix, config, limit, constraints=constraints, shortlist=shortlist))
-        plain.append(NativeRequest.of(source, prefix, config, limit))
-    native = NativeModel(model, "float32", 2, instructions)
-    both = native.translate([each for pair in zip(requests, plain, strict=True) for each in pair], 5, 2)
-    found = both[::2]
-    assert both[1::2] == native.translate(plain, 3, 1), "shortlists of other requests have no effect"
-    assert [native.translate([request], 1, 1)[0] for request in requests] == found, "bit for bit the same alone"
-    equal = [close(one, searched(model, *each)) for one, each in zip(found, searches, strict=True)]
-    assert sum(not each for each in equal) <= 1, "only near-ties may differ"
-    for hypotheses, (_, _, _, shortlist, _, _) in zip(found, searches, strict=True):
-        assert all(set(each.tokens) <= set(shortlist.tolist()) for each in hypotheses)
+        if limit is None or tokens_needed(required) <= limit - len(prefix):
+            shortlist = random_shortlist(chance, prefix, required)
+            searches.append(RestrictedSearch(source, prefix, config, required, edges, shortlist))
+    found = compare_restricted(model, NativeModel(model, "float32", 2, instructions), searches)
+    for hypotheses, search in zip(found, searches, strict=True):
+        assert search.shortlist is not None
+        allowed = set(search.shortlist.tolist())
+        assert all(set(each.tokens) <= allowed for each in hypotheses)
 
 
 @pytest.mark.parametrize("instructions", available(), ids=lambda each: each.name)
