@@ -105,7 +105,6 @@ def clean(
 
     Raises DataError for invalid UTF-8 if the rules treat it as an error.
     """
-    cleaned = CleanedTextCorpus if isinstance(rules, TextRules) else CleanedCorpus
     forms = tuple(normalizations or _unchanged(rules))
     try:
         sizes = json.loads((folder / _READ).read_text())
@@ -117,7 +116,10 @@ def clean(
                 progress.update(sum(sizes))
         atomic_write(folder / _READ, json.dumps(sizes))
     starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
-    return cleaned(folder, starts, rules.config, before, rules.side_names, scoring, workers)
+    kind = CleanedTextCorpus if isinstance(rules, TextRules) else CleanedCorpus
+    cleaned = kind(folder, starts, before, rules.side_names)
+    cleaned.apply_rules(rules.config, scoring, workers)
+    return cleaned
 
 
 def _unchanged(rules: Rules) -> list[Normalization]:

@@ -40,9 +40,9 @@ def text_bytes(folder: Path, starts: NDArray[np.int64], side: str) -> int:
 class CleanedCorpus:
     """The blocks of a corpus, and the verdicts on all its items.
 
-    starts: (K + 1,) int64, the index of the first item of each of the K blocks, and the number of items. report: the
-    dropped items, by rule. before: earlier corpora, whose kept items are dropped from this corpus. side_names: names of
-    the sides in the report.
+    starts: (K + 1,) int64, the index of the first item of each of the K blocks, and the number of items. before:
+    earlier corpora, whose kept items are dropped from this corpus. side_names: names of the sides in the report.
+    report: the dropped items, by rule; empty until `apply_rules`.
     """
 
     sides: ClassVar[tuple[str, ...]] = PairRules.sides
@@ -53,16 +53,10 @@ class CleanedCorpus:
         self,
         folder: Path,
         starts: NDArray[np.int64],
-        config: CleaningConfig | TextCleaningConfig,
         before: Sequence["CleanedCorpus"] = (),
         side_names: Sequence[str] = (),
-        scoring: PairScoring | None = None,
-        workers: int | None = None,
     ) -> None:
-        """Apply the rules that need the whole corpus: duplicates, scripts, length ratios and mismatches.
-
-        scoring: required if `config.mismatched`. workers: number of processes that score pairs; None: one per core.
-        """
+        """Open the blocks, whose verdicts `apply_rules` completes."""
         self.folder, self.starts, self.before = folder, starts, before
         self._side_names = tuple(side_names) or self.sides
         self._details: dict[str, str] = {}
@@ -70,11 +64,23 @@ class CleanedCorpus:
         for number in range(len(self)):
             (verdicts,) = read_block(block_file(folder, number), "verdicts")
             self._verdicts[starts[number] : starts[number + 1]] = verdicts
+        self.report = CleaningReport(int(starts[-1]), {}, self.unit)
+
+    def apply_rules(
+        self,
+        config: CleaningConfig | TextCleaningConfig,
+        scoring: PairScoring | None = None,
+        workers: int | None = None,
+    ) -> None:
+        """Apply the rules that need the whole corpus: duplicates, scripts, length ratios and mismatches.
+
+        scoring: required if `config.mismatched`. workers: number of processes that score pairs; None: one per core.
+        """
         self._apply_corpus_rules(config)
         if isinstance(config, CleaningConfig) and config.checks_mismatches:
             assert scoring is not None
-            search = MismatchSearch(scoring, folder, starts)
-            size = sum(text_bytes(folder, starts, side) for side in self.sides)
+            search = MismatchSearch(scoring, self.folder, self.starts)
+            size = sum(text_bytes(self.folder, self.starts, side) for side in self.sides)
             self._details["mismatched"] = search.mark(self._verdicts, MISMATCHED, size, workers)
         self.report = self._report()
 

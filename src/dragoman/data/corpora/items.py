@@ -42,7 +42,7 @@ class Pair(NamedTuple):
     @property
     def size(self) -> int:
         """Number of UTF-8 bytes on both sides."""
-        return _size(self.source) + _size(self.target)
+        return text_size(self.source) + text_size(self.target)
 
     def normalised(self, forms: Sequence[Normalization]) -> "Pair":
         """Return the pair with normalised sides."""
@@ -70,7 +70,7 @@ class Passage(NamedTuple):
     @property
     def size(self) -> int:
         """Number of UTF-8 bytes."""
-        return _size(self.text)
+        return text_size(self.text)
 
     def normalised(self, forms: Sequence[Normalization]) -> "Passage":
         """Return the passage with a normalised text."""
@@ -78,5 +78,6 @@ class Passage(NamedTuple):
         return self._replace(text=normalise(self.text, form))
 
 
-def _size(text: str) -> int:
+def text_size(text: str) -> int:
+    """Return the number of UTF-8 bytes of a text. Invalid UTF-8 is as in `Pair`."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogateescape"))

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.base.progress import Progress
-from dragoman.data.cleaning.blocks import block_file, is_whole_block, read_block, unpack_texts, write_block
+from dragoman.data.cleaning.blocks import block_file, is_whole_block, read_block, read_texts, write_block
 from dragoman.data.cleaning.cleaned_corpus import CleanedCorpus
 from dragoman.data.cleaning.report import MARKED, CleaningReport
 from dragoman.data.cleaning.rules import PairRules
+from dragoman.data.corpora.items import text_size
 from dragoman.data.dataset import DatasetWriter, Sentences, id_dtypes
 from dragoman.data.workers import parallel_map
 from dragoman.text.symbols import EOS, InlineText
@@ -137,13 +138,9 @@ class PairTokeniser:
         Raises DataError for invalid vectors.
         """
         number, verdicts = task
-        names = ("verdicts", "lines", *(f"{side}{ending}" for side in SIDES for ending in ("", "_ends")))
-        block_verdicts, lines, *sides = read_block(block_file(self.source, number), *names)
-        chosen = np.flatnonzero(verdicts[block_verdicts == 0] == 0)
-        lines = lines[verdicts == 0]
-        sources, targets = (
-            unpack_texts(joined, ends, chosen) for joined, ends in zip(sides[::2], sides[1::2], strict=True)
-        )
+        path, kept = block_file(self.source, number), verdicts == 0
+        lines = read_block(path, "lines")[0][kept]
+        sources, targets = (read_texts(path, side, kept) for side in SIDES)
         marked: Counter[str] = Counter()
         parts = range(0, len(lines), PAIRS_PER_CALL)
         pairs = [pair for start in parts for pair in self._ids(sources, targets, lines, start, marked)]
@@ -227,17 +224,14 @@ class TextTokeniser:
     def __call__(self, task: tuple[int, NDArray[np.uint8]]) -> None:
         """Tokenise a block. task: number of the block, and the verdicts on its passages."""
         number, verdicts = task
-        names = ("verdicts", "lines", "begins", "ends", "text", "text_ends")
-        block_verdicts, lines, begins, ends, joined, text_ends = read_block(block_file(self.source, number), *names)
-        kept = verdicts == 0
-        chosen = np.flatnonzero(kept[block_verdicts == 0])
-        lines, begins, ends = lines[kept], begins[kept].tolist(), ends[kept]
-        texts = unpack_texts(joined, text_ends, chosen)
+        path, kept = block_file(self.source, number), verdicts == 0
+        lines, begins, ends = (array[kept] for array in read_block(path, "lines", "begins", "ends"))
+        texts = read_texts(path, "text", kept)
         ids = Sentences.of(
             [
                 [*each, EOS] if last else each
                 for part in _slices(texts)
-                for each, last in zip(self._ids(texts[part], begins[part]), ends[part].tolist(), strict=True)
+                for each, last in zip(self._ids(texts[part], begins[part].tolist()), ends[part].tolist(), strict=True)
             ]
         )
         text = ids.ids.astype(self.dtypes["text"])
@@ -282,7 +276,7 @@ def _slices(texts: Sequence[str]) -> Iterator[slice]:
     """Yield the slices of a list of texts that are tokenised in one call."""
     start = size = 0
     for end, text in enumerate(texts, start=1):
-        size += len(text) if text.isascii() else len(text.encode())
+        size += text_size(text)
         if size >= BYTES_PER_CALL or end == len(texts):
             yield slice(start, end)
             start, size = end, 0

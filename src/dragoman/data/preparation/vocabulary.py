@@ -3,7 +3,7 @@
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dragoman.base.log import info
 from dragoman.data.batches.permutation import hash_numbers
-from dragoman.data.cleaning.blocks import block_file, open_verdicts, read_block, unpack_texts
+from dragoman.data.cleaning.blocks import block_file, open_verdicts, read_texts
 from dragoman.data.cleaning.cleaned_corpus import CleanedCorpus, text_bytes
 from dragoman.data.workers import Workers
 from dragoman.text.pieces import LONGEST_RUN
@@ -87,15 +87,12 @@ class Sample:
     def _blocks(self, side: str) -> Iterator[tuple[NDArray[np.uint64], list[str]]]:
         """Yield the draws of the sampled texts, which are below rate · 2^64, and the texts, block by block."""
         verdicts = open_verdicts(self.folder)
-        for number in range(len(self.starts) - 1):
-            path = block_file(self.folder, number)
-            block_verdicts, joined, ends = read_block(path, "verdicts", side, f"{side}_ends")
-            indices = self.starts[number] + np.flatnonzero(block_verdicts == 0)
-            draws = hash_numbers(indices.astype(np.uint64), 0)
-            chosen = verdicts[indices] == 0
+        for number, (first, last) in enumerate(pairwise(self.starts.tolist())):
+            draws = hash_numbers(np.arange(first, last, dtype=np.uint64), 0)
+            chosen = verdicts[first:last] == 0
             if self.rate < 1:
                 chosen &= draws < np.uint64(self.rate * 2**64)
-            yield draws[chosen], unpack_texts(joined, ends, np.flatnonzero(chosen))
+            yield draws[chosen], read_texts(block_file(self.folder, number), side, chosen)
 
 
 @dataclass(frozen=True)
