@@ -19,7 +19,7 @@ help:
 	@echo "make test-all  all tests, including the slow ones"
 	@echo "make test-levels  the numerical tests at each level of instructions that the processor has"
 	@echo "make lint      ruff and the import rules"
-	@echo "make types     mypy --strict; for the tests, names and arguments only"
+	@echo "make types     mypy --strict; for tests and benchmarks, names and arguments only"
 	@echo "make format    format the code with ruff"
 	@echo "make wheel     build the wheel into dist/"
 	@echo "make clean     remove the virtual environment and everything built"

@@ -35,7 +35,7 @@ from dragoman.exchange.ctranslate2.specification import library, token_names
 from dragoman.inspect.pictures.figure import new_figure, save
 from dragoman.metrics.bleu import BLEU
 from dragoman.models.seq2seq import ModelConfig
-from dragoman.native import build
+from dragoman.native import compiler
 from dragoman.translation.choice import AUTOMATIC, ENGINES
 
 Contender = Callable[[Sequence[str], int, int], list[str]]
@@ -225,7 +225,7 @@ def main() -> None:
     parser.add_argument("--avx2", action="store_true", help="restrict native and CTranslate2 to AVX2")
     settings = parser.parse_args()
     if settings.avx2:
-        build._processor_flags = lambda: frozenset(("avx2", "fma"))  # type: ignore[assignment]
+        compiler._processor_flags = lambda: frozenset(("avx2", "fma"))  # type: ignore[assignment]
         # for CTranslate2 and its matrix libraries, which read this on first use
         os.environ.update(CT2_FORCE_CPU_ISA="AVX2", ONEDNN_MAX_CPU_ISA="AVX2", MKL_ENABLE_INSTRUCTIONS="AVX2")
     torch.set_num_threads(settings.threads)

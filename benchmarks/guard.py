@@ -80,14 +80,14 @@ def inspect_translations(arguments: argparse.Namespace, sources: list[str], refe
             seconds[guarded].append(time.perf_counter() - began)
             if not guarded:
                 plain = best
-    guarded = [each.guarded for each in best if each.guarded is not None]
-    found = Counter(kind for each in guarded for kind in {finding.kind for finding in each.found})
-    left = Counter(kind for each in guarded for kind in {finding.kind for finding in each.left})
-    repaired = sum(not each.left for each in guarded)
-    print(f"{len(sources)} lines; findings in {len(guarded)}, of which {repaired} have a translation without findings")
+    results = [each.guarded for each in best if each.guarded is not None]
+    found = Counter(kind for each in results for kind in {finding.kind for finding in each.found})
+    left = Counter(kind for each in results for kind in {finding.kind for finding in each.left})
+    repaired = sum(not each.left for each in results)
+    print(f"{len(sources)} lines; findings in {len(results)}, of which {repaired} have a translation without findings")
     for kind, count in found.items():
         print(f"| {kind} | {count} | {count - left[kind]} |")
-    print("by", dict(Counter(each.search for each in guarded if each.search)))
+    print("by", dict(Counter(each.search for each in results if each.search)))
     for name, outputs, which in (("without", plain, False), ("with", best, True)):
         score = BLEU().score([each.text for each in outputs], references)
         print(f"| {name} | {score.value:.2f} | {statistics.median(seconds[which]):.2f} |")

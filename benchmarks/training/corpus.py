@@ -58,8 +58,8 @@ def write_corpus(folder: Path, source: Path, target: Path, pieces: int) -> dict[
         (folder / f"train.{side}").write_text("".join(lines), "utf-8")
         (folder / f"valid.{side}").write_text("".join(lines[:_VALID]), "utf-8")
     for side, path in (("source", source), ("target", target)):
-        text = "".join(line + "\n" for line, _ in zip(open_lines(path), range(_VALID), strict=False))
-        (folder / f"valid.{side}.txt.gz").write_bytes(gzip.compress(text.encode()))
+        raw = "".join(line + "\n" for line, _ in zip(open_lines(path), range(_VALID), strict=False))
+        (folder / f"valid.{side}.txt.gz").write_bytes(gzip.compress(raw.encode()))
     facts = {
         "size": size,
         "pad": PAD,

@@ -91,7 +91,8 @@ def _work(
         else:
             settings = recipe(plan.settings, budget, corpus.data, folder)
             try:
-                found = pool.submit(execute, settings, *corpus.test, os.getpid()).result()
+                sources, references = corpus.test
+                found = pool.submit(execute, settings, sources, references, os.getpid()).result()
                 lines = "".join(translation + "\n" for translation in found.pop("translations"))
                 (out / "translations").mkdir(exist_ok=True)
                 (out / "translations" / f"{key}.txt").write_text(lines, "utf-8")

@@ -84,17 +84,17 @@ def attach(recorder: Recorder, translate: Callable[[Path], list[str]], facts: di
         recorder.step(result.target_tokens)
         return result
 
-    def after_step_and_point(self: Any, signal: Any, report: Any) -> None:
-        after_step(self, signal, report)
+    def after_step_and_point(self: Any, interruption: Any, number: int | None, report: Any) -> None:
+        after_step(self, interruption, number, report)
         if recorder.due and self.progress.finished is None:
             began = time.monotonic()
             recorder.point(lambda: self._save_training(report), lambda: translate_now(self))
             self._started += time.monotonic() - began
             report.resume_clock()
 
-    def own_validation(self: Any, report: Any) -> None:
+    def own_validation(self: Any, interruption: Any, report: Any) -> None:
         with recorder.paused(own=True):
-            validate(self, report)
+            validate(self, interruption, report)
 
     def own_checkpoint(self: Any, report: Any) -> None:
         with recorder.paused():

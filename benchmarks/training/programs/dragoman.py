@@ -1,5 +1,6 @@
 """dragoman: `dragoman train` itself, with the gate around its updates; or a reference within the same run."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from gate import Gate
@@ -43,6 +44,7 @@ def settings(task: Task) -> dict[str, Any]:
 
 def train(task: Task, gate: Gate) -> None:
     """Run `dragoman train`. Fails if its tokens differ from those of the corpus file."""
+    from dragoman.data.batches.batch import Batch
     from dragoman.tasks.train import train as train_run
     from dragoman.tasks.translation.config import TranslationRun
     from dragoman.training.objectives.objective import TrainingPoint
@@ -70,7 +72,8 @@ def train(task: Task, gate: Gate) -> None:
             result = reference[0].step(update, point, rate)
         else:
             result = step_of_ours(self, update, point, rate, *rest)
-        padded = max(batch.labels.numel() for batch in update.batches)
+        batches: Sequence[Batch] = update.batches
+        padded = max(batch.labels.numel() for batch in batches)
         gate.count(result.target_tokens, padded, result.loss)
         return result
 

@@ -1,5 +1,6 @@
 """The fp32 reference of a loss curve: torch's layers and loss, with dragoman's initial parameters."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from worker import Task
 
+from dragoman.data.batches.batch import Batch
 from dragoman.models.seq2seq import Seq2Seq
 from dragoman.training.objectives.objective import TrainingPoint
 from dragoman.training.updates.update import StepResult, Update
@@ -41,9 +43,10 @@ class Reference:
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         self.optimiser.zero_grad()
-        tokens = sum(batch.target_tokens for batch in update.batches)
+        batches: Sequence[Batch] = update.batches
+        tokens = sum(batch.target_tokens for batch in batches)
         total = 0.0
-        for batch in update.batches:
+        for batch in batches:
             batch = batch.to(torch.device(next(self.model.parameters()).device))
             logits = self.model(batch.source, batch.inputs)[batch.target_mask]
             labels = batch.labels[batch.target_mask]
