@@ -1,6 +1,6 @@
 """How well the scores of `dragoman align --scores` find wrong pairs: Tatoeba en–de with planted noise of four kinds.
 
-    python benchmarks/alignment/noise.py --share 0.2 --pairs 155366 --method hmm
+    python benchmarks/alignment/noise.py --share 0.1 0.2 0.3 --pairs 155366 --method hmm
 
 DRAGOMAN_DATA is the folder of the data sets. A quarter of the noise is of each kind: shuffled targets, French sentences
 of Multi30k as targets, targets without their second half, and copies of the source. The targets of noisy pairs had at
@@ -23,19 +23,25 @@ from dragoman import align, check_data
 
 
 def main() -> None:
-    """Plant noise, align, and print the table."""
+    """Print the table of each share of noise."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--share", type=float, default=0.2, help="share of noise")
+    parser.add_argument("--share", type=float, nargs="+", default=[0.2], help="shares of noise")
     parser.add_argument("--pairs", type=int, default=155_366)
     parser.add_argument("--method", default="hmm")
     arguments = parser.parse_args()
-    sources, targets, kinds = noisy_text(Path(os.environ["DRAGOMAN_DATA"]), arguments.pairs, arguments.share)
+    for share in arguments.share:
+        measure(arguments.pairs, share, arguments.method)
+
+
+def measure(pairs: int, share: float, method: str) -> None:
+    """Plant noise, align, and print the table."""
+    sources, targets, kinds = noisy_text(Path(os.environ["DRAGOMAN_DATA"]), pairs, share)
     start = time.process_time()
-    scores = np.array(align(sources, targets, method=arguments.method, threads=1, quiet=True).scores)
+    scores = np.array(align(sources, targets, method=method, threads=1, quiet=True).scores)
     seconds = time.process_time() - start
     clean = np.sort(scores[kinds == ""])
     threshold = np.quantile(clean, 0.02)
-    print(f"{arguments.method}, {len(sources):,} pairs, {arguments.share:.0%} noise, {seconds:.0f} CPU seconds")
+    print(f"{method}, {len(sources):,} pairs, {share:.0%} noise, {seconds:.0f} CPU seconds")
     print(f"2% of the clean pairs are below {threshold:.2f}")
     dropped, detail = dropped_pairs(sources, targets)
     print(f"{detail}; {100 * dropped[kinds == ''].mean():.2f}% of the clean pairs are dropped")

@@ -1,5 +1,6 @@
 """Cleaning drops mismatched pairs: the limit against known shares, and whole corpora with planted mismatches."""
 
+import math
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,18 +9,24 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 import dragoman
 from dragoman.alignment.pair_scoring import AlignerScoring, pair_scoring
 from dragoman.base.errors import ConfigError, ModelError
 from dragoman.data.cleaning.clean import clean
 from dragoman.data.cleaning.config import CleaningConfig
-from dragoman.data.cleaning.mismatches import MismatchLimit
+from dragoman.data.cleaning.mismatch_limit import MismatchLimit
 from dragoman.data.cleaning.rules import PairRules
 from dragoman.data.corpora.items import Pair
 from dragoman.lecture.grammar.corpus import generate
 
 PAIRS, SHUFFLED = 1500, 150
+
+
+@pytest.fixture(autouse=True)
+def few_decoys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.data.cleaning.mismatches._FEWEST_DECOYS", 100)
 
 
 @settings(max_examples=40, deadline=None)
@@ -91,8 +98,69 @@ def test_nothing_is_dropped_from_a_good_corpus_and_a_shuffled_one_is_named(
     assert "not translations of each other" not in capsys.readouterr().err
     random.Random(1).shuffle(targets)
     shuffled = dragoman.check_data(write(tmp_path, sources, targets), rules)
-    assert "of the pairs are not translations of each other" in capsys.readouterr().err
+    share, message = capsys.readouterr().err.split("about ")[1].split("%", 1)
+    assert message.startswith(" of the pairs are not translations of each other")
+    assert int(share) >= 85
     assert shuffled.counts["mismatched"] > 0.2 * PAIRS
+
+
+class RecordedScoring:
+    """Learns and scores nothing, and records the pairs that it should learn and score."""
+
+    fingerprint = "recorded"
+
+    def __init__(self) -> None:
+        self.learned: list[list[tuple[str, str]]] = []
+        self.scored: list[list[tuple[str, str]]] = []
+
+    def learn(self, sources: list[str], targets: list[str], folder: Path) -> None:
+        self.learned.append(list(zip(sources, targets, strict=True)))
+
+    def score(self, sources: list[str], targets: list[str], folder: Path) -> NDArray[np.float64]:
+        self.scored.append(list(zip(sources, targets, strict=True)))
+        return np.full(len(sources), -1.0)
+
+
+def numbered(folder: Path, count: int) -> RecordedScoring:
+    """Clean a corpus whose pairs have equal sides, and return the recorded scoring."""
+    pairs = [Pair(line, f"word {line}", f"word {line}") for line in range(1, count + 1)]
+    rules = PairRules(CleaningConfig(mismatched=True, copied_words=None))
+    scoring = RecordedScoring()
+    clean(pairs, rules, folder, workers=0, scoring=scoring)
+    return scoring
+
+
+def test_decoys_replace_their_pairs_in_the_text_from_which_their_scores_are_learned(tmp_path: Path) -> None:
+    scoring = numbered(tmp_path, PAIRS)
+    *with_decoys, last = scoring.learned
+    assert all(source == target for source, target in last)
+    assert len(last) == PAIRS
+    assert 100 <= sum(map(len, scoring.scored[: len(with_decoys)])) <= 300
+    replaced = set[str]()
+    for pairs, decoys in zip(with_decoys, scoring.scored, strict=False):
+        sources, targets = zip(*pairs, strict=True)
+        assert list(sources) == [source for source, _ in last]
+        assert sorted(targets) == sorted(sources)
+        assert decoys == [(source, target) for source, target in pairs if source != target]
+        assert replaced.isdisjoint(source for source, _ in decoys)
+        replaced |= {source for source, _ in decoys}
+
+
+def test_decoys_of_large_corpora_are_learned_as_rarely_as_pairs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.data.cleaning.mismatches.SAMPLE", 30_000)
+    count = 10_000
+    scoring = numbered(tmp_path, count)
+    (with_decoys, last), (decoys, *blocks) = scoring.learned, scoring.scored
+    rate = len(last) / count
+    assert 0.1 < rate < 0.2
+    assert sum(map(len, blocks)) == count
+    assert 100 <= len(decoys) <= 300
+    assert len(set(decoys) & set(with_decoys)) == pytest.approx(
+        rate * len(decoys), abs=5 * math.sqrt(len(decoys) * rate)
+    )
+    assert {source for source, _ in with_decoys} == {source for source, _ in last}
 
 
 def test_blocks_workers_and_an_earlier_call_give_the_same_verdicts(
@@ -113,7 +181,8 @@ def test_blocks_workers_and_an_earlier_call_give_the_same_verdicts(
     assert found[1] == found[2] == found[0]
 
 
-def test_a_given_aligner_scores_a_pair_alone_as_in_a_corpus(tmp_path: Path) -> None:
+def test_a_given_aligner_scores_a_pair_alone_as_in_a_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.data.cleaning.mismatches._FEWEST_DECOYS", 500)  # nothing is learned from them
     sources, targets, _ = corpus()
     dragoman.align(sources, targets, save=tmp_path / "aligner", quiet=True)
     scoring = pair_scoring(CleaningConfig(mismatched=True, aligner=tmp_path / "aligner"))

@@ -29,7 +29,7 @@ class AlignerScoring:
     @property
     def fingerprint(self) -> str:
         """A digest of the aligner. Raises ModelError if `aligner` is not an aligner."""
-        return "hmm 1" if self.aligner is None else str(WordAligner.load(self.aligner).settings()["aligner"])
+        return "hmm 2" if self.aligner is None else str(WordAligner.load(self.aligner).settings()["aligner"])
 
     def learn(self, sources: list[str], targets: list[str], folder: Path) -> None:
         """Train an aligner with default settings on the pairs, unless there is one."""

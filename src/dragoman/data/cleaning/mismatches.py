@@ -1,16 +1,18 @@
 """Mismatches: pairs whose sides are not translations of each other, found by comparing scores with those of decoys.
 
-Decoys are sources with the targets of other pairs. The distribution of their scores is that of mismatched pairs, so the
-share of mismatched pairs in a corpus, and the share of good pairs below a score, can be estimated without knowing which
-pairs are good. Source of the method: Elias and Gygi 2007, "Target-decoy search strategy for increased confidence in
-large-scale protein identifications by mass spectrometry".
+Decoys are sources with the targets of other pairs. `MismatchLimit` derives the limit from their scores.
+
+A mismatched pair is in the text from which the scores are learned, and the translations of its sides are not. This must
+also be true of the decoys: if their sentences also occurred with their translations, their scores would be lower than
+those of mismatched pairs. The decoys are therefore scored after learning from a text in which they replace their pairs,
+and the corpus after learning from its own pairs.
 """
 
 import itertools
 import math
 import shutil
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -22,21 +24,20 @@ from dragoman.base.log import quietly, warn
 from dragoman.base.progress import Progress
 from dragoman.data.batches.permutation import hash_numbers
 from dragoman.data.cleaning.blocks import block_file, new_array, open_verdicts, read_texts, write_block
+from dragoman.data.cleaning.mismatch_limit import MismatchLimit
 from dragoman.data.workers import Workers, parallel_map
 
 FEWEST_PAIRS = 1000
 """Minimum number of pairs of a corpus whose mismatches are sought. Fewer pairs teach too little about translations."""
 
-MAX_LOSS = 0.02
-"""Maximum share of the good pairs that may be dropped, by estimate."""
-
 SAMPLE = 40_000_000
 """Maximum size in bytes of the text from which the scores are learned. The memory that learning takes grows with it."""
 
-_PAIRS_PER_DECOY, _FEWEST_DECOYS, _MOST_DECOYS = 20, 500, 10_000
-_MOST_SHARE = 0.97
+_DECOY_SHARE, _FEWEST_DECOYS, _MOST_DECOYS = 0.02, 500, 10_000
+"""Share of the pairs that a set of decoys replaces, and numbers of decoys. It is small because more mismatched pairs in
+the text raise the scores of mismatched pairs. Small corpora have several sets, which are scored one after another."""
+
 _PAIRS_FOR_A_PROCESS = 20_000
-_LOWEST, _BINS_PER_UNIT = -30, 100
 _SIDES = ("source", "target")
 
 
@@ -55,41 +56,6 @@ class PairScoring(Protocol):
     def score(self, sources: list[str], targets: list[str], folder: Path) -> NDArray[np.float64]:
         """Return a score per pair, as a log-probability per word in nats. folder: the folder of `learn`."""
         ...
-
-
-class MismatchLimit(NamedTuple):
-    """The highest score at which pairs are dropped. share: estimated share of mismatched pairs in the corpus."""
-
-    score: float
-    share: float
-
-    @classmethod
-    def estimate(cls, scores: Iterable[NDArray[np.floating]], decoys: NDArray[np.floating]) -> "MismatchLimit":
-        """Estimate the limit from the scores of a corpus and those of decoys.
-
-        If F(x) and D(x) are the shares of the pairs and of the decoys with scores of at most x, and m is the share of
-        mismatched pairs, the share of good pairs that are lost is (F(x) - m · D(x)) / (1 - m). m is F(x) / D(x) at low
-        scores, which good pairs do not have. The limit is the highest score at which at most MAX_LOSS of the good pairs
-        are lost and at least half of the dropped pairs are mismatched.
-        """
-        pairs = _cumulative_shares(scores)
-        mismatched = _cumulative_shares([decoys])
-        low = [int(np.searchsorted(mismatched, quantile)) for quantile in (0.25, 0.5)]
-        share = min(_MOST_SHARE, *(float(pairs[each] / mismatched[each]) for each in low))
-        lost = (pairs - share * mismatched) / (1 - share)
-        allowed = (lost <= MAX_LOSS) & (2 * share * mismatched >= pairs) & (pairs > 0)
-        score = _LOWEST + int(np.flatnonzero(allowed)[-1]) / _BINS_PER_UNIT if allowed.any() else -math.inf
-        return cls(score, share)
-
-
-def _cumulative_shares(scores: Iterable[NDArray[np.floating]]) -> NDArray[np.float64]:
-    """Return the shares of scores that are at most each hundredth from _LOWEST to 0. NaNs do not count."""
-    counts = np.zeros(1 - _LOWEST * _BINS_PER_UNIT, np.int64)
-    for each in scores:
-        bins = np.ceil((each[~np.isnan(each)].astype(np.float64) - _LOWEST) * _BINS_PER_UNIT)
-        counts += np.bincount(np.clip(bins, 0, len(counts) - 1).astype(np.int64), minlength=len(counts))
-    shares: NDArray[np.float64] = counts.cumsum() / max(1, counts.sum())
-    return shares
 
 
 @dataclass(frozen=True)
@@ -111,7 +77,7 @@ class MismatchSearch:
         if kept < FEWEST_PAIRS:
             warn(f"data.cleaning.mismatched needs at least {FEWEST_PAIRS:,} pairs, but only {kept:,} are left")
             return ""
-        decoys = self._decoy_scores(kept, min(1.0, SAMPLE / max(1, kept_bytes)))
+        decoys = self._decoy_scores(_Sampling.of(kept, kept_bytes))
         scores = new_array(self.folder / "scores.bin", (len(verdicts),), np.float32)
         tasks = ((number, np.array(block)) for number, block in enumerate(self._blocks(verdicts)))
         with Progress("Scoring", "pairs", len(verdicts)) as progress:
@@ -134,7 +100,7 @@ class MismatchSearch:
         for first, last in itertools.pairwise(self.starts.tolist()):
             yield values[first:last]
 
-    def _decoy_scores(self, kept: int, rate: float) -> NDArray[np.float64]:
+    def _decoy_scores(self, sampling: "_Sampling") -> NDArray[np.float64]:
         """Learn the scores, unless an earlier call that was killed has done so, and return those of the decoys."""
         path = self.folder / "decoys.npz"
         try:
@@ -144,33 +110,43 @@ class MismatchSearch:
         except (OSError, KeyError, ValueError, zipfile.BadZipFile):
             pass
         with Progress("Learning the scores of pairs"):
-            if kept * rate < _PAIRS_FOR_A_PROCESS:
-                scores = self._learn(rate)
+            if sampling.pairs < _PAIRS_FOR_A_PROCESS:
+                scores = self._learn(sampling)
             else:  # a process of its own, whose memory is freed afterwards
                 with Workers(self._learn, 1, threads=True) as workers:
-                    (scores,) = workers.map([rate])
+                    (scores,) = workers.map([sampling])
         write_block(path, {"scores": scores, "fingerprint": np.array(self.scoring.fingerprint)})
         return scores
 
-    def _learn(self, rate: float) -> NDArray[np.float64]:
-        """Learn from a sample of the pairs and from decoys. Returns the scores of the decoys."""
-        verdicts, texts = open_verdicts(self.folder), ([], [])  # type: tuple[NDArray[np.uint8], tuple[list[str], list[str]]]
-        for number, first in enumerate(self.starts[:-1].tolist()):
-            block = verdicts[first : int(self.starts[number + 1])]
-            draws = hash_numbers(np.arange(first, first + len(block), dtype=np.uint64), 0)
-            chosen = (block == 0) & (draws < np.uint64(min(rate * 2**64, 2**64 - 1)))
+    def _learn(self, sampling: "_Sampling") -> NDArray[np.float64]:
+        """Learn from each set of decoys, and then from the pairs. Returns the scores of the decoys."""
+        sample = self._read_sample(sampling)
+        scores = []
+        for number in range(sampling.sets):
+            rows = np.flatnonzero(sample.sets == number)
+            decoys = sample.with_targets(rows, np.roll(rows, len(rows) // 2))
+            self._learn_pairs(decoys)
+            scores.append(self.scoring.score(*decoys.texts(rows), self._model_folder))
+        self._learn_pairs(sample)
+        return np.concatenate(scores)
+
+    def _learn_pairs(self, sample: "_Sample") -> None:
+        shutil.rmtree(self._model_folder, ignore_errors=True)
+        with quietly(True):
+            self.scoring.learn(*sample.texts(np.flatnonzero(sample.learned)), self._model_folder)
+
+    def _read_sample(self, sampling: "_Sampling") -> "_Sample":
+        verdicts = open_verdicts(self.folder)
+        texts: tuple[list[str], list[str]] = ([], [])
+        learned, sets = [], []
+        for number, (first, last) in enumerate(itertools.pairwise(self.starts.tolist())):
+            is_learned, set_numbers = sampling.draw(first, last)
+            chosen = (verdicts[first:last] == 0) & (is_learned | (set_numbers < sampling.sets))
+            learned.append(is_learned[chosen])
+            sets.append(set_numbers[chosen])
             for side, column in zip(_SIDES, texts, strict=True):
                 column += read_texts(block_file(self.folder, number), side, chosen)
-        sources, targets = texts
-        count = min(max(_FEWEST_DECOYS, len(sources) // _PAIRS_PER_DECOY), _MOST_DECOYS, len(sources) // 2)
-        rows = [number * len(sources) // count for number in range(count)]
-        decoy_sources = [sources[row] for row in rows]
-        decoy_targets = [targets[row] for row in rows[count // 2 :] + rows[: count // 2]]
-        folder = self._model_folder
-        shutil.rmtree(folder, ignore_errors=True)
-        with quietly(True):
-            self.scoring.learn(sources + decoy_sources, targets + decoy_targets, folder)
-        return self.scoring.score(decoy_sources, decoy_targets, folder)
+        return _Sample(*texts, np.concatenate(learned), np.concatenate(sets))
 
     def _block_scores(self, task: tuple[int, NDArray[np.uint8]]) -> NDArray[np.float32]:
         """Return the scores of the pairs of a block; NaN for those that are not kept. task: number and verdicts."""
@@ -183,3 +159,53 @@ class MismatchSearch:
     @property
     def _model_folder(self) -> Path:
         return self.folder / "scoring"
+
+
+class _Sampling(NamedTuple):
+    """How pairs are drawn, by their indices in the corpus.
+
+    pairs: number of pairs from which the scores are learned. rate: their share of the corpus. sets: number of sets of
+    decoys. set_share: share of the corpus that each set of decoys replaces.
+    """
+
+    pairs: int
+    rate: float
+    sets: int
+    set_share: float
+
+    @classmethod
+    def of(cls, kept: int, kept_bytes: int) -> "_Sampling":
+        """kept, kept_bytes: number and size of the kept pairs."""
+        rate = min(1.0, SAMPLE / max(1, kept_bytes))
+        size = min(_DECOY_SHARE * kept, _MOST_DECOYS)
+        return cls(round(kept * rate), rate, math.ceil(_FEWEST_DECOYS / size), size / kept)
+
+    def draw(self, first: int, last: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+        """Return whether the scores are learned from each pair of a range, and the set of decoys of each pair.
+
+        Pairs whose number of the set is at least `sets` do not become decoys. Both draws are independent, because the
+        scores of a large corpus are learned from a part of its mismatched pairs.
+        """
+        indices = np.arange(first, last, dtype=np.uint64)
+        shares, positions = (hash_numbers(indices, key) / 2.0**64 for key in (0, 1))
+        return shares < self.rate, (positions / self.set_share).astype(np.int64)
+
+
+class _Sample(NamedTuple):
+    """Pairs of a corpus. learned, sets: of each pair, as in `_Sampling.draw`."""
+
+    sources: list[str]
+    targets: list[str]
+    learned: NDArray[np.bool_]
+    sets: NDArray[np.int64]
+
+    def with_targets(self, rows: NDArray[np.int64], others: NDArray[np.int64]) -> "_Sample":
+        """Return the sample with the targets of other rows in some rows."""
+        targets = list(self.targets)
+        for row, other in zip(rows.tolist(), others.tolist(), strict=True):
+            targets[row] = self.targets[other]
+        return self._replace(targets=targets)
+
+    def texts(self, rows: NDArray[np.int64]) -> tuple[list[str], list[str]]:
+        """Return the sources and the targets of rows."""
+        return [self.sources[row] for row in rows.tolist()], [self.targets[row] for row in rows.tolist()]
