@@ -109,9 +109,11 @@ def test_recipes_are_valid(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     config = load_recipe(recipe, [])
     if config.task.kind == "nodes":  # one graph contains all sets
         return
+    data = config.data
+    sets = (data.corpora, data.valid_sets) if hasattr(data, "corpora") else (data.train, data.valid)
     files = [
-        {file for corpus in corpora for file in corpus.files}
-        for corpora in (config.data.corpora, config.data.valid_sets)
+        {file for corpus in (corpora if isinstance(corpora, tuple | list) else [corpora]) for file in corpus.files}
+        for corpora in sets
     ]
     assert all(files)
     assert files[0].isdisjoint(files[1])

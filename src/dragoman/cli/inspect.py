@@ -141,11 +141,14 @@ def _print_summary(inspection: "Inspection") -> None:
     if inspection.source is not None:
         print(f"source  {inspection.source}")
     is_text = inspection.source is None or inspection.fills
-    name = "text" if is_text else "target" if inspection.relevance is None else "label"
+    has_label = inspection.relevance is not None or inspection.document
+    name = "text" if is_text else "label" if has_label else "target"
     print(f"{name}  {inspection.target}")
     for number, fills in enumerate(inspection.fills, 1):
         listed = "  ".join(f"{text!r} {probability:.3f}" for text, probability in fills)
         print(f"{f'mask {number}':<24}  {listed}")
+    for sentence in sorted(inspection.document, key=lambda each: -each.weight)[:5]:
+        print(f"{f'sentence {sentence.weight:.3f}':<24}  {' '.join(sentence.words)}")
     for kind, maps in inspection.kinds.items():
         heads, queries, keys = maps[0].weights.shape
         print(f"{kind:<24}  layers {len(maps)}  heads {heads}  tokens {queries} × {keys}")

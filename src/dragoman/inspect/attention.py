@@ -75,6 +75,18 @@ class NeighbourWeights:
         return [int(index) for index in np.argsort(-self.mean, kind="stable")]
 
 
+@dataclass(frozen=True)
+class SentenceWeights:
+    """The weight of a sentence in its document, and the weights of its words in the sentence.
+
+    The weights of all sentences sum to 1, as do those of the words and special symbols of a sentence.
+    """
+
+    weight: float
+    words: tuple[str, ...]
+    values: tuple[float, ...]
+
+
 def without_weights(model: Model | nn.Module, kinds: Sequence[str] | None = None) -> list[str]:
     """List the kinds of attention without weights, each with the reason.
 

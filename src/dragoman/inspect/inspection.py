@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy as np
 
 from dragoman.base.errors import ConfigError, DataError
 from dragoman.base.files import atomic_folder, check_new_folder
-from dragoman.inspect.attention import KINDS, AttentionMap
+from dragoman.inspect.attention import KINDS, AttentionMap, SentenceWeights
 from dragoman.inspect.relevance import Relevance
 
 ARRAYS, INDEX, PAGE = "attention.npz", "index.json", "index.html"
@@ -32,7 +32,8 @@ class Inspection:
     encoder layers first. absent: kinds of attention without weights, with the reasons. relevance, erasure: the
     relevance of the words by gradient × input and by erasure, for a model that predicts labels; `source` is then the
     text, and `target` the predicted label. fills: for each `<mask>` of a text, the most probable tokens with their
-    probabilities, best first; `target` is then the text with the best tokens.
+    probabilities, best first; `target` is then the text with the best tokens. document: the weights of the sentences
+    and words of a document, for a hierarchical encoder; empty for other models.
     """
 
     source: str | None
@@ -42,6 +43,7 @@ class Inspection:
     relevance: Relevance | None = None
     erasure: Relevance | None = None
     fills: tuple[tuple[tuple[str, float], ...], ...] = ()
+    document: tuple[SentenceWeights, ...] = ()
 
     @cached_property
     def kinds(self) -> dict[str, list[AttentionMap]]:
@@ -67,11 +69,24 @@ class Inspection:
         """The weights (heads, T, S) float32 by layer name, such as `decoder.layers.0.cross_attention`.
 
         The dictionary also contains the arrays of `tokens` as `tokens.source`, `tokens.target` and `tokens.read`, and
-        those of the relevance (see `Relevance.arrays`).
+        those of the relevance (see `Relevance.arrays`). For a document, `sentences` (N,) has the weights of the
+        sentences, and `words.n` and `word_weights.n` have the words of sentence n, from 0, with their weights.
         """
         weights = {each.name: each.weights for each in self.maps}
         relevance = {key: array for name, each in self._relevances.items() for key, array in each.arrays(name).items()}
-        return weights | {f"tokens.{name}": np.array(tokens) for name, tokens in self.tokens.items()} | relevance
+        return (
+            weights
+            | {f"tokens.{name}": np.array(tokens) for name, tokens in self.tokens.items()}
+            | relevance
+            | self._document_arrays
+        )
+
+    @property
+    def _document_arrays(self) -> dict[str, np.ndarray]:
+        arrays = {f"word_weights.{n}": np.array(each.values, np.float32) for n, each in enumerate(self.document)}
+        arrays |= {f"words.{n}": np.array(each.words, dtype=np.str_) for n, each in enumerate(self.document)}
+        weights = np.array([each.weight for each in self.document], np.float32)
+        return {"sentences": weights, **arrays} if self.document else {}
 
     @property
     def _relevances(self) -> dict[str, Relevance]:
@@ -87,6 +102,7 @@ class Inspection:
         """
         # a local import, because importing matplotlib takes a second
         from dragoman.inspect.pictures.attention import draw_attention, draw_overview
+        from dragoman.inspect.pictures.document import draw_document
         from dragoman.inspect.pictures.relevance import draw_relevance
 
         folder = Path(folder)
@@ -99,6 +115,8 @@ class Inspection:
                     draw_attention(each, *(temporary / name for name in _picture_files(_base_name(each, maps))))
             for name, relevance in self._relevances.items():
                 draw_relevance(relevance, *(temporary / file for file in _picture_files(name)))
+            if self.document:
+                draw_document(self.target, self.document, *(temporary / file for file in _picture_files("document")))
             np.savez_compressed(temporary / ARRAYS, **self.arrays)  # type: ignore[arg-type]
             (temporary / INDEX).write_text(json.dumps(self.index(), ensure_ascii=False, indent=1) + "\n", "utf-8")
             (temporary / PAGE).write_text(build_page(self.index()), "utf-8")
@@ -137,6 +155,7 @@ class Inspection:
             "tokens": self.tokens,
             "kinds": kinds,
             "absent": list(self.absent),
+            **({"document": [asdict(each) for each in self.document]} if self.document else {}),
             **({"fills": list(map(_fills_as_json, self.fills))} if self.fills else {}),
             **{
                 name: {**relevance.as_json(), "pictures": list(_picture_files(name))}
@@ -206,6 +225,9 @@ def build_page(index: dict[str, Any]) -> str:
     parts += [_fills_section(number, fills) for number, fills in enumerate(index.get("fills", ()), 1)]
     if "relevance" in index:
         parts += [_relevance_section(index["relevance"]), _erasure_section(index["erasure"])]
+    if "document" in index:
+        png, svg = _picture_files("document")
+        parts.append(f'<p><a href="{svg}"><img src="{png}" alt="weights of the sentences and words"></a></p>')
     if index["absent"]:
         parts.append(
             f"<h2>Not available</h2>\n<ul>{''.join(f'<li>{escape(each)}</li>' for each in index['absent'])}</ul>"

@@ -12,13 +12,14 @@ from dragoman.base.errors import ConfigError
 from dragoman.models.assembly import initialise_linear_layers, prefix_errors, resolve_scheme
 from dragoman.models.families.causal import CausalEncoderConfig
 from dragoman.models.families.family import SideContext
+from dragoman.models.families.hierarchical import HierarchicalEncoderConfig
 from dragoman.models.families.transformer import TransformerEncoderConfig
 from dragoman.models.families.union import EncoderConfig
 from dragoman.models.generator import GeneratorConfig, SharedEmbedding
 from dragoman.models.heads.pairs import divide_pairs
 from dragoman.models.heads.replaced_tokens import ReplacedTokenHeadConfig
-from dragoman.models.heads.texts import ClassificationHeadConfig, TextEncoding
-from dragoman.models.heads.union import HeadConfig, SeveralHeads
+from dragoman.models.heads.texts import ClassificationHeadConfig, TextEncoding, TextHeadConfig
+from dragoman.models.heads.union import HeadConfig, SeveralHeads, SeveralHeadsConfig
 from dragoman.models.interface import LengthLimit, Memory, Trial
 from dragoman.models.settings import PresetSettings
 from dragoman.nn.dropout import DropoutConfig
@@ -69,6 +70,10 @@ PRESETS: dict[str, dict[str, Any]] = {
     "mean": {"width": 256, "encoder": {"kind": "mean"}, "dropout": 0.3},
 }
 
+TextEncoderConfig = Annotated[
+    EncoderConfig | CausalEncoderConfig | HierarchicalEncoderConfig, Field(discriminator="kind")
+]
+
 # The presets that `auto` selects from, each with its maximum number of examples.
 AUTO_PRESETS = {"tiny": 200_000, "mini": inf}
 
@@ -90,8 +95,8 @@ class EncoderOnlyConfig(PresetSettings):
         "layers), or auto, which selects a preset by the number of examples.",
     )
     width: int = Field(128, ge=2, description="Model width d: size of embeddings and layer inputs.")
-    encoder: Annotated[EncoderConfig | CausalEncoderConfig, Field(discriminator="kind")] = Field(
-        TransformerEncoderConfig(), description="Encoder of the text."
+    encoder: Annotated[EncoderConfig | CausalEncoderConfig | HierarchicalEncoderConfig, Field(discriminator="kind")] = (
+        Field(TransformerEncoderConfig(), description="Encoder of the text.")
     )
     positions: PositionsConfig | None = Field(
         None,
@@ -132,6 +137,25 @@ class EncoderOnlyConfig(PresetSettings):
             raise ValueError(
                 "model.matches compares two texts that are read as one, but model.head.pair encodes each text for "
                 "itself: set model.head.pair=joined, or remove model.matches"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_sentences(self) -> Self:
+        if self.encoder.sentence_language is None:
+            return self
+        heads = self.head.heads or {} if isinstance(self.head, SeveralHeadsConfig) else {"": self.head}
+        if others := [each.kind for each in heads.values() if not isinstance(each, TextHeadConfig)]:
+            raise ValueError(
+                f"model.encoder of kind {self.encoder.kind} represents whole documents, but a head of kind {others[0]} "
+                "reads the states of tokens: choose another encoder"
+            )
+        if any(
+            getattr(each, "texts", None) == 2 or getattr(each, "encodes_separately", False) for each in heads.values()
+        ):
+            raise ValueError(
+                f"model.encoder of kind {self.encoder.kind} reads one document, not pairs of texts: choose another "
+                "encoder"
             )
         return self
 
@@ -178,7 +202,7 @@ class EncoderOnlyConfig(PresetSettings):
                 shared = SharedEmbedding(embedding, width, own_width)
                 own_encoder = settings.build(replace(context, embedding=cast("Embedding", shared), width=own_width))
             generator = EncoderOnly(own_width, limit, own_encoder, self.generator.head.build(own_width, table))
-        model = EncoderOnly(width, limit, encoder, head, generator)
+        model = EncoderOnly(width, limit, encoder, head, generator, self.encoder.sentence_language)
         initialise_linear_layers(model)
         return model
 
@@ -210,9 +234,14 @@ class EncoderOnly(nn.Module):
         encoder: Any,
         head: nn.Module,
         generator: "EncoderOnly | None" = None,
+        sentence_language: str | None = None,
     ) -> None:
-        """width: width of the states d. limit: the maximum text length. encoder: an nn.Module, an `Encoder`."""
+        """width: width of the states d. limit: the maximum text length. encoder: an nn.Module, an `Encoder`.
+
+        sentence_language: as in `EncoderFamily`.
+        """
         super().__init__()
+        self.sentence_language = sentence_language
         self.width, self.limit = width, limit
         self.encoder, self.head, self.generator = encoder, head, generator
 
@@ -243,7 +272,9 @@ class EncoderOnly(nn.Module):
         This model must have several heads. Raises KeyError for an unknown task.
         """
         assert isinstance(self.head, SeveralHeads), "the model has several heads"
-        return EncoderOnly(self.width, self.limit, self.encoder, self.head[name])
+        return EncoderOnly(
+            self.width, self.limit, self.encoder, self.head[name], sentence_language=self.sentence_language
+        )
 
     @property
     def encodes_separately(self) -> bool:

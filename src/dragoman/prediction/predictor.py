@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.base.errors import ConfigError, ModelError, ResourceError
+from dragoman.base.errors import ConfigError, ModelError, ResourceError, reject_options
 from dragoman.base.log import warn
 from dragoman.base.machine.device import choose_device
 from dragoman.base.machine.memory import is_out_of_memory
@@ -27,8 +27,9 @@ from dragoman.models.heads.spans import SpanHeadConfig
 from dragoman.models.heads.tagging import TaggingHeadConfig
 from dragoman.models.heads.texts import ClassificationHeadConfig, RegressionHeadConfig
 from dragoman.models.heads.union import HeadConfig
+from dragoman.prediction.document_inspection import inspect_document
 from dragoman.prediction.engine import EncoderEngine, choose_engine
-from dragoman.prediction.heads.classification import encode_texts
+from dragoman.prediction.heads.classification import encode_documents, encode_texts
 from dragoman.prediction.heads.inputs import ModelInput
 from dragoman.prediction.heads.readers import FILLS, HeadReader, Prediction, reader_of
 from dragoman.prediction.heads.tagging import TagPrediction, tagged_sentence
@@ -107,7 +108,7 @@ class Predictor:
         """Maximum number of tokens of an input, with special symbols; None: unlimited."""
         self._reader = None
         if not isinstance(head, NoHeadConfig):
-            self._reader = reader_of(head, tokenizer, self.limit, self.meta.threshold, fills)
+            self._reader = reader_of(head, tokenizer, self.limit, self.meta.threshold, fills, model.sentence_language)
 
     @classmethod
     def load(
@@ -239,13 +240,19 @@ class Predictor:
     def inspect(self, text: Text, *, word: int | None = None, mask: int | None = None) -> Inspection:
         """Return the attention weights for a text, and the relevance of each of its words for the predicted label.
 
-        The relevance is gradient × input, and erasure (see `Relevance`). word: for a tagger, the number of the word,
+        The relevance is gradient × input, and erasure (see `Relevance`). A hierarchical encoder has the weights of
+        sentences and words instead. word: for a tagger, the number of the word,
         counted from 1, whose tag is explained (default: the first word of the first span). mask: for a masked language
         model, the number of the `<mask>` whose most probable token is explained (default: 1). Raises the errors of
         `predict` and of `inspect_prediction`.
         """
         encoded = self.encode([text])
         (prediction,) = self.predict_encoded(encoded)
+        if self.model.sentence_language is not None:
+            reject_options({"--word": word, "--mask": mask}, "with a model of tags or masks")
+            document = encoded[0].example.texts[0]
+            with _memory_errors():
+                return inspect_document(self.model, self.tokenizer, document, encoded[0].inputs[0], prediction)
         with _memory_errors():
             return inspect_prediction(
                 self.model, self.tokenizer, self.labels, encoded[0].example, encoded[0].inputs, prediction, word, mask
@@ -274,7 +281,10 @@ class Predictor:
                 f"text {pair}: this is a pair, but the model encodes the texts of a pair separately, so that each has "
                 "its own vector: select one text, as in columns.text=1"
             )
-        groups = encode_texts(self.tokenizer, examples, self.limit)
+        if (language := self.model.sentence_language) is not None:
+            groups = encode_documents(self.tokenizer, examples, self.limit, language)
+        else:
+            groups = encode_texts(self.tokenizer, examples, self.limit)
         self._warn_of_cuts([EncodedText(*each) for each in zip(texts, examples, groups, strict=True)], first)
         with _memory_errors():
             return compute_vectors(self._body, [each for group in groups for each in group], self.device, batch_tokens)

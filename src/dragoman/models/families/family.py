@@ -133,12 +133,17 @@ class EncoderFamily(Family):
     """The base class of encoder configs.
 
     packs_documents: whether a row may contain several documents that do not attend to each other. If so, the encoder
-    has a third argument `packed`.
+    has a third argument `packed`. sentence_language: the language whose rules divide texts into sentences, each of
+    which ends with EOS in the input; None if texts are not divided.
     """
 
     @property
     def packs_documents(self) -> bool:
         return False
+
+    @property
+    def sentence_language(self) -> str | None:
+        return None
 
     def build(self, context: SideContext) -> Encoder:
         """Build an nn.Module that implements `Encoder`. Raises ConfigError for incompatible settings."""

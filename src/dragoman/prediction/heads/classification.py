@@ -2,16 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dragoman.base.errors import DataError
+from dragoman.base.errors import ConfigError, DataError
 from dragoman.data.batches.labelled import NO_LABEL
 from dragoman.data.labelled.examples import LabelledText
 from dragoman.models.heads.texts import ClassificationHeadConfig
-from dragoman.prediction.heads.inputs import ModelInput, join_texts, separate_texts
+from dragoman.prediction.heads.inputs import ModelInput, join_sentences, join_texts, separate_texts
+from dragoman.text.sentences import Splitter
 from dragoman.text.tokenizer import Tokenizer
 
 
@@ -30,14 +32,23 @@ class ClassPrediction:
 class TextClassifier:
     """Converts texts to inputs of a classification model, and its outputs to predictions."""
 
-    def __init__(self, tokenizer: Tokenizer, head: ClassificationHeadConfig, limit: int | None) -> None:
-        """limit: maximum number of tokens of an input; longer texts are cut."""
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        head: ClassificationHeadConfig,
+        limit: int | None,
+        sentence_language: str | None = None,
+    ) -> None:
+        """limit: maximum number of tokens of an input; longer texts are cut. sentence_language: as in `reader_of`."""
         self._tokenizer, self._limit, self._separate = tokenizer, limit, head.encodes_separately
+        self._sentence_language = sentence_language
         self.labels = head.labels or ()
         self._numbers = {label: number for number, label in enumerate(self.labels)}
 
     def encode(self, examples: Sequence[LabelledText]) -> list[list[ModelInput]]:
         """Return the inputs of each example, which is one."""
+        if self._sentence_language is not None:
+            return encode_documents(self._tokenizer, examples, self._limit, self._sentence_language)
         return encode_texts(self._tokenizer, examples, self._limit, self._separate)
 
     def target(self, example: LabelledText, inputs: Sequence[ModelInput], known: bool = True) -> list[int]:
@@ -75,6 +86,29 @@ def encode_texts(
     texts = iter(tokenizer.encode_batch([text for example in examples for text in example.texts]))
     arrange = separate_texts if separate else join_texts
     return [[arrange([next(texts) for _ in example.texts], limit)] for example in examples]
+
+
+def encode_documents(
+    tokenizer: Tokenizer, examples: Sequence[LabelledText], limit: int | None, language: str
+) -> list[list[ModelInput]]:
+    """Return the input of each example, one text, which is divided into sentences. language: of the rules.
+
+    Raises ConfigError for a pair of texts.
+    """
+    if any(len(example.texts) > 1 for example in examples):
+        raise ConfigError(
+            "a hierarchical encoder reads one document, but an example is a pair of texts: select one text, as in "
+            "columns.text=1, or choose another model.encoder"
+        )
+    documents = [divide_into_sentences(example.texts[0], language) for example in examples]
+    ids = iter(tokenizer.encode_batch([sentence for sentences in documents for sentence in sentences]))
+    return [[join_sentences([next(ids) for _ in sentences], limit)] for sentences in documents]
+
+
+def divide_into_sentences(text: str, language: str) -> list[str]:
+    """Return the sentences of a text, which together contain all its characters. language: of the rules."""
+    begins = [begin for begin, _ in Splitter(language).sentences(text)][1:]
+    return [text[start:end] for start, end in pairwise([0, *begins, len(text)])]
 
 
 def softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -42,6 +42,21 @@ def join_texts(texts: Sequence[Sequence[int]], limit: int | None) -> ModelInput:
     return ModelInput(tuple(ids), cut=cut)
 
 
+def join_sentences(sentences: Sequence[Sequence[int]], limit: int | None) -> ModelInput:
+    """Return the input of a document, each sentence of which ends with EOS. It is cut at its end.
+
+    Sentences without tokens are left out. limit: as in `join_texts`.
+    """
+    ids = [BOS]
+    for sentence in sentences:
+        ids += [*sentence, EOS] if sentence else []
+    if len(ids) == 1:
+        ids.append(EOS)
+    kept = ids if limit is None or len(ids) <= limit else [*ids[: limit - 1], EOS]
+    cut = sum(token not in (BOS, EOS) for token in ids[len(kept) - 1 :]) if len(kept) < len(ids) else 0
+    return ModelInput(tuple(kept), cut=cut)
+
+
 def separate_texts(texts: Sequence[Sequence[int]], limit: int | None) -> ModelInput:
     """Return the input of two texts that are encoded separately, each of which is cut to fit into `limit` tokens.
 

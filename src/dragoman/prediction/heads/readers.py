@@ -50,19 +50,25 @@ FILLS = 5
 
 
 def reader_of(
-    head: HeadConfig, tokenizer: Tokenizer, limit: int | None, threshold: float | None = None, fills: int = FILLS
+    head: HeadConfig,
+    tokenizer: Tokenizer,
+    limit: int | None,
+    threshold: float | None = None,
+    fills: int = FILLS,
+    sentence_language: str | None = None,
 ) -> HeadReader:
     """Return the reader of a head that predicts labels.
 
     limit: maximum number of tokens of an input; None: unlimited. threshold: as in `AnswerFinder`. fills: number of
-    tokens per masked position.
+    tokens per masked position. sentence_language: the language whose rules divide texts into sentences; None
+    if they are not divided.
     """
     if isinstance(head, MaskedLanguageModelHeadConfig):
         return MaskFiller(tokenizer, limit, fills)
     if isinstance(head, ClassificationHeadConfig):
-        return TextClassifier(tokenizer, head, limit)
+        return TextClassifier(tokenizer, head, limit, sentence_language)
     if isinstance(head, RegressionHeadConfig):
-        return TextRegressor(tokenizer, head, limit)
+        return TextRegressor(tokenizer, head, limit, sentence_language)
     if isinstance(head, TaggingHeadConfig):
         return WordTagger(tokenizer, head, limit)
     assert isinstance(head, SpanHeadConfig), "a model without a head predicts no labels"

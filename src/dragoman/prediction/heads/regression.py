@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dragoman.base.errors import DataError
 from dragoman.data.labelled.examples import LabelledText
 from dragoman.models.heads.texts import RegressionHeadConfig
-from dragoman.prediction.heads.classification import encode_texts
+from dragoman.prediction.heads.classification import encode_documents, encode_texts
 from dragoman.prediction.heads.inputs import ModelInput
 from dragoman.text.tokenizer import Tokenizer
 
@@ -30,13 +30,18 @@ class ValuePrediction:
 class TextRegressor:
     """Converts texts to inputs of a regression model, and its outputs to predictions."""
 
-    def __init__(self, tokenizer: Tokenizer, head: RegressionHeadConfig, limit: int | None) -> None:
-        """limit: maximum number of tokens of an input; longer texts are cut."""
+    def __init__(
+        self, tokenizer: Tokenizer, head: RegressionHeadConfig, limit: int | None, sentence_language: str | None = None
+    ) -> None:
+        """limit: maximum number of tokens of an input; longer texts are cut. sentence_language: as in `reader_of`."""
         self._tokenizer, self._limit, self._separate = tokenizer, limit, head.encodes_separately
+        self._sentence_language = sentence_language
         self._range = head.range
 
     def encode(self, examples: Sequence[LabelledText]) -> list[list[ModelInput]]:
         """Return the inputs of each example, which is one."""
+        if self._sentence_language is not None:
+            return encode_documents(self._tokenizer, examples, self._limit, self._sentence_language)
         return encode_texts(self._tokenizer, examples, self._limit, self._separate)
 
     def target(self, example: LabelledText, inputs: Sequence[ModelInput], known: bool = True) -> list[float]:

@@ -149,7 +149,9 @@ class LabelledJob(Job):
             }
         )
         self.run = run.model_copy(update={"model": model, "data": data, "train": train})
-        self._reader = reader_of(model.head, self.tokenizer, self._limit())
+        self._reader = reader_of(
+            model.head, self.tokenizer, self._limit(), sentence_language=model.encoder.sentence_language
+        )
         self._rows = self._encode(self.train, "training")
         self._valid_inputs = self._reader.encode(self.valid)
         self.check_inputs(self.valid, self._valid_inputs, "validation")
